@@ -1,0 +1,22 @@
+/* Many small allocations that die together. */
+#ifndef GPUMEMTOPO_BASE_ARENA_H
+#define GPUMEMTOPO_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+/* Zero-initialised is empty. */
+struct arena {
+    struct arena_chunk *chunks;
+};
+
+/* size zeroed bytes, aligned for any type; NULL when out of memory. Valid until arena_fini. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* Copies length bytes and a NUL; NULL when out of memory. */
+char *arena_copy(struct arena *arena, const char *text, size_t length);
+
+void arena_fini(struct arena *arena);
+
+#endif

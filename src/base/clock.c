@@ -1,0 +1,24 @@
+/* Time: monotonic for durations, UTC for stamps. */
+#include "base/clock.h"
+
+#include <time.h>
+
+uint64_t clock_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double clock_monotonic_s(void)
+{
+    return (double)clock_monotonic_ns() * 1e-9;
+}
+
+void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(out_stamp, CLOCK_STAMP_MAX, compact ? "%Y%m%dT%H%M%SZ" : "%Y-%m-%dT%H:%M:%SZ", &utc);
+}

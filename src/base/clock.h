@@ -1,0 +1,16 @@
+/* Time: monotonic for durations, UTC for stamps. */
+#ifndef GPUMEMTOPO_BASE_CLOCK_H
+#define GPUMEMTOPO_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds since an arbitrary start; never goes back. */
+uint64_t clock_monotonic_ns(void);
+double clock_monotonic_s(void);
+
+enum { CLOCK_STAMP_MAX = 32 };
+
+/* "2026-11-14T12:00:00Z" (compact 0) or "20261114T120000Z" (compact 1, fit for a file name). */
+void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX]);
+
+#endif

@@ -1,0 +1,226 @@
+/* Strings: copies, a growing buffer, parsers. */
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+char *str_copy_n(const char *text, size_t length)
+{
+    char *copy = text ? malloc(length + 1) : NULL;
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *str_copy(const char *text)
+{
+    return text ? str_copy_n(text, strlen(text)) : NULL;
+}
+
+char *str_format(const char *format, ...)
+{
+    struct strbuf buf = {0};
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return NULL;
+    buf.data = malloc((size_t)length + 1);
+    if (!buf.data)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(buf.data, (size_t)length + 1, format, args);
+    va_end(args);
+    return buf.data;
+}
+
+bool str_equal(const char *a, const char *b)
+{
+    if (!a || !b)
+        return a == b;
+    return strcmp(a, b) == 0;
+}
+
+static char *reserve(struct strbuf *buf, size_t extra)
+{
+    char *grown = NULL;
+    if (!buf->failed && extra < SIZE_MAX - buf->length - 1)
+        grown = mem_grow(buf->data, &buf->capacity, buf->length + extra + 1, 1);
+    if (!grown) {
+        buf->failed = true;
+        return NULL;
+    }
+    buf->data = grown;
+    return grown + buf->length;
+}
+
+void strbuf_append(struct strbuf *buf, const char *data, size_t length)
+{
+    char *end = reserve(buf, length);
+    if (!end)
+        return;
+    if (length)
+        memcpy(end, data, length);
+    end[length] = '\0';
+    buf->length += length;
+}
+
+void strbuf_puts(struct strbuf *buf, const char *text)
+{
+    strbuf_append(buf, text, strlen(text));
+}
+
+void strbuf_printf(struct strbuf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *end = length < 0 ? NULL : reserve(buf, (size_t)length);
+    if (!end) {
+        buf->failed = true;
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(end, (size_t)length + 1, format, args);
+    va_end(args);
+    buf->length += (size_t)length;
+}
+
+void strbuf_fini(struct strbuf *buf)
+{
+    free(buf->data);
+    memset(buf, 0, sizeof *buf);
+}
+
+int str_parse_f64(const char *text, double *out_value)
+{
+    if (!text || !(isdigit((unsigned char)*text) || strchr("+-.", *text)) || !*text)
+        return -EINVAL;
+    if (strpbrk(text, "xXpPnN"))
+        return -EINVAL;
+    char *end = NULL;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || *end)
+        return -EINVAL;
+    if (!isfinite(value))
+        return -ERANGE;
+    *out_value = value;
+    return 0;
+}
+
+int str_parse_u64(const char *text, uint64_t *out_value)
+{
+    if (!text || !isdigit((unsigned char)*text))
+        return -EINVAL;
+    int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+    char *end = NULL;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, base);
+    if (end == text || *end)
+        return -EINVAL;
+    if (errno == ERANGE)
+        return -ERANGE;
+    *out_value = value;
+    return 0;
+}
+
+/* The factor of "", "K", "KiB", "MiB", ...; 0 when it is none. Binary throughout: memories are
+ * built in powers of two, and "32K" of cache means 32 KiB to everybody. */
+static double unit_factor(const char *unit)
+{
+    static const char letters[] = "KMGT";
+    const char *letter = *unit ? strchr(letters, toupper((unsigned char)*unit)) : NULL;
+    double factor = 1;
+    if (letter) {
+        for (const char *at = letters; at <= letter; at++)
+            factor *= 1024;
+        unit++;
+        if (*unit == 'i')
+            unit++;
+    }
+    if (*unit == 'B')
+        unit++;
+    return *unit ? 0 : factor;
+}
+
+int str_parse_bytes(const char *text, uint64_t *out_bytes)
+{
+    char number[32];
+    size_t length = text ? strspn(text, "0123456789.") : 0;
+    if (!length || length >= sizeof number)
+        return -EINVAL;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    const char *unit = text + length;
+    while (*unit == ' ')
+        unit++;
+    double factor = unit_factor(unit);
+    if (factor == 0)
+        return -EINVAL;
+    uint64_t whole = 0;
+    if (factor == 1 && !strchr(number, '.'))
+        return str_parse_u64(number, out_bytes);
+    double value = 0;
+    if (!strchr(number, '.') && str_parse_u64(number, &whole) == 0)
+        value = (double)whole;
+    else if (str_parse_f64(number, &value))
+        return -EINVAL;
+    value *= factor;
+    if (value >= 9.2e18)
+        return -ERANGE;
+    if (value != floor(value))
+        return -EINVAL;
+    *out_bytes = (uint64_t)value;
+    return 0;
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { WORD_MAX = 64 };
+    size_t row[WORD_MAX + 1];
+    size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > WORD_MAX || b_length > WORD_MAX)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_length];
+}
+
+const char *str_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, candidates[i]);
+        if (distance < best_distance || (!best && distance == best_distance)) {
+            best = candidates[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,46 @@
+/* Strings: copies, a growing buffer, and the few parsers everybody needs. */
+#ifndef GPUMEMTOPO_BASE_STR_H
+#define GPUMEMTOPO_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copies; NULL when out of memory (or text is NULL). Freed with free(). */
+char *str_copy(const char *text);
+char *str_copy_n(const char *text, size_t length);
+
+/* printf into fresh memory; NULL when out of memory. Freed with free(). */
+char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
+
+/* A growing text. Zero-initialised is empty. After an allocation failure `failed` stays set and
+ * further appends do nothing, so that callers check once at the end. */
+struct strbuf {
+    char *data; /* NUL-terminated, NULL while empty */
+    size_t length;
+    size_t capacity;
+    bool failed;
+};
+void strbuf_append(struct strbuf *buf, const char *data, size_t length);
+void strbuf_puts(struct strbuf *buf, const char *text);
+void strbuf_printf(struct strbuf *buf, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void strbuf_fini(struct strbuf *buf);
+
+/* "131072", "128 KiB", "128K", "1.5 MiB", "40GiB": bytes. Also accepts a trailing "B".
+ * 0 or -EINVAL (syntax, negative) or -ERANGE; out_bytes untouched on failure. */
+int str_parse_bytes(const char *text, uint64_t *out_bytes);
+
+/* Whole decimal (or 0x) number, nothing around it. 0, -EINVAL or -ERANGE. */
+int str_parse_u64(const char *text, uint64_t *out_value);
+
+/* Finite decimal number, nothing around it, independent of the locale. 0, -EINVAL or -ERANGE. */
+int str_parse_f64(const char *text, double *out_value);
+
+/* The candidate nearest to `word` (edit distance at most a third of its length), for "did you
+ * mean"; NULL when none is near. */
+const char *str_nearest(const char *word, const char *const *candidates, size_t count);
+
+#endif

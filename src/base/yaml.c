@@ -1,0 +1,546 @@
+/* YAML documents with positions, on libyaml's event parser. */
+#include "base/yaml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+const struct yaml_limits yaml_limits_config = {
+    .bytes_max = 1024 * 1024, .nodes_max = 100000, .depth_max = 32};
+const struct yaml_limits yaml_limits_inventory = {
+    .bytes_max = 1024 * 1024 * 1024, .nodes_max = 100000000, .depth_max = 32};
+
+struct yaml_node {
+    const struct yaml_doc *doc;
+    enum yaml_kind kind;
+    bool plain; /* an unquoted scalar: may be a number, a bool, null */
+    int line, column;
+    const char *text;
+    size_t count;
+    struct yaml_node **items; /* sequence items or mapping values */
+    struct yaml_node **keys;
+};
+
+struct yaml_doc {
+    struct arena arena;
+    char *name;
+    struct yaml_node *root;
+};
+
+/* Nodes under construction: finished siblings wait on one stack until their parent ends. */
+struct builder {
+    struct yaml_doc *doc;
+    const struct yaml_limits *limits;
+    yaml_parser_t parser;
+    struct yaml_node **stack;
+    size_t stack_count, stack_capacity;
+    size_t nodes;
+};
+
+static int parser_error(struct builder *b, struct err *err)
+{
+    const yaml_parser_t *p = &b->parser;
+    const char *problem = p->problem ? p->problem : "not YAML";
+    if (p->error == YAML_MEMORY_ERROR)
+        return err_no_memory(err);
+    if (p->error == YAML_READER_ERROR)
+        return err_set_at(err, -EINVAL, b->doc->name, 1, 1, "not a YAML text file: %s at byte %zu",
+                          problem, p->problem_offset);
+    return err_set_at(err, -EINVAL, b->doc->name, (int)p->problem_mark.line + 1,
+                      (int)p->problem_mark.column + 1, "not valid YAML: %s", problem);
+}
+
+static int mark_error(struct builder *b, const yaml_mark_t *mark, int code, struct err *err,
+                      const char *text)
+{
+    return err_set_at(err, code, b->doc->name, (int)mark->line + 1, (int)mark->column + 1, "%s",
+                      text);
+}
+
+static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const yaml_mark_t *mark)
+{
+    struct yaml_node *node = arena_alloc(&b->doc->arena, sizeof *node);
+    if (!node)
+        return NULL;
+    node->doc = b->doc;
+    node->kind = kind;
+    node->line = (int)mark->line + 1;
+    node->column = (int)mark->column + 1;
+    return node;
+}
+
+static int push(struct builder *b, struct yaml_node *node, struct err *err)
+{
+    struct yaml_node **grown =
+        mem_grow(b->stack, &b->stack_capacity, b->stack_count + 1, sizeof *b->stack);
+    if (!grown)
+        return err_no_memory(err);
+    b->stack = grown;
+    b->stack[b->stack_count++] = node;
+    return 0;
+}
+
+static int key_order(const void *a, const void *b)
+{
+    const struct yaml_node *const *left = a, *const *right = b;
+    int order = strcmp((*left)->text, (*right)->text);
+    if (order)
+        return order;
+    if ((*left)->line != (*right)->line)
+        return (*left)->line - (*right)->line;
+    return (*left)->column - (*right)->column;
+}
+
+static int check_keys(const struct yaml_node *map, struct err *err)
+{
+    if (map->count < 2)
+        return 0;
+    struct yaml_node **sorted = mem_array(map->count, sizeof *sorted);
+    if (!sorted)
+        return err_no_memory(err);
+    memcpy(sorted, map->keys, map->count * sizeof *sorted);
+    qsort(sorted, map->count, sizeof *sorted, key_order);
+    int rc = 0;
+    for (size_t i = 1; i < map->count && !rc; i++)
+        if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
+            rc = yaml_error(sorted[i], err, "key \"%.60s\" stands here twice (first in line %d)",
+                            sorted[i]->text, sorted[i - 1]->line);
+    free(sorted);
+    return rc;
+}
+
+/* Moves the children above `base` from the stack into the finished node. */
+static int adopt(struct builder *b, struct yaml_node *node, size_t base, struct err *err)
+{
+    size_t children = b->stack_count - base;
+    bool mapping = node->kind == YAML_MAPPING;
+    node->count = mapping ? children / 2 : children;
+    if (children) {
+        node->items = arena_alloc(&b->doc->arena, children * sizeof *node->items);
+        if (!node->items)
+            return err_no_memory(err);
+        node->keys = mapping ? node->items + node->count : NULL;
+    }
+    for (size_t i = 0; i < children; i++) {
+        struct yaml_node *child = b->stack[base + i];
+        if (!mapping)
+            node->items[i] = child;
+        else if (i % 2)
+            node->items[i / 2] = child;
+        else if (child->kind != YAML_SCALAR)
+            return yaml_error(child, err, "a key must be a plain word");
+        else
+            node->keys[i / 2] = child;
+    }
+    b->stack_count = base;
+    return mapping ? check_keys(node, err) : 0;
+}
+
+static int read_scalar(struct builder *b, const yaml_event_t *event, struct err *err)
+{
+    struct yaml_node *node = new_node(b, YAML_SCALAR, &event->start_mark);
+    if (!node)
+        return err_no_memory(err);
+    const char *text = (const char *)event->data.scalar.value;
+    if (strlen(text) != event->data.scalar.length)
+        return mark_error(b, &event->start_mark, -EINVAL, err, "a NUL byte inside a value");
+    node->text = arena_copy(&b->doc->arena, text, event->data.scalar.length);
+    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (!node->text)
+        return err_no_memory(err);
+    return push(b, node, err);
+}
+
+/* Reads events up to the end of the document. Open collections wait on a fixed stack: the depth
+ * limit keeps recursion, and libyaml's own cost, bounded. */
+struct open_node {
+    struct yaml_node *node;
+    size_t base;
+};
+
+static int handle_event(struct builder *b, const yaml_event_t *event, struct open_node *open,
+                        int *depth, struct err *err)
+{
+    if (event->type == YAML_ALIAS_EVENT)
+        return mark_error(b, &event->start_mark, -EINVAL, err, "aliases (*name) are not accepted");
+    if (event->type == YAML_SCALAR_EVENT || event->type == YAML_SEQUENCE_START_EVENT ||
+        event->type == YAML_MAPPING_START_EVENT) {
+        if (++b->nodes > b->limits->nodes_max)
+            return mark_error(b, &event->start_mark, -EFBIG, err,
+                              "more values than a file may have");
+    }
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(b, event, err);
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        if (*depth >= b->limits->depth_max)
+            return mark_error(b, &event->start_mark, -EFBIG, err, "nested too deeply");
+        open[*depth].base = b->stack_count;
+        open[*depth].node =
+            new_node(b, event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
+                     &event->start_mark);
+        if (!open[*depth].node)
+            return err_no_memory(err);
+        (*depth)++;
+        return 0;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: {
+        struct open_node *top = &open[--*depth];
+        int rc = adopt(b, top->node, top->base, err);
+        return rc ? rc : push(b, top->node, err);
+    }
+    default:
+        return 0;
+    }
+}
+
+static int build(struct builder *b, struct err *err)
+{
+    enum { DEPTH_CAP = 64 };
+    struct open_node open[DEPTH_CAP];
+    int depth = 0, documents = 0;
+    for (bool more = true; more;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&b->parser, &event))
+            return parser_error(b, err);
+        int rc = 0;
+        if (event.type == YAML_DOCUMENT_START_EVENT && ++documents > 1)
+            rc = mark_error(b, &event.start_mark, -EINVAL, err, "a second document begins here");
+        if (!rc)
+            rc = handle_event(b, &event, open, &depth, err);
+        more = event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (rc)
+            return rc;
+    }
+    if (!b->stack_count)
+        return err_set_at(err, -EINVAL, b->doc->name, 1, 1, "the file is empty");
+    b->doc->root = b->stack[0];
+    return 0;
+}
+
+int yaml_read_text(const char *text, size_t length, const char *name,
+                   const struct yaml_limits *limits, struct yaml_doc **out_doc, struct err *err)
+{
+    struct builder b = {.limits = limits};
+    if (length > limits->bytes_max)
+        return err_set_at(err, -EFBIG, name, 0, 0, "larger than the %zu KiB such a file may have",
+                          limits->bytes_max / 1024);
+    b.doc = mem_array(1, sizeof *b.doc);
+    if (!b.doc)
+        return err_no_memory(err);
+    b.doc->name = str_copy(name);
+    if (!b.doc->name || !yaml_parser_initialize(&b.parser)) {
+        yaml_destroy(b.doc);
+        return err_no_memory(err);
+    }
+    yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
+    int rc = build(&b, err);
+    yaml_parser_delete(&b.parser);
+    free(b.stack);
+    if (rc)
+        yaml_destroy(b.doc);
+    else
+        *out_doc = b.doc;
+    return rc;
+}
+
+static int read_all(int fd, const char *path, size_t bytes_max, struct strbuf *out, struct err *err)
+{
+    char block[65536];
+    for (;;) {
+        ssize_t n = read(fd, block, sizeof block);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_at(err, -errno, path, 0, 0, "cannot read: %s", strerror(errno));
+        strbuf_append(out, block, (size_t)n);
+        if (out->failed)
+            return err_no_memory(err);
+        if (out->length > bytes_max)
+            return err_set_at(err, -EFBIG, path, 0, 0,
+                              "larger than the %zu KiB such a file may have", bytes_max / 1024);
+    }
+}
+
+int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,
+                   struct err *err)
+{
+    struct strbuf text = {0};
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
+    int rc = 0;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        (uint64_t)info.st_size > limits->bytes_max)
+        rc = err_set_at(err, -EFBIG, path, 0, 0, "larger than the %zu KiB such a file may have",
+                        limits->bytes_max / 1024);
+    if (!rc)
+        rc = read_all(fd, path, limits->bytes_max, &text, err);
+    close(fd);
+    if (!rc)
+        rc = yaml_read_text(text.data ? text.data : "", text.length, path, limits, out_doc, err);
+    strbuf_fini(&text);
+    return rc;
+}
+
+void yaml_destroy(struct yaml_doc *doc)
+{
+    if (!doc)
+        return;
+    arena_fini(&doc->arena);
+    free(doc->name);
+    free(doc);
+}
+
+const struct yaml_node *yaml_root(const struct yaml_doc *doc)
+{
+    return doc->root;
+}
+
+const char *yaml_name(const struct yaml_doc *doc)
+{
+    return doc->name;
+}
+
+enum yaml_kind yaml_kind(const struct yaml_node *node)
+{
+    return node->kind;
+}
+
+size_t yaml_count(const struct yaml_node *node)
+{
+    return node->count;
+}
+
+const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i)
+{
+    return node->items[i];
+}
+
+const char *yaml_key(const struct yaml_node *node, size_t i)
+{
+    return node->keys[i]->text;
+}
+
+const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
+{
+    if (node->kind != YAML_MAPPING)
+        return NULL;
+    for (size_t i = 0; i < node->count; i++)
+        if (strcmp(node->keys[i]->text, key) == 0)
+            return node->items[i];
+    return NULL;
+}
+
+const char *yaml_text(const struct yaml_node *node)
+{
+    return node->text;
+}
+
+bool yaml_is_null(const struct yaml_node *node)
+{
+    return node->kind == YAML_SCALAR && node->plain &&
+           (!*node->text || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
+int yaml_error(const struct yaml_node *node, struct err *err, const char *format, ...)
+{
+    char text[ERR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return err_set_at(err, -EINVAL, node->doc->name, node->line, node->column, "%s", text);
+}
+
+static const char *kind_name(enum yaml_kind kind)
+{
+    static const char *const names[] = {"a single value", "a list", "a mapping (key: value)"};
+    return names[kind];
+}
+
+int yaml_expect(const struct yaml_node *node, enum yaml_kind kind, struct err *err)
+{
+    if (node->kind == kind)
+        return 0;
+    return yaml_error(node, err, "expected %s, found %s", kind_name(kind), kind_name(node->kind));
+}
+
+int yaml_as_text(const struct yaml_node *node, const char **out_text, struct err *err)
+{
+    if (yaml_expect(node, YAML_SCALAR, err))
+        return -EINVAL;
+    if (yaml_is_null(node))
+        return yaml_error(node, err, "expected a text, found nothing");
+    *out_text = node->text;
+    return 0;
+}
+
+int yaml_as_bool(const struct yaml_node *node, bool *out_value, struct err *err)
+{
+    if (node->kind == YAML_SCALAR && node->plain) {
+        bool yes = strcmp(node->text, "true") == 0;
+        if (yes || strcmp(node->text, "false") == 0) {
+            *out_value = yes;
+            return 0;
+        }
+    }
+    return yaml_error(node, err, "expected true or false");
+}
+
+static const char *shown(const struct yaml_node *node)
+{
+    return node->kind == YAML_SCALAR ? node->text : kind_name(node->kind);
+}
+
+int yaml_as_u64(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_value,
+                struct err *err)
+{
+    uint64_t value;
+    if (node->kind != YAML_SCALAR || !node->plain || str_parse_u64(node->text, &value))
+        return yaml_error(node, err, "expected a whole number, found \"%.60s\"", shown(node));
+    if (value < min || value > max)
+        return yaml_error(node, err, "%.40s is outside %llu to %llu", node->text,
+                          (unsigned long long)min, (unsigned long long)max);
+    *out_value = value;
+    return 0;
+}
+
+int yaml_as_f64(const struct yaml_node *node, double min, double max, double *out_value,
+                struct err *err)
+{
+    double value;
+    if (node->kind != YAML_SCALAR || !node->plain || str_parse_f64(node->text, &value))
+        return yaml_error(node, err, "expected a number, found \"%.60s\"", shown(node));
+    if (!(value >= min && value <= max))
+        return yaml_error(node, err, "%.40s is outside %g to %g", node->text, min, max);
+    *out_value = value;
+    return 0;
+}
+
+int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_bytes,
+                  struct err *err)
+{
+    uint64_t value;
+    if (node->kind != YAML_SCALAR || str_parse_bytes(node->text, &value))
+        return yaml_error(node, err, "expected a size such as 131072 or 128 KiB, found \"%.60s\"",
+                          shown(node));
+    if (value < min || value > max)
+        return yaml_error(node, err, "%.40s is outside %llu to %llu bytes", node->text,
+                          (unsigned long long)min, (unsigned long long)max);
+    *out_bytes = value;
+    return 0;
+}
+
+int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
+                 size_t *out_index, struct err *err)
+{
+    for (size_t i = 0; node->kind == YAML_SCALAR && i < count; i++) {
+        if (strcmp(node->text, words[i]) == 0) {
+            *out_index = i;
+            return 0;
+        }
+    }
+    struct strbuf list = {0};
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&list, "%s%s", i ? ", " : "", words[i]);
+    int rc = yaml_error(node, err, "expected one of %s; found \"%.60s\"",
+                        list.data ? list.data : "", shown(node));
+    strbuf_fini(&list);
+    return rc;
+}
+
+static int unknown_key(const struct yaml_node *key, const struct yaml_field *fields, size_t count,
+                       struct err *err)
+{
+    const char **known = mem_array(count, sizeof *known);
+    if (!known)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        known[i] = fields[i].key;
+    const char *near = str_nearest(key->text, known, count);
+    int rc =
+        near ? yaml_error(key, err, "unknown key \"%.60s\"; did you mean \"%s\"?", key->text, near)
+             : yaml_error(key, err, "unknown key \"%.60s\"", key->text);
+    free(known);
+    return rc;
+}
+
+static int read_field(const struct yaml_node *node, const struct yaml_field *f, void *slot,
+                      struct err *err)
+{
+    bool bounded = f->min != 0 || f->max != 0;
+    uint64_t low = bounded ? (uint64_t)f->min : 0;
+    uint64_t high = bounded ? (uint64_t)f->max : INT64_MAX;
+    uint64_t number;
+    size_t index, words = 0;
+    int rc;
+    switch (f->type) {
+    case YAML_BOOL:
+        return yaml_as_bool(node, slot, err);
+    case YAML_U32:
+        rc = yaml_as_u64(node, low, bounded ? high : UINT32_MAX, &number, err);
+        if (!rc)
+            *(uint32_t *)slot = (uint32_t)number;
+        return rc;
+    case YAML_U64:
+        return yaml_as_u64(node, low, high, slot, err);
+    case YAML_BYTES:
+        return yaml_as_bytes(node, low, high, slot, err);
+    case YAML_F64:
+        return yaml_as_f64(node, bounded ? f->min : -1e300, bounded ? f->max : 1e300, slot, err);
+    case YAML_STRING:
+        return yaml_as_text(node, slot, err);
+    case YAML_WORD:
+        while (f->words[words])
+            words++;
+        rc = yaml_as_word(node, f->words, words, &index, err);
+        if (!rc)
+            *(int *)slot = (int)index;
+        return rc;
+    case YAML_NODE:
+        *(const struct yaml_node **)slot = node;
+        return 0;
+    }
+    return yaml_error(node, err, "internal: field type");
+}
+
+int yaml_read_fields(const struct yaml_node *mapping, const struct yaml_field *fields, size_t count,
+                     void *out_struct, struct err *err)
+{
+    if (yaml_expect(mapping, YAML_MAPPING, err))
+        return -EINVAL;
+    for (size_t i = 0; i < mapping->count; i++) {
+        size_t f = 0;
+        while (f < count && strcmp(fields[f].key, mapping->keys[i]->text) != 0)
+            f++;
+        if (f == count)
+            return unknown_key(mapping->keys[i], fields, count, err);
+        int rc =
+            read_field(mapping->items[i], &fields[f], (char *)out_struct + fields[f].offset, err);
+        if (rc) {
+            err_prefix(err, "%s", fields[f].key);
+            return rc;
+        }
+    }
+    for (size_t f = 0; f < count; f++)
+        if (fields[f].required && !yaml_get(mapping, fields[f].key))
+            return yaml_error(mapping, err, "key \"%s\" is missing", fields[f].key);
+    return 0;
+}

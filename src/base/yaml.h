@@ -1,0 +1,98 @@
+/* YAML read into a document that knows the line and column of every value. */
+#ifndef GPUMEMTOPO_BASE_YAML_H
+#define GPUMEMTOPO_BASE_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct yaml_doc;
+struct yaml_node;
+
+enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
+
+/* What a hostile or mistaken file may cost. Aliases are always refused (an alias bomb needs them,
+ * no file of this project does), and so are duplicate keys and a second document. */
+struct yaml_limits {
+    size_t bytes_max;
+    size_t nodes_max;
+    int depth_max;
+};
+extern const struct yaml_limits yaml_limits_config;    /* hand-written files: 1 MiB */
+extern const struct yaml_limits yaml_limits_inventory; /* generated files: 1 GiB */
+
+/* Reads one document. -ENOENT, -EACCES, ... from the system; -EINVAL with line and column for
+ * what is not YAML, -EFBIG over a limit. Freed with yaml_destroy (which accepts NULL). */
+int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,
+                   struct err *err);
+int yaml_read_text(const char *text, size_t length, const char *name,
+                   const struct yaml_limits *limits, struct yaml_doc **out_doc, struct err *err);
+void yaml_destroy(struct yaml_doc *doc);
+
+const struct yaml_node *yaml_root(const struct yaml_doc *doc);
+const char *yaml_name(const struct yaml_doc *doc); /* the path it was read from */
+
+enum yaml_kind yaml_kind(const struct yaml_node *node);
+size_t yaml_count(const struct yaml_node *node); /* items or pairs; 0 for a scalar */
+
+/* Item i of a sequence, value i of a mapping; i < yaml_count. */
+const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i);
+
+/* Key i of a mapping as text. */
+const char *yaml_key(const struct yaml_node *node, size_t i);
+
+/* Value of a key; NULL when absent or when the node is no mapping. */
+const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
+
+/* A scalar's text; NULL for other kinds. */
+const char *yaml_text(const struct yaml_node *node);
+
+/* A plain null: `null`, `~` or nothing. */
+bool yaml_is_null(const struct yaml_node *node);
+
+/* -EINVAL with the file, line and column of the node. Always returns -EINVAL. */
+int yaml_error(const struct yaml_node *node, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Typed values. 0, or -EINVAL with position and what was expected; out untouched on failure. */
+int yaml_expect(const struct yaml_node *node, enum yaml_kind kind, struct err *err);
+int yaml_as_text(const struct yaml_node *node, const char **out_text, struct err *err);
+int yaml_as_bool(const struct yaml_node *node, bool *out_value, struct err *err);
+int yaml_as_u64(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_value,
+                struct err *err);
+int yaml_as_f64(const struct yaml_node *node, double min, double max, double *out_value,
+                struct err *err);
+int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_bytes,
+                  struct err *err);
+
+/* Index of the scalar among `words`. */
+int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
+                 size_t *out_index, struct err *err);
+
+/* A mapping read into a struct by a table: unknown keys ("did you mean"), missing required ones,
+ * wrong types and values out of range are errors with a position. Absent optional keys leave the
+ * struct's field as it was, so defaults are set before. */
+enum yaml_type {
+    YAML_BOOL,   /* bool */
+    YAML_U32,    /* uint32_t */
+    YAML_U64,    /* uint64_t */
+    YAML_BYTES,  /* uint64_t, "32 KiB" allowed */
+    YAML_F64,    /* double */
+    YAML_STRING, /* const char *, valid as long as the document */
+    YAML_WORD,   /* int (an enum): index in words */
+    YAML_NODE,   /* const struct yaml_node *: whatever stands there, for the caller to read */
+};
+struct yaml_field {
+    const char *key;
+    enum yaml_type type;
+    size_t offset; /* of the field in the struct */
+    bool required;
+    double min, max;          /* numbers; both 0: any value the type holds (never negative for U) */
+    const char *const *words; /* YAML_WORD: NULL-terminated */
+};
+int yaml_read_fields(const struct yaml_node *mapping, const struct yaml_field *fields, size_t count,
+                     void *out_struct, struct err *err);
+
+#endif

@@ -1,0 +1,213 @@
+/* How a probe reaches a GPU: jobs in, raw samples out. Backends: sim, cuda, replay.
+ *
+ * A probe asks for work, not for a kernel. The unit of work is a *job*: a short program of steps
+ * ("chase these bytes", "fill that array") for one or two agents (threads). Jobs come in batches;
+ * the backend spreads a batch over the SMs, one job per SM at a time, so that one array size per
+ * SM (thesis, section 4.7.2) is the normal case. */
+#ifndef GPUMEMTOPO_DEVICE_DEVICE_H
+#define GPUMEMTOPO_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "inventory/facts.h"
+
+struct device;
+
+/* Through which instruction and path a load goes. */
+enum device_path {
+    DEVICE_GLOBAL_CA, /* global, cached in L1 where the GPU does that (ld.global.ca) */
+    DEVICE_GLOBAL_CG, /* global, cached in L2 only (ld.global.cg) */
+    DEVICE_READ_ONLY, /* global through the read-only path (ld.global.nc) */
+    DEVICE_TEXTURE,   /* linear texture fetch */
+    DEVICE_CONSTANT,  /* constant bank: arrays must end within device_limits.constant_bytes */
+    DEVICE_SHARED,    /* shared memory: arrays must end within the granted size */
+    DEVICE_HOST,      /* pinned host memory mapped into the GPU */
+    DEVICE_PATH_COUNT
+};
+
+/* An array laid over a path's memory. Elements stand stride_bytes apart, the first one at
+ * offset_bytes; there are size_bytes / stride_bytes of them, at least one. Arrays of equal offset
+ * on the four global paths are the same memory; constant, shared and host are separate. */
+enum device_order {
+    DEVICE_SEQUENTIAL, /* element 0, 1, 2, ... and round again */
+    DEVICE_RANDOM,     /* one random cycle through all elements, chosen by seed */
+};
+struct device_array {
+    enum device_path path;
+    uint64_t offset_bytes;
+    uint64_t size_bytes;
+    uint64_t stride_bytes;
+    enum device_order order;
+    uint64_t seed;
+};
+
+enum device_step_kind {
+    DEVICE_WARM,    /* one thread chases, untimed */
+    DEVICE_CHASE,   /* one thread chases, every load timed: gives a sample with a histogram */
+    DEVICE_AVERAGE, /* one thread chases, the whole timed: sample with total cycles only */
+    DEVICE_FILL,    /* all warps of all SMs load the array once, untimed: fills L2 */
+};
+
+/* loads: how many; 0 means each element once. A step of an agent that continues on the array of
+ * the agent's previous step (all fields equal) goes on at the element where that step ended;
+ * otherwise it begins at element start. With DEVICE_RANDOM and loads below the element count the
+ * step touches a random sample, no element twice. */
+struct device_step {
+    enum device_step_kind kind;
+    uint32_t agent; /* index in the job's agents */
+    struct device_array array;
+    uint64_t start;
+    uint64_t loads;
+    uint32_t keep;              /* DEVICE_CHASE: latencies to keep, at evenly spread positions */
+    uint32_t lanes;             /* threads of the warp that load together; 0 means 1 */
+    uint32_t lane_stride_bytes; /* distance of the lanes' addresses (bank conflicts) */
+};
+
+enum { DEVICE_SM_ANY = -1, DEVICE_SM_SAME = -2, DEVICE_SM_OTHER = -3 };
+
+/* Who executes a step. Agent 0: DEVICE_SM_ANY or an SM's index. Agent 1 also DEVICE_SM_SAME (as
+ * agent 0) or DEVICE_SM_OTHER. Steps run strictly one after the other, whoever executes them. */
+struct device_agent {
+    int32_t sm;
+    uint32_t warp; /* warp of the block: decides which of several caches per SM it uses */
+};
+
+enum { DEVICE_STEPS_MAX = 6, DEVICE_AGENTS_MAX = 2 };
+
+/* Caches are cold as far as the backend can make them so when a job begins (SM-private ones are;
+ * L2 is flushed only where `cold_l2` asks for it). */
+struct device_job {
+    struct device_agent agents[DEVICE_AGENTS_MAX];
+    uint32_t agent_count;
+    struct device_step steps[DEVICE_STEPS_MAX];
+    uint32_t step_count;
+    uint64_t shared_bytes; /* shared memory wished for: decides the L1 carve-out */
+    bool cold_l2;
+};
+
+/* Latencies by cycles, log-linear: exact below 256, then 128 bins per octave (0.8 %). */
+enum { DEVICE_BIN_COUNT = 256 + 128 * 16 };
+struct device_bin {
+    uint16_t bin;
+    uint32_t count;
+};
+uint32_t device_bin_of(uint32_t cycles);
+double device_bin_cycles(uint32_t bin); /* middle of a bin */
+
+/* The raw sample of one timed step. Latencies include the timer overhead that
+ * device_limits.timer_overhead_cycles states; nothing else is subtracted or smoothed. */
+struct device_sample {
+    uint32_t step; /* index of the step in its job */
+    int32_t sm;    /* the SM that executed it */
+    uint64_t loads;
+    uint64_t total_cycles;   /* of the whole step, as the SM's clock counted */
+    uint64_t elapsed_ns;     /* the same by a real-time clock, 0 where there is none */
+    struct device_bin *bins; /* ascending, only non-empty ones; DEVICE_CHASE */
+    uint32_t bin_count;
+    uint32_t *kept; /* DEVICE_CHASE: cycles of load i * loads / kept_count */
+    uint32_t kept_count;
+};
+
+/* Samples of one job, in step order; the timed steps only. */
+struct device_answer {
+    struct device_sample samples[DEVICE_STEPS_MAX];
+    uint32_t sample_count;
+};
+
+struct device_batch {
+    const struct device_job *jobs;
+    size_t job_count;
+    uint32_t at_once; /* jobs in flight together, each on its own SM; 0: as many as SMs, 1: alone */
+};
+
+/* Bandwidth: every thread streams. */
+enum device_stream_kind {
+    DEVICE_STREAM_READ,
+    DEVICE_STREAM_WRITE,
+    DEVICE_STREAM_COPY, /* bytes counted twice: read and written */
+    DEVICE_STREAM_H2D,
+    DEVICE_STREAM_D2H,
+    DEVICE_STREAM_BIDIR, /* H2D and D2H at once, bytes of both */
+};
+struct device_stream {
+    enum device_stream_kind kind;
+    enum device_path path;    /* read/write/copy: GLOBAL_CA, GLOBAL_CG or SHARED */
+    uint64_t footprint_bytes; /* of all blocks together; per block for SHARED and GLOBAL_CA */
+    uint64_t total_bytes;     /* moved in all: the footprint is passed over repeatedly */
+    uint32_t width_bytes;     /* of one access: 1, 2, 4, 8 or 16 */
+    uint32_t threads;         /* per block */
+    uint32_t blocks;          /* 0: what the backend finds best */
+    uint32_t unroll;          /* independent accesses in flight per thread; 0: backend's choice */
+};
+struct device_stream_answer {
+    uint64_t bytes;
+    uint64_t elapsed_ns;
+};
+
+/* What is true for the device as long as it is open. 0 means not known. */
+struct device_limits {
+    uint32_t sm_count;
+    uint32_t warp_count;   /* warps of the largest block */
+    uint64_t global_bytes; /* usable for arrays on the global paths */
+    uint64_t constant_bytes;
+    uint64_t shared_bytes_max; /* per block */
+    uint64_t host_bytes;
+    uint64_t l2_reported_bytes;   /* the driver's claim */
+    double timer_overhead_cycles; /* measured by the backend when it was opened */
+};
+
+/* Read while the GPU works. Values below 0 are unknown. */
+struct device_clocks {
+    double sm_mhz;
+    double memory_mhz;
+    uint64_t throttle_reasons; /* NVML's bits; 0 none */
+    bool throttle_known;
+};
+
+/* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
+ * device has not. run_batch fills answers that were zeroed; on failure it leaves none allocated. */
+struct device_ops {
+    const char *backend; /* "sim", "cuda", "replay" */
+    int (*identify)(struct device *device, struct facts *hardware, struct facts *board,
+                    struct facts *config, struct err *err);
+    int (*run_batch)(struct device *device, const struct device_batch *batch,
+                     struct device_answer *answers, struct err *err);
+    int (*run_stream)(struct device *device, const struct device_stream *stream,
+                      struct device_stream_answer *out_answer, struct err *err);
+    int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
+    void (*destroy)(struct device *device);
+};
+
+/* First member of every backend's own struct. */
+struct device {
+    const struct device_ops *ops;
+    struct device_limits limits;
+};
+
+/* Facts about the GPU: hardware (equal for a model), board (this unit: serial, vbios, driver),
+ * config (settings). The caller owns the three, initialised empty. */
+int device_identify(struct device *device, struct facts *hardware, struct facts *board,
+                    struct facts *config, struct err *err);
+
+/* Runs all jobs of the batch. answers: one per job, released by device_answers_fini. Checks the
+ * jobs first: -EINVAL for one that no backend could run (array past the memory, no element, bad
+ * agent). */
+int device_run(struct device *device, const struct device_batch *batch,
+               struct device_answer *answers, struct err *err);
+void device_answers_fini(struct device_answer *answers, size_t count);
+
+int device_stream(struct device *device, const struct device_stream *stream,
+                  struct device_stream_answer *out_answer, struct err *err);
+int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+
+/* Keeps the GPU busy until the SM clock is stable (or -ETIMEDOUT): an idle one runs at a sixth of
+ * its speed. Gives the clock in MHz reached, measured as cycles per real time. */
+int device_warm_up(struct device *device, double *out_sm_mhz, struct err *err);
+
+const struct device_limits *device_limits(const struct device *device);
+void device_destroy(struct device *device); /* accepts NULL */
+
+#endif

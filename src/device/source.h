@@ -1,0 +1,63 @@
+/* Where GPUs come from: a simulated fleet, this machine's driver, a record. Lists and opens them.
+ */
+#ifndef GPUMEMTOPO_DEVICE_SOURCE_H
+#define GPUMEMTOPO_DEVICE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+
+struct device_source;
+
+/* What can be told of a GPU without measuring. Strings belong to the source. */
+struct device_info {
+    const char *uuid;
+    const char *node; /* NULL: the host this runs on */
+    const char *pci;
+    int32_t index;
+    const char *name;
+    const char *model_key;
+};
+
+/* The simulated fleet of a YAML file, for one of `ranks` processes: GPUs i with i mod ranks ==
+ * rank, in the fleet's order (all of them where the fleet says `visibility: all`). -EINVAL with
+ * position for a bad file. Freed with device_source_destroy. */
+int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint32_t ranks,
+                      struct device_source **out_source, struct err *err);
+
+/* The GPUs that the CUDA driver shows to this process. -ENODEV without driver or GPU (the text
+ * says which), -ENOTSUP when built without the CUDA backend. */
+int device_source_cuda(struct device_source **out_source, struct err *err);
+
+size_t device_source_count(const struct device_source *source);
+const struct device_info *device_source_info(const struct device_source *source, size_t i);
+
+/* Nodes that the source knows to have no GPU at all. */
+size_t device_source_bare_count(const struct device_source *source);
+const char *device_source_bare_node(const struct device_source *source, size_t i);
+
+/* Opens GPU i for measuring. Freed with device_destroy before the source is. */
+int device_source_open(struct device_source *source, size_t i, struct device **out_device,
+                       struct err *err);
+
+void device_source_destroy(struct device_source *source); /* accepts NULL */
+
+/* The functions of a source; first member of every backend's own struct. */
+struct device_source_ops {
+    const char *backend; /* "sim", "cuda", "replay" */
+    int (*open)(struct device_source *source, size_t i, struct device **out_device,
+                struct err *err);
+    void (*destroy)(struct device_source *source);
+};
+struct device_source {
+    const struct device_source_ops *ops;
+    struct device_info *infos;
+    size_t info_count;
+    const char **bare_nodes;
+    size_t bare_count;
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* Named facts about a GPU, each with a validity of its own. */
+#ifndef GPUMEMTOPO_INVENTORY_FACTS_H
+#define GPUMEMTOPO_INVENTORY_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum fact_kind { FACT_UNKNOWN, FACT_BOOL, FACT_INT, FACT_REAL, FACT_TEXT };
+
+/* FACT_UNKNOWN carries in `text` why the fact could not be had ("not supported", ...). */
+struct fact {
+    char *key; /* snake_case, unit at the end: memory_bytes, power_limit_w */
+    enum fact_kind kind;
+    bool flag;
+    int64_t integer;
+    double real;
+    char *text;
+};
+
+/* Ordered as set; zero-initialised is empty. */
+struct facts {
+    struct fact *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Set or replace. 0 or -ENOMEM. */
+int facts_set_bool(struct facts *facts, const char *key, bool value);
+int facts_set_int(struct facts *facts, const char *key, int64_t value);
+int facts_set_real(struct facts *facts, const char *key, double value);
+int facts_set_text(struct facts *facts, const char *key, const char *value);
+int facts_set_unknown(struct facts *facts, const char *key, const char *reason);
+int facts_set(struct facts *facts, const struct fact *fact);
+
+const struct fact *facts_get(const struct facts *facts, const char *key); /* NULL: absent */
+const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
+int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
+
+bool fact_equal(const struct fact *a, const struct fact *b); /* key, kind and value */
+int facts_copy(struct facts *to, const struct facts *from);  /* to is empty; 0 or -ENOMEM */
+void facts_fini(struct facts *facts);
+
+#endif

@@ -1,0 +1,53 @@
+/* All that is known of one GPU after its worker is done, and its checked binary form. */
+#ifndef GPUMEMTOPO_INVENTORY_GPU_RESULT_H
+#define GPUMEMTOPO_INVENTORY_GPU_RESULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/facts.h"
+#include "inventory/measure.h"
+
+enum gpu_status {
+    GPU_OK,
+    GPU_OUTLIER, /* set by the judge only */
+    GPU_TIMED_OUT,
+    GPU_CRASHED,
+    GPU_FAILED,
+    GPU_LOST,
+    GPU_BUSY,
+};
+const char *gpu_status_name(enum gpu_status status);
+
+/* Zero-initialised is empty. Strings are owned; NULL is unknown. */
+struct gpu_result {
+    char *uuid;
+    char *node;
+    char *pci;     /* "0000:1b:00.0" */
+    int32_t index; /* NVML's minor number; -1 unknown */
+    int32_t rank;
+    char *name;      /* "NVIDIA H200" */
+    char *model_key; /* PCI device and subsystem id plus name, MIG profile: what makes a model */
+    enum gpu_status status;
+    char *reason; /* NULL while ok */
+    double elapsed_s;
+    struct facts hardware; /* equal for all GPUs of a model: sms, memory_bytes, l2_bytes, ... */
+    struct facts board;    /* this unit: serial, part, vbios, driver */
+    struct facts config;   /* settings: ecc, power_limit_w, ... */
+    struct measures measures;
+};
+
+void gpu_result_fini(struct gpu_result *result);
+int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
+
+/* Appends the binary form. Fails only by buffer->failed. */
+void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer);
+
+/* Reads it back. -EBADMSG for anything that was not written by gpu_result_encode of the same
+ * version: lengths and counts are checked before use. out_result untouched on failure. */
+int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
+                      struct err *err);
+
+#endif

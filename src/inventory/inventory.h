@@ -1,0 +1,127 @@
+/* A fleet's inventory: the data of the YAML file that the survey writes and reports read. */
+#ifndef GPUMEMTOPO_INVENTORY_INVENTORY_H
+#define GPUMEMTOPO_INVENTORY_INVENTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/facts.h"
+#include "inventory/gpu_result.h"
+#include "inventory/measure.h"
+
+enum { INVENTORY_SCHEMA = 1 };
+
+/* All strings here are owned by the inventory; NULL is null in the file. */
+
+/* A model's topology: the consensus over its healthy GPUs. */
+struct inventory_model {
+    char *id;  /* a slug, unique in the file */
+    char *key; /* gpu_result.model_key; not in the file */
+    char *name;
+    uint32_t count; /* GPUs of this model that were measured */
+    struct facts identity;
+    struct measures memory;
+};
+
+/* One judged metric of one GPU: enough to judge again. */
+struct inventory_value {
+    char *metric;
+    double value;
+    double spread;
+};
+
+struct inventory_gpu {
+    char *uuid, *node, *pci;
+    int32_t index, rank;
+    char *model; /* id of a model; NULL when nothing is known of it */
+    enum gpu_status status;
+    struct facts board;  /* serial, part, vbios, driver */
+    struct facts config; /* what differs from the model's majority */
+    struct inventory_value *values;
+    size_t value_count;
+};
+
+struct inventory_finding {
+    char *metric;
+    double value, expected;
+    char *unit;
+    double deviation; /* share: -0.327 */
+    double score;     /* robust z; NaN where the basis is not a fleet */
+    char *basis;      /* fleet, reference, baseline, rule */
+    char *cause;
+};
+
+enum inventory_kind { KIND_FAILING, KIND_DEGRADED, KIND_MISCONFIGURED, KIND_MISMATCHED };
+const char *inventory_kind_name(enum inventory_kind kind);
+
+/* An outlier or, in `watch`, a deviation too small to accuse (kind is then not written). */
+struct inventory_outlier {
+    char *uuid, *node, *pci, *model;
+    enum inventory_kind kind;
+    struct inventory_finding *findings;
+    size_t finding_count;
+};
+
+/* A node with something to say of it as a whole. */
+struct inventory_node {
+    char *node;
+    char *finding; /* "no GPU on this node", ... */
+    char **gpus;   /* UUIDs concerned */
+    size_t gpu_count;
+};
+
+struct inventory_unmeasured {
+    char *node;
+    int32_t rank; /* -1: null */
+    char *uuid;
+    enum gpu_status status;
+    char *reason;
+};
+
+/* Zero-initialised is empty. */
+struct inventory {
+    char *version;   /* of the program */
+    char *generated; /* UTC */
+    char **command;
+    size_t command_count;
+    uint64_t seed;
+    char *backend;
+
+    uint32_t nodes, ranks, gpu_count_total, measured, unmeasured_count, lost_ranks, outlier_count;
+    double wall_s;
+    int exit_code;
+
+    struct inventory_model *models;
+    size_t model_count;
+    struct inventory_gpu *gpus;
+    size_t gpu_count;
+    struct inventory_node *node_findings;
+    size_t node_count;
+    struct inventory_outlier *outliers;
+    size_t outliers_length;
+    struct inventory_outlier *watch;
+    size_t watch_count;
+    struct inventory_unmeasured *unmeasured;
+    size_t unmeasured_length;
+};
+
+void inventory_fini(struct inventory *inventory);
+
+/* The YAML text, as the contract lays it out: fixed key order, block style, leaf maps in flow
+ * style. The same inventory gives the same bytes. Fails only by out_text->failed. */
+void inventory_print(const struct inventory *inventory, struct strbuf *out_text);
+
+/* Writes beside `path` under a temporary name and renames: a reader never sees half a file, and
+ * on any error the old file is intact and the temporary one gone. "-" is stdout. */
+int inventory_write_file(const struct inventory *inventory, const char *path, struct err *err);
+
+/* Reads a file back, checking it: every key known, every value of its type. -EINVAL with position.
+ * out_inventory untouched on failure; released with inventory_fini. */
+int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err);
+int inventory_read_text(const char *text, size_t length, const char *name,
+                        struct inventory *out_inventory, struct err *err);
+
+#endif

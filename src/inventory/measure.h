@@ -1,0 +1,76 @@
+/* One measured attribute of a memory: value, unit, status, confidence, sample count, method. */
+#ifndef GPUMEMTOPO_INVENTORY_MEASURE_H
+#define GPUMEMTOPO_INVENTORY_MEASURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inventory/facts.h"
+
+enum measure_status {
+    MEASURE_OK,
+    MEASURE_NOISY,       /* a value, but it did not repeat */
+    MEASURE_UNSUPPORTED, /* this GPU has no such thing */
+    MEASURE_FAILED,      /* could not be obtained */
+};
+
+enum measure_kind {
+    MEASURE_NUMBER,
+    MEASURE_WORDS, /* a list of words: which memories share storage */
+};
+
+/* What a value says. */
+enum measure_bound { MEASURE_EXACT, MEASURE_AT_LEAST };
+
+struct measure {
+    char *metric; /* "l1_data.size", "main.bandwidth.read" */
+    enum measure_kind kind;
+    enum measure_status status;
+    char *reason; /* NULL, or why the status is not ok */
+    double value; /* meaningless when unsupported or failed */
+    enum measure_bound bound;
+    char *unit;        /* "B", "cycles", "GB/s", "" for counts; NULL for words */
+    double spread;     /* of the GPU's own repetitions: half-width in the unit */
+    double confidence; /* 0..1 */
+    uint32_t n;        /* repetitions or samples behind the value */
+    char *method;      /* "chase+cpd", ... */
+    char **words;
+    size_t word_count;
+    struct facts notes; /* reported, nominal, carveout, ns, ...: further figures beside the value */
+};
+
+/* Ordered as added; zero-initialised is empty. */
+struct measures {
+    struct measure *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Adds a number (or, with measures_add_missing, the lack of one) and gives the entry for further
+ * fields; NULL when out of memory. The pointer is valid until the next add. A metric that is there
+ * already is replaced. Strings are copied. */
+struct measure *measures_add(struct measures *measures, const char *metric, double value,
+                             const char *unit, const char *method);
+struct measure *measures_add_missing(struct measures *measures, const char *metric,
+                                     enum measure_status status, const char *reason);
+struct measure *measures_add_words(struct measures *measures, const char *metric,
+                                   const char *const *words, size_t count, const char *method);
+
+/* Sets status and reason of an entry. 0 or -ENOMEM. */
+int measure_set_status(struct measure *measure, enum measure_status status, const char *reason);
+
+const struct measure *measures_get(const struct measures *measures, const char *metric);
+
+/* True and the value when the metric is there, a number and ok or noisy. */
+bool measures_value(const struct measures *measures, const char *metric, double *out_value);
+
+int measures_copy(struct measures *to, const struct measures *from); /* to is empty */
+int measure_copy(struct measure *to, const struct measure *from);
+void measure_fini(struct measure *measure);
+void measures_fini(struct measures *measures);
+
+/* "ok", "noisy", "unsupported", "failed" */
+const char *measure_status_name(enum measure_status status);
+
+#endif

@@ -1,0 +1,57 @@
+/* What is measured: the table of probes, which of them to run, and running them in order. */
+#ifndef GPUMEMTOPO_PROBES_PROBES_H
+#define GPUMEMTOPO_PROBES_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+#include "inventory/measure.h"
+
+enum probe_profile { PROFILE_QUICK, PROFILE_STANDARD, PROFILE_FULL };
+
+/* "quick", "standard", "full". -EINVAL for another word. */
+int probe_profile_parse(const char *word, enum probe_profile *out_profile);
+
+/* One row of the table, for --list-probes. */
+struct probe_description {
+    const char *name;           /* "l1_data.size" */
+    const char *summary;        /* one line */
+    enum probe_profile profile; /* the smallest profile that runs it */
+};
+size_t probe_count(void);
+struct probe_description probe_describe(size_t i);
+
+/* The probes to run, dependencies included, in an order that respects them. list: NULL for the
+ * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for
+ * an unknown one, with the nearest name. Freed with free(). */
+struct probe_selection {
+    size_t *indices; /* into the table */
+    size_t count;
+};
+int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
+                  struct err *err);
+
+struct probe_options {
+    enum probe_profile profile;
+    uint64_t seed;
+};
+
+/* Told before and after each probe; a worker reports progress and partial results with it.
+ * measures then holds all results so far. A non-zero return stops the run. */
+struct probe_observer {
+    int (*begin)(void *user, const char *probe);
+    int (*end)(void *user, const char *probe, const struct measures *measures, double elapsed_s);
+    void *user;
+};
+
+/* Runs the selection on one device. A probe that fails leaves its metrics as failed, with the
+ * reason, and the run goes on; only an observer or a device that is beyond use (-EIO from the
+ * backend) ends it early. */
+int probes_run(struct device *device, const struct probe_selection *selection,
+               const struct probe_options *options, const struct probe_observer *observer,
+               struct measures *measures, struct err *err);
+
+#endif
