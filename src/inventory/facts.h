@@ -37,8 +37,10 @@ const struct fact *facts_get(const struct facts *facts, const char *key); /* NUL
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 
-bool fact_equal(const struct fact *a, const struct fact *b); /* key, kind and value */
-int facts_copy(struct facts *to, const struct facts *from);  /* to is empty; 0 or -ENOMEM */
+/* Key, kind and value. Numbers compare by value, since a file does not tell 5 from 5.0; why a fact
+ * is unknown does not count. */
+bool fact_equal(const struct fact *a, const struct fact *b);
+int facts_copy(struct facts *to, const struct facts *from); /* to is empty; 0 or -ENOMEM */
 void facts_fini(struct facts *facts);
 
 #endif

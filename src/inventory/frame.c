@@ -1,1 +1,104 @@
-/* stub */
+/* Frames on a byte stream: written whole, read as the bytes come. */
+#include "inventory/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MAGIC = 0x544d4d47, CHECKED_BYTES = 16 }; /* "GMMT" on the wire */
+
+/* The reflected polynomial 0xedb88320 of IEEE 802.3, four bits at a time. */
+static uint32_t crc_update(uint32_t crc, const unsigned char *data, size_t length)
+{
+    static const uint32_t table[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    for (size_t i = 0; i < length; i++) {
+        crc ^= data[i];
+        crc = table[crc & 15] ^ (crc >> 4);
+        crc = table[crc & 15] ^ (crc >> 4);
+    }
+    return crc;
+}
+
+uint32_t frame_crc32(const void *data, size_t length)
+{
+    return ~crc_update(~0u, data, length);
+}
+
+/* The header is part of the sum, so that a damaged type is noticed too. */
+static uint32_t frame_sum(const void *header, const void *payload, size_t length)
+{
+    uint32_t crc = crc_update(~0u, header, CHECKED_BYTES);
+    return ~crc_update(crc, payload, length);
+}
+
+void frame_write(struct strbuf *buffer, uint32_t type, const void *payload, size_t length)
+{
+    if (length > FRAME_PAYLOAD_MAX) {
+        buffer->failed = true;
+        return;
+    }
+    size_t start = buffer->length;
+    wire_put_u32(buffer, MAGIC);
+    wire_put_u32(buffer, FRAME_VERSION);
+    wire_put_u32(buffer, type);
+    wire_put_u32(buffer, (uint32_t)length);
+    if (buffer->failed)
+        return;
+    wire_put_u32(buffer, frame_sum(buffer->data + start, payload, length));
+    strbuf_append(buffer, payload, length);
+}
+
+int frame_reader_add(struct frame_reader *reader, const void *data, size_t length)
+{
+    struct strbuf *buffer = &reader->buffer;
+    /* Moved only once half of the buffer is used up, so that every byte moves once on average. */
+    if (reader->consumed && reader->consumed >= buffer->length / 2) {
+        buffer->length -= reader->consumed;
+        memmove(buffer->data, buffer->data + reader->consumed, buffer->length);
+        reader->consumed = 0;
+    }
+    strbuf_append(buffer, data, length);
+    return buffer->failed ? -ENOMEM : 0;
+}
+
+int frame_reader_next(struct frame_reader *reader, struct frame *out_frame, struct err *err)
+{
+    size_t available = frame_reader_pending(reader);
+    if (!available)
+        return 0;
+    const char *start = reader->buffer.data + reader->consumed;
+    struct wire_reader header = {.data = (const unsigned char *)start, .length = available};
+    uint32_t magic = wire_get_u32(&header);
+    if (!header.bad && magic != MAGIC)
+        return err_set(err, -EBADMSG, "the stream does not hold frames");
+    uint32_t version = wire_get_u32(&header);
+    if (!header.bad && version != FRAME_VERSION)
+        return err_set(err, -EBADMSG, "frame version %u, expected %d", version, FRAME_VERSION);
+    uint32_t type = wire_get_u32(&header);
+    uint32_t length = wire_get_u32(&header);
+    if (!header.bad && length > FRAME_PAYLOAD_MAX)
+        return err_set(err, -EBADMSG, "a frame of %u bytes is longer than any", length);
+    uint32_t sum = wire_get_u32(&header);
+    if (header.bad || available - FRAME_HEADER_BYTES < length)
+        return 0;
+    const char *payload = start + FRAME_HEADER_BYTES;
+    if (sum != frame_sum(start, payload, length))
+        return err_set(err, -EBADMSG, "a frame's checksum is wrong");
+    reader->consumed += FRAME_HEADER_BYTES + (size_t)length;
+    *out_frame = (struct frame){.type = type, .payload = payload, .length = length};
+    return 1;
+}
+
+size_t frame_reader_pending(const struct frame_reader *reader)
+{
+    return reader->buffer.length - reader->consumed;
+}
+
+void frame_reader_fini(struct frame_reader *reader)
+{
+    strbuf_fini(&reader->buffer);
+    reader->consumed = 0;
+}

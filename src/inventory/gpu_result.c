@@ -1,1 +1,58 @@
-/* stub */
+/* One GPU's result: names, copy and release. */
+#include "inventory/gpu_result.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "inventory/names.h"
+
+const char *const gpu_status_names[] = {"ok",     "outlier", "timed_out", "crashed",
+                                        "failed", "lost",    "busy",      NULL};
+
+const char *gpu_status_name(enum gpu_status status)
+{
+    return gpu_status_names[status];
+}
+
+void gpu_result_fini(struct gpu_result *result)
+{
+    free(result->uuid);
+    free(result->node);
+    free(result->pci);
+    free(result->name);
+    free(result->model_key);
+    free(result->reason);
+    facts_fini(&result->hardware);
+    facts_fini(&result->board);
+    facts_fini(&result->config);
+    measures_fini(&result->measures);
+    memset(result, 0, sizeof *result);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = str_copy(from);
+    return *to || !from;
+}
+
+int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
+{
+    struct gpu_result copy = {
+        .index = from->index,
+        .rank = from->rank,
+        .status = from->status,
+        .elapsed_s = from->elapsed_s,
+    };
+    if (!copy_text(&copy.uuid, from->uuid) || !copy_text(&copy.node, from->node) ||
+        !copy_text(&copy.pci, from->pci) || !copy_text(&copy.name, from->name) ||
+        !copy_text(&copy.model_key, from->model_key) || !copy_text(&copy.reason, from->reason) ||
+        facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
+        facts_copy(&copy.config, &from->config) || measures_copy(&copy.measures, &from->measures)) {
+        gpu_result_fini(&copy);
+        return -ENOMEM;
+    }
+    *to = copy;
+    return 0;
+}

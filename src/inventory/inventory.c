@@ -1,1 +1,102 @@
-/* stub */
+/* A fleet's inventory: names and release. */
+#include "inventory/inventory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "inventory/names.h"
+
+const char *const inventory_kind_names[] = {"failing", "degraded", "misconfigured", "mismatched",
+                                            NULL};
+
+const char *inventory_kind_name(enum inventory_kind kind)
+{
+    return inventory_kind_names[kind];
+}
+
+static void texts_fini(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+static void model_fini(struct inventory_model *model)
+{
+    free(model->id);
+    free(model->key);
+    free(model->name);
+    facts_fini(&model->identity);
+    measures_fini(&model->memory);
+}
+
+static void gpu_fini(struct inventory_gpu *gpu)
+{
+    free(gpu->uuid);
+    free(gpu->node);
+    free(gpu->pci);
+    free(gpu->model);
+    facts_fini(&gpu->board);
+    facts_fini(&gpu->config);
+    for (size_t i = 0; i < gpu->value_count; i++)
+        free(gpu->values[i].metric);
+    free(gpu->values);
+}
+
+static void outliers_fini(struct inventory_outlier *outliers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct inventory_outlier *outlier = &outliers[i];
+        free(outlier->uuid);
+        free(outlier->node);
+        free(outlier->pci);
+        free(outlier->model);
+        for (size_t f = 0; f < outlier->finding_count; f++) {
+            free(outlier->findings[f].metric);
+            free(outlier->findings[f].unit);
+            free(outlier->findings[f].basis);
+            free(outlier->findings[f].cause);
+        }
+        free(outlier->findings);
+    }
+    free(outliers);
+}
+
+static void nodes_fini(struct inventory_node *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(nodes[i].node);
+        free(nodes[i].finding);
+        texts_fini(nodes[i].gpus, nodes[i].gpu_count);
+    }
+    free(nodes);
+}
+
+static void unmeasured_fini(struct inventory_unmeasured *unmeasured, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(unmeasured[i].node);
+        free(unmeasured[i].uuid);
+        free(unmeasured[i].reason);
+    }
+    free(unmeasured);
+}
+
+void inventory_fini(struct inventory *inventory)
+{
+    free(inventory->version);
+    free(inventory->generated);
+    texts_fini(inventory->command, inventory->command_count);
+    free(inventory->backend);
+    for (size_t i = 0; i < inventory->model_count; i++)
+        model_fini(&inventory->models[i]);
+    free(inventory->models);
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        gpu_fini(&inventory->gpus[i]);
+    free(inventory->gpus);
+    nodes_fini(inventory->node_findings, inventory->node_count);
+    outliers_fini(inventory->outliers, inventory->outliers_length);
+    outliers_fini(inventory->watch, inventory->watch_count);
+    unmeasured_fini(inventory->unmeasured, inventory->unmeasured_length);
+    memset(inventory, 0, sizeof *inventory);
+}

@@ -1,1 +1,173 @@
-/* stub */
+/* Measured attributes, kept in the order in which they were first added. */
+#include "inventory/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "inventory/names.h"
+
+const char *const measure_status_names[] = {"ok", "noisy", "unsupported", "failed", NULL};
+
+const char *measure_status_name(enum measure_status status)
+{
+    return measure_status_names[status];
+}
+
+static struct measure *find(const struct measures *measures, const char *metric)
+{
+    for (size_t i = 0; i < measures->count; i++)
+        if (strcmp(measures->items[i].metric, metric) == 0)
+            return &measures->items[i];
+    return NULL;
+}
+
+/* Takes over *measure (also on failure: it is released then). */
+static struct measure *put(struct measures *measures, struct measure *measure)
+{
+    struct measure *slot = find(measures, measure->metric);
+    if (slot) {
+        measure_fini(slot);
+    } else {
+        struct measure *grown =
+            mem_grow(measures->items, &measures->capacity, measures->count + 1, sizeof *grown);
+        if (!grown) {
+            measure_fini(measure);
+            return NULL;
+        }
+        measures->items = grown;
+        slot = &grown[measures->count++];
+    }
+    *slot = *measure;
+    return slot;
+}
+
+/* Adds a copy of what the strings and words of `shape` point to. */
+static struct measure *add_copy(struct measures *measures, const struct measure *shape)
+{
+    struct measure copy;
+    if (measure_copy(&copy, shape))
+        return NULL;
+    return put(measures, &copy);
+}
+
+struct measure *measures_add(struct measures *measures, const char *metric, double value,
+                             const char *unit, const char *method)
+{
+    return add_copy(measures, &(struct measure){.metric = (char *)metric,
+                                                .value = value,
+                                                .unit = (char *)unit,
+                                                .method = (char *)method});
+}
+
+struct measure *measures_add_missing(struct measures *measures, const char *metric,
+                                     enum measure_status status, const char *reason)
+{
+    return add_copy(
+        measures,
+        &(struct measure){.metric = (char *)metric, .status = status, .reason = (char *)reason});
+}
+
+struct measure *measures_add_words(struct measures *measures, const char *metric,
+                                   const char *const *words, size_t count, const char *method)
+{
+    return add_copy(measures, &(struct measure){.metric = (char *)metric,
+                                                .kind = MEASURE_WORDS,
+                                                .words = (char **)words,
+                                                .word_count = count,
+                                                .method = (char *)method});
+}
+
+int measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
+{
+    char *copy = str_copy(reason);
+    if (reason && !copy)
+        return -ENOMEM;
+    free(measure->reason);
+    measure->reason = copy;
+    measure->status = status;
+    return 0;
+}
+
+const struct measure *measures_get(const struct measures *measures, const char *metric)
+{
+    return find(measures, metric);
+}
+
+bool measures_value(const struct measures *measures, const char *metric, double *out_value)
+{
+    const struct measure *measure = find(measures, metric);
+    if (!measure || measure->kind != MEASURE_NUMBER ||
+        (measure->status != MEASURE_OK && measure->status != MEASURE_NOISY))
+        return false;
+    *out_value = measure->value;
+    return true;
+}
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = str_copy(from);
+    return *to || !from;
+}
+
+static bool copy_words(struct measure *to, const struct measure *from)
+{
+    to->words = from->word_count ? mem_array(from->word_count, sizeof *to->words) : NULL;
+    if (from->word_count && !to->words)
+        return false;
+    for (; to->word_count < from->word_count; to->word_count++)
+        if (!copy_text(&to->words[to->word_count], from->words[to->word_count]))
+            return false;
+    return true;
+}
+
+int measure_copy(struct measure *to, const struct measure *from)
+{
+    struct measure copy = *from;
+    copy.metric = copy.reason = copy.unit = copy.method = NULL;
+    copy.words = NULL;
+    copy.word_count = 0;
+    memset(&copy.notes, 0, sizeof copy.notes);
+    if (!copy_text(&copy.metric, from->metric) || !copy_text(&copy.reason, from->reason) ||
+        !copy_text(&copy.unit, from->unit) || !copy_text(&copy.method, from->method) ||
+        !copy_words(&copy, from) || facts_copy(&copy.notes, &from->notes)) {
+        measure_fini(&copy);
+        return -ENOMEM;
+    }
+    *to = copy;
+    return 0;
+}
+
+int measures_copy(struct measures *to, const struct measures *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        if (!add_copy(to, &from->items[i])) {
+            measures_fini(to);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void measure_fini(struct measure *measure)
+{
+    free(measure->metric);
+    free(measure->reason);
+    free(measure->unit);
+    free(measure->method);
+    for (size_t i = 0; i < measure->word_count; i++)
+        free(measure->words[i]);
+    free(measure->words);
+    facts_fini(&measure->notes);
+    memset(measure, 0, sizeof *measure);
+}
+
+void measures_fini(struct measures *measures)
+{
+    for (size_t i = 0; i < measures->count; i++)
+        measure_fini(&measures->items[i]);
+    free(measures->items);
+    memset(measures, 0, sizeof *measures);
+}

@@ -1,0 +1,224 @@
+/* The binary form of one GPU's result: version, CRC-32, then the fields in declaration order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "inventory/frame.h"
+#include "inventory/gpu_result.h"
+#include "inventory/names.h"
+
+/* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
+ * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
+enum { VERSION = 1, KEY_MAX = 160, ITEMS_MAX = 4096 };
+
+/* The least that one item takes on the wire. */
+enum { FACT_BYTES = 32, MEASURE_BYTES = 60, TEXT_BYTES = 4 };
+
+static void put_facts(struct strbuf *buffer, const struct facts *facts)
+{
+    wire_put_u32(buffer, (uint32_t)facts->count);
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->items[i];
+        wire_put_text(buffer, fact->key);
+        wire_put_u32(buffer, (uint32_t)fact->kind);
+        wire_put_u32(buffer, fact->flag);
+        wire_put_u64(buffer, (uint64_t)fact->integer);
+        wire_put_f64(buffer, fact->real);
+        wire_put_text(buffer, fact->text);
+    }
+}
+
+static void put_measure(struct strbuf *buffer, const struct measure *measure)
+{
+    wire_put_text(buffer, measure->metric);
+    wire_put_u32(buffer, (uint32_t)measure->kind);
+    wire_put_u32(buffer, (uint32_t)measure->status);
+    wire_put_text(buffer, measure->reason);
+    wire_put_f64(buffer, measure->value);
+    wire_put_u32(buffer, (uint32_t)measure->bound);
+    wire_put_text(buffer, measure->unit);
+    wire_put_f64(buffer, measure->spread);
+    wire_put_f64(buffer, measure->confidence);
+    wire_put_u32(buffer, measure->n);
+    wire_put_text(buffer, measure->method);
+    wire_put_u32(buffer, (uint32_t)measure->word_count);
+    for (size_t i = 0; i < measure->word_count; i++)
+        wire_put_text(buffer, measure->words[i]);
+    put_facts(buffer, &measure->notes);
+}
+
+static void put_body(struct strbuf *buffer, const struct gpu_result *result)
+{
+    wire_put_text(buffer, result->uuid);
+    wire_put_text(buffer, result->node);
+    wire_put_text(buffer, result->pci);
+    wire_put_u32(buffer, (uint32_t)result->index);
+    wire_put_u32(buffer, (uint32_t)result->rank);
+    wire_put_text(buffer, result->name);
+    wire_put_text(buffer, result->model_key);
+    wire_put_u32(buffer, (uint32_t)result->status);
+    wire_put_text(buffer, result->reason);
+    wire_put_f64(buffer, result->elapsed_s);
+    put_facts(buffer, &result->hardware);
+    put_facts(buffer, &result->board);
+    put_facts(buffer, &result->config);
+    wire_put_u32(buffer, (uint32_t)result->measures.count);
+    for (size_t i = 0; i < result->measures.count; i++)
+        put_measure(buffer, &result->measures.items[i]);
+}
+
+void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer)
+{
+    struct strbuf body = {0};
+    put_body(&body, result);
+    if (body.failed)
+        buffer->failed = true;
+    else {
+        wire_put_u32(buffer, VERSION);
+        wire_put_u32(buffer, frame_crc32(body.data, body.length));
+        strbuf_append(buffer, body.data, body.length);
+    }
+    strbuf_fini(&body);
+}
+
+static unsigned get_enum(struct wire_reader *reader, unsigned count)
+{
+    uint32_t value = wire_get_u32(reader);
+    if (value >= count)
+        reader->bad = true;
+    return reader->bad ? 0 : value;
+}
+
+static char *get_key(struct wire_reader *reader)
+{
+    char *key = wire_get_text(reader);
+    if (!key || !*key || strlen(key) > KEY_MAX)
+        reader->bad = true;
+    return key;
+}
+
+static uint32_t get_item_count(struct wire_reader *reader, size_t item_bytes)
+{
+    uint32_t count = wire_get_count(reader, item_bytes);
+    if (count > ITEMS_MAX)
+        reader->bad = true;
+    return reader->bad ? 0 : count;
+}
+
+static void get_facts(struct wire_reader *reader, struct facts *facts)
+{
+    uint32_t count = get_item_count(reader, FACT_BYTES);
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        struct fact fact = {.key = get_key(reader)};
+        fact.kind = (enum fact_kind)get_enum(reader, FACT_TEXT + 1);
+        fact.flag = get_enum(reader, 2);
+        fact.integer = (int64_t)wire_get_u64(reader);
+        fact.real = wire_get_f64(reader);
+        fact.text = wire_get_text(reader);
+        if (reader->bad || facts_get(facts, fact.key) || facts_set(facts, &fact))
+            reader->bad = true;
+        free(fact.key);
+        free(fact.text);
+    }
+}
+
+static void get_words(struct wire_reader *reader, struct measure *measure)
+{
+    uint32_t count = get_item_count(reader, TEXT_BYTES);
+    if (!count)
+        return;
+    measure->words = mem_array(count, sizeof *measure->words);
+    if (!measure->words)
+        reader->bad = true;
+    while (!reader->bad && measure->word_count < count) {
+        char *word = wire_get_text(reader);
+        if (word)
+            measure->words[measure->word_count++] = word;
+        else
+            reader->bad = true;
+    }
+}
+
+static void get_measure(struct wire_reader *reader, struct measure *measure)
+{
+    measure->metric = get_key(reader);
+    measure->kind = (enum measure_kind)get_enum(reader, MEASURE_WORDS + 1);
+    measure->status = (enum measure_status)get_enum(reader, MEASURE_STATUS_COUNT);
+    measure->reason = wire_get_text(reader);
+    measure->value = wire_get_f64(reader);
+    measure->bound = (enum measure_bound)get_enum(reader, MEASURE_AT_LEAST + 1);
+    measure->unit = wire_get_text(reader);
+    measure->spread = wire_get_f64(reader);
+    measure->confidence = wire_get_f64(reader);
+    measure->n = wire_get_u32(reader);
+    measure->method = wire_get_text(reader);
+    get_words(reader, measure);
+    get_facts(reader, &measure->notes);
+}
+
+static void get_measures(struct wire_reader *reader, struct measures *measures)
+{
+    uint32_t count = get_item_count(reader, MEASURE_BYTES);
+    if (!count)
+        return;
+    measures->items = mem_array(count, sizeof *measures->items);
+    if (!measures->items) {
+        reader->bad = true;
+        return;
+    }
+    measures->capacity = count;
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        struct measure measure = {0};
+        get_measure(reader, &measure);
+        if (!reader->bad && measures_get(measures, measure.metric))
+            reader->bad = true;
+        if (reader->bad)
+            measure_fini(&measure);
+        else
+            measures->items[measures->count++] = measure;
+    }
+}
+
+static void get_body(struct wire_reader *reader, struct gpu_result *result)
+{
+    result->uuid = wire_get_text(reader);
+    result->node = wire_get_text(reader);
+    result->pci = wire_get_text(reader);
+    result->index = (int32_t)wire_get_u32(reader);
+    result->rank = (int32_t)wire_get_u32(reader);
+    result->name = wire_get_text(reader);
+    result->model_key = wire_get_text(reader);
+    result->status = (enum gpu_status)get_enum(reader, GPU_STATUS_COUNT);
+    result->reason = wire_get_text(reader);
+    result->elapsed_s = wire_get_f64(reader);
+    get_facts(reader, &result->hardware);
+    get_facts(reader, &result->board);
+    get_facts(reader, &result->config);
+    get_measures(reader, &result->measures);
+}
+
+int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
+                      struct err *err)
+{
+    struct wire_reader reader = {.data = data, .length = length};
+    uint32_t version = wire_get_u32(&reader);
+    uint32_t sum = wire_get_u32(&reader);
+    if (reader.bad)
+        return err_set(err, -EBADMSG, "a GPU's result is cut off after %zu bytes", length);
+    if (version != VERSION)
+        return err_set(err, -EBADMSG, "a GPU's result has version %u, expected %d", version,
+                       VERSION);
+    const char *body = (const char *)data + reader.position;
+    if (sum != frame_crc32(body, length - reader.position))
+        return err_set(err, -EBADMSG, "a GPU's result is damaged: wrong checksum");
+    struct gpu_result result = {0};
+    get_body(&reader, &result);
+    if (reader.bad || reader.position != length) {
+        gpu_result_fini(&result);
+        return err_set(err, -EBADMSG, "a GPU's result is malformed at byte %zu of %zu",
+                       reader.position, length);
+    }
+    *out_result = result;
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* Values inside a frame's payload: little-endian, every bound checked before use. */
+#include <string.h>
+
+#include "inventory/frame.h"
+
+static const uint32_t TEXT_NULL = UINT32_MAX;
+
+static void put_bytes(struct strbuf *buffer, uint64_t value, size_t count)
+{
+    char bytes[8];
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (char)(unsigned char)(value >> (8 * i));
+    strbuf_append(buffer, bytes, count);
+}
+
+void wire_put_u32(struct strbuf *buffer, uint32_t value)
+{
+    put_bytes(buffer, value, 4);
+}
+
+void wire_put_u64(struct strbuf *buffer, uint64_t value)
+{
+    put_bytes(buffer, value, 8);
+}
+
+void wire_put_f64(struct strbuf *buffer, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    wire_put_u64(buffer, bits);
+}
+
+void wire_put_text(struct strbuf *buffer, const char *text)
+{
+    if (!text) {
+        wire_put_u32(buffer, TEXT_NULL);
+        return;
+    }
+    size_t length = strlen(text);
+    if (length > FRAME_PAYLOAD_MAX) {
+        buffer->failed = true;
+        return;
+    }
+    wire_put_u32(buffer, (uint32_t)length);
+    strbuf_append(buffer, text, length);
+}
+
+static uint64_t get_bytes(struct wire_reader *reader, size_t count)
+{
+    if (reader->bad || reader->length - reader->position < count) {
+        reader->bad = true;
+        return 0;
+    }
+    uint64_t value = 0;
+    for (size_t i = 0; i < count; i++)
+        value |= (uint64_t)reader->data[reader->position + i] << (8 * i);
+    reader->position += count;
+    return value;
+}
+
+uint32_t wire_get_u32(struct wire_reader *reader)
+{
+    return (uint32_t)get_bytes(reader, 4);
+}
+
+uint64_t wire_get_u64(struct wire_reader *reader)
+{
+    return get_bytes(reader, 8);
+}
+
+double wire_get_f64(struct wire_reader *reader)
+{
+    uint64_t bits = wire_get_u64(reader);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+char *wire_get_text(struct wire_reader *reader)
+{
+    uint32_t length = wire_get_u32(reader);
+    if (reader->bad || length == TEXT_NULL)
+        return NULL;
+    const char *start = (const char *)reader->data + reader->position;
+    if (reader->length - reader->position < length || memchr(start, '\0', length)) {
+        reader->bad = true;
+        return NULL;
+    }
+    char *text = str_copy_n(start, length);
+    if (text)
+        reader->position += length;
+    else
+        reader->bad = true;
+    return text;
+}
+
+uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes)
+{
+    uint32_t count = wire_get_u32(reader);
+    if (!reader->bad && item_bytes && count > (reader->length - reader->position) / item_bytes)
+        reader->bad = true;
+    return reader->bad ? 0 : count;
+}
