@@ -1,1 +1,125 @@
-/* stub */
+/* The table of probes, and which of them a survey runs in which order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "probes/probe.h"
+
+const struct probe *const probe_table[] = {
+    &probe_l1_data_line, &probe_l1_data_size, &probe_l1_data_latency, &probe_main_latency, NULL,
+};
+
+int probe_profile_parse(const char *word, enum probe_profile *out_profile)
+{
+    static const char *const words[] = {"quick", "standard", "full"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *out_profile = (enum probe_profile)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+size_t probe_count(void)
+{
+    return sizeof probe_table / sizeof *probe_table - 1;
+}
+
+struct probe_description probe_describe(size_t i)
+{
+    return probe_table[i]->description;
+}
+
+static size_t find(const char *name)
+{
+    size_t i = 0;
+    while (i < probe_count() && strcmp(probe_table[i]->description.name, name) != 0)
+        i++;
+    return i;
+}
+
+/* A word names a probe, or the group before the dot of several. */
+static bool matches(const char *name, const char *word, size_t length)
+{
+    return strncmp(name, word, length) == 0 && (name[length] == '\0' || name[length] == '.');
+}
+
+static int unknown(const char *word, struct err *err)
+{
+    const char **names = mem_array(probe_count(), sizeof *names);
+    if (!names)
+        return err_no_memory(err);
+    for (size_t i = 0; i < probe_count(); i++)
+        names[i] = probe_table[i]->description.name;
+    const char *near = str_nearest(word, names, probe_count());
+    int rc = near ? err_set(err, -EINVAL, "no probe is called \"%.60s\"; did you mean \"%s\"?",
+                            word, near)
+                  : err_set(err, -EINVAL, "no probe is called \"%.60s\"; --list-probes names them",
+                            word);
+    free(names);
+    return rc;
+}
+
+static int mark_list(const char *list, bool *wanted, struct err *err)
+{
+    for (const char *word = list; word;) {
+        const char *comma = strchr(word, ',');
+        size_t length = comma ? (size_t)(comma - word) : strlen(word);
+        bool any = false;
+        for (size_t i = 0; i < probe_count() && length; i++) {
+            if (matches(probe_table[i]->description.name, word, length))
+                wanted[i] = any = true;
+        }
+        if (!any) {
+            char *copy = str_copy_n(word, length);
+            int rc = copy ? unknown(copy, err) : err_no_memory(err);
+            free(copy);
+            return rc;
+        }
+        word = comma ? comma + 1 : NULL;
+    }
+    return 0;
+}
+
+/* Depth first: what a probe depends on stands before it. The table has no cycles (a test checks).
+ */
+static void visit(size_t i, bool *placed, struct probe_selection *out)
+{
+    if (placed[i])
+        return;
+    placed[i] = true;
+    for (size_t d = 0; d < PROBE_LIST_MAX && probe_table[i]->depends[d]; d++)
+        visit(find(probe_table[i]->depends[d]), placed, out);
+    out->indices[out->count++] = i;
+}
+
+int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
+                  struct err *err)
+{
+    struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t))};
+    bool *wanted = mem_array(probe_count(), sizeof *wanted);
+    bool *placed = mem_array(probe_count(), sizeof *placed);
+    int rc = 0;
+    if (!selection.indices || !wanted || !placed) {
+        rc = err_no_memory(err);
+        goto out;
+    }
+    if (list)
+        rc = mark_list(list, wanted, err);
+    for (size_t i = 0; i < probe_count() && !list; i++)
+        wanted[i] = probe_table[i]->description.profile <= profile;
+    for (size_t i = 0; i < probe_count() && !rc; i++)
+        if (wanted[i])
+            visit(i, placed, &selection);
+out:
+    free(wanted);
+    free(placed);
+    if (rc)
+        free(selection.indices);
+    else
+        *out = selection;
+    return rc;
+}

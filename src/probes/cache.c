@@ -1,0 +1,293 @@
+/* The attributes of an SM's cache: line and fetch, size and reach, latency. */
+#include "probes/cache.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cpd/cpd.h"
+#include "probes/latency.h"
+#include "probes/sweep.h"
+
+enum {
+    METRIC_MAX = 64,
+    REASON_MAX = 160,
+    SIZE_REPEATS = 3,
+    WIDEN_MAX = 3,
+    SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
+};
+
+/* Sweep and residency agree when they differ by no more than this share. */
+static const double AGREEMENT = 0.03;
+
+/* A sweep reaches so far beyond the region found by doubling and narrowing. */
+static const double SIDE_SHARE = 0.15;
+
+/* Fine-grained and averaged latency may differ by this share, or by two cycles. */
+static const double LATENCY_AGREEMENT = 0.1;
+
+static const char *metric_name(char buffer[METRIC_MAX], const char *memory, const char *attribute)
+{
+    snprintf(buffer, METRIC_MAX, "%s.%s", memory, attribute);
+    return buffer;
+}
+
+static int report_missing(struct probe_context *context, const char *memory, const char *attribute,
+                          enum measure_status status, const char *reason, struct err *err)
+{
+    char name[METRIC_MAX];
+    metric_name(name, memory, attribute);
+    return measures_add_missing(context->measures, name, status, reason) ? 0 : err_no_memory(err);
+}
+
+static int report_unsupported(struct probe_context *context, const char *memory,
+                              const char *const *attributes, const struct study *study,
+                              struct err *err)
+{
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason,
+             "loads are not cached before L2: a repeated load takes %.0f cycles",
+             study->hit_cycles);
+    for (; *attributes; attributes++) {
+        int rc = report_missing(context, memory, *attributes, MEASURE_UNSUPPORTED, reason, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int report_fetch(struct probe_context *context, const char *memory,
+                        const struct study *study, struct err *err)
+{
+    char name[METRIC_MAX];
+    struct measure *fetch =
+        measures_add(context->measures, metric_name(name, memory, "fetch"),
+                     (double)study->fetch_bytes, "B", "cold chase, distance between misses");
+    if (!fetch)
+        return err_no_memory(err);
+    fetch->confidence = study->fetch_agreement;
+    return 0;
+}
+
+int cache_report_line(struct probe_context *context, const char *memory, enum device_path path,
+                      struct err *err)
+{
+    static const char *const attributes[] = {"fetch", "line", NULL};
+    const struct study *study = &context->studies[path];
+    int rc = study_reach(context, path, STUDY_RESIDENT, err);
+    if (rc)
+        return rc;
+    if (!study->supported)
+        return report_unsupported(context, memory, attributes, study, err);
+    rc = report_fetch(context, memory, study, err);
+    if (rc)
+        return rc;
+    if (study->unbounded)
+        return report_missing(context, memory, "line", MEASURE_FAILED,
+                              "the cache could not be overfilled", err);
+    char name[METRIC_MAX];
+    struct measure *line = measures_add(context->measures, metric_name(name, memory, "line"),
+                                        (double)study->line_bytes, "B", "resident bytes per tag");
+    if (!line)
+        return err_no_memory(err);
+    /* How far the quotient lies from the nearest whole number of fetch units: 0 is certain, half a
+     * unit a toss-up between two. */
+    double off = fabs(study->line_exact - (double)study->line_bytes) / (double)study->fetch_bytes;
+    line->confidence = off < 0.5 ? 1 - off : 0.5;
+    line->n = study->resident_n;
+    if (off > 0.35 &&
+        measure_set_status(line, MEASURE_NOISY,
+                           "bytes per tag lie between two multiples of the fetch unit"))
+        return err_no_memory(err);
+    return 0;
+}
+
+/* The sweep as the thesis has it: one load per line, sizes around the region, change point;
+ * widened and repeated while the change point is rejected, then refined to steps of one line. */
+static int sweep_size(struct probe_context *context, const struct study *study,
+                      struct sweep_onset *out_onset, uint64_t *out_step, struct err *err)
+{
+    struct sweep_curve curve;
+    uint64_t line = study->line_bytes;
+    double side = SIDE_SHARE;
+    struct sweep_onset onset = {0};
+    struct sweep_range range = {.stride_bytes = line};
+    for (int attempt = 0; attempt < WIDEN_MAX && !onset.change.found; attempt++, side *= 2) {
+        uint64_t middle = study->region_high_bytes / line;
+        uint64_t margin = (uint64_t)(side * (double)middle) + SIDE_LINES;
+        uint64_t low = middle > margin ? middle - margin : 1;
+        uint64_t step = (middle + margin - low) / (SWEEP_SIZES_MAX - 1) + 1;
+        range.low_bytes = low * line;
+        range.high_bytes = (middle + margin) * line;
+        range.step_bytes = step * line;
+        int rc = sweep_measure(context, study, &range, &curve, err);
+        if (!rc)
+            rc = sweep_onset(&curve, probe_seed(context), &onset, err);
+        if (rc)
+            return rc;
+    }
+    if (onset.change.found && range.step_bytes > line) {
+        struct sweep_onset fine;
+        uint64_t margin = SIDE_LINES * line + 2 * range.step_bytes;
+        uint64_t low = onset.fits_bytes > margin ? onset.fits_bytes - margin : line;
+        const struct sweep_range close = {.low_bytes = low,
+                                          .high_bytes = onset.fits_bytes + margin,
+                                          .step_bytes = line,
+                                          .stride_bytes = line};
+        int rc = sweep_measure(context, study, &close, &curve, err);
+        if (!rc)
+            rc = sweep_onset(&curve, probe_seed(context), &fine, err);
+        if (rc)
+            return rc;
+        if (fine.change.found) {
+            onset = fine;
+            range.step_bytes = line;
+        }
+    }
+    *out_onset = onset;
+    *out_step = range.step_bytes;
+    return 0;
+}
+
+struct size_found {
+    double by_sweep, spread; /* median and half range of the repetitions */
+    double confidence;
+    double by_residency, residency_error;
+    bool agree;
+};
+
+static int measure_size(struct probe_context *context, const struct study *study,
+                        struct size_found *out_found, struct err *err)
+{
+    double sizes[SIZE_REPEATS], confidence = 1;
+    uint64_t step = study->line_bytes;
+    for (size_t i = 0; i < SIZE_REPEATS; i++) {
+        struct sweep_onset onset;
+        int rc = sweep_size(context, study, &onset, &step, err);
+        if (rc)
+            return rc;
+        if (!onset.change.found)
+            return err_set(err, -ENODATA,
+                           "no change point between %.0f and %.0f bytes (KS %.2f, critical %.2f)",
+                           (double)study->region_low_bytes, (double)study->region_high_bytes,
+                           onset.change.ks.statistic, onset.change.ks.critical);
+        sizes[i] = (double)onset.fits_bytes;
+        if (onset.change.confidence < confidence)
+            confidence = onset.change.confidence;
+    }
+    struct size_found *f = out_found;
+    f->by_sweep = cpd_median(sizes, SIZE_REPEATS);
+    f->spread = (cpd_quantile(sizes, SIZE_REPEATS, 1) - cpd_quantile(sizes, SIZE_REPEATS, 0)) / 2;
+    f->confidence = confidence;
+    f->by_residency = study->resident_bytes;
+    f->residency_error = study->resident_error;
+    double room = fmax(AGREEMENT * f->by_sweep, fmax(3 * f->residency_error, (double)step));
+    f->agree = fabs(f->by_sweep - f->by_residency) <= room;
+    return 0;
+}
+
+/* Where both methods agree the sweep is the finer one: it resolves single lines. Where they do
+ * not, the resident share is the capacity (it does not depend on the replacement policy), the
+ * sweep is the reach, and the status says so. */
+static int report_size(struct probe_context *context, const char *memory,
+                       const struct size_found *found, struct err *err)
+{
+    char name[METRIC_MAX], reason[REASON_MAX];
+    double value = found->agree ? found->by_sweep : found->by_residency;
+    struct measure *size = measures_add(context->measures, metric_name(name, memory, "size"), value,
+                                        "B", "chase+cpd, resident share");
+    if (!size)
+        return err_no_memory(err);
+    size->n = SIZE_REPEATS;
+    size->spread = found->agree ? found->spread : found->residency_error;
+    size->confidence = found->agree ? found->confidence : 0.5;
+    snprintf(reason, sizeof reason,
+             "a sequential chase misses from %.0f B on, %.0f B stay resident", found->by_sweep,
+             found->by_residency);
+    if (!found->agree && measure_set_status(size, MEASURE_NOISY, reason))
+        return err_no_memory(err);
+    if (facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep)) ||
+        facts_set_int(&size->notes, "by_residency", llround(found->by_residency)))
+        return err_no_memory(err);
+    struct measure *reach = measures_add(context->measures, metric_name(name, memory, "reach"),
+                                         found->by_sweep, "B", "chase+cpd");
+    if (!reach)
+        return err_no_memory(err);
+    reach->n = SIZE_REPEATS;
+    reach->spread = found->spread;
+    reach->confidence = found->confidence;
+    return 0;
+}
+
+static int report_unbounded(struct probe_context *context, const char *memory,
+                            const struct study *study, struct err *err)
+{
+    static const char *const attributes[] = {"size", "reach"};
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        char name[METRIC_MAX];
+        struct measure *m =
+            measures_add(context->measures, metric_name(name, memory, attributes[i]),
+                         (double)study->region_high_bytes, "B", "chase");
+        if (!m)
+            return err_no_memory(err);
+        m->bound = MEASURE_AT_LEAST;
+        m->n = 1;
+        m->confidence = 1;
+    }
+    return 0;
+}
+
+int cache_report_size(struct probe_context *context, const char *memory, enum device_path path,
+                      struct err *err)
+{
+    static const char *const attributes[] = {"size", "reach", NULL};
+    const struct study *study = &context->studies[path];
+    int rc = study_reach(context, path, STUDY_RESIDENT, err);
+    if (rc)
+        return rc;
+    if (!study->supported)
+        return report_unsupported(context, memory, attributes, study, err);
+    if (study->unbounded)
+        return report_unbounded(context, memory, study, err);
+    struct size_found found;
+    rc = measure_size(context, study, &found, err);
+    return rc ? rc : report_size(context, memory, &found, err);
+}
+
+int cache_report_latency(struct probe_context *context, const char *memory, enum device_path path,
+                         struct err *err)
+{
+    static const char *const attributes[] = {"latency", NULL};
+    const struct study *study = &context->studies[path];
+    int rc = study_reach(context, path, STUDY_FETCH, err);
+    if (rc)
+        return rc;
+    if (!study->supported)
+        return report_unsupported(context, memory, attributes, study, err);
+    const struct device_array small = {
+        .path = path, .size_bytes = 8 * study->fetch_bytes, .stride_bytes = study->fetch_bytes};
+    struct latency latency;
+    rc = latency_measure(context, &small, study->stray_share, &latency, err);
+    if (rc)
+        return rc;
+    char name[METRIC_MAX], reason[REASON_MAX];
+    struct measure *m = measures_add(context->measures, metric_name(name, memory, "latency"),
+                                     latency.cycles, "cycles", "average of long chases");
+    if (!m)
+        return err_no_memory(err);
+    double fine = study->hit_cycles - device_limits(context->device)->timer_overhead_cycles;
+    m->spread = latency.spread;
+    m->n = latency.n;
+    m->confidence = 0.99;
+    if (latency.ns > 0 && facts_set_real(&m->notes, "ns", latency.ns))
+        return err_no_memory(err);
+    if (fabs(fine - latency.cycles) > fmax(2, LATENCY_AGREEMENT * latency.cycles)) {
+        snprintf(reason, sizeof reason,
+                 "single loads take %.1f cycles after correction, long chases %.1f per load", fine,
+                 latency.cycles);
+        m->confidence = 0.5;
+        if (measure_set_status(m, MEASURE_NOISY, reason))
+            return err_no_memory(err);
+    }
+    return 0;
+}

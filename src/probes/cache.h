@@ -1,0 +1,17 @@
+/* The attributes of an SM's cache, whatever path leads to it: what the probes of l1_data, texture
+ * and read_only have in common. */
+#ifndef GPUMEMTOPO_PROBES_CACHE_H
+#define GPUMEMTOPO_PROBES_CACHE_H
+
+#include "probes/probe.h"
+
+/* memory: the name in the inventory, "l1_data". Each adds its metrics to the context's measures,
+ * as unsupported where the path is not cached. */
+int cache_report_line(struct probe_context *context, const char *memory, enum device_path path,
+                      struct err *err); /* .fetch, .line */
+int cache_report_size(struct probe_context *context, const char *memory, enum device_path path,
+                      struct err *err); /* .size, .reach */
+int cache_report_latency(struct probe_context *context, const char *memory, enum device_path path,
+                         struct err *err); /* .latency */
+
+#endif

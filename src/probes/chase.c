@@ -1,0 +1,78 @@
+/* Jobs as probes write them, and what their samples say. */
+#include "probes/chase.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+uint64_t probe_seed(struct probe_context *context)
+{
+    return rng_derive(context->options->seed, "probe job", context->seeds_drawn++);
+}
+
+struct device_job chase_job(void)
+{
+    return (struct device_job){.agent_count = 1, .agents = {{.sm = DEVICE_SM_ANY}}};
+}
+
+struct device_step *chase_add(struct device_job *job, enum device_step_kind kind,
+                              const struct device_array *array, uint64_t loads)
+{
+    struct device_step *step = &job->steps[job->step_count++];
+    *step = (struct device_step){.kind = kind, .array = *array, .loads = loads};
+    return step;
+}
+
+struct device_job chase_twice(const struct device_array *array, uint64_t loads_min)
+{
+    struct device_job job = chase_job();
+    uint64_t elements = array->size_bytes / array->stride_bytes;
+    uint64_t passes = elements ? (loads_min + elements - 1) / elements : 1;
+    chase_add(&job, DEVICE_WARM, array, 0);
+    chase_add(&job, DEVICE_CHASE, array, elements * (passes ? passes : 1));
+    return job;
+}
+
+int chase_run(struct probe_context *context, const struct device_job *jobs, size_t count,
+              uint32_t at_once, struct device_answer **out_answers, struct err *err)
+{
+    const struct device_batch batch = {.jobs = jobs, .job_count = count, .at_once = at_once};
+    struct device_answer *answers = mem_array(count, sizeof *answers);
+    if (!answers)
+        return err_no_memory(err);
+    int rc = device_run(context->device, &batch, answers, err);
+    if (rc)
+        free(answers);
+    else
+        *out_answers = answers;
+    return rc;
+}
+
+double chase_share_above(const struct device_sample *sample, double cycles)
+{
+    uint64_t above = 0, all = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        all += sample->bins[i].count;
+        if (device_bin_cycles(sample->bins[i].bin) > cycles)
+            above += sample->bins[i].count;
+    }
+    return all ? (double)above / (double)all : NAN;
+}
+
+double chase_quantile(const struct device_sample *sample, double q)
+{
+    uint64_t all = 0, seen = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++)
+        all += sample->bins[i].count;
+    if (!all)
+        return NAN;
+    double wanted = q * (double)(all - 1);
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        seen += sample->bins[i].count;
+        if ((double)seen > wanted)
+            return device_bin_cycles(sample->bins[i].bin);
+    }
+    return device_bin_cycles(sample->bins[sample->bin_count - 1].bin);
+}

@@ -1,0 +1,41 @@
+/* Inside the probes: a probe's descriptor and what a running probe works with. */
+#ifndef GPUMEMTOPO_PROBES_PROBE_H
+#define GPUMEMTOPO_PROBES_PROBE_H
+
+#include "probes/probes.h"
+
+#include "probes/study.h"
+
+/* What a probe sees while it runs. */
+struct probe_context {
+    struct device *device;
+    const struct probe_options *options;
+    struct measures *measures; /* results so far, and where new ones go */
+    struct study studies[DEVICE_PATH_COUNT];
+    uint64_t seeds_drawn;
+};
+
+/* A fresh seed: the same sequence for the same options, whatever the device answers. */
+uint64_t probe_seed(struct probe_context *context);
+
+enum { PROBE_LIST_MAX = 4 };
+
+/* One row of the table: a probe lives in one file, and this is all the others know of it. */
+struct probe {
+    struct probe_description description;
+    const char *depends[PROBE_LIST_MAX]; /* probes whose results it reads; NULL-terminated */
+    const char *metrics[PROBE_LIST_MAX]; /* what it reports: marked failed when run fails */
+
+    /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. */
+    int (*run)(struct probe_context *context, struct err *err);
+};
+
+/* The table, NULL-terminated (table.c). */
+extern const struct probe *const probe_table[];
+
+extern const struct probe probe_l1_data_line;
+extern const struct probe probe_l1_data_size;
+extern const struct probe probe_l1_data_latency;
+extern const struct probe probe_main_latency;
+
+#endif

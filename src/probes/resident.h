@@ -1,0 +1,11 @@
+/* How much of an oversized array stays resident: capacity and line without regard to the
+ * replacement policy. */
+#ifndef GPUMEMTOPO_PROBES_RESIDENT_H
+#define GPUMEMTOPO_PROBES_RESIDENT_H
+
+#include "probes/probe.h"
+
+/* Stage STUDY_RESIDENT: resident_bytes, tags and line_bytes of the study. */
+int resident_measure(struct probe_context *context, struct study *study, struct err *err);
+
+#endif
