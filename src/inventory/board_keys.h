@@ -3,6 +3,6 @@
 #define GPUMEMTOPO_INVENTORY_BOARD_KEYS_H
 
 enum { BOARD_KEY_COUNT = 4 };
-extern const char *const board_keys[BOARD_KEY_COUNT];
+extern const char *const inventory_board_keys[BOARD_KEY_COUNT];
 
 #endif

@@ -7,7 +7,7 @@
 #include "inventory/print_measure.h"
 #include "inventory/scalar.h"
 
-const char *const board_keys[BOARD_KEY_COUNT] = {"serial", "part", "vbios", "driver"};
+const char *const inventory_board_keys[BOARD_KEY_COUNT] = {"serial", "part", "vbios", "driver"};
 
 /* `lead` is all that stands before the value, the key included. */
 static void put_text(struct strbuf *buffer, const char *lead, const char *text)
@@ -69,15 +69,15 @@ static void print_model(struct strbuf *buffer, const struct inventory_model *mod
     put_text(buffer, "  - id: ", model->id);
     put_text(buffer, "\n    name: ", model->name);
     strbuf_printf(buffer, "\n    count: %" PRIu32 "\n    identity: ", model->count);
-    print_facts(buffer, &model->identity);
+    inventory_print_facts(buffer, &model->identity);
     strbuf_puts(buffer, "\n    memory:");
-    print_measures(buffer, &model->memory, 6);
+    inventory_print_measures(buffer, &model->memory, 6);
 }
 
 static bool is_board_key(const char *key)
 {
     for (size_t i = 0; i < BOARD_KEY_COUNT; i++)
-        if (strcmp(key, board_keys[i]) == 0)
+        if (strcmp(key, inventory_board_keys[i]) == 0)
             return true;
     return false;
 }
@@ -85,11 +85,11 @@ static bool is_board_key(const char *key)
 static void print_board(struct strbuf *buffer, const struct facts *board)
 {
     for (size_t i = 0; i < BOARD_KEY_COUNT; i++) {
-        const struct fact *fact = facts_get(board, board_keys[i]);
+        const struct fact *fact = facts_get(board, inventory_board_keys[i]);
         if (!fact)
             continue;
         strbuf_printf(buffer, "\n    %s: ", fact->key);
-        print_fact_value(buffer, fact);
+        inventory_print_fact(buffer, fact);
     }
     bool begun = false;
     for (size_t i = 0; i < board->count; i++) {
@@ -98,7 +98,7 @@ static void print_board(struct strbuf *buffer, const struct facts *board)
             continue;
         put_text(buffer, begun ? ", " : "\n    board: {", fact->key);
         strbuf_puts(buffer, ": ");
-        print_fact_value(buffer, fact);
+        inventory_print_fact(buffer, fact);
         begun = true;
     }
     strbuf_puts(buffer, begun ? "}" : "");
@@ -115,7 +115,7 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
     put_text(buffer, "\n    status: ", gpu_status_name(gpu->status));
     print_board(buffer, &gpu->board);
     strbuf_puts(buffer, "\n    config: ");
-    print_facts(buffer, &gpu->config);
+    inventory_print_facts(buffer, &gpu->config);
     strbuf_puts(buffer, "\n    values: {");
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "inventory/scalar.h"
 
-void print_fact_value(struct strbuf *buffer, const struct fact *fact)
+void inventory_print_fact(struct strbuf *buffer, const struct fact *fact)
 {
     switch (fact->kind) {
     case FACT_BOOL:
@@ -33,10 +33,10 @@ static void print_pair(struct strbuf *buffer, const struct fact *fact)
 {
     scalar_put_text(buffer, fact->key);
     strbuf_puts(buffer, ": ");
-    print_fact_value(buffer, fact);
+    inventory_print_fact(buffer, fact);
 }
 
-void print_facts(struct strbuf *buffer, const struct facts *facts)
+void inventory_print_facts(struct strbuf *buffer, const struct facts *facts)
 {
     strbuf_puts(buffer, "{");
     for (size_t i = 0; i < facts->count; i++) {
@@ -111,11 +111,12 @@ static void print_measure(struct strbuf *buffer, const struct measure *measure)
         print_words(buffer, measure);
     else
         scalar_put_number(buffer, measure->value);
-    if (measure->unit)
+    bool measured = valued && measure->kind == MEASURE_NUMBER;
+    if (measure->unit || measured)
         print_named(buffer, "unit", measure->unit);
     if (valued)
         print_evidence(buffer, measure);
-    if (measure->method)
+    if (measure->method || measured)
         print_named(buffer, "method", measure->method);
     print_status(buffer, measure, status);
     if (valued && measure->bound == MEASURE_AT_LEAST)
@@ -202,7 +203,7 @@ static void print_level(struct strbuf *buffer, struct entry *entries, size_t cou
     }
 }
 
-void print_measures(struct strbuf *buffer, const struct measures *measures, int indent)
+void inventory_print_measures(struct strbuf *buffer, const struct measures *measures, int indent)
 {
     if (!measures->count) {
         strbuf_puts(buffer, " {}\n");

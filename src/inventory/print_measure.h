@@ -6,13 +6,13 @@
 #include "inventory/facts.h"
 #include "inventory/measure.h"
 
-void print_fact_value(struct strbuf *buffer, const struct fact *fact);
+void inventory_print_fact(struct strbuf *buffer, const struct fact *fact);
 
 /* {key: value, ...} */
-void print_facts(struct strbuf *buffer, const struct facts *facts);
+void inventory_print_facts(struct strbuf *buffer, const struct facts *facts);
 
 /* A block mapping, nested at the dots of the metrics, from column `indent` on; it begins with a
  * line break and ends with one. Without measures: " {}". */
-void print_measures(struct strbuf *buffer, const struct measures *measures, int indent);
+void inventory_print_measures(struct strbuf *buffer, const struct measures *measures, int indent);
 
 #endif
