@@ -1,0 +1,77 @@
+/* Sorting doubles with their places in linear time: a stable radix sort. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpd/internal.h"
+
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, PASSES = 64 / DIGIT_BITS };
+
+bool cpd__finite(const double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
+/* An unsigned number in the order of the doubles: IEEE 754 bits compare like sign and magnitude.
+ * Adding zero makes -0 and +0 one value. */
+static uint64_t sort_key(double value)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    uint64_t bits;
+    value += 0.0;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & sign ? ~bits : bits | sign;
+}
+
+static size_t digit_of(double value, int pass)
+{
+    return (size_t)(sort_key(value) >> (pass * DIGIT_BITS)) & (DIGITS - 1);
+}
+
+/* Moves from by digit `pass` to to; false when all share the digit and nothing was moved. */
+static bool sort_pass(const struct cpd__item *from, struct cpd__item *to, size_t n,
+                      const size_t counts[DIGITS], int pass)
+{
+    if (counts[digit_of(from[0].value, pass)] == n)
+        return false;
+    size_t next[DIGITS];
+    size_t sum = 0;
+    for (size_t d = 0; d < DIGITS; d++) {
+        next[d] = sum;
+        sum += counts[d];
+    }
+    for (size_t i = 0; i < n; i++)
+        to[next[digit_of(from[i].value, pass)]++] = from[i];
+    return true;
+}
+
+struct cpd__item *cpd__sort(const double *values, size_t n)
+{
+    size_t counts[PASSES][DIGITS] = {{0}};
+    struct cpd__item *items = mem_array(n, sizeof *items);
+    struct cpd__item *spare = mem_array(n, sizeof *spare);
+    if (!items || !spare) {
+        free(items);
+        items = NULL;
+        goto out;
+    }
+    for (size_t i = 0; i < n; i++) {
+        items[i] = (struct cpd__item){values[i], i};
+        for (int pass = 0; pass < PASSES; pass++)
+            counts[pass][digit_of(values[i], pass)]++;
+    }
+    for (int pass = 0; pass < PASSES && n > 1; pass++) {
+        if (sort_pass(items, spare, n, counts[pass], pass)) {
+            struct cpd__item *swap = items;
+            items = spare;
+            spare = swap;
+        }
+    }
+out:
+    free(spare);
+    return items;
+}

@@ -1,0 +1,195 @@
+/* The exact test for series of two levels, such as hits and misses.
+ *
+ * Mid-ranks cannot tell three misses at the end of twelve sizes from chance: they forget how far
+ * the misses lie from the hits. Where the values fall into two groups with a clear gap, the series
+ * is read as zeros and ones instead. The grouping looks at the values without their order, hence
+ * all orders stay equally likely on a flat series, and the maximum over the splits is a bounded
+ * random walk whose distribution is counted exactly. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/internal.h"
+
+/* A gap counts as clear from this multiple of either group's spread on; normal noise of few values
+ * stays below, a step of ten sigmas above, up to a million values. */
+static const double gap_min = 3.0;
+
+/* Cells that are counted exactly, some ten milliseconds; beyond, a bound has to do. */
+static const double cells_max = 4e6;
+
+/* ones of n values are of one kind; statistic: (n J - s ones)^2 / (s (n - s)) of the best split s,
+ * with J of them before it. Ties are counted as reaching it. */
+struct walk {
+    size_t n;
+    size_t ones;
+    size_t side_min;
+    double statistic;
+};
+
+/* Half of the interquartile range of the clipped values [begin, end) in order. */
+static double group_spread(const struct cpd__view *view, size_t begin, size_t end)
+{
+    size_t quarter = (end - begin - 1) / 4;
+    double low = cpd__clip(view, view->items[begin + quarter].value);
+    double high = cpd__clip(view, view->items[end - 1 - quarter].value);
+    return high / 2.0 - low / 2.0;
+}
+
+static size_t shorter(size_t split, size_t n)
+{
+    return split < n - split ? split : n - split;
+}
+
+bool cpd__two_levels(const struct cpd__view *view, double *out_threshold)
+{
+    size_t n = view->n;
+    size_t best = 0;
+    double best_gap = 0.0;
+    for (size_t i = 1; i < n; i++) {
+        double gap = cpd__clip(view, view->items[i].value) / 2.0 -
+                     cpd__clip(view, view->items[i - 1].value) / 2.0;
+        /* Of equal gaps, the one nearest to the middle has the most power. */
+        bool nearer = gap == best_gap && shorter(i, n) > shorter(best, n);
+        if (gap > best_gap || (gap > 0.0 && nearer)) {
+            best = i;
+            best_gap = gap;
+        }
+    }
+    if (best == 0)
+        return false;
+    double below = group_spread(view, 0, best);
+    double above = group_spread(view, best, n);
+    if (best_gap * 2.0 < gap_min * (below > above ? below : above))
+        return false;
+    *out_threshold = view->items[best].value;
+    return true;
+}
+
+/* The kind that is rarer counts as one: the walk is narrower, the statistic the same. */
+static struct walk observe(const struct cpd__view *view, double threshold)
+{
+    size_t n = view->n;
+    size_t upper = 0;
+    for (size_t i = 0; i < n; i++)
+        upper += view->series[i] >= threshold;
+    bool rarer_upper = upper <= n - upper;
+    struct walk walk = {n, rarer_upper ? upper : n - upper, cpd__side_min(n), 0.0};
+    size_t seen = 0;
+    for (size_t s = 1; s + walk.side_min <= n; s++) {
+        seen += (view->series[s - 1] >= threshold) == rarer_upper;
+        double excess = (double)n * (double)seen - (double)s * (double)walk.ones;
+        double value = excess * excess / ((double)s * (double)(n - s));
+        if (s >= walk.side_min && value > walk.statistic)
+            walk.statistic = value;
+    }
+    walk.statistic *= 1.0 - CPD__TIE;
+    return walk;
+}
+
+/* How far n J - s ones must be from 0 to reach the statistic at s. */
+static double reach(const struct walk *walk, size_t s)
+{
+    return sqrt(walk->statistic * (double)s * (double)(walk->n - s));
+}
+
+/* Carries the probabilities of J = 0 .. ones along the walk and takes out what reaches the
+ * statistic. Adding up what leaves, not what stays, keeps small p-values precise. */
+static int exact_p(const struct walk *walk, double *out_p)
+{
+    size_t n = walk->n;
+    size_t ones = walk->ones;
+    double *stay = mem_array(ones + 1, sizeof *stay);
+    if (!stay)
+        return -ENOMEM;
+    double left = 0.0;
+    size_t low = 0;
+    size_t end = 1; /* stay is 0 outside [low, end) */
+    stay[0] = 1.0;
+    for (size_t s = 1; s + walk->side_min <= n && low < end; s++) {
+        double rest = (double)(n - s + 1);
+        if (end <= ones)
+            end++;
+        for (size_t j = end; j-- > low;) {
+            double none = (rest - (double)(ones - j)) / rest;
+            double one = j > 0 ? stay[j - 1] * (double)(ones - j + 1) / rest : 0.0;
+            stay[j] = stay[j] * (none > 0.0 ? none : 0.0) + one;
+        }
+        if (s < walk->side_min)
+            continue;
+        double bound = reach(walk, s);
+        double middle = (double)s * (double)ones;
+        for (; low < end && middle - (double)n * (double)low >= bound; low++) {
+            left += stay[low];
+            stay[low] = 0.0;
+        }
+        for (; low < end && (double)n * (double)(end - 1) - middle >= bound; end--) {
+            left += stay[end - 1];
+            stay[end - 1] = 0.0;
+        }
+    }
+    free(stay);
+    *out_p = left < 1.0 ? left : 1.0;
+    return 0;
+}
+
+static double divergence(double a, double b)
+{
+    double sum = 0.0;
+    if (a > 0.0)
+        sum += a * log(a / b);
+    if (a < 1.0)
+        sum += (1.0 - a) * log((1.0 - a) / (1.0 - b));
+    return sum;
+}
+
+/* Bound of P(J beyond j) at split s. Hoeffding (1963) for draws without replacement; which of the
+ * two kinds of marks is drawn is a matter of view, and the better view counts. */
+static double tail_bound(const struct walk *walk, size_t s, double j)
+{
+    double n = (double)walk->n;
+    double ones = (double)walk->ones;
+    double draws = (double)s;
+    double share = j / draws;
+    if (2 * s > walk->n) {
+        draws = n - draws;
+        share = (ones - j) / draws;
+    }
+    double by_place = draws * divergence(share, ones / n);
+    double by_value = ones * divergence(j / ones, (double)s / n);
+    return exp(-(by_place > by_value ? by_place : by_value));
+}
+
+/* The sum over the splits of bounds at each: far above the exact p-value where the steps are weak,
+ * and small enough where they are clear. */
+static double union_bound(const struct walk *walk)
+{
+    size_t n = walk->n;
+    double sum = 0.0;
+    for (size_t s = walk->side_min; s + walk->side_min <= n && sum < 1.0; s++) {
+        double bound = reach(walk, s);
+        double middle = (double)s * (double)walk->ones;
+        size_t most = s < walk->ones ? s : walk->ones;
+        size_t least = s + walk->ones > n ? s + walk->ones - n : 0;
+        double high = ceil((middle + bound) / (double)n);
+        double low = floor((middle - bound) / (double)n);
+        if (high <= (double)most)
+            sum += tail_bound(walk, s, high);
+        if (low >= (double)least)
+            sum += tail_bound(walk, s, low);
+    }
+    return sum < 1.0 ? sum : 1.0;
+}
+
+int cpd__two_level_p(const struct cpd__view *view, double threshold, double *out_p)
+{
+    struct walk walk = observe(view, threshold);
+    double width = sqrt(walk.statistic) + 2.0; /* the walk has left before it is wider */
+    if (width > (double)walk.ones + 1.0)
+        width = (double)walk.ones + 1.0;
+    if (width * (double)walk.n <= cells_max)
+        return exact_p(&walk, out_p);
+    *out_p = union_bound(&walk);
+    return 0;
+}
