@@ -1,1 +1,77 @@
-/* stub */
+/* How metrics are judged: the `judge` mapping of the survey configuration. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/judge.h"
+
+static const char *const worse_words[] = {"lower", "any", "higher", NULL};
+
+struct metric_fields {
+    int worse;
+    double floor;
+};
+
+static int read_metric(const char *name, const struct yaml_node *node, struct judge_metric *out,
+                       struct err *err)
+{
+    static const struct yaml_field fields[] = {
+        {"worse", YAML_WORD, offsetof(struct metric_fields, worse), true, .words = worse_words},
+        {"floor", YAML_F64, offsetof(struct metric_fields, floor), true, 0, 1},
+    };
+    struct metric_fields read;
+    int rc = yaml_read_fields(node, fields, sizeof fields / sizeof *fields, &read, err);
+    if (rc)
+        return rc;
+    out->metric = str_copy(name);
+    if (!out->metric)
+        return err_no_memory(err);
+    out->worse = read.worse - 1;
+    out->floor = read.floor;
+    return 0;
+}
+
+struct judge_fields {
+    double false_alarms;
+    const struct yaml_node *metrics;
+};
+
+int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_config,
+                      struct err *err)
+{
+    static const struct yaml_field fields[] = {
+        {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), true, 1e-12, 1},
+        {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics), true},
+    };
+    struct judge_fields read;
+    int rc = yaml_read_fields(mapping, fields, sizeof fields / sizeof *fields, &read, err);
+    if (!rc)
+        rc = yaml_expect(read.metrics, YAML_MAPPING, err);
+    if (rc)
+        return rc;
+    struct judge_config config = {.false_alarms = read.false_alarms};
+    size_t count = yaml_count(read.metrics);
+    config.metrics = mem_array(count, sizeof *config.metrics);
+    if (!config.metrics)
+        return err_no_memory(err);
+    for (; config.metric_count < count && !rc; config.metric_count++) {
+        size_t i = config.metric_count;
+        rc = read_metric(yaml_key(read.metrics, i), yaml_at(read.metrics, i), &config.metrics[i],
+                         err);
+    }
+    if (rc)
+        judge_config_fini(&config);
+    else
+        *out_config = config;
+    return rc;
+}
+
+void judge_config_fini(struct judge_config *config)
+{
+    for (size_t i = 0; i < config->metric_count; i++)
+        free(config->metrics[i].metric);
+    free(config->metrics);
+    *config = (struct judge_config){0};
+}

@@ -1,1 +1,112 @@
-/* stub */
+/* From the GPUs' results to the fleet's inventory. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/group.h"
+
+static int copy_text(char **to, const char *from)
+{
+    *to = str_copy(from);
+    return from && !*to ? -ENOMEM : 0;
+}
+
+/* Only the settings in which the GPU differs from its model's majority. */
+static int config_difference(const struct fleet *fleet, const struct group *group,
+                             const struct gpu_result *gpu, struct facts *out_config)
+{
+    for (size_t i = 0; i < gpu->config.count; i++) {
+        const struct fact *fact = &gpu->config.items[i];
+        const struct fact *usual = consensus_config(fleet, group, fact->key);
+        if (usual && !fact_equal(fact, usual) && facts_set(out_config, fact))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int judged_values(const struct gpu_result *gpu, const struct judge_config *config,
+                         struct inventory_gpu *out)
+{
+    out->values = mem_array(config->metric_count, sizeof *out->values);
+    if (!out->values)
+        return -ENOMEM;
+    for (size_t i = 0; i < config->metric_count; i++) {
+        const struct measure *m = measures_get(&gpu->measures, config->metrics[i].metric);
+        double value;
+        if (!m || !measures_value(&gpu->measures, config->metrics[i].metric, &value))
+            continue;
+        struct inventory_value *slot = &out->values[out->value_count++];
+        *slot = (struct inventory_value){.value = value, .spread = m->spread};
+        if (copy_text(&slot->metric, m->metric))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_gpu(const struct fleet *fleet, size_t place, const struct judge_config *config,
+                   struct inventory *inventory)
+{
+    const struct gpu_result *gpu = fleet->gpus[place];
+    size_t g = fleet->group_of[place];
+    const struct group *group = g == SIZE_MAX ? NULL : &fleet->groups[g];
+    struct inventory_gpu *out = &inventory->gpus[inventory->gpu_count++];
+    out->index = gpu->index;
+    out->rank = gpu->rank;
+    out->status = fleet->outlier[place] ? GPU_OUTLIER : gpu->status;
+    if (copy_text(&out->uuid, gpu->uuid) || copy_text(&out->node, gpu->node) ||
+        copy_text(&out->pci, gpu->pci) || copy_text(&out->model, group ? group->id : NULL) ||
+        facts_copy(&out->board, &gpu->board) || judged_values(gpu, config, out))
+        return -ENOMEM;
+    return group ? config_difference(fleet, group, gpu, &out->config) : 0;
+}
+
+static int add_unmeasured(const struct gpu_result *gpu, struct inventory *inventory)
+{
+    struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_length++];
+    out->rank = gpu->rank;
+    out->status = gpu->status;
+    return copy_text(&out->node, gpu->node) || copy_text(&out->uuid, gpu->uuid) ||
+                   copy_text(&out->reason, gpu->reason)
+               ? -ENOMEM
+               : 0;
+}
+
+static int fill(struct fleet *fleet, const struct judge_config *config, struct inventory *inventory,
+                struct err *err)
+{
+    int rc = outliers_find(fleet, config, inventory, err);
+    for (size_t i = 0; i < fleet->group_count && !rc; i++)
+        rc = consensus_build(fleet, &fleet->groups[i], &inventory->models[inventory->model_count++],
+                             err);
+    for (size_t i = 0; i < fleet->count && !rc; i++) {
+        bool measured = fleet_measured(fleet->gpus[i]);
+        inventory->measured += measured;
+        if (add_gpu(fleet, i, config, inventory) ||
+            (!measured && add_unmeasured(fleet->gpus[i], inventory)))
+            rc = err_no_memory(err);
+    }
+    inventory->gpu_count_total = (uint32_t)fleet->count;
+    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    inventory->outlier_count = (uint32_t)inventory->outliers_length;
+    return rc;
+}
+
+int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_config *config,
+                struct inventory *inventory, struct err *err)
+{
+    struct fleet fleet;
+    int rc = fleet_init(&fleet, results, count, err);
+    if (rc)
+        return rc;
+    inventory->models = mem_array(fleet.group_count, sizeof *inventory->models);
+    inventory->gpus = mem_array(count, sizeof *inventory->gpus);
+    inventory->unmeasured = mem_array(count, sizeof *inventory->unmeasured);
+    if (inventory->models && inventory->gpus && inventory->unmeasured)
+        rc = fill(&fleet, config, inventory, err);
+    else
+        rc = err_no_memory(err);
+    fleet_fini(&fleet);
+    return rc;
+}

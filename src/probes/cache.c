@@ -249,7 +249,7 @@ int cache_report_size(struct probe_context *context, const char *memory, enum de
         return report_unsupported(context, memory, attributes, study, err);
     if (study->unbounded)
         return report_unbounded(context, memory, study, err);
-    struct size_found found;
+    struct size_found found = {0};
     rc = measure_size(context, study, &found, err);
     return rc ? rc : report_size(context, memory, &found, err);
 }

@@ -1,0 +1,45 @@
+/* Inside the judge: the fleet in its fixed order, cut into models. */
+#ifndef GPUMEMTOPO_JUDGE_GROUP_H
+#define GPUMEMTOPO_JUDGE_GROUP_H
+
+#include "inventory/gpu_result.h"
+#include "judge/judge.h"
+
+/* GPUs of one model, as indices into fleet.gpus. */
+struct group {
+    const char *key;
+    const char *name;
+    char *id; /* slug, unique in the fleet */
+    size_t *members;
+    size_t count;
+};
+
+struct fleet {
+    const struct gpu_result **gpus; /* sorted by node, PCI address, UUID */
+    size_t count;
+    size_t *group_of;     /* per GPU: index of its group, SIZE_MAX without a model */
+    bool *outlier;        /* per GPU: accused */
+    struct group *groups; /* sorted by name, then key */
+    size_t group_count;
+};
+
+int fleet_init(struct fleet *fleet, const struct gpu_result *results, size_t count,
+               struct err *err);
+void fleet_fini(struct fleet *fleet);
+
+/* Takes part in consensus and judgement: measured to the end. */
+bool fleet_measured(const struct gpu_result *gpu);
+
+/* The model's topology from its measured GPUs that are no outliers. */
+int consensus_build(const struct fleet *fleet, const struct group *group,
+                    struct inventory_model *out_model, struct err *err);
+
+/* The fact that most of the model's GPUs have; NULL when none has it. */
+const struct fact *consensus_config(const struct fleet *fleet, const struct group *group,
+                                    const char *key);
+
+/* Compares every judged metric inside each group: fills outliers and watch, marks fleet.outlier. */
+int outliers_find(struct fleet *fleet, const struct judge_config *config,
+                  struct inventory *inventory, struct err *err);
+
+#endif
