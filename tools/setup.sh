@@ -1,0 +1,75 @@
+# Sourced by ./survey and ./check: packages and build folders. Quiet when there is nothing to do.
+
+# setup_packages build|test: Debian/Ubuntu packages that are missing, installed as root or through
+# sudo; otherwise the exact line to run is printed.
+setup_packages() {
+    local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev"
+    [ "$1" = test ] &&
+        wanted="$wanted libcmocka-dev clang clang-format libclang-rt-dev python3-yaml python3-jsonschema"
+    command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
+    local missing=() package
+    for package in $wanted; do
+        setup_has "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    local sudo=
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! sudo -n true 2>/dev/null && ! { [ -t 0 ] && command -v sudo >/dev/null; }; then
+            echo "missing packages; as root, run:" >&2
+            echo "  apt-get update && apt-get install -y ${missing[*]}" >&2
+            exit 1
+        fi
+        sudo=sudo
+    fi
+    echo "installing: ${missing[*]}" >&2
+    local log
+    log=$(mktemp)
+    if ! { $sudo apt-get update -qq &&
+        $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"; } \
+        >"$log" 2>&1; then
+        cat "$log" >&2
+        rm -f "$log"
+        echo "could not install: ${missing[*]}" >&2
+        exit 1
+    fi
+    rm -f "$log"
+}
+
+# Installed, or replaced by something that serves: a newer meson from elsewhere, another MPI.
+setup_has() {
+    case $1 in
+    gcc) command -v gcc >/dev/null && return 0 ;;
+    meson) command -v meson >/dev/null && return 0 ;;
+    ninja-build) command -v ninja >/dev/null && return 0 ;;
+    pkg-config) command -v pkg-config >/dev/null && return 0 ;;
+    openmpi-bin) command -v mpirun >/dev/null && return 0 ;;
+    libopenmpi-dev) pkg-config --exists ompi-c 2>/dev/null && return 0 ;;
+    libyaml-dev) pkg-config --exists yaml-0.1 2>/dev/null && return 0 ;;
+    libcmocka-dev) pkg-config --exists cmocka 2>/dev/null && return 0 ;;
+    clang) command -v clang >/dev/null && return 0 ;;
+    clang-format) command -v clang-format >/dev/null && return 0 ;;
+    libclang-rt-dev) return 0 ;;
+    esac
+    dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+# setup_build SOURCE BUILD [meson options...]: configures once, builds what changed. Output is
+# shown only when it fails.
+setup_build() {
+    local source=$1 build=$2 log
+    shift 2
+    log=$(mktemp)
+    if [ ! -f "$build/build.ninja" ]; then
+        echo "configuring $(basename "$build")/" >&2
+        meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
+    fi
+    meson compile -C "$build" >"$log" 2>&1 || setup_failed "$log"
+    rm -f "$log"
+}
+
+setup_failed() {
+    tail -40 "$1" >&2
+    rm -f "$1"
+    echo "the build failed" >&2
+    exit 1
+}
