@@ -202,10 +202,10 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
     return rc ? err_no_memory(err) : 0;
 }
 
-const struct fact *consensus_config(const struct fleet *fleet, const struct group *group,
-                                    const char *key)
+/* Boyer-Moore: the candidate is the majority where there is one, else one of those tied. */
+static const struct fact *usual_fact(const struct fleet *fleet, const struct group *group,
+                                     const char *key)
 {
-    /* Boyer-Moore: the candidate is the majority where there is one, else what came last. */
     const struct fact *candidate = NULL;
     size_t lead = 0;
     for (size_t i = 0; i < group->count; i++) {
@@ -217,4 +217,18 @@ const struct fact *consensus_config(const struct fleet *fleet, const struct grou
         lead += fact_equal(fact, candidate) ? 1 : (size_t)-1;
     }
     return candidate;
+}
+
+int consensus_settings(const struct fleet *fleet, struct group *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct facts *config = &fleet->gpus[group->members[i]]->config;
+        for (size_t k = 0; k < config->count; k++) {
+            const char *key = config->items[k].key;
+            if (!facts_get(&group->usual, key) &&
+                facts_set(&group->usual, usual_fact(fleet, group, key)))
+                return -ENOMEM;
+        }
+    }
+    return 0;
 }

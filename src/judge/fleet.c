@@ -14,12 +14,12 @@ static int copy_text(char **to, const char *from)
 }
 
 /* Only the settings in which the GPU differs from its model's majority. */
-static int config_difference(const struct fleet *fleet, const struct group *group,
-                             const struct gpu_result *gpu, struct facts *out_config)
+static int config_difference(const struct group *group, const struct gpu_result *gpu,
+                             struct facts *out_config)
 {
     for (size_t i = 0; i < gpu->config.count; i++) {
         const struct fact *fact = &gpu->config.items[i];
-        const struct fact *usual = consensus_config(fleet, group, fact->key);
+        const struct fact *usual = facts_get(&group->usual, fact->key);
         if (usual && !fact_equal(fact, usual) && facts_set(out_config, fact))
             return -ENOMEM;
     }
@@ -59,7 +59,7 @@ static int add_gpu(const struct fleet *fleet, size_t place, const struct judge_c
         copy_text(&out->pci, gpu->pci) || copy_text(&out->model, group ? group->id : NULL) ||
         facts_copy(&out->board, &gpu->board) || judged_values(gpu, config, out))
         return -ENOMEM;
-    return group ? config_difference(fleet, group, gpu, &out->config) : 0;
+    return group ? config_difference(group, gpu, &out->config) : 0;
 }
 
 static int add_unmeasured(const struct gpu_result *gpu, struct inventory *inventory)

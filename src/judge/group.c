@@ -158,6 +158,7 @@ void fleet_fini(struct fleet *fleet)
     for (size_t i = 0; i < fleet->group_count; i++) {
         free(fleet->groups[i].id);
         free(fleet->groups[i].members);
+        facts_fini(&fleet->groups[i].usual);
     }
     free(fleet->groups);
     free(fleet->gpus);

@@ -12,6 +12,7 @@ struct group {
     char *id; /* slug, unique in the fleet */
     size_t *members;
     size_t count;
+    struct facts usual; /* the settings that most members have */
 };
 
 struct fleet {
@@ -34,9 +35,8 @@ bool fleet_measured(const struct gpu_result *gpu);
 int consensus_build(const struct fleet *fleet, const struct group *group,
                     struct inventory_model *out_model, struct err *err);
 
-/* The fact that most of the model's GPUs have; NULL when none has it. */
-const struct fact *consensus_config(const struct fleet *fleet, const struct group *group,
-                                    const char *key);
+/* Fills group.usual. 0 or -ENOMEM. */
+int consensus_settings(const struct fleet *fleet, struct group *group);
 
 /* Compares every judged metric inside each group: fills outliers and watch, marks fleet.outlier. */
 int outliers_find(struct fleet *fleet, const struct judge_config *config,
