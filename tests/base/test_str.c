@@ -1,0 +1,122 @@
+/* Strings: parsers, buffers, nearest word; growing arrays and arenas beside them. */
+#include "../check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static void parses_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int rc;
+        uint64_t bytes;
+    } cases[] = {
+        {"0", 0, 0},
+        {"131072", 0, 131072},
+        {"128 KiB", 0, 131072},
+        {"128K", 0, 131072},
+        {"1.5 MiB", 0, 1572864},
+        {"40GiB", 0, 42949672960u},
+        {"64B", 0, 64},
+        {"9223372036854775808", 0, 9223372036854775808u},
+        {"99999999999999999999", -ERANGE, 0},
+        {"99999999999 TiB", -ERANGE, 0},
+        {"-1", -EINVAL, 0},
+        {"", -EINVAL, 0},
+        {"KiB", -EINVAL, 0},
+        {"1.3 B", -EINVAL, 0},
+        {"12 apples", -EINVAL, 0},
+        {"1 KiBB", -EINVAL, 0},
+        {"nan", -EINVAL, 0},
+        {"1.2.3K", -EINVAL, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint64_t bytes = 42;
+        int rc = str_parse_bytes(cases[i].text, &bytes);
+        if (rc != cases[i].rc || bytes != (rc ? 42 : cases[i].bytes))
+            fail_msg("\"%s\": %d, %llu", cases[i].text, rc, (unsigned long long)bytes);
+    }
+}
+
+static void parses_numbers(void **state)
+{
+    (void)state;
+    uint64_t u;
+    double f;
+    assert_int_equal(str_parse_u64("0x10", &u), 0);
+    assert_int_equal(u, 16);
+    assert_int_equal(str_parse_u64("12a", &u), -EINVAL);
+    assert_int_equal(str_parse_u64(" 12", &u), -EINVAL);
+    assert_int_equal(str_parse_u64("18446744073709551616", &u), -ERANGE);
+    assert_int_equal(str_parse_f64("-1.5e3", &f), 0);
+    assert_true(f == -1500);
+    assert_int_equal(str_parse_f64("nan", &f), -EINVAL);
+    assert_int_equal(str_parse_f64("inf", &f), -EINVAL);
+    assert_int_equal(str_parse_f64("1e999", &f), -ERANGE);
+    assert_int_equal(str_parse_f64("", &f), -EINVAL);
+    assert_int_equal(str_parse_f64("1 ", &f), -EINVAL);
+}
+
+static void finds_nearest(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"l1_data.size", "l1_data.line", "main.latency"};
+    assert_string_equal(str_nearest("l1_data.sise", words, 3), "l1_data.size");
+    assert_string_equal(str_nearest("main.latancy", words, 3), "main.latency");
+    assert_null(str_nearest("zebra", words, 3));
+    assert_null(str_nearest("", words, 3));
+    assert_null(str_nearest("x", words, 0));
+}
+
+static void buffers_grow(void **state)
+{
+    (void)state;
+    struct strbuf buf = {0};
+    for (int i = 0; i < 1000; i++)
+        strbuf_printf(&buf, "%d,", i);
+    assert_false(buf.failed);
+    assert_int_equal(strlen(buf.data), buf.length);
+    assert_int_equal(strncmp(buf.data, "0,1,2,", 6), 0);
+    strbuf_fini(&buf);
+    assert_null(buf.data);
+    assert_true(str_equal(NULL, NULL));
+    assert_false(str_equal(NULL, ""));
+}
+
+static void memory_is_checked(void **state)
+{
+    (void)state;
+    size_t capacity = 0;
+    int *numbers = NULL;
+    struct arena arena = {0};
+    assert_null(mem_array(SIZE_MAX / 2, 16));
+    assert_null(mem_grow(NULL, &capacity, SIZE_MAX, 8));
+    assert_int_equal(capacity, 0);
+    numbers = mem_grow(NULL, &capacity, 100, sizeof *numbers);
+    assert_true(capacity >= 100);
+    assert_int_equal(numbers[99], 0);
+    free(numbers);
+    for (size_t i = 1; i < 100000; i *= 3) {
+        char *block = arena_alloc(&arena, i);
+        assert_int_equal((uintptr_t)block % 16, 0);
+        memset(block, 1, i);
+    }
+    assert_null(arena_alloc(&arena, SIZE_MAX));
+    assert_string_equal(arena_copy(&arena, "abcdef", 3), "abc");
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses_bytes), cmocka_unit_test(parses_numbers),
+        cmocka_unit_test(finds_nearest), cmocka_unit_test(buffers_grow),
+        cmocka_unit_test(memory_is_checked)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
