@@ -1,1 +1,100 @@
-/* stub */
+/* The survey's configuration file. */
+#include "survey/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "base/yaml.h"
+
+static char *beside_program(void)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        return NULL;
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return NULL;
+    *slash = '\0';
+    return str_format("%s/../share/gpumemtopo/survey.yaml", path);
+}
+
+/* The first existing one of the usual places; the installed program must be relocatable, so they
+ * are looked up at run time. */
+static int find(char **out_path, struct err *err)
+{
+    const char *folder = getenv("GPUMEMTOPO_CONFIG_DIR");
+    if (folder && *folder) {
+        char *path = str_format("%s/survey.yaml", folder);
+        if (!path)
+            return err_no_memory(err);
+        *out_path = path;
+        return 0;
+    }
+    char *places[] = {beside_program(), str_copy(GPUMEMTOPO_SOURCE_CONFIGS "/survey.yaml")};
+    char *found = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!found && places[i] && access(places[i], F_OK) == 0)
+            found = places[i];
+        else
+            free(places[i]);
+    }
+    if (!found)
+        return err_set(err, -ENOENT,
+                       "survey.yaml not found in ../share/gpumemtopo beside the program: name it "
+                       "with --config FILE or its folder in GPUMEMTOPO_CONFIG_DIR");
+    *out_path = found;
+    return 0;
+}
+
+struct config_nodes {
+    const struct yaml_node *time_limit_s;
+    const struct yaml_node *judge;
+};
+
+static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
+{
+    static const struct yaml_field top[] = {
+        {"time_limit_s", YAML_NODE, offsetof(struct config_nodes, time_limit_s), .required = true},
+        {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
+    };
+    static const struct yaml_field limits[] = {
+        {"quick", YAML_F64, PROFILE_QUICK * sizeof(double), true, 0.1, 86400},
+        {"standard", YAML_F64, PROFILE_STANDARD * sizeof(double), true, 0.1, 86400},
+        {"full", YAML_F64, PROFILE_FULL * sizeof(double), true, 0.1, 86400},
+    };
+    struct config_nodes nodes = {0};
+    struct survey_config config = {0};
+    int rc = yaml_read_fields(root, top, sizeof top / sizeof top[0], &nodes, err);
+    if (!rc)
+        rc = yaml_read_fields(nodes.time_limit_s, limits, sizeof limits / sizeof limits[0],
+                              config.time_limit_s, err);
+    if (!rc)
+        rc = judge_config_read(nodes.judge, &config.judge, err);
+    if (!rc)
+        *out = config;
+    return rc;
+}
+
+int survey_config_load(const char *path, struct survey_config *out_config, struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    char *found = NULL;
+    int rc = path ? 0 : find(&found, err);
+    if (!rc)
+        rc = yaml_read_file(path ? path : found, &yaml_limits_config, &doc, err);
+    if (!rc)
+        rc = read_document(yaml_root(doc), out_config, err);
+    yaml_destroy(doc);
+    free(found);
+    return rc;
+}
+
+void survey_config_fini(struct survey_config *config)
+{
+    judge_config_fini(&config->judge);
+}

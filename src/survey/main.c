@@ -1,1 +1,161 @@
-int main(void) { return 0; }
+/* gpumemtopo-survey: options, MPI where a launcher is, the survey, the exit code. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "probes/probes.h"
+#include "survey/comm.h"
+#include "survey/comm_mpi.h"
+#include "survey/launcher.h"
+#include "survey/limits.h"
+#include "survey/options.h"
+#include "survey/request.h"
+#include "survey/survey.h"
+#include "survey/watchdog.h"
+#include "survey/worker.h"
+
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+static int print_text(const struct strbuf *text)
+{
+    if (text->failed || fwrite(text->data, 1, text->length, stdout) != text->length ||
+        fflush(stdout)) {
+        log_error("cannot write to stdout");
+        return SURVEY_EXIT_NO_REPORT;
+    }
+    return SURVEY_EXIT_OK;
+}
+
+static int print_about(enum survey_action action)
+{
+    static const char *const profiles[] = {"quick", "standard", "full"};
+    struct strbuf text = {0};
+    char mpi[256];
+    if (action == SURVEY_HELP)
+        survey_options_help(&text);
+    if (action == SURVEY_VERSION)
+        strbuf_printf(&text, "gpumemtopo-survey %s (%s)\n", GPUMEMTOPO_VERSION,
+                      comm_mpi_version(mpi, sizeof mpi));
+    for (size_t i = 0; action == SURVEY_LIST_PROBES && i < probe_count(); i++) {
+        const struct probe_description probe = probe_describe(i);
+        strbuf_printf(&text, "%-20s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);
+    }
+    int code = print_text(&text);
+    strbuf_fini(&text);
+    return code;
+}
+
+/* All that can be wrong with the command line itself; every rank finds the same. */
+static int read_command(int argc, char **argv, struct survey_options *out_options, struct err *err)
+{
+    struct probe_selection selection = {0};
+    int rc = survey_options_parse(argc, argv, out_options, err);
+    if (!rc)
+        rc = probes_select(out_options->profile, out_options->probes, &selection, err);
+    free(selection.indices);
+    return rc;
+}
+
+static struct survey_end run_alone(const struct survey_options *options, int argc, char **argv)
+{
+    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
+    struct err err = {0};
+    struct comm *comm = NULL;
+    if (comm_alone_create(&comm, &err))
+        log_error("%s", err.text);
+    else
+        end = survey_run(comm, options, argc, argv);
+    comm_destroy(comm);
+    return end;
+}
+
+static struct survey_end run_ranks(const struct survey_options *options, int argc, char **argv)
+{
+    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
+    struct err err = {0};
+    struct comm *comm = NULL;
+    watchdog_start(LIMIT_START_S,
+                   "gpumemtopo-survey: error: MPI did not start within 60 s: a rank is missing or "
+                   "cannot be reached\n",
+                   SURVEY_EXIT_NO_REPORT);
+    int rc = comm_mpi_start(&argc, &argv, &err);
+    watchdog_stop();
+    if (!rc)
+        rc = comm_mpi_world(&comm, &err);
+    if (rc) {
+        log_error("%s", err.text);
+        return end;
+    }
+    if (comm->rank) {
+        char prefix[64];
+        snprintf(prefix, sizeof prefix, "gpumemtopo-survey[%d]", comm->rank);
+        log_set_prefix(prefix);
+    }
+    end = survey_run(comm, options, argc, argv);
+    comm_destroy(comm);
+    return end;
+}
+
+/* A wrapper that starts the survey under a launcher learns the exit code from a file it made: a
+ * launcher greets a non-zero exit with a banner and may return a code of its own. */
+static int hand_on(int code)
+{
+    const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
+    int fd = path ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return code;
+    int written = dprintf(fd, "%d\n", code);
+    return close(fd) == 0 && written > 0 ? 0 : code;
+}
+
+/* With lost ranks MPI_Finalize waits for somebody who will not come. */
+static void stop_mpi(const struct survey_end *end, int code)
+{
+    struct err err = {0};
+    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S, NULL, code);
+    if (comm_mpi_stop(&err))
+        log_debug("%s", err.text);
+    watchdog_stop();
+}
+
+static int refuse(const struct launcher *launcher, const struct err *err)
+{
+    if (launcher->rank)
+        return 0;
+    log_error("%s", err->text);
+    return hand_on(SURVEY_EXIT_BAD_INPUT);
+}
+
+int main(int argc, char **argv)
+{
+    struct survey_options options;
+    struct launcher launcher = {0};
+    struct err err = {0};
+    if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
+        return worker_main();
+    log_set_prefix("gpumemtopo-survey");
+    int refused = launcher_detect(variable, &launcher, &err);
+    struct err usage = {0};
+    if (read_command(argc, argv, &options, &usage))
+        return refuse(&launcher, &usage);
+    if (options.action != SURVEY_RUN)
+        return launcher.rank ? 0 : hand_on(print_about(options.action));
+    if (refused)
+        return refuse(&launcher, &err);
+    log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
+    struct survey_end end =
+        launcher.present ? run_ranks(&options, argc, argv) : run_alone(&options, argc, argv);
+    int code = launcher.rank ? 0 : hand_on(end.code);
+    if (launcher.present)
+        stop_mpi(&end, code);
+    return code;
+}

@@ -1,0 +1,61 @@
+/* One worker process seen from its rank: started, heard, stopped, reaped. */
+#ifndef GPUMEMTOPO_SURVEY_CHILD_H
+#define GPUMEMTOPO_SURVEY_CHILD_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "inventory/frame.h"
+#include "survey/request.h"
+
+enum { CHILD_TAIL_BYTES = 2048, CHILD_POLL_MAX = 2 };
+
+/* Why the rank ended it; CHILD_BY_ITSELF: it did not. */
+enum child_end {
+    CHILD_BY_ITSELF,
+    CHILD_TIME_LIMIT,
+    CHILD_INTERRUPTED,
+    CHILD_GARBAGE,
+    CHILD_LINGERED, /* said all but did not leave */
+};
+
+/* Zero-initialised: never started. */
+struct child {
+    pid_t pid;              /* 0: none */
+    int answer_fd, text_fd; /* -1: at its end */
+    struct frame_reader frames;
+    char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
+    size_t tail_length;
+    double started_s;
+    double stopped_s; /* when SIGTERM went out; 0 never */
+    bool killed;      /* SIGKILL too */
+    enum child_end end;
+    bool over;       /* reaped, or given up */
+    bool reaped;     /* wait_status is valid */
+    int wait_status; /* as from waitpid */
+};
+
+/* Called for each whole frame; a non-zero return means garbage. */
+typedef int child_frame_taker(void *user, const struct frame *frame, struct err *err);
+
+/* Starts this same program as a worker and hands it the request. now_s: clock_monotonic_s. */
+int child_start(struct child *child, const struct worker_request *request, double now_s,
+                struct err *err);
+
+/* Descriptors to poll: up to CHILD_POLL_MAX; how many. */
+size_t child_poll(const struct child *child, struct pollfd *out_fds);
+
+/* Reads what has come, hands out frames, reaps. Garbage stops the worker and fills err. */
+void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
+                struct err *err);
+
+/* SIGTERM now, SIGKILL a second later (by child_pump). The first reason stays. */
+void child_stop(struct child *child, enum child_end end, double now_s);
+
+/* Ends the process at once if it lives, and releases everything. */
+void child_fini(struct child *child);
+
+#endif

@@ -1,0 +1,58 @@
+/* Messages between ranks, without saying how they travel. Nothing here blocks. */
+#ifndef GPUMEMTOPO_SURVEY_COMM_H
+#define GPUMEMTOPO_SURVEY_COMM_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/frame.h"
+
+struct comm;
+struct comm_parcel;
+
+/* The functions of a transport. send takes over the bytes (also when it fails) and has them on
+ * their way when it returns. receive gives the bytes of one message from another rank: 1, 0 when
+ * there is none, or a negative errno. flush works on what is still being sent: the number left. */
+struct comm_ops {
+    int (*send)(struct comm *comm, int to, struct strbuf *bytes, struct err *err);
+    int (*receive)(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err);
+    int (*flush)(struct comm *comm);
+    void (*destroy)(struct comm *comm);
+};
+
+/* First member of every transport's own struct. */
+struct comm {
+    const struct comm_ops *ops;
+    int rank;
+    int size;
+    struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */
+};
+
+/* A received message: one checked frame. Released with comm_message_fini. */
+struct comm_message {
+    int from;
+    struct frame_reader reader;
+    struct frame frame;
+};
+
+/* A world of one process, no MPI. -ENOMEM. */
+int comm_alone_create(struct comm **out_comm, struct err *err);
+
+/* Sends one message; a rank may send to itself. */
+int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, size_t length,
+              struct err *err);
+
+/* 1: a message; 0: none now; -EBADMSG: one came but was damaged (it is dropped, the text names the
+ * sender); other: the transport failed. */
+int comm_receive(struct comm *comm, struct comm_message *out_message, struct err *err);
+void comm_message_fini(struct comm_message *message);
+
+/* Waits up to limit_s for the messages sent to leave. */
+void comm_flush(struct comm *comm, double limit_s);
+void comm_destroy(struct comm *comm); /* accepts NULL */
+
+/* For transports. */
+void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size);
+
+#endif

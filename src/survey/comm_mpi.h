@@ -1,0 +1,20 @@
+/* Messages between ranks over MPI: the only file of the project that calls it. */
+#ifndef GPUMEMTOPO_SURVEY_COMM_MPI_H
+#define GPUMEMTOPO_SURVEY_COMM_MPI_H
+
+#include "base/err.h"
+#include "survey/comm.h"
+
+/* Initialises MPI. Blocks as long as the launcher makes it: call it under a watchdog. */
+int comm_mpi_start(int *argc, char ***argv, struct err *err);
+
+/* Ends MPI; may wait for ranks that are no more: call it under a watchdog. */
+int comm_mpi_stop(struct err *err);
+
+/* The transport over all ranks. Freed with comm_destroy, before comm_mpi_stop. */
+int comm_mpi_world(struct comm **out_comm, struct err *err);
+
+/* The library's own version text for --version; "" where unknown. Works before MPI is up. */
+const char *comm_mpi_version(char *buffer, unsigned long buffer_size);
+
+#endif

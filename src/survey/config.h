@@ -1,0 +1,22 @@
+/* The survey's configuration file: where it is and what it says. */
+#ifndef GPUMEMTOPO_SURVEY_CONFIG_H
+#define GPUMEMTOPO_SURVEY_CONFIG_H
+
+#include "base/err.h"
+#include "judge/judge.h"
+#include "probes/probes.h"
+
+enum { PROFILE_COUNT = PROFILE_FULL + 1 };
+
+struct survey_config {
+    double time_limit_s[PROFILE_COUNT]; /* for one GPU, by profile */
+    struct judge_config judge;
+};
+
+/* Reads `path`, or where that is NULL the file survey.yaml in $GPUMEMTOPO_CONFIG_DIR, in
+ * ../share/gpumemtopo beside the program, or in the source tree it was built from. -EINVAL with
+ * position for a bad file. out_config untouched on failure; released with survey_config_fini. */
+int survey_config_load(const char *path, struct survey_config *out_config, struct err *err);
+void survey_config_fini(struct survey_config *config);
+
+#endif

@@ -1,0 +1,188 @@
+/* From what was collected to the inventory file, the summary and the exit code. */
+#include "survey/emit.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "inventory/inventory.h"
+
+enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
+{
+    if (unmeasured || lost_ranks)
+        return SURVEY_EXIT_INCOMPLETE;
+    return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
+}
+
+int emit_check_output(const char *path, struct err *err)
+{
+    struct stat info;
+    if (str_equal(path, "-"))
+        return 0;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; --output names a file");
+    char *copy = str_copy(path);
+    if (!copy)
+        return err_no_memory(err);
+    const char *folder = dirname(copy);
+    int rc = 0;
+    if (access(folder, W_OK | X_OK))
+        rc = err_set_at(err, -errno, path, 0, 0, "cannot be written: folder %s: %s", folder,
+                        strerror(errno));
+    free(copy);
+    return rc;
+}
+
+/* The program by its name only: the same survey from another place gives the same file. */
+static int copy_command(const struct emit_input *input, struct inventory *inventory)
+{
+    inventory->command = mem_array((size_t)input->argc, sizeof *inventory->command);
+    if (!inventory->command)
+        return -ENOMEM;
+    for (int i = 0; i < input->argc; i++) {
+        const char *slash = i ? NULL : strrchr(input->argv[i], '/');
+        char *word = str_copy(slash ? slash + 1 : input->argv[i]);
+        if (!word)
+            return -ENOMEM;
+        inventory->command[inventory->command_count++] = word;
+    }
+    return 0;
+}
+
+static int fill_header(const struct emit_input *input, struct inventory *inventory)
+{
+    char stamp[CLOCK_STAMP_MAX];
+    clock_utc_stamp(0, stamp);
+    inventory->version = str_copy(GPUMEMTOPO_VERSION);
+    inventory->generated = str_copy(stamp);
+    inventory->backend = str_copy(input->options->simulate ? "sim" : "cuda");
+    inventory->seed = input->options->seed;
+    inventory->nodes = (uint32_t)input->view.node_count;
+    inventory->ranks = (uint32_t)input->ranks;
+    inventory->lost_ranks = (uint32_t)input->view.lost_ranks;
+    inventory->wall_s = round(input->wall_s * 100) / 100;
+    if (!inventory->version || !inventory->generated || !inventory->backend)
+        return -ENOMEM;
+    return copy_command(input, inventory);
+}
+
+static int fill_nodes(const struct root_view *view, struct inventory *inventory)
+{
+    inventory->node_findings = mem_array(view->bare_count, sizeof *inventory->node_findings);
+    if (!inventory->node_findings)
+        return -ENOMEM;
+    for (size_t i = 0; i < view->bare_count; i++) {
+        struct inventory_node *node = &inventory->node_findings[inventory->node_count++];
+        node->node = str_copy(view->bare_nodes[i]);
+        node->finding = str_copy("no GPU visible on this node");
+        if (!node->node || !node->finding)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int unknown_order(const void *a, const void *b)
+{
+    const struct gpu_result *const *left = a, *const *right = b;
+    return ((*left)->rank > (*right)->rank) - ((*left)->rank < (*right)->rank);
+}
+
+/* Ranks of whose GPUs nothing is known are listed, but they are no GPUs to be judged. */
+static int add_unknown(const struct gpu_result **unknown, size_t count, struct inventory *inventory)
+{
+    size_t total = inventory->unmeasured_length + count;
+    struct inventory_unmeasured *grown =
+        realloc(inventory->unmeasured, (total ? total : 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    inventory->unmeasured = grown;
+    qsort(unknown, count, sizeof *unknown, unknown_order);
+    for (size_t i = 0; i < count; i++) {
+        struct inventory_unmeasured *out = &grown[inventory->unmeasured_length++];
+        *out = (struct inventory_unmeasured){
+            .node = str_copy(unknown[i]->node),
+            .rank = unknown[i]->rank,
+            .status = unknown[i]->status,
+            .reason = str_copy(unknown[i]->reason),
+        };
+        if (!out->reason || (unknown[i]->node && !out->node))
+            return -ENOMEM;
+    }
+    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    return 0;
+}
+
+static int judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
+{
+    size_t count = input->view.result_count, known_count = 0, unknown_count = 0;
+    struct gpu_result *known = mem_array(count, sizeof *known);
+    const struct gpu_result **unknown = mem_array(count, sizeof *unknown);
+    int rc = known && unknown ? 0 : err_no_memory(err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct gpu_result *result = &input->view.results[i];
+        if (result->uuid)
+            known[known_count++] = *result; /* a view: judge_fleet only reads */
+        else
+            unknown[unknown_count++] = result;
+    }
+    if (!rc)
+        rc = judge_fleet(known, known_count, input->judge, inventory, err);
+    if (!rc && add_unknown(unknown, unknown_count, inventory))
+        rc = err_no_memory(err);
+    free(unknown);
+    free(known);
+    return rc;
+}
+
+/* What was written must be readable, or no report was made. stdout cannot be read back: there the
+ * text is checked before it goes out. */
+static int write_checked(const struct inventory *inventory, const char *path, struct err *err)
+{
+    struct inventory back = {0};
+    struct strbuf text = {0};
+    int rc = 0;
+    if (str_equal(path, "-")) {
+        inventory_print(inventory, &text);
+        rc = text.failed ? err_no_memory(err)
+                         : inventory_read_text(text.data, text.length, "inventory", &back, err);
+        if (!rc)
+            rc = inventory_write_file(inventory, path, err);
+    } else {
+        rc = inventory_write_file(inventory, path, err);
+        if (!rc)
+            rc = inventory_read_file(path, &back, err);
+    }
+    inventory_fini(&back);
+    strbuf_fini(&text);
+    return rc;
+}
+
+int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
+                   enum survey_exit *out_code, struct err *err)
+{
+    struct inventory inventory = {0};
+    int rc = 0;
+    if (fill_header(input, &inventory) || fill_nodes(&input->view, &inventory))
+        rc = err_no_memory(err);
+    if (!rc)
+        rc = judge(input, &inventory, err);
+    if (!rc) {
+        inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
+                                                  inventory.outlier_count);
+        rc = write_checked(&inventory, input->output, err);
+    }
+    if (!rc) {
+        strbuf_printf(out_summary, "%u GPUs on %u nodes: %u measured, %u unmeasured, %u outliers\n",
+                      inventory.gpu_count_total, inventory.nodes, inventory.measured,
+                      inventory.unmeasured_count, inventory.outlier_count);
+        *out_code = (enum survey_exit)inventory.exit_code;
+    }
+    inventory_fini(&inventory);
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* From what was collected to the inventory file, the summary and the exit code. */
+#ifndef GPUMEMTOPO_SURVEY_EMIT_H
+#define GPUMEMTOPO_SURVEY_EMIT_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "judge/judge.h"
+#include "survey/options.h"
+#include "survey/root.h"
+#include "survey/survey.h"
+
+/* 4 wins over 3. */
+enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);
+
+/* Whether a file could be put at `path` ("-": stdout): its folder is there and writable and it is
+ * no folder itself. Creates nothing. -EINVAL and the like with text. */
+int emit_check_output(const char *path, struct err *err);
+
+struct emit_input {
+    const struct survey_options *options;
+    const char *output; /* path, or "-" */
+    int argc;
+    char *const *argv;
+    int ranks;
+    double wall_s;
+    struct root_view view;
+    const struct judge_config *judge;
+};
+
+/* Judges, writes the file, reads it back and appends the summary for people. */
+int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
+                   enum survey_exit *out_code, struct err *err);
+
+#endif

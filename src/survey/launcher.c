@@ -1,0 +1,48 @@
+/* Who started this process, read from the environment. */
+#include "survey/launcher.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+static bool number(const char *(*get_variable)(const char *), const char *name, uint64_t *out)
+{
+    const char *text = get_variable(name);
+    return text && str_parse_u64(text, out) == 0 && *out <= INT32_MAX;
+}
+
+int launcher_detect(const char *(*get_variable)(const char *name), struct launcher *out_launcher,
+                    struct err *err)
+{
+    static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE",
+                                        "PMI_RANK"};
+    struct launcher launcher = {0};
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        launcher.present |= get_variable(signs[i]) != NULL;
+    bool ranked = false;
+    for (size_t i = 0; i < sizeof rank_names / sizeof rank_names[0] && !ranked; i++)
+        if ((ranked = number(get_variable, rank_names[i], &value)))
+            launcher.rank = (int)value;
+
+    /* Open MPI speaks PMIx only. Without it every task of the step would believe to be alone and
+     * all would survey the same GPUs. PMI_RANK alone is Slurm's own PMI-2. */
+    bool pmix = get_variable("PMIX_RANK") || get_variable("PMIX_NAMESPACE") ||
+                get_variable("OMPI_COMM_WORLD_SIZE");
+    uint64_t tasks = 0;
+    bool step = get_variable("SLURM_STEP_ID") &&
+                number(get_variable, "SLURM_STEP_NUM_TASKS", &tasks) && tasks > 1;
+    if (step && !pmix) {
+        if (number(get_variable, "SLURM_PROCID", &value))
+            launcher.rank = (int)value;
+        *out_launcher = launcher;
+        return err_set(err, -EINVAL,
+                       "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix",
+                       (int)tasks);
+    }
+    *out_launcher = launcher;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* Who started this process: nobody, or a launcher that MPI can talk to. */
+#ifndef GPUMEMTOPO_SURVEY_LAUNCHER_H
+#define GPUMEMTOPO_SURVEY_LAUNCHER_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct launcher {
+    bool present; /* false: MPI must not be initialised */
+    int rank;     /* as the environment tells, before MPI is up; 0 without a launcher */
+};
+
+/* get_variable: getenv, or a table in tests. -EINVAL when a launcher is there that MPI cannot use
+ * (a Slurm step of several tasks without PMIx); out_launcher is then filled all the same, since
+ * only rank 0 should complain. */
+int launcher_detect(const char *(*get_variable)(const char *name), struct launcher *out_launcher,
+                    struct err *err);
+
+#endif

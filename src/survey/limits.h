@@ -1,0 +1,21 @@
+/* How long the parts of a survey wait for each other, in seconds. */
+#ifndef GPUMEMTOPO_SURVEY_LIMITS_H
+#define GPUMEMTOPO_SURVEY_LIMITS_H
+
+/* MPI_Init: ranks hang in it when one died before. */
+enum { LIMIT_START_S = 60 };
+
+/* Until every rank has announced itself; one that has not is lost. Listing, its main part, must
+ * end before: a driver that initialises eight GPUs takes ten seconds and more. */
+enum { LIMIT_ANNOUNCE_S = 60, LIMIT_LISTING_S = 45 };
+
+/* What a rank may take beyond its workers' time limits before it is lost. */
+enum { LIMIT_GRACE_S = 30 };
+
+/* After a signal: what comes within this time is still in the report. */
+enum { LIMIT_INTERRUPTED_S = 3 };
+
+/* MPI_Finalize, when all ranks are there and when some are lost. */
+enum { LIMIT_FINALIZE_S = 30, LIMIT_FINALIZE_LOST_S = 3 };
+
+#endif

@@ -1,0 +1,209 @@
+/* What ranks tell rank 0 and what it answers: the binary form. */
+#include "survey/message.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct wire_reader wire_reader_of(const struct frame *frame)
+{
+    return (struct wire_reader){.data = (const unsigned char *)frame->payload,
+                                .length = frame->length};
+}
+
+int wire_end(const struct wire_reader *reader, const char *what, struct err *err)
+{
+    if (reader->bad || reader->position != reader->length)
+        return err_set(err, -EBADMSG, "malformed %s", what);
+    return 0;
+}
+
+void wire_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
+{
+    wire_put_text(buffer, gpu->uuid);
+    wire_put_text(buffer, gpu->node);
+    wire_put_text(buffer, gpu->pci);
+    wire_put_u32(buffer, (uint32_t)gpu->index);
+    wire_put_text(buffer, gpu->name);
+    wire_put_text(buffer, gpu->model_key);
+}
+
+void wire_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu)
+{
+    out_gpu->uuid = wire_get_text(reader);
+    out_gpu->node = wire_get_text(reader);
+    out_gpu->pci = wire_get_text(reader);
+    out_gpu->index = (int32_t)wire_get_u32(reader);
+    out_gpu->name = wire_get_text(reader);
+    out_gpu->model_key = wire_get_text(reader);
+    if (!out_gpu->uuid)
+        reader->bad = true; /* the UUID is what a GPU is known by */
+}
+
+void wire_put_err(struct strbuf *buffer, const struct err *err)
+{
+    wire_put_u32(buffer, (uint32_t)err->code);
+    wire_put_u32(buffer, (uint32_t)err->line);
+    wire_put_u32(buffer, (uint32_t)err->column);
+    wire_put_text(buffer, err->file);
+    wire_put_text(buffer, err->text);
+}
+
+void wire_get_err(struct wire_reader *reader, struct err *out_err)
+{
+    out_err->code = (int)wire_get_u32(reader);
+    out_err->line = (int)wire_get_u32(reader);
+    out_err->column = (int)wire_get_u32(reader);
+    char *file = wire_get_text(reader);
+    char *text = wire_get_text(reader);
+    snprintf(out_err->file, sizeof out_err->file, "%s", file ? file : "");
+    snprintf(out_err->text, sizeof out_err->text, "%s", text ? text : "");
+    free(file);
+    free(text);
+}
+
+void announce_encode(const struct announce *announce, struct strbuf *buffer)
+{
+    wire_put_text(buffer, announce->host);
+    wire_put_text(buffer, announce->boot_id);
+    wire_put_u32(buffer, announce->at_once);
+    wire_put_u32(buffer, announce->listing);
+    wire_put_u32(buffer, announce->failed_as);
+    wire_put_err(buffer, &announce->err);
+    wire_put_u32(buffer, (uint32_t)announce->gpu_count);
+    for (size_t i = 0; i < announce->gpu_count; i++)
+        wire_put_identity(buffer, &announce->gpus[i]);
+    wire_put_u32(buffer, (uint32_t)announce->bare_count);
+    for (size_t i = 0; i < announce->bare_count; i++)
+        wire_put_text(buffer, announce->bare_nodes[i]);
+}
+
+static int get_announce(struct wire_reader *reader, struct announce *out)
+{
+    enum { TEXT_BYTES_MIN = 4 };
+    out->host = wire_get_text(reader);
+    out->boot_id = wire_get_text(reader);
+    out->at_once = wire_get_u32(reader);
+    uint32_t listing = wire_get_u32(reader);
+    uint32_t failed_as = wire_get_u32(reader);
+    if (listing > LISTING_FAILED || failed_as > GPU_BUSY || !out->host)
+        reader->bad = true;
+    out->listing = listing;
+    out->failed_as = failed_as;
+    wire_get_err(reader, &out->err);
+    uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
+    out->gpus = mem_array(gpus, sizeof *out->gpus);
+    for (; out->gpus && out->gpu_count < gpus && !reader->bad; out->gpu_count++)
+        wire_get_identity(reader, &out->gpus[out->gpu_count]);
+    uint32_t bare = wire_get_count(reader, TEXT_BYTES_MIN);
+    out->bare_nodes = mem_array(bare, sizeof *out->bare_nodes);
+    for (; out->bare_nodes && out->bare_count < bare && !reader->bad; out->bare_count++)
+        if (!(out->bare_nodes[out->bare_count] = wire_get_text(reader)))
+            reader->bad = true;
+    return out->gpus && out->bare_nodes ? 0 : -ENOMEM;
+}
+
+int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    struct announce announce = {0};
+    int rc = get_announce(&reader, &announce);
+    if (rc)
+        rc = err_no_memory(err);
+    else
+        rc = wire_end(&reader, "announcement", err);
+    if (rc)
+        announce_fini(&announce);
+    else
+        *out_announce = announce;
+    return rc;
+}
+
+void announce_fini(struct announce *announce)
+{
+    free(announce->host);
+    free(announce->boot_id);
+    for (size_t i = 0; i < announce->gpu_count; i++)
+        gpu_result_fini(&announce->gpus[i]);
+    free(announce->gpus);
+    for (size_t i = 0; i < announce->bare_count; i++)
+        free(announce->bare_nodes[i]);
+    free(announce->bare_nodes);
+    memset(announce, 0, sizeof *announce);
+}
+
+void assignment_encode(const struct assignment *assignment, struct strbuf *buffer)
+{
+    wire_put_f64(buffer, assignment->time_limit_s);
+    wire_put_f64(buffer, assignment->leave_within_s);
+    wire_put_u32(buffer, (uint32_t)assignment->count);
+    for (size_t i = 0; i < assignment->count; i++)
+        wire_put_u32(buffer, assignment->positions[i]);
+}
+
+int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    struct assignment assignment = {0};
+    assignment.time_limit_s = wire_get_f64(&reader);
+    assignment.leave_within_s = wire_get_f64(&reader);
+    assignment.count = wire_get_count(&reader, sizeof *assignment.positions);
+    if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.leave_within_s))
+        reader.bad = true;
+    assignment.positions = mem_array(assignment.count, sizeof *assignment.positions);
+    if (!assignment.positions)
+        return err_no_memory(err);
+    for (size_t i = 0; i < assignment.count; i++)
+        assignment.positions[i] = wire_get_u32(&reader);
+    int rc = wire_end(&reader, "assignment", err);
+    if (rc)
+        assignment_fini(&assignment);
+    else
+        *out_assignment = assignment;
+    return rc;
+}
+
+void assignment_fini(struct assignment *assignment)
+{
+    free(assignment->positions);
+    memset(assignment, 0, sizeof *assignment);
+}
+
+void result_encode(uint32_t position, const struct gpu_result *result, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, position);
+    gpu_result_encode(result, buffer);
+}
+
+int result_decode(const struct frame *frame, uint32_t *out_position, struct gpu_result *out_result,
+                  struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    uint32_t position = wire_get_u32(&reader);
+    if (reader.bad)
+        return err_set(err, -EBADMSG, "malformed result");
+    int rc = gpu_result_decode(frame->payload + reader.position, frame->length - reader.position,
+                               out_result, err);
+    if (!rc)
+        *out_position = position;
+    return rc;
+}
+
+void ack_encode(uint32_t position, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, position);
+}
+
+int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    uint32_t position = wire_get_u32(&reader);
+    int rc = wire_end(&reader, "acknowledgement", err);
+    if (!rc)
+        *out_position = position;
+    return rc;
+}

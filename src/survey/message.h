@@ -1,0 +1,80 @@
+/* What ranks tell rank 0 and what it answers: the messages and their binary form.
+ *
+ * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it, each kept until its ACK came.
+ * 0 -> rank: ASSIGN, ACK for each RESULT, STOP (end the workers, report what there is), QUIT. */
+#ifndef GPUMEMTOPO_SURVEY_MESSAGE_H
+#define GPUMEMTOPO_SURVEY_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/frame.h"
+#include "inventory/gpu_result.h"
+
+enum message_type {
+    MESSAGE_ANNOUNCE = 1,
+    MESSAGE_ASSIGN,
+    MESSAGE_RESULT,
+    MESSAGE_ACK,
+    MESSAGE_STOP,
+    MESSAGE_QUIT,
+};
+
+/* How listing the GPUs went. */
+enum listing_status {
+    LISTING_OK,
+    LISTING_NO_DEVICE, /* no driver, no GPU, or no backend for it */
+    LISTING_BAD_INPUT, /* the fleet file */
+    LISTING_FAILED,    /* the listing worker crashed, hung, ... */
+};
+
+/* Zero-initialised is empty. */
+struct announce {
+    char *host;
+    char *boot_id;    /* tells machines of one name apart; NULL unknown */
+    uint32_t at_once; /* workers that the rank runs together; 0 is all */
+    enum listing_status listing;
+    enum gpu_status failed_as; /* LISTING_FAILED: timed_out, crashed, failed */
+    struct err err;            /* not LISTING_OK: why */
+    struct gpu_result *gpus;   /* identity only */
+    size_t gpu_count, gpu_capacity;
+    char **bare_nodes; /* that the source knows to have no GPU */
+    size_t bare_count, bare_capacity;
+};
+void announce_encode(const struct announce *announce, struct strbuf *buffer);
+int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err);
+void announce_fini(struct announce *announce);
+
+/* Zero-initialised is empty. */
+struct assignment {
+    double time_limit_s;
+    double leave_within_s; /* rank 0 will have said QUIT by then, or is no more */
+    uint32_t *positions;   /* in the announced list */
+    size_t count;
+};
+void assignment_encode(const struct assignment *assignment, struct strbuf *buffer);
+int assignment_decode(const struct frame *frame, struct assignment *out_assignment,
+                      struct err *err);
+void assignment_fini(struct assignment *assignment);
+
+/* RESULT: the GPU's position in the announced list, then the result. ACK: the position alone. */
+void result_encode(uint32_t position, const struct gpu_result *result, struct strbuf *buffer);
+int result_decode(const struct frame *frame, uint32_t *out_position, struct gpu_result *out_result,
+                  struct err *err);
+void ack_encode(uint32_t position, struct strbuf *buffer);
+int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err);
+
+/* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
+ * model_key) and an error. */
+void wire_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
+void wire_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
+void wire_put_err(struct strbuf *buffer, const struct err *err);
+void wire_get_err(struct wire_reader *reader, struct err *out_err);
+struct wire_reader wire_reader_of(const struct frame *frame);
+
+/* 0 when all was read and nothing was bad, else -EBADMSG naming `what`. */
+int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
+
+#endif

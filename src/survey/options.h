@@ -1,0 +1,38 @@
+/* The command line of gpumemtopo-survey: flags into a struct, and the text of --help. */
+#ifndef GPUMEMTOPO_SURVEY_OPTIONS_H
+#define GPUMEMTOPO_SURVEY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "probes/probes.h"
+
+enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES };
+
+/* Strings point into argv. NULL: not given. */
+struct survey_options {
+    enum survey_action action;
+    const char *output;
+    const char *config;
+    const char *probes;
+    const char *simulate;
+    enum probe_profile profile;
+    double time_limit_s; /* 0: as the configuration says */
+    uint64_t seed;
+    bool quiet;
+    bool verbose;
+    bool no_progress;
+};
+
+/* Reads argv[1..]. Defaults are set first. -EINVAL with one clear line, with the nearest flag for
+ * a misspelt one; out_options untouched on failure. */
+int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
+                         struct err *err);
+
+/* Appends the help, made from the same table that the parser reads. */
+void survey_options_help(struct strbuf *out_text);
+
+#endif

@@ -1,0 +1,252 @@
+/* What a worker has said so far, and what becomes of its GPU when it ends. */
+#include "survey/outcome.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
+
+void outcome_fini(struct outcome *outcome)
+{
+    free(outcome->probe);
+    gpu_result_fini(&outcome->result);
+    announce_fini(&outcome->listing);
+    memset(outcome, 0, sizeof *outcome);
+}
+
+static int take_fail(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    struct err said = {0};
+    wire_get_err(&reader, &said);
+    int rc = wire_end(&reader, "failure", err);
+    if (rc)
+        return rc;
+    outcome->err = said;
+    outcome->failed = true;
+    return 0;
+}
+
+static int take_text(const struct frame *frame, char **out_text, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    char *text = wire_get_text(&reader);
+    int rc = wire_end(&reader, "text", err);
+    if (!rc && !text)
+        rc = err_set(err, -EBADMSG, "a text is missing");
+    if (rc)
+        free(text);
+    else
+        *out_text = text;
+    return rc;
+}
+
+static int take_info(struct announce *listing, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = wire_reader_of(frame);
+    struct gpu_result gpu = {0};
+    wire_get_identity(&reader, &gpu);
+    int rc = wire_end(&reader, "identity", err);
+    struct gpu_result *grown = rc ? NULL
+                                  : mem_grow(listing->gpus, &listing->gpu_capacity,
+                                             listing->gpu_count + 1, sizeof *listing->gpus);
+    if (!rc && !grown)
+        rc = err_no_memory(err);
+    if (rc) {
+        gpu_result_fini(&gpu);
+        return rc;
+    }
+    listing->gpus = grown;
+    listing->gpus[listing->gpu_count++] = gpu;
+    return 0;
+}
+
+static int take_bare(struct announce *listing, const struct frame *frame, struct err *err)
+{
+    char *node = NULL;
+    int rc = take_text(frame, &node, err);
+    if (rc)
+        return rc;
+    char **grown = mem_grow(listing->bare_nodes, &listing->bare_capacity, listing->bare_count + 1,
+                            sizeof *listing->bare_nodes);
+    if (!grown) {
+        free(node);
+        return err_no_memory(err);
+    }
+    listing->bare_nodes = grown;
+    listing->bare_nodes[listing->bare_count++] = node;
+    return 0;
+}
+
+static int foreign(const struct frame *frame, struct err *err)
+{
+    return err_set(err, -EBADMSG, "a message of type %u out of place", frame->type);
+}
+
+int outcome_take_listing(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    if (outcome->done || outcome->failed)
+        return foreign(frame, err);
+    switch (frame->type) {
+    case WORKER_INFO:
+        return take_info(&outcome->listing, frame, err);
+    case WORKER_BARE:
+        return take_bare(&outcome->listing, frame, err);
+    case WORKER_DONE:
+        outcome->done = true;
+        return 0;
+    case WORKER_FAIL:
+        return take_fail(outcome, frame, err);
+    default:
+        return foreign(frame, err);
+    }
+}
+
+int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct gpu_result result = {0};
+    char *probe = NULL;
+    int rc = 0;
+    if (outcome->done || outcome->failed)
+        return foreign(frame, err);
+    switch (frame->type) {
+    case WORKER_BEGIN:
+        rc = take_text(frame, &probe, err);
+        if (rc)
+            return rc;
+        free(outcome->probe);
+        outcome->probe = probe;
+        return 0;
+    case WORKER_PARTIAL:
+    case WORKER_DONE:
+        rc = gpu_result_decode(frame->payload, frame->length, &result, err);
+        if (rc)
+            return rc;
+        gpu_result_fini(&outcome->result);
+        outcome->result = result;
+        outcome->done = frame->type == WORKER_DONE;
+        return 0;
+    case WORKER_FAIL:
+        return take_fail(outcome, frame, err);
+    default:
+        return foreign(frame, err);
+    }
+}
+
+/* stderr as one line: it goes into a YAML value and on terminals. */
+static void add_tail(struct strbuf *text, const char *tail)
+{
+    if (!tail || !*tail)
+        return;
+    strbuf_puts(text, "; stderr: ");
+    size_t start = text->length;
+    for (; *tail; tail++) {
+        bool blank = (unsigned char)*tail <= ' ' || *tail == 0x7f;
+        if (!blank)
+            strbuf_append(text, tail, 1);
+        else if (text->length > start && text->data[text->length - 1] != ' ')
+            strbuf_append(text, " ", 1);
+    }
+    while (text->length && text->data[text->length - 1] == ' ')
+        text->data[--text->length] = '\0';
+}
+
+static enum gpu_status explain(const struct outcome *outcome, const struct ending *ending,
+                               struct strbuf *text)
+{
+    char buffer[ERR_TEXT_MAX + ERR_FILE_MAX];
+    if (ending->end == CHILD_TIME_LIMIT) {
+        strbuf_printf(text, "no answer in %g s", ending->limit_s);
+        return GPU_TIMED_OUT;
+    }
+    if (ending->end == CHILD_INTERRUPTED) {
+        strbuf_puts(text, "the survey was interrupted");
+        return GPU_FAILED;
+    }
+    if (ending->end == CHILD_GARBAGE) {
+        strbuf_printf(text, "garbage on the worker's pipe (%s)",
+                      ending->garbage ? ending->garbage : "");
+        return GPU_CRASHED;
+    }
+    if (outcome->failed) {
+        strbuf_puts(text, err_format(&outcome->err, buffer, sizeof buffer));
+        return GPU_FAILED;
+    }
+    if (ending->reaped && WIFSIGNALED(ending->wait_status)) {
+        int number = WTERMSIG(ending->wait_status);
+        strbuf_printf(text, "worker killed by signal %d (%s)", number, strsignal(number));
+        return GPU_CRASHED;
+    }
+    if (ending->half_record) {
+        strbuf_puts(text, "worker left half a record");
+        return GPU_CRASHED;
+    }
+    strbuf_printf(text, "worker exited with code %d without a result",
+                  ending->reaped ? WEXITSTATUS(ending->wait_status) : -1);
+    return GPU_FAILED;
+}
+
+enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending *ending,
+                              char **out_reason)
+{
+    struct strbuf text = {0};
+    *out_reason = NULL;
+    /* A complete answer stands, even if the driver then fails to shut down. */
+    if (outcome->done && ending->end != CHILD_GARBAGE)
+        return GPU_OK;
+    enum gpu_status status = explain(outcome, ending, &text);
+    if (outcome->probe)
+        strbuf_printf(&text, " during %s", outcome->probe);
+    add_tail(&text, ending->tail);
+    if (text.failed)
+        strbuf_fini(&text);
+    *out_reason = text.data;
+    return status;
+}
+
+static int copy_identity(struct gpu_result *to, const struct gpu_result *from)
+{
+    struct gpu_result bare = {
+        .uuid = from->uuid,
+        .node = from->node,
+        .pci = from->pci,
+        .index = from->index,
+        .name = from->name,
+        .model_key = from->model_key,
+    };
+    return gpu_result_copy(to, &bare);
+}
+
+int outcome_result(struct outcome *outcome, const struct ending *ending,
+                   const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,
+                   struct err *err)
+{
+    struct gpu_result result = {0};
+    if (copy_identity(&result, identity)) {
+        gpu_result_fini(&result);
+        return err_no_memory(err);
+    }
+    struct gpu_result *said = &outcome->result;
+    result.rank = rank;
+    result.status = outcome_judge(outcome, ending, &result.reason);
+    if (result.status == GPU_OK && said->status != GPU_OK) {
+        result.status = said->status;
+        result.reason = said->reason;
+        said->reason = NULL;
+    }
+    result.elapsed_s = said->elapsed_s;
+    result.hardware = said->hardware;
+    result.board = said->board;
+    result.config = said->config;
+    result.measures = said->measures;
+    memset(&said->hardware, 0, sizeof said->hardware);
+    memset(&said->board, 0, sizeof said->board);
+    memset(&said->config, 0, sizeof said->config);
+    memset(&said->measures, 0, sizeof said->measures);
+    *out_result = result;
+    return 0;
+}

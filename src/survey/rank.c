@@ -1,0 +1,377 @@
+/* A rank's own part of the survey. */
+#include "survey/rank.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "survey/child.h"
+#include "survey/limits.h"
+#include "survey/message.h"
+#include "survey/outcome.h"
+
+/* A complete answer is there; what remains is the driver's shutdown. */
+static const double linger_s = 5;
+
+enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT, JOB_ACKNOWLEDGED };
+
+struct job {
+    uint32_t position; /* in the announced list */
+    enum job_state state;
+    struct child child;
+    struct outcome outcome;
+    struct err garbage;
+    double done_s; /* when DONE was first seen; 0 not yet */
+};
+
+struct rank {
+    struct comm *comm;
+    const struct survey_options *options;
+    struct announce announce;
+    bool announced;
+    struct job listing;
+    struct job *jobs;
+    size_t job_count;
+    size_t next;    /* first job that was not started */
+    size_t running; /* workers alive */
+    bool assigned, stopped, quit;
+    double time_limit_s;
+    double leave_s; /* rank 0 is no more when it has not said QUIT by then */
+    struct pollfd *fds;
+    size_t fd_capacity;
+};
+
+static char *read_boot_id(void)
+{
+    char text[64];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    return n > 0 ? str_copy_n(text, (size_t)n) : NULL;
+}
+
+/* Simulated GPUs compete for the CPUs, real ones do not. */
+static uint32_t workers_at_once(const struct survey_options *options)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!options->simulate)
+        return 0;
+    return cpus < 1 ? 1 : (uint32_t)cpus;
+}
+
+static struct worker_request request_of(const struct rank *rank, enum worker_task task)
+{
+    const struct survey_options *options = rank->options;
+    return (struct worker_request){
+        .task = task,
+        .parent = getpid(),
+        .fleet = (char *)options->simulate,
+        .seed = options->seed,
+        .rank = (uint32_t)rank->comm->rank,
+        .ranks = (uint32_t)rank->comm->size,
+        .profile = options->profile,
+        .probes = (char *)options->probes,
+    };
+}
+
+int rank_create(struct comm *comm, const struct survey_options *options, struct rank **out_rank,
+                struct err *err)
+{
+    char host[256] = "";
+    double now_s = clock_monotonic_s();
+    struct rank *rank = mem_array(1, sizeof *rank);
+    if (!rank)
+        return err_no_memory(err);
+    rank->comm = comm;
+    rank->options = options;
+    rank->leave_s = now_s + LIMIT_ANNOUNCE_S + LIMIT_GRACE_S;
+    if (gethostname(host, sizeof host - 1) || !host[0])
+        strcpy(host, "localhost");
+    rank->announce.host = str_copy(host);
+    rank->announce.boot_id = read_boot_id();
+    rank->announce.at_once = workers_at_once(options);
+    const struct worker_request request = request_of(rank, WORKER_LIST);
+    int rc = rank->announce.host ? 0 : err_no_memory(err);
+    if (!rc)
+        rc = child_start(&rank->listing.child, &request, now_s, err);
+    if (rc) {
+        rank_destroy(rank);
+        return rc;
+    }
+    *out_rank = rank;
+    return 0;
+}
+
+static int send(struct rank *rank, enum message_type type, struct strbuf *payload, struct err *err)
+{
+    int rc = payload->failed ? err_no_memory(err)
+                             : comm_send(rank->comm, 0, type, payload->data, payload->length, err);
+    strbuf_fini(payload);
+    return rc;
+}
+
+static int take_listing(void *user, const struct frame *frame, struct err *err)
+{
+    return outcome_take_listing(&((struct job *)user)->outcome, frame, err);
+}
+
+static int take_measuring(void *user, const struct frame *frame, struct err *err)
+{
+    return outcome_take_measuring(&((struct job *)user)->outcome, frame, err);
+}
+
+/* Hears one worker and holds it to its limit. True when it is over. */
+static bool hear(struct job *job, child_frame_taker *take, double limit_s, double now_s)
+{
+    struct outcome *outcome = &job->outcome;
+    child_pump(&job->child, now_s, take, job, &job->garbage);
+    if ((outcome->done || outcome->failed) && !job->done_s)
+        job->done_s = now_s;
+    if (job->done_s && now_s - job->done_s >= linger_s)
+        child_stop(&job->child, CHILD_LINGERED, now_s);
+    else if (!job->done_s && now_s - job->child.started_s >= limit_s)
+        child_stop(&job->child, CHILD_TIME_LIMIT, now_s);
+    return job->child.over;
+}
+
+static struct ending ending_of(const struct job *job, double limit_s)
+{
+    return (struct ending){
+        .end = job->child.end,
+        .reaped = job->child.reaped,
+        .wait_status = job->child.wait_status,
+        .limit_s = limit_s,
+        .half_record = frame_reader_pending(&job->child.frames) > 0,
+        .garbage = job->garbage.text,
+        .tail = job->child.tail,
+    };
+}
+
+/* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
+static enum listing_status classify(const struct survey_options *options, const struct err *err)
+{
+    if (options->simulate)
+        return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
+    if (err->code == -ENODEV || err->code == -ENOTSUP)
+        return LISTING_NO_DEVICE;
+    return LISTING_FAILED;
+}
+
+static int adopt_listing(struct rank *rank, struct err *err)
+{
+    struct outcome *outcome = &rank->listing.outcome;
+    struct announce *announce = &rank->announce;
+    struct announce *heard = &outcome->listing;
+    const struct ending ending = ending_of(&rank->listing, LIMIT_LISTING_S);
+    char *reason = NULL;
+    announce->failed_as = outcome_judge(outcome, &ending, &reason);
+    if (announce->failed_as != GPU_OK) {
+        announce->listing =
+            outcome->failed ? classify(rank->options, &outcome->err) : LISTING_FAILED;
+        announce->err = outcome->err;
+        if (!outcome->failed)
+            err_set(&announce->err, -EIO, "listing the GPUs: %s", reason ? reason : "failed");
+        free(reason);
+        return 0;
+    }
+    announce->gpus = heard->gpus;
+    announce->gpu_count = heard->gpu_count;
+    announce->bare_nodes = heard->bare_nodes;
+    announce->bare_count = heard->bare_count;
+    memset(heard, 0, sizeof *heard);
+    for (size_t i = 0; i < announce->gpu_count; i++)
+        if (!announce->gpus[i].node && !(announce->gpus[i].node = str_copy(announce->host)))
+            return err_no_memory(err);
+    return 0;
+}
+
+static int finish_listing(struct rank *rank, struct err *err)
+{
+    struct strbuf payload = {0};
+    int rc = adopt_listing(rank, err);
+    if (rc)
+        return rc;
+    announce_encode(&rank->announce, &payload);
+    rank->announced = true;
+    return send(rank, MESSAGE_ANNOUNCE, &payload, err);
+}
+
+static int report(struct rank *rank, struct job *job, const struct ending *ending, struct err *err)
+{
+    struct gpu_result result = {0};
+    struct strbuf payload = {0};
+    int rc = outcome_result(&job->outcome, ending, &rank->announce.gpus[job->position],
+                            rank->comm->rank, &result, err);
+    if (rc)
+        return rc;
+    result_encode(job->position, &result, &payload);
+    gpu_result_fini(&result);
+    job->state = JOB_SENT;
+    return send(rank, MESSAGE_RESULT, &payload, err);
+}
+
+static int start_job(struct rank *rank, struct job *job, double now_s, struct err *err)
+{
+    struct worker_request request = request_of(rank, WORKER_MEASURE);
+    struct err why = {0};
+    request.uuid = rank->announce.gpus[job->position].uuid;
+    if (!rank->stopped && child_start(&job->child, &request, now_s, &why) == 0) {
+        job->state = JOB_RUNNING;
+        rank->running++;
+        return 0;
+    }
+    const struct ending interrupted = {.end = CHILD_INTERRUPTED};
+    const struct ending not_started = {.end = CHILD_BY_ITSELF};
+    if (!rank->stopped) {
+        job->outcome.failed = true;
+        job->outcome.err = why;
+    }
+    return report(rank, job, rank->stopped ? &interrupted : &not_started, err);
+}
+
+static int step_jobs(struct rank *rank, double now_s, struct err *err)
+{
+    uint32_t at_once = rank->announce.at_once;
+    int rc = 0;
+    for (size_t i = 0; i < rank->next && !rc; i++) {
+        struct job *job = &rank->jobs[i];
+        if (job->state != JOB_RUNNING || !hear(job, take_measuring, rank->time_limit_s, now_s))
+            continue;
+        const struct ending ending = ending_of(job, rank->time_limit_s);
+        rank->running--;
+        rc = report(rank, job, &ending, err);
+        child_fini(&job->child);
+        outcome_fini(&job->outcome);
+    }
+    while (!rc && rank->next < rank->job_count && (!at_once || rank->running < at_once))
+        rc = start_job(rank, &rank->jobs[rank->next++], now_s, err);
+    return rc;
+}
+
+int rank_step(struct rank *rank, double now_s, struct err *err)
+{
+    int rc = 0;
+    if (!rank->announced && hear(&rank->listing, take_listing, LIMIT_LISTING_S, now_s))
+        rc = finish_listing(rank, err);
+    return rc ? rc : step_jobs(rank, now_s, err);
+}
+
+static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
+{
+    struct assignment assignment = {0};
+    int rc = assignment_decode(frame, &assignment, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < assignment.count && !rc; i++)
+        if (assignment.positions[i] >= rank->announce.gpu_count)
+            rc = err_set(err, -EBADMSG, "assigned a GPU that was not announced");
+    if (!rc && rank->assigned)
+        rc = err_set(err, -EBADMSG, "assigned twice");
+    if (!rc && !(rank->jobs = mem_array(assignment.count, sizeof *rank->jobs)))
+        rc = err_no_memory(err);
+    if (!rc) {
+        rank->assigned = true;
+        rank->job_count = assignment.count;
+        rank->time_limit_s = assignment.time_limit_s;
+        rank->leave_s = clock_monotonic_s() + assignment.leave_within_s;
+        for (size_t i = 0; i < assignment.count; i++)
+            rank->jobs[i].position = assignment.positions[i];
+    }
+    assignment_fini(&assignment);
+    return rc;
+}
+
+static int take_ack(struct rank *rank, const struct frame *frame, struct err *err)
+{
+    uint32_t position = 0;
+    int rc = ack_decode(frame, &position, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < rank->job_count; i++)
+        if (rank->jobs[i].position == position && rank->jobs[i].state == JOB_SENT) {
+            rank->jobs[i].state = JOB_ACKNOWLEDGED;
+            return 0;
+        }
+    return err_set(err, -EBADMSG, "an acknowledgement for nothing");
+}
+
+int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
+{
+    switch (message->frame.type) {
+    case MESSAGE_ASSIGN:
+        return take_assignment(rank, &message->frame, err);
+    case MESSAGE_ACK:
+        return take_ack(rank, &message->frame, err);
+    case MESSAGE_STOP:
+        rank_stop(rank, clock_monotonic_s());
+        return 0;
+    case MESSAGE_QUIT:
+        rank->quit = true;
+        return 0;
+    default:
+        return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
+    }
+}
+
+struct pollfd *rank_poll(struct rank *rank, size_t *out_count)
+{
+    size_t needed = (rank->running + 1) * CHILD_POLL_MAX;
+    struct pollfd *grown = mem_grow(rank->fds, &rank->fd_capacity, needed, sizeof *rank->fds);
+    if (!grown)
+        return NULL;
+    rank->fds = grown;
+    size_t count = child_poll(&rank->listing.child, rank->fds);
+    for (size_t i = 0; i < rank->next; i++)
+        if (rank->jobs[i].state == JOB_RUNNING)
+            count += child_poll(&rank->jobs[i].child, rank->fds + count);
+    *out_count = count;
+    return rank->fds;
+}
+
+void rank_stop(struct rank *rank, double now_s)
+{
+    if (rank->stopped)
+        return;
+    rank->stopped = true;
+    child_stop(&rank->listing.child, CHILD_INTERRUPTED, now_s);
+    for (size_t i = 0; i < rank->next; i++)
+        child_stop(&rank->jobs[i].child, CHILD_INTERRUPTED, now_s);
+}
+
+bool rank_may_leave(const struct rank *rank, double now_s)
+{
+    return rank->quit || now_s > rank->leave_s;
+}
+
+size_t rank_unacknowledged(const struct rank *rank)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rank->job_count; i++)
+        count += rank->jobs[i].state != JOB_ACKNOWLEDGED;
+    return count;
+}
+
+void rank_destroy(struct rank *rank)
+{
+    if (!rank)
+        return;
+    child_fini(&rank->listing.child);
+    outcome_fini(&rank->listing.outcome);
+    for (size_t i = 0; i < rank->job_count; i++) {
+        child_fini(&rank->jobs[i].child);
+        outcome_fini(&rank->jobs[i].outcome);
+    }
+    announce_fini(&rank->announce);
+    free(rank->jobs);
+    free(rank->fds);
+    free(rank);
+}

@@ -1,0 +1,393 @@
+/* Rank 0's part of the survey. Point to point only: a rank that is no more costs its own GPUs. */
+#include "survey/root.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "survey/assign.h"
+#include "survey/limits.h"
+#include "survey/message.h"
+#include "survey/nodes.h"
+
+/* One rank as rank 0 sees it. */
+struct member {
+    bool announced, lost;
+    struct announce announce;
+    struct assign_share share;
+    bool *heard;    /* per GPU of the announced list: its result is here */
+    size_t missing; /* assigned but not heard */
+    double deadline_s;
+};
+
+struct root {
+    struct comm *comm;
+    bool simulated, assigned, stopped;
+    double time_limit_s;
+    double announce_until_s;
+    struct member *members; /* one per rank */
+    size_t announced;
+    size_t open; /* members neither lost nor complete */
+    struct gpu_result *results;
+    size_t result_count, result_capacity;
+    struct node_list nodes;
+    size_t gpu_total, gpu_done, lost, idle;
+};
+
+int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
+                struct root **out_root, struct err *err)
+{
+    struct root *root = mem_array(1, sizeof *root);
+    struct member *members = mem_array((size_t)comm->size, sizeof *members);
+    if (!root || !members) {
+        free(root);
+        free(members);
+        return err_no_memory(err);
+    }
+    root->comm = comm;
+    root->simulated = simulated;
+    root->time_limit_s = time_limit_s;
+    root->announce_until_s = now_s + LIMIT_ANNOUNCE_S;
+    root->members = members;
+    *out_root = root;
+    return 0;
+}
+
+/* Takes over the result. */
+static int add_result(struct root *root, struct gpu_result *result, struct err *err)
+{
+    struct gpu_result *grown = mem_grow(root->results, &root->result_capacity,
+                                        root->result_count + 1, sizeof *root->results);
+    if (!grown) {
+        gpu_result_fini(result);
+        return err_no_memory(err);
+    }
+    root->results = grown;
+    root->results[root->result_count++] = *result;
+    return 0;
+}
+
+/* A result that no worker gave. gpu NULL: nothing is known of the rank's GPUs. */
+static int add_unmeasured(struct root *root, size_t rank, const struct gpu_result *gpu,
+                          enum gpu_status status, const char *reason, struct err *err)
+{
+    struct gpu_result result = {.index = -1};
+    const char *host = root->members[rank].announce.host;
+    if (gpu ? gpu_result_copy(&result, gpu) : (host && !(result.node = str_copy(host)))) {
+        gpu_result_fini(&result);
+        return err_no_memory(err);
+    }
+    result.rank = (int32_t)rank;
+    result.status = status;
+    result.reason = str_copy(reason);
+    if (!result.reason) {
+        gpu_result_fini(&result);
+        return err_no_memory(err);
+    }
+    return add_result(root, &result, err);
+}
+
+static int take_announce(struct root *root, size_t rank, const struct frame *frame, struct err *err)
+{
+    struct member *member = &root->members[rank];
+    if (member->announced || root->assigned)
+        return err_set(err, -EBADMSG, "announced %s", member->announced ? "twice" : "too late");
+    int rc = announce_decode(frame, &member->announce, err);
+    if (rc)
+        return rc;
+    member->announced = true;
+    root->announced++;
+    return 0;
+}
+
+static int acknowledge(struct root *root, size_t rank, uint32_t position, struct err *err)
+{
+    struct strbuf payload = {0};
+    ack_encode(position, &payload);
+    int rc = payload.failed
+                 ? err_no_memory(err)
+                 : comm_send(root->comm, (int)rank, MESSAGE_ACK, payload.data, payload.length, err);
+    strbuf_fini(&payload);
+    return rc;
+}
+
+static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
+{
+    struct member *member = &root->members[rank];
+    struct gpu_result result = {0};
+    uint32_t position = 0;
+    int rc = result_decode(frame, &position, &result, err);
+    if (rc)
+        return rc;
+    bool expected = member->heard && position < member->announce.gpu_count && !member->lost &&
+                    str_equal(result.uuid, member->announce.gpus[position].uuid);
+    if (!expected || member->heard[position]) {
+        gpu_result_fini(&result);
+        return err_set(err, -EBADMSG, "a result that was not expected");
+    }
+    rc = add_result(root, &result, err);
+    if (rc)
+        return rc;
+    member->heard[position] = true;
+    root->gpu_done++;
+    if (--member->missing == 0)
+        root->open--;
+    return acknowledge(root, rank, position, err);
+}
+
+int root_take(struct root *root, const struct comm_message *message, struct err *err)
+{
+    size_t rank = (size_t)message->from;
+    switch (message->frame.type) {
+    case MESSAGE_ANNOUNCE:
+        return take_announce(root, rank, &message->frame, err);
+    case MESSAGE_RESULT:
+        return take_result(root, rank, &message->frame, err);
+    default:
+        return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
+    }
+}
+
+/* Bad input anywhere ends the survey, the lowest rank speaks. No driver and no GPU anywhere does
+ * too; on some ranks only, they simply have none. */
+static int check_listings(const struct root *root, struct err *err)
+{
+    size_t without = 0, ranks = (size_t)root->comm->size;
+    const struct announce *first = NULL;
+    for (size_t rank = 0; rank < ranks; rank++) {
+        const struct announce *announce = &root->members[rank].announce;
+        if (!root->members[rank].announced)
+            continue;
+        if (announce->listing == LISTING_BAD_INPUT) {
+            *err = announce->err;
+            if (rank)
+                err_prefix(err, "rank %zu on %s", rank, announce->host);
+            return err->code = -EINVAL;
+        }
+        if (announce->listing == LISTING_NO_DEVICE) {
+            without++;
+            first = first ? first : announce;
+        }
+    }
+    if (without && without == ranks)
+        return err_set(err, -ENODEV,
+                       "no GPU to survey: %s; --simulate configs/fleets/demo.yaml surveys a "
+                       "simulated fleet",
+                       first->err.text);
+    return 0;
+}
+
+static int assign(struct root *root, struct err *err)
+{
+    size_t ranks = (size_t)root->comm->size;
+    size_t total = 0;
+    for (size_t rank = 0; rank < ranks; rank++)
+        total += root->members[rank].announce.gpu_count;
+    struct assign_rank *seen = mem_array(ranks, sizeof *seen);
+    struct assign_share *shares = mem_array(ranks, sizeof *shares);
+    const char **uuids = mem_array(total, sizeof *uuids);
+    int rc = seen && shares && uuids ? 0 : err_no_memory(err);
+    size_t used = 0;
+    for (size_t rank = 0; rank < ranks && !rc; rank++) {
+        const struct announce *announce = &root->members[rank].announce;
+        seen[rank] = (struct assign_rank){uuids + used, announce->gpu_count};
+        for (size_t i = 0; i < announce->gpu_count; i++)
+            uuids[used++] = announce->gpus[i].uuid;
+    }
+    if (!rc)
+        rc = assign_gpus(seen, ranks, shares, err);
+    for (size_t rank = 0; rank < ranks && !rc; rank++)
+        root->members[rank].share = shares[rank];
+    free(uuids);
+    free(shares);
+    free(seen);
+    return rc;
+}
+
+/* Seconds in which a rank must be done: its workers run in rounds, each up to the limit and the
+ * few seconds that ending a stubborn worker takes. */
+static double possible_s(const struct root *root, const struct member *member)
+{
+    const double ending_s = 5;
+    size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
+    size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
+    return (double)rounds * (root->time_limit_s + ending_s) + LIMIT_GRACE_S;
+}
+
+static int send_assignment(struct root *root, size_t rank, double leave_within_s, struct err *err)
+{
+    struct member *member = &root->members[rank];
+    struct strbuf payload = {0};
+    const struct assignment assignment = {
+        .time_limit_s = root->time_limit_s,
+        .leave_within_s = leave_within_s,
+        .positions = member->share.positions,
+        .count = member->share.count,
+    };
+    assignment_encode(&assignment, &payload);
+    int rc = payload.failed ? err_no_memory(err)
+                            : comm_send(root->comm, (int)rank, MESSAGE_ASSIGN, payload.data,
+                                        payload.length, err);
+    strbuf_fini(&payload);
+    return rc;
+}
+
+static int open_member(struct root *root, struct member *member, double now_s, struct err *err)
+{
+    member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);
+    if (!member->heard)
+        return err_no_memory(err);
+    member->missing = member->share.count;
+    member->deadline_s = now_s + (root->stopped ? LIMIT_INTERRUPTED_S : possible_s(root, member));
+    root->gpu_total += member->share.count;
+    root->open += member->missing > 0;
+    root->idle += member->missing == 0 && member->announce.listing != LISTING_FAILED;
+    return 0;
+}
+
+static int send_assignments(struct root *root, double now_s, struct err *err)
+{
+    double longest_s = 0;
+    size_t ranks = (size_t)root->comm->size;
+    int rc = 0;
+    for (size_t rank = 0; rank < ranks; rank++)
+        if (root->members[rank].announced && possible_s(root, &root->members[rank]) > longest_s)
+            longest_s = possible_s(root, &root->members[rank]);
+    for (size_t rank = 0; rank < ranks && !rc; rank++) {
+        struct member *member = &root->members[rank];
+        if (!member->announced)
+            continue;
+        rc = open_member(root, member, now_s, err);
+        if (!rc && send_assignment(root, rank, longest_s + LIMIT_GRACE_S, err))
+            log_warning("rank %zu cannot be reached: %s", rank, err->text);
+    }
+    return rc;
+}
+
+static int settle_announced(struct root *root, struct err *err)
+{
+    int rc = 0;
+    for (size_t rank = 0; rank < (size_t)root->comm->size && !rc; rank++) {
+        struct member *member = &root->members[rank];
+        const struct announce *announce = &member->announce;
+        if (!member->announced) {
+            char reason[96];
+            snprintf(reason, sizeof reason, "rank %zu did not announce itself in time", rank);
+            member->lost = true;
+            root->lost++;
+            rc = add_unmeasured(root, rank, NULL, GPU_LOST, reason, err);
+            continue;
+        }
+        if (announce->listing == LISTING_FAILED)
+            rc = add_unmeasured(root, rank, NULL, announce->failed_as, announce->err.text, err);
+        if (!rc)
+            rc = nodes_add(&root->nodes, announce, root->simulated, err);
+    }
+    return rc ? rc : nodes_settle(&root->nodes, err);
+}
+
+static int begin(struct root *root, double now_s, struct err *err)
+{
+    int rc = check_listings(root, err);
+    if (!rc)
+        rc = assign(root, err);
+    if (!rc)
+        rc = settle_announced(root, err);
+    if (!rc)
+        rc = send_assignments(root, now_s, err);
+    root->assigned = true;
+    return rc;
+}
+
+static int lose(struct root *root, size_t rank, struct err *err)
+{
+    struct member *member = &root->members[rank];
+    char reason[128];
+    int rc = 0;
+    snprintf(reason, sizeof reason, "rank %zu on %.64s fell silent", rank, member->announce.host);
+    member->lost = true;
+    root->lost++;
+    root->open--;
+    for (size_t i = 0; i < member->share.count && !rc; i++) {
+        uint32_t position = member->share.positions[i];
+        if (!member->heard[position])
+            rc =
+                add_unmeasured(root, rank, &member->announce.gpus[position], GPU_LOST, reason, err);
+    }
+    return rc;
+}
+
+int root_step(struct root *root, double now_s, struct err *err)
+{
+    size_t ranks = (size_t)root->comm->size;
+    int rc = 0;
+    if (!root->assigned && (root->announced == ranks || now_s > root->announce_until_s))
+        return begin(root, now_s, err);
+    if (!root->assigned || !root->open)
+        return 0;
+    for (size_t rank = 0; rank < ranks && !rc; rank++) {
+        const struct member *member = &root->members[rank];
+        if (!member->lost && member->missing && now_s > member->deadline_s)
+            rc = lose(root, rank, err);
+    }
+    return rc;
+}
+
+void root_stop(struct root *root, double now_s)
+{
+    struct err ignored = {0}; /* a rank that cannot be told will miss its deadline */
+    if (root->stopped)
+        return;
+    root->stopped = true;
+    double until_s = now_s + LIMIT_INTERRUPTED_S;
+    if (root->announce_until_s > until_s)
+        root->announce_until_s = until_s;
+    for (int rank = 0; rank < root->comm->size; rank++)
+        if (root->members[rank].deadline_s > until_s)
+            root->members[rank].deadline_s = until_s;
+    for (int rank = 0; rank < root->comm->size; rank++)
+        comm_send(root->comm, rank, MESSAGE_STOP, NULL, 0, &ignored);
+}
+
+bool root_complete(const struct root *root)
+{
+    return root->assigned && !root->open;
+}
+
+struct root_view root_view(const struct root *root)
+{
+    return (struct root_view){
+        .results = root->results,
+        .result_count = root->result_count,
+        .bare_nodes = (const char *const *)root->nodes.bare,
+        .bare_count = root->nodes.bare_count,
+        .node_count = root->nodes.node_count,
+        .gpu_total = root->gpu_total,
+        .gpu_done = root->gpu_done,
+        .lost_ranks = root->lost,
+        .idle_ranks = root->idle,
+        .assigned = root->assigned,
+    };
+}
+
+void root_destroy(struct root *root)
+{
+    if (!root)
+        return;
+    for (int rank = 0; rank < root->comm->size; rank++) {
+        announce_fini(&root->members[rank].announce);
+        free(root->members[rank].share.positions);
+        free(root->members[rank].heard);
+    }
+    for (size_t i = 0; i < root->result_count; i++)
+        gpu_result_fini(&root->results[i]);
+    nodes_fini(&root->nodes);
+    free(root->results);
+    free(root->members);
+    free(root);
+}

@@ -1,0 +1,51 @@
+/* Rank 0's part: hears what ranks announce, assigns GPUs, collects results, notices who is lost. */
+#ifndef GPUMEMTOPO_SURVEY_ROOT_H
+#define GPUMEMTOPO_SURVEY_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "inventory/gpu_result.h"
+#include "survey/comm.h"
+
+struct root;
+
+/* What has been collected; valid as long as the root. */
+struct root_view {
+    const struct gpu_result *results; /* one per GPU, and one without UUID per rank of which
+                                         nothing else is known */
+    size_t result_count;
+    const char *const *bare_nodes; /* without a GPU: each once, sorted */
+    size_t bare_count;
+    size_t node_count;
+    size_t gpu_total; /* distinct GPUs that were assigned */
+    size_t gpu_done;
+    size_t lost_ranks;
+    size_t idle_ranks; /* saw GPUs or none, but have none of their own to measure */
+    bool assigned;     /* false while ranks still announce themselves */
+};
+
+/* simulated: nodes without a GPU are the source's to tell, not to be seen from ranks' hosts.
+ * Freed with root_destroy. */
+int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
+                struct root **out_root, struct err *err);
+
+/* Takes a message of a rank. -EBADMSG for one that makes no sense. */
+int root_take(struct root *root, const struct comm_message *message, struct err *err);
+
+/* Assigns once all have announced, gives up on those past their deadline. -EINVAL: bad input on
+ * some rank (exit code 2); -ENODEV: no rank has a GPU or a driver; other: no report possible. */
+int root_step(struct root *root, double now_s, struct err *err);
+
+/* The survey is interrupted: tells all ranks, waits only a moment longer. */
+void root_stop(struct root *root, double now_s);
+
+/* All ranks are heard or lost. */
+bool root_complete(const struct root *root);
+
+struct root_view root_view(const struct root *root);
+void root_destroy(struct root *root); /* accepts NULL */
+
+#endif

@@ -1,0 +1,285 @@
+/* One rank's run of the survey: the loop over workers and messages, and what rank 0 adds. */
+#include "survey/survey.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "survey/config.h"
+#include "survey/emit.h"
+#include "survey/limits.h"
+#include "survey/message.h"
+#include "survey/progress.h"
+#include "survey/rank.h"
+#include "survey/root.h"
+
+/* MPI gives no descriptor to wait for, so messages are looked for at intervals: short ones while
+ * something happens, long ones when not. 64 idle ranks then cost two cores under three per cent. */
+enum { SLEEP_MIN_MS = 1, SLEEP_MAX_MS = 32 };
+
+struct run {
+    struct comm *comm;
+    const struct survey_options *options;
+    double started_s;
+    struct rank *rank;
+    struct root *root; /* rank 0 only */
+    struct progress progress;
+    int sleep_ms;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    interrupted = number;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigemptyset(&stop.sa_mask);
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static bool for_root(const struct comm_message *message)
+{
+    return message->frame.type == MESSAGE_ANNOUNCE || message->frame.type == MESSAGE_RESULT;
+}
+
+/* Hands out all messages that have come. One that makes no sense is dropped and said: its sender
+ * will miss its deadline. 1 when there was any, 0, or the transport's error. */
+static int drain(struct run *run, struct err *err)
+{
+    struct comm_message message;
+    int any = 0;
+    for (;;) {
+        struct err odd = {0};
+        int rc = comm_receive(run->comm, &message, &odd);
+        if (rc == 0)
+            return any;
+        any = 1;
+        if (rc == -EBADMSG) {
+            log_warning("message dropped: %s", odd.text);
+            continue;
+        }
+        if (rc < 0) {
+            *err = odd;
+            return rc;
+        }
+        if (for_root(&message) && run->root)
+            rc = root_take(run->root, &message, &odd);
+        else
+            rc = rank_take(run->rank, &message, &odd);
+        if (rc == -EBADMSG)
+            log_warning("message of rank %d dropped: %s", message.from, odd.text);
+        comm_message_fini(&message);
+        if (rc && rc != -EBADMSG) {
+            *err = odd;
+            return rc;
+        }
+    }
+}
+
+static int wait_a_little(struct run *run, bool busy, struct err *err)
+{
+    size_t count = 0;
+    struct pollfd *fds = rank_poll(run->rank, &count);
+    if (!fds)
+        return err_no_memory(err);
+    run->sleep_ms = busy ? SLEEP_MIN_MS : run->sleep_ms * 2;
+    if (run->sleep_ms > SLEEP_MAX_MS)
+        run->sleep_ms = SLEEP_MAX_MS;
+    if (poll(fds, count, run->sleep_ms) > 0)
+        run->sleep_ms = SLEEP_MIN_MS;
+    return 0;
+}
+
+static void stop_if_asked(struct run *run, double now_s)
+{
+    if (!interrupted)
+        return;
+    rank_stop(run->rank, now_s);
+    if (run->root)
+        root_stop(run->root, now_s);
+}
+
+static void show_progress(struct run *run, double now_s)
+{
+    if (!run->root)
+        return;
+    const struct root_view view = root_view(run->root);
+    if (view.assigned)
+        progress_show(&run->progress, view.gpu_done, view.gpu_total, now_s);
+}
+
+/* Until rank 0 has everything (rank 0) or says QUIT (the others). */
+static int loop(struct run *run, struct err *err)
+{
+    for (;;) {
+        double now_s = clock_monotonic_s();
+        stop_if_asked(run, now_s);
+        int rc = rank_step(run->rank, now_s, err);
+        int any = rc ? rc : drain(run, err);
+        if (any < 0)
+            return any;
+        rc = run->root ? root_step(run->root, now_s, err) : 0;
+        if (rc)
+            return rc;
+        show_progress(run, now_s);
+        if (run->root ? root_complete(run->root) : rank_may_leave(run->rank, now_s))
+            return 0;
+        rc = wait_a_little(run, any > 0, err);
+        if (rc)
+            return rc;
+    }
+}
+
+static void say_error(const struct err *err)
+{
+    char text[ERR_TEXT_MAX + ERR_FILE_MAX + 32];
+    log_error("%s", err_format(err, text, sizeof text));
+}
+
+static void say_summary(const struct run *run, const struct strbuf *summary, const char *output)
+{
+    const struct root_view view = root_view(run->root);
+    if (run->options->quiet)
+        return;
+    if (view.idle_ranks)
+        log_info("%zu rank%s had no GPU of their own and stayed idle", view.idle_ranks,
+                 view.idle_ranks == 1 ? "" : "s");
+    if (summary->data)
+        fputs(summary->data, stderr);
+    if (strcmp(output, "-") != 0)
+        log_info("inventory written to %s", output);
+}
+
+/* What rank 0 needs before anything is measured. */
+struct preparation {
+    struct survey_config config;
+    char default_output[64];
+    const char *output;
+};
+
+static int prepare(const struct survey_options *options, struct preparation *out, struct err *err)
+{
+    char stamp[CLOCK_STAMP_MAX];
+    clock_utc_stamp(1, stamp);
+    snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml", stamp);
+    out->output = options->output ? options->output : out->default_output;
+    int rc = emit_check_output(out->output, err);
+    return rc ? rc : survey_config_load(options->config, &out->config, err);
+}
+
+static enum survey_exit code_of(int rc)
+{
+    return rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
+}
+
+static enum survey_exit report(struct run *run, const struct preparation *prepared, int argc,
+                               char *const *argv, struct err *err)
+{
+    struct strbuf summary = {0};
+    enum survey_exit code = SURVEY_EXIT_NO_REPORT;
+    const struct emit_input input = {
+        .options = run->options,
+        .output = prepared->output,
+        .argc = argc,
+        .argv = argv,
+        .ranks = run->comm->size,
+        .wall_s = clock_monotonic_s() - run->started_s,
+        .view = root_view(run->root),
+        .judge = &prepared->config.judge,
+    };
+    progress_clear(&run->progress);
+    if (emit_inventory(&input, &summary, &code, err) == 0)
+        say_summary(run, &summary, prepared->output);
+    else
+        say_error(err);
+    strbuf_fini(&summary);
+    return code;
+}
+
+static enum survey_exit run_root(struct run *run, int argc, char *const *argv,
+                                 size_t *out_lost_ranks)
+{
+    struct preparation prepared = {0};
+    struct err err = {0};
+    enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
+    const struct survey_options *options = run->options;
+    int rc = prepare(options, &prepared, &err);
+    if (rc)
+        goto fail;
+    double limit_s = options->time_limit_s > 0 ? options->time_limit_s
+                                               : prepared.config.time_limit_s[options->profile];
+    rc = root_create(run->comm, options->simulate != NULL, limit_s, run->started_s, &run->root,
+                     &err);
+    if (!rc)
+        rc = rank_create(run->comm, options, &run->rank, &err);
+    if (!rc)
+        rc = loop(run, &err);
+    if (rc) {
+        code = code_of(rc);
+        progress_clear(&run->progress);
+        goto fail;
+    }
+    *out_lost_ranks = root_view(run->root).lost_ranks;
+    code = report(run, &prepared, argc, argv, &err);
+    goto out;
+fail:
+    say_error(&err);
+out:
+    survey_config_fini(&prepared.config);
+    return code;
+}
+
+static void dismiss(struct comm *comm)
+{
+    struct err ignored = {0};
+    for (int rank = 1; rank < comm->size; rank++)
+        comm_send(comm, rank, MESSAGE_QUIT, NULL, 0, &ignored);
+    comm_flush(comm, LIMIT_FINALIZE_LOST_S);
+}
+
+static void run_other(struct run *run)
+{
+    struct err err = {0};
+    int rc = rank_create(run->comm, run->options, &run->rank, &err);
+    if (!rc)
+        rc = loop(run, &err);
+    if (rc)
+        say_error(&err);
+    size_t lost = run->rank ? rank_unacknowledged(run->rank) : 0;
+    if (lost && !rc)
+        log_warning("rank 0 never confirmed the results of %zu GPUs", lost);
+}
+
+struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
+                             char *const *argv)
+{
+    struct survey_end end = {0};
+    struct run run = {.comm = comm,
+                      .options = options,
+                      .started_s = clock_monotonic_s(),
+                      .sleep_ms = SLEEP_MIN_MS};
+    catch_signals();
+    progress_init(&run.progress, !options->quiet && !options->no_progress, run.started_s);
+    if (comm->rank == 0) {
+        end.code = run_root(&run, argc, argv, &end.lost_ranks);
+        dismiss(comm);
+    } else {
+        run_other(&run);
+    }
+    rank_destroy(run.rank);
+    root_destroy(run.root);
+    return end;
+}

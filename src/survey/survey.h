@@ -1,0 +1,28 @@
+/* One rank's run of the survey, from listing to the inventory. */
+#ifndef GPUMEMTOPO_SURVEY_SURVEY_H
+#define GPUMEMTOPO_SURVEY_SURVEY_H
+
+#include <stddef.h>
+
+#include "survey/comm.h"
+#include "survey/options.h"
+
+enum survey_exit {
+    SURVEY_EXIT_OK,
+    SURVEY_EXIT_NO_REPORT,
+    SURVEY_EXIT_BAD_INPUT,
+    SURVEY_EXIT_OUTLIERS,
+    SURVEY_EXIT_INCOMPLETE,
+};
+
+struct survey_end {
+    enum survey_exit code; /* SURVEY_EXIT_OK on all ranks but 0 */
+    size_t lost_ranks;     /* known on rank 0 only */
+};
+
+/* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and
+ * are silent. argv: the command line for the inventory. SIGINT and SIGTERM end it early. */
+struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
+                             char *const *argv);
+
+#endif

@@ -1,0 +1,35 @@
+/* Ends the process when a step that cannot be interrupted takes too long. */
+#include "survey/watchdog.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *volatile last_line;
+static volatile sig_atomic_t last_code;
+
+static void on_alarm(int signal_number)
+{
+    (void)signal_number;
+    if (last_line) {
+        ssize_t written = write(STDERR_FILENO, last_line, strlen(last_line));
+        (void)written;
+    }
+    _exit(last_code);
+}
+
+void watchdog_start(unsigned seconds, const char *line, int exit_code)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigemptyset(&action.sa_mask);
+    last_line = line;
+    last_code = exit_code;
+    sigaction(SIGALRM, &action, NULL);
+    alarm(seconds);
+}
+
+void watchdog_stop(void)
+{
+    alarm(0);
+}

@@ -1,0 +1,242 @@
+/* The worker process: lists the GPUs of a source or measures one of them, and says so in frames. */
+#include "survey/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "device/source.h"
+#include "inventory/frame.h"
+#include "inventory/gpu_result.h"
+#include "probes/probes.h"
+#include "survey/message.h"
+#include "survey/request.h"
+
+/* MPI and the launcher leave descriptors without CLOEXEC behind; a worker that kept one would hold
+ * a socket of a rank open. */
+static void close_inherited(void)
+{
+    enum { OLD_KERNEL_FD_MAX = 4096 };
+    if (close_range(WORKER_ANSWER_FD + 1, ~0u, 0) == 0)
+        return;
+    for (int fd = WORKER_ANSWER_FD + 1; fd < OLD_KERNEL_FD_MAX; fd++)
+        close(fd);
+}
+
+static int write_all(const char *data, size_t length, struct err *err)
+{
+    while (length) {
+        ssize_t n = write(WORKER_ANSWER_FD, data, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_set(err, -EPIPE, "the rank does not listen: %s", strerror(errno));
+        data += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Sends one frame and releases the payload. */
+static int answer(enum worker_message type, struct strbuf *payload, struct err *err)
+{
+    struct strbuf bytes = {0};
+    int rc = 0;
+    frame_write(&bytes, type, payload->data, payload->length);
+    if (payload->failed || bytes.failed)
+        rc = err_no_memory(err);
+    else
+        rc = write_all(bytes.data, bytes.length, err);
+    strbuf_fini(&bytes);
+    strbuf_fini(payload);
+    return rc;
+}
+
+static int answer_text(enum worker_message type, const char *text, struct err *err)
+{
+    struct strbuf payload = {0};
+    wire_put_text(&payload, text);
+    return answer(type, &payload, err);
+}
+
+static int answer_result(enum worker_message type, const struct gpu_result *result, struct err *err)
+{
+    struct strbuf payload = {0};
+    gpu_result_encode(result, &payload);
+    return answer(type, &payload, err);
+}
+
+static int read_request(struct worker_request *out_request, struct err *err)
+{
+    struct frame_reader reader = {0};
+    struct frame frame;
+    char block[4096];
+    int rc = 0;
+    while ((rc = frame_reader_next(&reader, &frame, err)) == 0) {
+        ssize_t n = read(STDIN_FILENO, block, sizeof block);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            rc = err_set(err, -EBADMSG, "the request is not complete");
+        else if (frame_reader_add(&reader, block, (size_t)n))
+            rc = err_no_memory(err);
+        if (rc)
+            break;
+    }
+    if (rc > 0)
+        rc = worker_request_decode(&frame, out_request, err);
+    frame_reader_fini(&reader);
+    return rc;
+}
+
+static int open_source(const struct worker_request *request, struct device_source **out_source,
+                       struct err *err)
+{
+    if (request->fleet)
+        return device_source_sim(request->fleet, request->seed, request->rank, request->ranks,
+                                 out_source, err);
+    return device_source_cuda(out_source, err);
+}
+
+/* A view of the source's strings as a result; not to be released. */
+static struct gpu_result identity_of(const struct device_info *info)
+{
+    return (struct gpu_result){
+        .uuid = (char *)info->uuid,
+        .node = (char *)info->node,
+        .pci = (char *)info->pci,
+        .index = info->index,
+        .name = (char *)info->name,
+        .model_key = (char *)info->model_key,
+    };
+}
+
+static int list(const struct device_source *source, struct err *err)
+{
+    struct strbuf payload = {0};
+    int rc = 0;
+    for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
+        struct gpu_result gpu = identity_of(device_source_info(source, i));
+        wire_put_identity(&payload, &gpu);
+        rc = answer(WORKER_INFO, &payload, err);
+    }
+    for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
+        rc = answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
+    return rc ? rc : answer(WORKER_DONE, &payload, err);
+}
+
+/* What the observer needs; `result` owns everything but the measures while probes run. */
+struct measuring {
+    struct gpu_result *result;
+    double started_s;
+    struct err *err;
+};
+
+static int on_begin(void *user, const char *probe)
+{
+    struct measuring *measuring = user;
+    return answer_text(WORKER_BEGIN, probe, measuring->err);
+}
+
+static int on_end(void *user, const char *probe, const struct measures *measures, double elapsed_s)
+{
+    (void)probe, (void)elapsed_s;
+    struct measuring *measuring = user;
+    struct gpu_result partial = *measuring->result;
+    partial.measures = *measures;
+    partial.elapsed_s = clock_monotonic_s() - measuring->started_s;
+    return answer_result(WORKER_PARTIAL, &partial, measuring->err);
+}
+
+static int run_probes(struct device *device, const struct worker_request *request,
+                      struct gpu_result *result, struct err *err)
+{
+    struct probe_selection selection = {0};
+    struct measures measures = {0};
+    struct measuring measuring = {.result = result, .started_s = clock_monotonic_s(), .err = err};
+    const struct probe_options options = {.profile = request->profile, .seed = request->seed};
+    const struct probe_observer observer = {on_begin, on_end, &measuring};
+    int rc = probes_select(request->profile, request->probes, &selection, err);
+    if (!rc)
+        rc = probes_run(device, &selection, &options, &observer, &measures, err);
+    result->measures = measures;
+    result->elapsed_s = clock_monotonic_s() - measuring.started_s;
+    free(selection.indices);
+    return rc;
+}
+
+static int measure(struct device_source *source, const struct worker_request *request,
+                   struct err *err)
+{
+    struct device *device = NULL;
+    struct gpu_result result = {0};
+    size_t at = 0, count = device_source_count(source);
+    while (at < count && !str_equal(device_source_info(source, at)->uuid, request->uuid))
+        at++;
+    if (at == count)
+        return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
+    const struct gpu_result identity = identity_of(device_source_info(source, at));
+    int rc = gpu_result_copy(&result, &identity);
+    if (rc) {
+        err_no_memory(err);
+        goto out;
+    }
+    rc = answer_text(WORKER_BEGIN, "opening", err);
+    if (!rc)
+        rc = device_source_open(source, at, &device, err);
+    if (!rc)
+        rc = device_identify(device, &result.hardware, &result.board, &result.config, err);
+    if (!rc)
+        rc = answer_result(WORKER_PARTIAL, &result, err);
+    if (!rc)
+        rc = run_probes(device, request, &result, err);
+    if (!rc)
+        rc = answer_result(WORKER_DONE, &result, err);
+out:
+    device_destroy(device);
+    gpu_result_fini(&result);
+    return rc;
+}
+
+static int serve(const struct worker_request *request, struct err *err)
+{
+    struct device_source *source = NULL;
+    int rc = open_source(request, &source, err);
+    if (!rc)
+        rc = request->task == WORKER_LIST ? list(source, err) : measure(source, request, err);
+    device_source_destroy(source);
+    return rc;
+}
+
+int worker_main(void)
+{
+    struct worker_request request = {0};
+    struct err err = {0};
+    struct strbuf payload = {0};
+    close_inherited();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+        return 1;
+    int rc = read_request(&request, &err);
+    if (rc)
+        goto out;
+    /* The rank may have died before the prctl above. */
+    if (getppid() != (pid_t)request.parent) {
+        worker_request_fini(&request);
+        return 1;
+    }
+    rc = serve(&request, &err);
+out:
+    worker_request_fini(&request);
+    if (!rc)
+        return 0;
+    if (!err.code)
+        err_set(&err, rc, "%s", strerror(-rc));
+    wire_put_err(&payload, &err);
+    return answer(WORKER_FAIL, &payload, &err) ? 1 : 0;
+}
