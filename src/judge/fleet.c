@@ -77,9 +77,12 @@ static int fill(struct fleet *fleet, const struct judge_config *config, struct i
                 struct err *err)
 {
     int rc = outliers_find(fleet, config, inventory, err);
-    for (size_t i = 0; i < fleet->group_count && !rc; i++)
-        rc = consensus_build(fleet, &fleet->groups[i], &inventory->models[inventory->model_count++],
-                             err);
+    for (size_t i = 0; i < fleet->group_count && !rc; i++) {
+        rc = consensus_settings(fleet, &fleet->groups[i]) ? err_no_memory(err) : 0;
+        if (!rc)
+            rc = consensus_build(fleet, &fleet->groups[i],
+                                 &inventory->models[inventory->model_count++], err);
+    }
     for (size_t i = 0; i < fleet->count && !rc; i++) {
         bool measured = fleet_measured(fleet->gpus[i]);
         inventory->measured += measured;

@@ -1,0 +1,67 @@
+/* The judge's configuration: reading it, and refusing what is wrong. */
+#include "../check.h"
+
+#include <string.h>
+
+#include "base/yaml.h"
+#include "judge/judge.h"
+
+static int read_text(const char *text, struct judge_config *config, struct err *err)
+{
+    struct yaml_doc *doc;
+    assert_int_equal(yaml_read_text(text, strlen(text), "j.yaml", &yaml_limits_config, &doc, err),
+                     0);
+    int rc = judge_config_read(yaml_root(doc), config, err);
+    yaml_destroy(doc);
+    return rc;
+}
+
+static void reads(void **state)
+{
+    (void)state;
+    struct judge_config config;
+    struct err err = {0};
+    assert_int_equal(read_text("false_alarms: 0.01\nmetrics:\n"
+                               "  a.size: {worse: lower, floor: 0.03}\n"
+                               "  a.latency: {worse: higher, floor: 0.02}\n"
+                               "  a.line: {worse: any, floor: 0}\n",
+                               &config, &err),
+                     0);
+    assert_int_equal(config.metric_count, 3);
+    assert_string_equal(config.metrics[0].metric, "a.size");
+    assert_int_equal(config.metrics[0].worse, -1);
+    assert_int_equal(config.metrics[1].worse, 1);
+    assert_int_equal(config.metrics[2].worse, 0);
+    assert_true(config.metrics[0].floor == 0.03);
+    judge_config_fini(&config);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"false_alarms: 2\nmetrics: {}\n", "j.yaml:1:15: false_alarms: 2 is outside 1e-12 to 1"},
+        {"false_alarms: 0.01\n", "j.yaml:1:1: key \"metrics\" is missing"},
+        {"false_alarms: 0.01\nmetrics: []\n",
+         "j.yaml:2:10: expected a mapping (key: value), found a list"},
+        {"false_alarms: 0.01\nmetrics: {a: {worse: up, floor: 0}}\n",
+         "j.yaml:2:22: worse: expected one of lower, any, higher; found \"up\""},
+        {"false_alarms: 0.01\nmetrics: {b: {worse: any, floor: 0}, a: {worse: any, floor: -1}}\n",
+         "j.yaml:2:61: floor: -1 is outside 0 to 1"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct judge_config config;
+        struct err err = {0};
+        char shown[1024];
+        assert_true(read_text(cases[i].text, &config, &err) < 0);
+        assert_string_equal(err_format(&err, shown, sizeof shown), cases[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(refuses)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
