@@ -182,7 +182,7 @@ static void append_decimal(struct strbuf *buffer, bool negative, int64_t digits,
 static bool put_decimal(struct strbuf *buffer, double value)
 {
     double size = fabs(value);
-    if (size != 0 && (size < 1e-5 || size >= 1e15))
+    if (size != 0 && (size < 1e-5 || size >= 0x1p53))
         return false;
     unsigned high = 15;
     while (high > 0 && size * powers[high] >= 0x1p53)
