@@ -11,6 +11,9 @@
 #include "base/mem.h"
 #include "cpd/internal.h"
 
+/* In squared units of the series' range: what rounding may leave of a constant segment. */
+static const double penalty_least = 1e-30;
+
 /* Count, mean and sum of squared deviations (Welford 1962): differences of large sums would drown
  * a segment's cost once a wild value has passed. */
 struct moments {
@@ -272,7 +275,7 @@ static int segment(const double *series, size_t n, double lo, double hi, double 
             .values = scores,
             .n = n,
             .min_length = min_length,
-            .penalty = scaled,
+            .penalty = fmax(scaled, penalty_least),
             .lo = -1.0, /* scores are at most 1 from their mean */
             .hi = 1.0,
         };

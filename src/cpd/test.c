@@ -46,47 +46,71 @@ static double side_median(const struct cpd__view *view, size_t split, bool right
     return lower;
 }
 
+struct calibrated {
+    double p;
+    bool by_levels; /* the two-level test decided, with this threshold */
+    double threshold;
+};
+
 /* Both tests condition on the values without their order, so which of them run depends on the
  * values alone and needs no correction; that the better of two counts does (Bonferroni). */
-static int calibrated_p(const struct cpd__view *view, const double *ranks,
-                        const struct cpd_options *options, double *out_p)
+static int calibrate(const struct cpd__view *view, const double *ranks,
+                     const struct cpd_options *options, struct calibrated *out)
 {
+    struct calibrated result = {.p = 1.0};
+    bool two_levels = cpd__two_levels(view, &result.threshold);
     double p_levels = 1.0;
-    double threshold;
-    bool two_levels = cpd__two_levels(view, &threshold);
     if (two_levels) {
-        int result = cpd__two_level_p(view, threshold, &p_levels);
-        if (result < 0)
-            return result;
+        int failed = cpd__two_level_p(view, result.threshold, &p_levels);
+        if (failed < 0)
+            return failed;
         bool clear = 2.0 * p_levels <= clear_share * options->alpha;
         if (view->n < BOTH_TESTS_MIN || clear) {
-            *out_p = clear ? 2.0 * p_levels : p_levels;
+            result.by_levels = true;
+            result.p = clear ? 2.0 * p_levels : p_levels;
+            *out = result;
             return 0;
         }
     }
     double p_ranks;
-    int result = cpd__permutation_p(ranks, view->n, options, &p_ranks);
-    if (result < 0)
-        return result;
-    double p = two_levels ? 2.0 * fmin(p_levels, p_ranks) : p_ranks;
-    *out_p = p < 1.0 ? p : 1.0;
+    int failed = cpd__permutation_p(ranks, view->n, options, &p_ranks);
+    if (failed < 0)
+        return failed;
+    result.by_levels = two_levels && (2.0 * p_levels <= options->alpha || p_levels <= p_ranks);
+    result.p = fmin(1.0, two_levels ? 2.0 * fmin(p_levels, p_ranks) : p_ranks);
+    *out = result;
     return 0;
 }
 
-static int judge(const struct cpd__view *view, const struct cpd_options *options, double *ranks,
-                 double *scores, struct cpd_change *out_change)
+/* Ranks forget distances, so that their best split of a short side lies anywhere; where the two
+ * levels decided, the ranks of the two levels tell the split. */
+static void scores_for_split(const struct cpd__view *view, enum cpd_cost cost,
+                             const struct calibrated *calibrated, double *scores)
 {
-    struct cpd_change change = {0};
-    cpd__scores_rank(view, ranks);
-    if (options->cost == CPD_COST_MEAN)
+    if (cost == CPD_COST_MEAN) {
         cpd__scores_mean(view, scores);
-    const double *by = options->cost == CPD_COST_MEAN ? scores : ranks;
-    cpd__best_split(by, view->n, &change.split, &change.gain);
+    } else if (calibrated->by_levels) {
+        double share = 0.0;
+        for (size_t i = 0; i < view->n; i++)
+            share += (view->series[i] >= calibrated->threshold) / (double)view->n;
+        for (size_t i = 0; i < view->n; i++)
+            scores[i] = (view->series[i] >= calibrated->threshold) - share;
+    }
+}
+
+static int judge(const struct cpd__view *view, const struct cpd_options *options, double *scores,
+                 struct cpd_change *out_change)
+{
+    struct calibrated calibrated;
+    cpd__scores_rank(view, scores);
+    int failed = calibrate(view, scores, options, &calibrated);
+    if (failed < 0)
+        return failed;
+    struct cpd_change change = {.p_value = calibrated.p};
+    scores_for_split(view, options->cost, &calibrated, scores);
+    cpd__best_split(scores, view->n, &change.split, &change.gain);
     cpd__ks(view->items, view->n, change.split, options->alpha, &change.ks);
     change.step = side_median(view, change.split, true) - side_median(view, change.split, false);
-    int result = calibrated_p(view, ranks, options, &change.p_value);
-    if (result < 0)
-        return result;
     /* By its p-value, since the critical value exceeds 1 where a side has only three values. */
     change.found = change.p_value <= options->alpha && change.ks.p_value <= options->alpha &&
                    fabs(change.step) >= options->step_min;
@@ -103,10 +127,9 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
     if (!cpd__finite(series, n))
         return -EDOM;
     int result = -ENOMEM;
-    double *ranks = mem_array(n, sizeof *ranks);
     double *scores = mem_array(n, sizeof *scores);
     struct cpd__item *items = cpd__sort(series, n);
-    if (!ranks || !scores || !items)
+    if (!scores || !items)
         goto out;
     struct cpd__view view = {.series = series, .items = items, .n = n};
     if (n > 0) {
@@ -114,7 +137,7 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
         view.hi = items[n - 1 - clip_count(n)].value;
     }
     if (view.lo < view.hi) {
-        result = judge(&view, options, ranks, scores, out_change);
+        result = judge(&view, options, scores, out_change);
     } else {
         *out_change = (struct cpd_change){
             .p_value = 1.0,
@@ -125,6 +148,5 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
 out:
     free(items);
     free(scores);
-    free(ranks);
     return result;
 }
