@@ -1,0 +1,160 @@
+/* The command line, the launcher and the exit code: tables. */
+#include "../check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "survey/emit.h"
+#include "survey/launcher.h"
+#include "survey/options.h"
+
+enum { WORDS_MAX = 6 };
+
+static int parse(const char *const *words, struct survey_options *out, struct err *err)
+{
+    char *argv[WORDS_MAX + 2] = {(char *)"gpumemtopo-survey"};
+    int argc = 1;
+    for (; words[argc - 1]; argc++)
+        argv[argc] = (char *)words[argc - 1];
+    return survey_options_parse(argc, argv, out, err);
+}
+
+struct bad_case {
+    const char *words[WORDS_MAX];
+    const char *text; /* part of the message */
+};
+
+static const struct bad_case bad[] = {
+    {{"--ouput", "x"}, "did you mean --output?"},
+    {{"--simulat=x"}, "did you mean --simulate?"},
+    {{"--frobnicate"}, "no such flag: --frobnicate"},
+    {{"-z"}, "no such flag: -z"},
+    {{"fleet.yaml"}, "unexpected argument \"fleet.yaml\""},
+    {{"-"}, "unexpected argument"},
+    {{"--output"}, "--output needs a value"},
+    {{"--output="}, "needs a file name"},
+    {{"--quiet=yes"}, "--quiet takes no value"},
+    {{"--profile", "fast"}, "quick, standard or full"},
+    {{"--seed", "-1"}, "--seed is a whole number"},
+    {{"--seed", "1x"}, "--seed is a whole number"},
+    {{"--time-limit", "0"}, "--time-limit is a number of seconds"},
+    {{"--time-limit", "nan"}, "--time-limit is a number of seconds"},
+    {{"--time-limit", "1e9"}, "--time-limit is a number of seconds"},
+    {{"--quiet", "--verbose"}, "exclude each other"},
+};
+
+static void refuses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct survey_options options = {.seed = 77};
+        struct err err = {0};
+        assert_int_equal(parse(bad[i].words, &options, &err), -EINVAL);
+        assert_int_equal(options.seed, 77);
+        if (!strstr(err.text, bad[i].text))
+            fail_msg("%s: said \"%s\", expected \"%s\"", bad[i].words[0], err.text, bad[i].text);
+    }
+}
+
+static void accepts(void **state)
+{
+    (void)state;
+    struct survey_options options;
+    struct err err = {0};
+    assert_int_equal(parse((const char *const[]){NULL}, &options, &err), 0);
+    assert_int_equal(options.seed, 1);
+    assert_int_equal(options.profile, PROFILE_STANDARD);
+    assert_true(options.time_limit_s == 0);
+    assert_null(options.output);
+    assert_int_equal(parse((const char *const[]){"-o", "a.yaml", "--seed=9", "-cx.yaml",
+                                                 "--time-limit", "2.5", NULL},
+                           &options, &err),
+                     0);
+    assert_string_equal(options.output, "a.yaml");
+    assert_string_equal(options.config, "x.yaml");
+    assert_int_equal(options.seed, 9);
+    assert_true(options.time_limit_s == 2.5);
+    assert_int_equal(
+        parse((const char *const[]){"-o", "-", "--probes", "l1_data", NULL}, &options, &err), 0);
+    assert_string_equal(options.output, "-");
+    assert_int_equal(parse((const char *const[]){"--help", "--nonsense", NULL}, &options, &err), 0);
+    assert_int_equal(options.action, SURVEY_HELP);
+}
+
+static void helps(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"--output",   "--config",     "--probes",  "--list-probes",
+                                        "--profile",  "--simulate",   "--seed",    "--time-limit",
+                                        "--quiet",    "--verbose",    "--version", "--help",
+                                        "Exit codes", "--no-progress"};
+    struct strbuf text = {0};
+    survey_options_help(&text);
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        assert_non_null(strstr(text.data, flags[i]));
+    strbuf_fini(&text);
+}
+
+/* The environment of a case: names and values in turn. */
+static const char *const *environment;
+
+static const char *look_up(const char *name)
+{
+    for (const char *const *at = environment; *at; at += 2)
+        if (strcmp(at[0], name) == 0)
+            return at[1];
+    return NULL;
+}
+
+struct launcher_case {
+    const char *variables[2 * 6];
+    int rc;
+    bool present;
+    int rank;
+};
+
+static const struct launcher_case launchers[] = {
+    {{NULL}, 0, false, 0},
+    {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3"}, 0, true, 3},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2},
+    {{"PMI_RANK", "1"}, 0, true, 1},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"}, -EINVAL, false, 2},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "0"}, -EINVAL, true, 0},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1", "SLURM_PROCID", "0"}, 0, false, 0},
+    {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4"}, 0, false, 0},
+};
+
+static void knows_launchers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(launchers); i++) {
+        struct launcher launcher = {0};
+        struct err err = {0};
+        environment = launchers[i].variables;
+        assert_int_equal(launcher_detect(look_up, &launcher, &err), launchers[i].rc);
+        assert_int_equal(launcher.present, launchers[i].present);
+        assert_int_equal(launcher.rank, launchers[i].rank);
+        if (launchers[i].rc)
+            assert_non_null(strstr(err.text, "--mpi=pmix"));
+    }
+}
+
+static void exit_codes(void **state)
+{
+    (void)state;
+    static const size_t table[][4] = {
+        /* unmeasured, lost ranks, outliers, code */
+        {0, 0, 0, 0}, {0, 0, 2, 3}, {1, 0, 0, 4}, {1, 0, 2, 4}, {0, 1, 0, 4}, {0, 1, 1, 4},
+    };
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        assert_int_equal(emit_exit_code(table[i][0], table[i][1], table[i][2]), table[i][3]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses),    cmocka_unit_test(accepts),         cmocka_unit_test(helps),
+        cmocka_unit_test(exit_codes), cmocka_unit_test(knows_launchers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

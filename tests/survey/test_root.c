@@ -1,0 +1,269 @@
+/* Rank 0 without MPI: announcements, assignment, results, deadlines, by a comm of the test. */
+#include "../check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "survey/limits.h"
+#include "survey/message.h"
+#include "survey/root.h"
+
+enum { RANKS_MAX = 8, TYPES = MESSAGE_QUIT + 1 };
+
+/* Counts what is sent to each rank; nothing comes back by itself. */
+struct fake {
+    struct comm base;
+    int sent[RANKS_MAX][TYPES];
+};
+
+static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
+{
+    struct fake *fake = (struct fake *)comm;
+    struct frame_reader reader = {0};
+    struct frame frame;
+    assert_int_equal(frame_reader_add(&reader, bytes->data, bytes->length), 0);
+    assert_int_equal(frame_reader_next(&reader, &frame, err), 1);
+    fake->sent[to][frame.type]++;
+    frame_reader_fini(&reader);
+    strbuf_fini(bytes);
+    return 0;
+}
+
+static int fake_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
+{
+    (void)comm, (void)out_from, (void)out_bytes, (void)err;
+    return 0;
+}
+
+static int fake_flush(struct comm *comm)
+{
+    (void)comm;
+    return 0;
+}
+
+static void fake_destroy(struct comm *comm)
+{
+    (void)comm;
+}
+
+static const struct comm_ops fake_ops = {fake_send, fake_receive, fake_flush, fake_destroy};
+
+/* rank 0 of the fake is nobody's, so that all messages pass through fake_send. */
+static void fake_init(struct fake *fake, int size)
+{
+    memset(fake, 0, sizeof *fake);
+    comm_init(&fake->base, &fake_ops, -1, size);
+}
+
+static int deliver(struct root *root, int from, uint32_t type, struct strbuf *payload)
+{
+    struct comm_message message = {
+        .from = from, .frame = {.type = type, .payload = payload->data, .length = payload->length}};
+    struct err err = {0};
+    int rc = root_take(root, &message, &err);
+    strbuf_fini(payload);
+    return rc;
+}
+
+/* A rank that sees `gpus`, one letter each, on its host. */
+static int announce(struct root *root, int rank, const char *host, const char *gpus,
+                    enum listing_status listing)
+{
+    struct announce announce = {.host = str_copy(host), .listing = listing};
+    struct strbuf payload = {0};
+    announce.gpus = calloc(RANKS_MAX, sizeof *announce.gpus);
+    for (; *gpus; gpus++) {
+        struct gpu_result *gpu = &announce.gpus[announce.gpu_count++];
+        gpu->uuid = str_copy_n(gpus, 1);
+        gpu->node = str_copy(host);
+    }
+    if (listing != LISTING_OK)
+        err_set_at(&announce.err, -EINVAL, "fleet.yaml", 3, 5, "what went wrong");
+    announce.failed_as = listing == LISTING_FAILED ? GPU_CRASHED : GPU_OK;
+    announce_encode(&announce, &payload);
+    announce_fini(&announce);
+    return deliver(root, rank, MESSAGE_ANNOUNCE, &payload);
+}
+
+static int result(struct root *root, int rank, uint32_t position, const char *uuid)
+{
+    struct gpu_result gpu = {.uuid = (char *)uuid, .node = (char *)"n", .rank = rank};
+    struct strbuf payload = {0};
+    result_encode(position, &gpu, &payload);
+    return deliver(root, rank, MESSAGE_RESULT, &payload);
+}
+
+static const struct gpu_result *find(const struct root *root, const char *uuid)
+{
+    const struct root_view view = root_view(root);
+    for (size_t i = 0; i < view.result_count; i++)
+        if (str_equal(view.results[i].uuid, uuid))
+            return &view.results[i];
+    return NULL;
+}
+
+static void all_goes_well(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    fake_init(&fake, 3);
+    assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "ab", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n1", "ab", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n1", "ab", LISTING_OK), -EBADMSG);
+    assert_int_equal(root_step(root, 1, &err), 0);
+    assert_false(root_view(root).assigned);
+    assert_int_equal(announce(root, 2, "n2", "", LISTING_NO_DEVICE), 0);
+    assert_int_equal(root_step(root, 1, &err), 0);
+    for (int rank = 0; rank < 3; rank++)
+        assert_int_equal(fake.sent[rank][MESSAGE_ASSIGN], 1);
+    struct root_view view = root_view(root);
+    assert_int_equal(view.gpu_total, 2);
+    assert_int_equal(view.idle_ranks, 1);
+    assert_int_equal(view.node_count, 2);
+    assert_int_equal(view.bare_count, 1);
+    assert_string_equal(view.bare_nodes[0], "n2");
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    assert_int_equal(result(root, 0, 0, "a"), -EBADMSG); /* twice */
+    assert_int_equal(result(root, 1, 0, "x"), -EBADMSG); /* another's */
+    assert_int_equal(result(root, 2, 9, "a"), -EBADMSG); /* never announced */
+    assert_false(root_complete(root));
+    assert_int_equal(result(root, 1, 1, "b"), 0);
+    assert_true(root_complete(root));
+    assert_int_equal(fake.sent[0][MESSAGE_ACK], 1);
+    assert_int_equal(fake.sent[1][MESSAGE_ACK], 1);
+    assert_int_equal(root_view(root).lost_ranks, 0);
+    root_destroy(root);
+}
+
+static void silent_ranks_are_lost(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    const double limit_s = 10;
+    fake_init(&fake, 4);
+    assert_int_equal(root_create(&fake.base, false, limit_s, 0, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    assert_int_equal(announce(root, 2, "n3", "", LISTING_FAILED), 0);
+    assert_int_equal(root_step(root, LIMIT_ANNOUNCE_S - 1, &err), 0);
+    assert_false(root_view(root).assigned);
+    assert_int_equal(root_step(root, LIMIT_ANNOUNCE_S + 1, &err), 0);
+    assert_true(root_view(root).assigned);
+    assert_int_equal(root_view(root).lost_ranks, 1);
+    assert_int_equal(fake.sent[3][MESSAGE_ASSIGN], 0);
+    assert_int_equal(announce(root, 3, "n4", "d", LISTING_OK), -EBADMSG); /* too late */
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    double now_s = LIMIT_ANNOUNCE_S + 1 + limit_s;
+    assert_int_equal(root_step(root, now_s, &err), 0);
+    assert_false(root_complete(root));
+    assert_int_equal(root_step(root, now_s + LIMIT_GRACE_S + 10, &err), 0);
+    assert_true(root_complete(root));
+    assert_int_equal(root_view(root).lost_ranks, 2);
+    assert_int_equal(find(root, "a")->status, GPU_OK);
+    assert_int_equal(find(root, "b")->status, GPU_LOST);
+    assert_string_equal(find(root, "b")->node, "n2");
+    assert_int_equal(result(root, 1, 0, "b"), -EBADMSG); /* counted as lost already */
+    assert_int_equal(root_view(root).result_count, 4);
+    root_destroy(root);
+}
+
+static void interrupted(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    fake_init(&fake, 2);
+    assert_int_equal(root_create(&fake.base, false, 1000, 0, &root, &err), 0);
+    announce(root, 0, "n1", "a", LISTING_OK);
+    announce(root, 1, "n2", "b", LISTING_OK);
+    assert_int_equal(root_step(root, 1, &err), 0);
+    root_stop(root, 2);
+    root_stop(root, 2);
+    assert_int_equal(fake.sent[1][MESSAGE_STOP], 1);
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    assert_int_equal(root_step(root, 3 + LIMIT_INTERRUPTED_S, &err), 0);
+    assert_true(root_complete(root));
+    assert_int_equal(find(root, "b")->status, GPU_LOST);
+    root_destroy(root);
+}
+
+struct listing_case {
+    enum listing_status first, second;
+    int rc;
+    const char *text;
+};
+
+static void listing_errors(void **state)
+{
+    (void)state;
+    static const struct listing_case cases[] = {
+        {LISTING_OK, LISTING_OK, 0, ""},
+        {LISTING_BAD_INPUT, LISTING_BAD_INPUT, -EINVAL, "fleet.yaml:3:5: what went wrong"},
+        {LISTING_OK, LISTING_BAD_INPUT, -EINVAL, "fleet.yaml:3:5: rank 1 on n2: what went wrong"},
+        {LISTING_NO_DEVICE, LISTING_NO_DEVICE, -ENODEV, "--simulate configs/fleets/demo.yaml"},
+        {LISTING_OK, LISTING_NO_DEVICE, 0, ""},
+        {LISTING_FAILED, LISTING_OK, 0, ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fake fake;
+        struct root *root = NULL;
+        struct err err = {0};
+        char text[1024];
+        fake_init(&fake, 2);
+        assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+        announce(root, 0, "n1", cases[i].first == LISTING_OK ? "a" : "", cases[i].first);
+        announce(root, 1, "n2", cases[i].second == LISTING_OK ? "b" : "", cases[i].second);
+        assert_int_equal(root_step(root, 1, &err), cases[i].rc);
+        if (!strstr(err_format(&err, text, sizeof text), cases[i].text))
+            fail_msg("case %zu: %s", i, text);
+        root_destroy(root);
+    }
+}
+
+/* Any prefix and any damaged byte of an announcement is refused or read, never worse. */
+static void announcements_are_checked(void **state)
+{
+    (void)state;
+    struct announce source = {.host = str_copy("n1"), .bare_count = 1};
+    struct strbuf payload = {0};
+    source.bare_nodes = calloc(1, sizeof *source.bare_nodes);
+    source.bare_nodes[0] = str_copy("n9");
+    source.gpus = calloc(1, sizeof *source.gpus);
+    source.gpus[0].uuid = str_copy("GPU-1");
+    source.gpu_count = 1;
+    announce_encode(&source, &payload);
+    for (size_t i = 0; i < payload.length; i++) {
+        struct announce out = {0};
+        struct err err = {0};
+        const struct frame part = {MESSAGE_ANNOUNCE, payload.data, i};
+        assert_int_equal(announce_decode(&part, &out, &err), -EBADMSG);
+        const struct frame whole = {MESSAGE_ANNOUNCE, payload.data, payload.length};
+        payload.data[i] ^= (char)0xa5;
+        if (announce_decode(&whole, &out, &err) == 0)
+            announce_fini(&out);
+        payload.data[i] ^= (char)0xa5;
+    }
+    strbuf_fini(&payload);
+    announce_fini(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_goes_well),
+        cmocka_unit_test(silent_ranks_are_lost),
+        cmocka_unit_test(interrupted),
+        cmocka_unit_test(listing_errors),
+        cmocka_unit_test(announcements_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
