@@ -149,18 +149,27 @@ void scalar_put_text(struct strbuf *buffer, const char *text)
         put_quoted(buffer, text);
 }
 
-static const double powers[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+enum { PLACES_MAX = 21 };
 
-/* True when `value` is the double nearest to a decimal with that many places. Whole numbers below
- * 2^53 and these powers of ten are exact, so the division rounds once, as a reader would. */
-static bool has_places(double value, unsigned places, int64_t *out_digits)
+/* value = mantissa * 2^-shift, with all 53 bits of the mantissa used. */
+struct binary {
+    uint64_t mantissa;
+    unsigned shift;
+};
+
+/* True when the decimal with that many places nearest to the number reads back as the number: it
+ * lies less than half a unit in the last place away (a quarter below a power of two). Exact: below
+ * 10^21 * 2^53 every product fits into 128 bits. */
+static bool reads_back(const struct binary *number, unsigned __int128 power, int64_t *out_digits)
 {
-    double scaled = value * powers[places];
-    if (scaled >= 0x1p53)
-        return false;
-    *out_digits = llround(scaled);
-    return (double)*out_digits / powers[places] == value;
+    unsigned __int128 exact = number->mantissa * power;
+    unsigned __int128 half = (unsigned __int128)1 << (number->shift - 1);
+    unsigned __int128 digits = (exact + half) >> number->shift;
+    unsigned __int128 rounded = digits << number->shift;
+    unsigned __int128 distance = rounded > exact ? rounded - exact : exact - rounded;
+    unsigned factor = number->mantissa == (uint64_t)1 << 52 ? 4 : 2;
+    *out_digits = (int64_t)digits;
+    return distance * factor < power;
 }
 
 static void append_decimal(struct strbuf *buffer, bool negative, int64_t digits, unsigned places)
@@ -178,28 +187,38 @@ static void append_decimal(struct strbuf *buffer, bool negative, int64_t digits,
     strbuf_append(buffer, text + at, sizeof text - at);
 }
 
-/* The fast way, for what fits: printf and strtod would cost a large fleet's file seconds. */
+static unsigned __int128 power_of_ten(unsigned exponent)
+{
+    static const uint64_t low[] = {1,       10,       100,       1000,       10000,      100000,
+                                   1000000, 10000000, 100000000, 1000000000, 10000000000};
+    return exponent <= 10 ? low[exponent]
+                          : (unsigned __int128)low[10] * power_of_ten(exponent - 10);
+}
+
+/* Numbers of everyday size without printf and strtod, which would cost a large fleet's file
+ * seconds. False when the number is not of that size. */
 static bool put_decimal(struct strbuf *buffer, double value)
 {
-    double size = fabs(value);
-    if (size != 0 && (size < 1e-5 || size >= 0x1p53))
+    int exponent;
+    double size = fabs(value), fraction = frexp(size, &exponent);
+    if (size == 0) {
+        strbuf_puts(buffer, "0");
+        return true;
+    }
+    if (size < 1e-5 || size >= 0x1p52)
         return false;
-    unsigned high = 15;
-    while (high > 0 && size * powers[high] >= 0x1p53)
-        high--;
-    int64_t digits = 0;
-    if (!has_places(size, high, &digits))
-        return false;
-    /* Who has k places has k + 1 as well: search for the fewest. */
-    unsigned low = 0;
+    struct binary number = {(uint64_t)(fraction * 0x1p53), (unsigned)(53 - exponent)};
+    int64_t digits;
+    /* Who reads back with k places does so with k + 1: search for the fewest. */
+    unsigned low = 0, high = PLACES_MAX;
     while (low < high) {
         unsigned middle = (low + high) / 2;
-        if (has_places(size, middle, &digits))
+        if (reads_back(&number, power_of_ten(middle), &digits))
             high = middle;
         else
             low = middle + 1;
     }
-    has_places(size, low, &digits);
+    reads_back(&number, power_of_ten(low), &digits);
     append_decimal(buffer, value < 0, digits, low);
     return true;
 }
