@@ -11,8 +11,8 @@
 
 /* Geometric mapping (thesis 3.3.2): rows of `dimension` values each become two numbers, the
  * distance to the reference vector (reference, ..., reference) and the angle (radians) between
- * row and reference. A zero row has angle 0. 0, -EDOM, or -EINVAL when dimension is 0. Either out
- * array (row_count values) may be NULL. */
+ * row and reference. A zero row or reference has angle 0. 0, -EDOM, or -EINVAL when dimension is 0.
+ * Either out array (row_count values) may be NULL. */
 int cpd_map_geometric(const double *rows, size_t row_count, size_t dimension, double reference,
                       double *out_distance, double *out_angle);
 
@@ -28,9 +28,10 @@ int cpd_single(const double *series, size_t n, enum cpd_cost cost, size_t *out_s
                double *out_gain);
 
 /* Two-sample Kolmogorov-Smirnov test of [0, split) against [split, n). statistic: the largest
- * distance of the two empirical distributions, ties handled; critical: sqrt(-(n+m)/(2nm)
- * ln(alpha/2)); p_value: the asymptotic two-sided one. These hold for a split chosen *before*
- * looking at the data; see cpd_test. -EINVAL for an empty side or alpha outside (0, 1). */
+ * distance of the two empirical distributions, equal values taken together; critical:
+ * sqrt(-(n+m)/(2nm) ln(alpha/2)), which exceeds 1 for short sides; p_value: two-sided, asymptotic
+ * with Stephens' correction. These hold for a split chosen *before* looking at the data; see
+ * cpd_test. -EINVAL for an empty side or alpha outside (0, 1), -EDOM, -ENOMEM. */
 struct cpd_ks {
     double statistic;
     double critical;
@@ -40,42 +41,56 @@ struct cpd_ks {
 int cpd_ks_test(const double *series, size_t n, size_t split, double alpha, struct cpd_ks *out_ks);
 
 /* The verdict on one change point, calibrated for a split chosen by the data: the statistic of
- * the best split is compared with its distribution under random permutation of the series (seeded,
- * so deterministic), or with a precomputed table where that is exact. The step (difference of the
- * two sides' medians) must also be at least step_min, which callers state as a share of the gap
- * between hit and miss. */
+ * the best split is compared with its distribution over all orders of the values, counted exactly
+ * where the values form two levels, drawn at random (seeded, so deterministic) on mid-ranks
+ * otherwise. At most alpha of all flat series get a change point, whatever their distribution and
+ * however many ties; below 10 values none can at alpha 0.01, since no order is rare enough.
+ *
+ * One or two wild values at either end of the order are clipped before anything else, so that they
+ * neither make a step nor hide one; nor can at alpha 0.01 a side of fewer than 3 values be found.
+ * The step (difference of the two sides' medians) must also be at least step_min, which callers
+ * state as a share of the gap between hit and miss. */
 struct cpd_options {
-    enum cpd_cost cost;
-    double alpha;    /* of the KS test and of the calibrated test, e.g. 0.01 */
-    double step_min; /* in the series' unit; 0: any */
-    uint32_t rounds; /* permutations; 0: 999 for short series, fewer for long ones */
+    enum cpd_cost cost; /* decides which split is reported, not whether it is one */
+    double alpha;       /* of the KS test and of the calibrated test, e.g. 0.01 */
+    double step_min;    /* in the series' unit, of either sign; 0: any */
+    uint32_t rounds;    /* random orders; 0: 999. Below 1 / alpha - 1 ranks can never decide */
     uint64_t seed;
 };
 struct cpd_change {
-    bool found;   /* all tests passed */
+    bool found;   /* p_value and ks.p_value at most alpha, and the step large enough */
     size_t split; /* most likely split, found or not; 0 when there is none */
-    double gain;
-    double step; /* median(right) - median(left) */
+    double gain;  /* as cpd_single's, of the clipped values */
+    double step;  /* median(right) - median(left) */
     struct cpd_ks ks;
     double p_value;    /* calibrated */
     double confidence; /* 1 - p_value, 0 when not found */
 };
+
+/* 0, -EDOM, -ENOMEM, or -EINVAL for alpha outside (0, 1) or a negative step_min. Without any split
+ * (n below 2; constant but for clipped values) all is 0 except both p-values and ks.critical,
+ * which are 1. */
 int cpd_test(const double *series, size_t n, const struct cpd_options *options,
              struct cpd_change *out_change);
 
-/* Several change points: optimal partitioning with pruning (PELT), mean cost. penalty: cost a
+/* Several change points: the optimum of optimal partitioning and PELT, mean cost. penalty: cost a
  * further change point must save; 0: 3 sigma^2 ln n with sigma from the differences of
- * neighbours (robust). min_length: of a segment, at least 1. Gives the splits, ascending;
- * freed with free(). 0, -EDOM, -ENOMEM. */
+ * neighbours (robust; where most are equal, half the least distance of two values). min_length: of
+ * a segment, at least 1. A wild value is a segment of its own if min_length is 1. Gives the splits,
+ * ascending, none for a constant series or n below 2 min_length; freed with free() even when there
+ * are none. 0, -EDOM, -ENOMEM, or -EINVAL for a negative penalty or min_length 0. */
 int cpd_multiple(const double *series, size_t n, double penalty, size_t min_length,
                  size_t **out_splits, size_t *out_count);
 
-/* Order statistics. The input is not changed; n = 0 gives NaN; NaN in the input gives NaN. */
+/* Order statistics. The input is not changed; n = 0, NaN in the input and lack of memory give NaN.
+ * Infinities are ordered like numbers; halfway between -inf and inf is NaN. */
 double cpd_median(const double *values, size_t n);
 double cpd_mad(const double *values, size_t n); /* median absolute deviation, unscaled */
 
-/* Quantile q in [0, 1], linear between order statistics (Hyndman-Fan type 7). */
+/* Quantile q, linear between order statistics (Hyndman-Fan type 7); NaN for q outside [0, 1]. */
 double cpd_quantile(const double *values, size_t n, double q);
+
+/* NaN for n = 0 and for NaN in the input. */
 double cpd_mean(const double *values, size_t n);
 
 #endif

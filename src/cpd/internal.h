@@ -32,8 +32,8 @@ static inline double cpd__clip(const struct cpd__view *view, double value)
 /* Neither NaN nor infinite, all of them. */
 bool cpd__finite(const double *values, size_t n);
 
-/* The values in ascending order with their places, equal ones in the order of the series; freed
- * with free(). NULL when out of memory. No NaN in the input; infinities are fine. O(n). */
+/* The values in ascending order with their places; freed with free(). NULL when out of memory. No
+ * NaN in the input; infinities are fine. O(n). */
 struct cpd__item *cpd__sort(const double *values, size_t n);
 
 /* Centred scores of the clipped values: scaled by hi - lo, or twice the mid-rank less n + 1

@@ -1,4 +1,4 @@
-/* Sorting doubles with their places in linear time: a stable radix sort. */
+/* Sorting doubles with their places in linear time: a radix sort. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,11 @@ bool cpd__finite(const double *values, size_t n)
 }
 
 /* An unsigned number in the order of the doubles: IEEE 754 bits compare like sign and magnitude.
- * Adding zero makes -0 and +0 one value. */
+ * -0 comes before +0, beside it, which is enough for values that compare equal. */
 static uint64_t sort_key(double value)
 {
     const uint64_t sign = UINT64_C(1) << 63;
     uint64_t bits;
-    value += 0.0;
     memcpy(&bits, &value, sizeof bits);
     return bits & sign ? ~bits : bits | sign;
 }

@@ -12,9 +12,9 @@
 #include "base/mem.h"
 #include "cpd/internal.h"
 
-/* A gap counts as clear from this multiple of either group's spread on; normal noise of few values
- * stays below, a step of ten sigmas above, up to a million values. */
-static const double gap_min = 3.0;
+/* A gap counts as clear from this multiple of either group's spread on. A step of ten normal sigmas
+ * stays above it, up to a million values; what else gets above costs some power, no validity. */
+static const double gap_min = 2.0;
 
 /* Cells that are counted exactly, some ten milliseconds; beyond, a bound has to do. */
 static const double cells_max = 4e6;

@@ -238,6 +238,61 @@ static void test_two_levels_exact(void **state)
     }
 }
 
+static double best_of_ranks(const double *ranks, size_t n, double mean)
+{
+    double best = 0.0;
+    double sum = 0.0;
+    for (size_t s = 1; s + 3 <= n; s++) {
+        sum += ranks[s - 1] - mean;
+        if (s >= 3)
+            best = fmax(best, sum * sum / (double)(s * (n - s)));
+    }
+    return best;
+}
+
+/* Counts the orders of ranks[fixed..] that reach the bound, of all of them. */
+static void count_orders(double *ranks, size_t n, size_t fixed, double bound, double *reached,
+                         double *orders)
+{
+    if (fixed == n) {
+        *orders += 1.0;
+        *reached += best_of_ranks(ranks, n, 5.0) >= bound;
+        return;
+    }
+    for (size_t i = fixed; i < n; i++) {
+        double swap = ranks[fixed];
+        ranks[fixed] = ranks[i];
+        ranks[i] = swap;
+        count_orders(ranks, n, fixed + 1, bound, reached, orders);
+        ranks[i] = ranks[fixed];
+        ranks[fixed] = swap;
+    }
+}
+
+/* The p-value from drawn orders against counting all of them. Of nine values, the least and the
+ * largest are clipped: mid-ranks 1.5, 1.5, 3, ... 7, 8.5, 8.5. */
+static void test_ranks_against_enumeration(void **state)
+{
+    (void)state;
+    enum { N = 9, ROUNDS = 20000 };
+    const double rows[][N] = {
+        {1, 2, 3, 4, 5, 6, 7, 8, 9}, {2, 1, 3, 5, 4, 9, 6, 8, 7}, {9, 4, 8, 7, 5, 3, 6, 1, 2},
+        {3, 2, 1, 8, 9, 5, 4, 7, 6}, {5, 9, 1, 6, 4, 2, 8, 3, 7},
+    };
+    const struct cpd_options options = {.alpha = 0.99, .rounds = ROUNDS, .seed = 1};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double ranks[N];
+        for (size_t j = 0; j < N; j++)
+            ranks[j] = rows[i][j] <= 2 ? 1.5 : rows[i][j] >= 8 ? 8.5 : rows[i][j];
+        double reached = 0.0;
+        double orders = 0.0;
+        count_orders(ranks, N, 0, best_of_ranks(ranks, N, 5.0) * (1.0 - 1e-9), &reached, &orders);
+        double p = reached / orders;
+        double slack = 4.0 * sqrt(p / ROUNDS);
+        assert_true(fabs(run(rows[i], N, &options).p_value - p) <= slack);
+    }
+}
+
 static void test_seeded(void **state)
 {
     (void)state;
@@ -297,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_ramp),
         cmocka_unit_test(test_few_values),
         cmocka_unit_test(test_two_levels_exact),
+        cmocka_unit_test(test_ranks_against_enumeration),
         cmocka_unit_test(test_seeded),
         cmocka_unit_test(test_refused),
     };
