@@ -1,1 +1,277 @@
-/* stub */
+/* The part of the device interface that all backends share: checks, bins, warm-up. */
+#include "device/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum { EXACT_BINS = 256, OCTAVE_BINS = 128, FIRST_OCTAVE = 8, LANES_MAX = 32, WORD_BYTES = 4 };
+
+uint32_t device_bin_of(uint32_t cycles)
+{
+    if (cycles < EXACT_BINS)
+        return cycles;
+    uint32_t octave = 31 - (uint32_t)__builtin_clz(cycles);
+    uint32_t bin =
+        EXACT_BINS + (octave - FIRST_OCTAVE) * OCTAVE_BINS + ((cycles >> (octave - 7)) & 127);
+    return bin < DEVICE_BIN_COUNT ? bin : DEVICE_BIN_COUNT - 1;
+}
+
+double device_bin_cycles(uint32_t bin)
+{
+    if (bin < EXACT_BINS)
+        return bin;
+    uint32_t shift = (bin - EXACT_BINS) / OCTAVE_BINS + 1;
+    uint32_t step = (bin - EXACT_BINS) % OCTAVE_BINS;
+    double low = (double)((uint64_t)(OCTAVE_BINS + step) << shift);
+    return low + ((double)(UINT64_C(1) << shift) - 1) / 2;
+}
+
+static uint64_t path_bytes(const struct device_limits *limits, enum device_path path)
+{
+    switch (path) {
+    case DEVICE_CONSTANT:
+        return limits->constant_bytes;
+    case DEVICE_SHARED:
+        return limits->shared_bytes_max;
+    case DEVICE_HOST:
+        return limits->host_bytes;
+    default:
+        return limits->global_bytes;
+    }
+}
+
+static int check_array(const struct device_limits *limits, const struct device_step *step,
+                       struct err *err)
+{
+    const struct device_array *array = &step->array;
+    if ((unsigned)array->path >= DEVICE_PATH_COUNT || (unsigned)array->order > DEVICE_RANDOM)
+        return err_set(err, -EINVAL, "no such path or order");
+    if (array->stride_bytes == 0 || array->stride_bytes % WORD_BYTES ||
+        array->offset_bytes % WORD_BYTES)
+        return err_set(err, -EINVAL, "stride and offset must be multiples of %d bytes", WORD_BYTES);
+    if (array->size_bytes < array->stride_bytes)
+        return err_set(err, -EINVAL, "an array of %llu bytes has no element of stride %llu",
+                       (unsigned long long)array->size_bytes,
+                       (unsigned long long)array->stride_bytes);
+    uint64_t elements = array->size_bytes / array->stride_bytes;
+    if (step->start >= elements)
+        return err_set(err, -EINVAL, "start %llu is past the last of %llu elements",
+                       (unsigned long long)step->start, (unsigned long long)elements);
+    if ((step->loads ? step->loads : elements) > UINT32_MAX)
+        return err_set(err, -EINVAL, "more loads in one step than a histogram can count");
+    uint64_t room = path_bytes(limits, array->path);
+    uint64_t lanes_span = (uint64_t)(step->lanes ? step->lanes - 1 : 0) * step->lane_stride_bytes;
+    if (room && (array->offset_bytes > room || array->size_bytes > room - array->offset_bytes ||
+                 lanes_span > room - array->offset_bytes - array->size_bytes))
+        return err_set(err, -EINVAL, "the array ends past the memory's %llu bytes",
+                       (unsigned long long)room);
+    return 0;
+}
+
+static int check_step(const struct device_limits *limits, const struct device_job *job,
+                      const struct device_step *step, struct err *err)
+{
+    if ((unsigned)step->kind > DEVICE_FILL)
+        return err_set(err, -EINVAL, "no such kind of step");
+    if (step->agent >= job->agent_count)
+        return err_set(err, -EINVAL, "the job has no agent %u", step->agent);
+    if (step->lanes > LANES_MAX)
+        return err_set(err, -EINVAL, "%u lanes: a warp has %d", step->lanes, LANES_MAX);
+    return check_array(limits, step, err);
+}
+
+static int check_agent(const struct device_limits *limits, const struct device_agent *agent,
+                       bool first, struct err *err)
+{
+    bool named = agent->sm >= 0 && (!limits->sm_count || (uint32_t)agent->sm < limits->sm_count);
+    bool relative = !first && (agent->sm == DEVICE_SM_SAME || agent->sm == DEVICE_SM_OTHER);
+    if (!named && !relative && agent->sm != DEVICE_SM_ANY)
+        return err_set(err, -EINVAL, "no SM %d for this agent", agent->sm);
+    if (agent->sm == DEVICE_SM_OTHER && limits->sm_count == 1)
+        return err_set(err, -EINVAL, "there is no other SM");
+    if (limits->warp_count && agent->warp >= limits->warp_count)
+        return err_set(err, -EINVAL, "warp %u: a block has %u", agent->warp, limits->warp_count);
+    return 0;
+}
+
+static int check_job(const struct device_limits *limits, const struct device_job *job,
+                     struct err *err)
+{
+    if (job->agent_count < 1 || job->agent_count > DEVICE_AGENTS_MAX || job->step_count < 1 ||
+        job->step_count > DEVICE_STEPS_MAX)
+        return err_set(err, -EINVAL, "%u agents and %u steps", job->agent_count, job->step_count);
+    if (limits->shared_bytes_max && job->shared_bytes > limits->shared_bytes_max)
+        return err_set(err, -EINVAL, "a block has at most %llu bytes of shared memory",
+                       (unsigned long long)limits->shared_bytes_max);
+    for (uint32_t i = 0; i < job->agent_count; i++) {
+        int rc = check_agent(limits, &job->agents[i], i == 0, err);
+        if (rc)
+            return rc;
+    }
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        int rc = check_step(limits, job, &job->steps[i], err);
+        if (rc) {
+            err_prefix(err, "step %u", i);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int device_run(struct device *device, const struct device_batch *batch,
+               struct device_answer *answers, struct err *err)
+{
+    for (size_t i = 0; i < batch->job_count; i++) {
+        int rc = check_job(&device->limits, &batch->jobs[i], err);
+        if (rc) {
+            err_prefix(err, "job %zu", i);
+            return rc;
+        }
+        answers[i] = (struct device_answer){0};
+    }
+    return device->ops->run_batch(device, batch, answers, err);
+}
+
+void device_answers_fini(struct device_answer *answers, size_t count)
+{
+    for (size_t i = 0; answers && i < count; i++) {
+        for (uint32_t k = 0; k < answers[i].sample_count; k++) {
+            free(answers[i].samples[k].bins);
+            free(answers[i].samples[k].kept);
+        }
+        answers[i] = (struct device_answer){0};
+    }
+}
+
+int device_identify(struct device *device, struct facts *hardware, struct facts *board,
+                    struct facts *config, struct err *err)
+{
+    return device->ops->identify(device, hardware, board, config, err);
+}
+
+static int check_stream(const struct device_limits *limits, const struct device_stream *stream,
+                        struct err *err)
+{
+    if ((unsigned)stream->kind > DEVICE_STREAM_BIDIR)
+        return err_set(err, -EINVAL, "no such kind of stream");
+    if (!stream->footprint_bytes || stream->total_bytes < stream->footprint_bytes)
+        return err_set(err, -EINVAL, "a stream passes over its footprint at least once");
+    if (stream->kind >= DEVICE_STREAM_H2D)
+        return 0;
+    if (stream->path != DEVICE_GLOBAL_CA && stream->path != DEVICE_GLOBAL_CG &&
+        stream->path != DEVICE_SHARED)
+        return err_set(err, -EINVAL, "this path cannot be streamed");
+    uint32_t width = stream->width_bytes;
+    if (width < 1 || width > 16 || (width & (width - 1)))
+        return err_set(err, -EINVAL, "accesses are 1, 2, 4, 8 or 16 bytes wide, not %u", width);
+    if (!stream->threads)
+        return err_set(err, -EINVAL, "a block has at least one thread");
+    uint64_t room = path_bytes(limits, stream->path);
+    if (room && stream->footprint_bytes > room)
+        return err_set(err, -EINVAL, "the footprint is larger than the memory's %llu bytes",
+                       (unsigned long long)room);
+    return 0;
+}
+
+int device_stream(struct device *device, const struct device_stream *stream,
+                  struct device_stream_answer *out_answer, struct err *err)
+{
+    int rc = check_stream(&device->limits, stream, err);
+    return rc ? rc : device->ops->run_stream(device, stream, out_answer, err);
+}
+
+int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    return device->ops->read_clocks(device, out_clocks, err);
+}
+
+const struct device_limits *device_limits(const struct device *device)
+{
+    return &device->limits;
+}
+
+void device_destroy(struct device *device)
+{
+    if (device)
+        device->ops->destroy(device);
+}
+
+/* A round lasts some milliseconds at full speed. The clock counts as stable when a window of
+ * rounds, longer than the driver's steps between clocks, agrees within a per cent. */
+enum { WARM_LOADS = 200000, WARM_BYTES = 2048, WARM_STRIDE = 128, WARM_WINDOW = 8 };
+enum { WARM_ROUNDS_MAX = 600 };
+static const double warm_agreement = 0.01;
+
+static int warm_round(struct device *device, const struct device_batch *batch,
+                      struct device_answer *answers, double *out_mhz, struct err *err)
+{
+    int rc = device_run(device, batch, answers, err);
+    if (rc)
+        return rc;
+    double cycles = 0, ns = 0;
+    for (size_t i = 0; i < batch->job_count; i++) {
+        cycles += (double)answers[i].samples[0].total_cycles;
+        ns += (double)answers[i].samples[0].elapsed_ns;
+    }
+    device_answers_fini(answers, batch->job_count);
+    if (ns <= 0)
+        return err_set(err, -ENOTSUP, "warm-up: the device has no real-time clock");
+    *out_mhz = cycles / ns * 1e3;
+    return 0;
+}
+
+static bool window_agrees(const double *window, size_t count)
+{
+    double low = window[0], high = window[0];
+    for (size_t i = 1; i < count; i++) {
+        low = window[i] < low ? window[i] : low;
+        high = window[i] > high ? window[i] : high;
+    }
+    return high <= low * (1 + warm_agreement);
+}
+
+static int warm_until_stable(struct device *device, const struct device_batch *batch,
+                             struct device_answer *answers, double *out_sm_mhz, struct err *err)
+{
+    double window[WARM_WINDOW];
+    for (size_t round = 0; round < WARM_ROUNDS_MAX; round++) {
+        double mhz = 0;
+        int rc = warm_round(device, batch, answers, &mhz, err);
+        if (rc)
+            return rc;
+        window[round % WARM_WINDOW] = mhz;
+        if (round + 1 >= WARM_WINDOW && window_agrees(window, WARM_WINDOW)) {
+            *out_sm_mhz = mhz;
+            return 0;
+        }
+    }
+    return err_set(err, -ETIMEDOUT, "the SM clock did not settle within 1 %%");
+}
+
+int device_warm_up(struct device *device, double *out_sm_mhz, struct err *err)
+{
+    size_t count = device->limits.sm_count ? device->limits.sm_count : 1;
+    struct device_job *jobs = mem_array(count, sizeof *jobs);
+    struct device_answer *answers = mem_array(count, sizeof *answers);
+    int rc = -ENOMEM;
+    if (!jobs || !answers) {
+        err_no_memory(err);
+        goto out;
+    }
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = (struct device_job){.agents = {{.sm = DEVICE_SM_ANY}},
+                                      .agent_count = 1,
+                                      .step_count = 1,
+                                      .steps = {{.kind = DEVICE_AVERAGE, .loads = WARM_LOADS}}};
+        jobs[i].steps[0].array = (struct device_array){
+            .path = DEVICE_GLOBAL_CA, .size_bytes = WARM_BYTES, .stride_bytes = WARM_STRIDE};
+    }
+    struct device_batch batch = {.jobs = jobs, .job_count = count};
+    rc = warm_until_stable(device, &batch, answers, out_sm_mhz, err);
+out:
+    free(jobs);
+    free(answers);
+    return rc;
+}

@@ -1,1 +1,426 @@
-/* stub */
+/* A simulated fleet from YAML as a source of GPUs: nodes, models, faults. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "device/sim/model.h"
+#include "device/sim/node_name.h"
+#include "device/sim/sim.h"
+#include "device/source.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { GPUS_MAX = 200000, NODES_MAX = 200000, NODE_GPUS_MAX = 256, FAULTS_MAX = 1024 };
+
+/* gpu < 0: every GPU of the node. */
+struct node_fault {
+    int32_t gpu;
+    struct sim_fault fault;
+};
+
+/* One item of `nodes`: a node, or a range of them. */
+struct entry {
+    const char *name; /* pattern; of the document */
+    const struct yaml_node *at;
+    uint32_t count, first, gpus;
+    const struct sim_model *model;
+    struct node_fault *faults;
+    size_t fault_count;
+};
+
+struct loaded {
+    char *path;
+    struct sim_model *model;
+};
+
+struct gpu_slot {
+    const struct entry *entry;
+    uint32_t index; /* on its node */
+    struct sim_unit unit;
+};
+
+struct fleet {
+    struct device_source source; /* infos are parallel to slots */
+    struct arena arena;
+    struct loaded *models;
+    size_t model_count, model_capacity;
+    struct entry *entries;
+    size_t entry_count;
+    struct gpu_slot *slots;
+    size_t slot_capacity, info_capacity, bare_capacity;
+    uint64_t identity_seed, noise_seed;
+    uint32_t rank, ranks;
+    double vary_sm_clock, vary_other;
+};
+
+enum visibility { SEES_OWN, SEES_ALL };
+static const char *const visibility_words[] = {"own", "all", NULL};
+
+struct fleet_text {
+    uint64_t seed;
+    int visibility;
+    const struct yaml_node *vary, *nodes;
+};
+
+static const struct yaml_field fleet_fields[] = {
+    {"seed", YAML_U64, offsetof(struct fleet_text, seed)},
+    {"visibility", YAML_WORD, offsetof(struct fleet_text, visibility), .words = visibility_words},
+    {"vary", YAML_NODE, offsetof(struct fleet_text, vary)},
+    {"nodes", YAML_NODE, offsetof(struct fleet_text, nodes), true},
+};
+
+static const struct yaml_field vary_fields[] = {
+    {"sm_clock", YAML_F64, offsetof(struct fleet, vary_sm_clock), .min = 0, .max = 0.5},
+    {"other", YAML_F64, offsetof(struct fleet, vary_other), .min = 0, .max = 0.1},
+};
+
+struct entry_text {
+    const char *name, *model;
+    uint32_t count, first, gpus;
+    const struct yaml_node *faults;
+};
+
+static const struct yaml_field entry_fields[] = {
+    {"name", YAML_STRING, offsetof(struct entry_text, name), true},
+    {"count", YAML_U32, offsetof(struct entry_text, count), .min = 1, .max = NODES_MAX},
+    {"first", YAML_U32, offsetof(struct entry_text, first)},
+    {"model", YAML_STRING, offsetof(struct entry_text, model)},
+    {"gpus", YAML_U32, offsetof(struct entry_text, gpus), true, 0, NODE_GPUS_MAX},
+    {"faults", YAML_NODE, offsetof(struct entry_text, faults)},
+};
+
+static void fleet_destroy(struct device_source *source)
+{
+    struct fleet *fleet = (struct fleet *)source;
+    for (size_t i = 0; i < fleet->entry_count; i++)
+        free(fleet->entries[i].faults);
+    for (size_t i = 0; i < fleet->model_count; i++) {
+        sim_model_destroy(fleet->models[i].model);
+        free(fleet->models[i].path);
+    }
+    arena_fini(&fleet->arena);
+    free(fleet->models);
+    free(fleet->entries);
+    free(fleet->slots);
+    free(fleet->source.infos);
+    free(fleet->source.bare_nodes);
+    free(fleet);
+}
+
+static int fleet_open(struct device_source *source, size_t i, struct device **out_device,
+                      struct err *err)
+{
+    const struct fleet *fleet = (const struct fleet *)source;
+    const struct gpu_slot *slot = &fleet->slots[i];
+    const struct entry *entry = slot->entry;
+    struct sim_fault *faults = mem_array(entry->fault_count, sizeof *faults);
+    if (!faults)
+        return err_no_memory(err);
+    size_t count = 0;
+    for (size_t k = 0; k < entry->fault_count; k++)
+        if (entry->faults[k].gpu < 0 || (uint32_t)entry->faults[k].gpu == slot->index)
+            faults[count++] = entry->faults[k].fault;
+    int rc = sim_open_unit(entry->model, &slot->unit, faults, count, out_device, err);
+    free(faults);
+    return rc;
+}
+
+static const struct device_source_ops fleet_ops = {
+    .backend = "sim",
+    .open = fleet_open,
+    .destroy = fleet_destroy,
+};
+
+/* A bare file name is looked for in ../sim, a path is relative to the fleet file. */
+static char *model_path(const char *fleet_path, const char *model)
+{
+    const char *slash = strrchr(fleet_path, '/');
+    int length = slash ? (int)(slash - fleet_path) + 1 : 0;
+    if (model[0] == '/')
+        return str_copy(model);
+    return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
+}
+
+static int load_model(struct fleet *fleet, const struct yaml_node *at, char *path,
+                      const struct sim_model **out_model, struct err *err)
+{
+    for (size_t i = 0; i < fleet->model_count; i++) {
+        if (str_equal(fleet->models[i].path, path)) {
+            *out_model = fleet->models[i].model;
+            free(path);
+            return 0;
+        }
+    }
+    struct loaded *grown =
+        mem_grow(fleet->models, &fleet->model_capacity, fleet->model_count + 1, sizeof *grown);
+    struct sim_model *model;
+    int rc = -ENOMEM;
+    if (!grown) {
+        err_no_memory(err);
+        goto fail;
+    }
+    fleet->models = grown;
+    struct err reason = {0};
+    rc = sim_model_read_file(path, &model, &reason);
+    if (rc) {
+        /* A mistake inside the model is shown where it is, all else where the model is named. */
+        if (reason.line && err)
+            *err = reason;
+        else
+            rc = yaml_error(at, err, "model file %.200s: %s", path, reason.text);
+        goto fail;
+    }
+    fleet->models[fleet->model_count++] = (struct loaded){.path = path, .model = model};
+    *out_model = model;
+    return 0;
+fail:
+    free(path);
+    return rc;
+}
+
+static int read_fault(const struct yaml_node *node, const struct entry *entry,
+                      struct node_fault *out_fault, struct err *err)
+{
+    struct node_fault fault = {.gpu = -1};
+    const struct yaml_node *gpu;
+    int rc = sim_fault_read(node, &fault.fault, &gpu, err);
+    if (rc)
+        return rc;
+    if (!str_equal(yaml_text(gpu), "all")) {
+        uint64_t index;
+        rc = yaml_as_u64(gpu, 0, entry->gpus - 1, &index, err);
+        if (rc) {
+            err_prefix(err, "gpu (an index on the node, or all)");
+            return rc;
+        }
+        fault.gpu = (int32_t)index;
+    }
+    struct sim_model trial = *entry->model;
+    struct err reason = {0};
+    if (sim_model_apply(&trial, &fault.fault, &reason))
+        return yaml_error(node, err, "%s", reason.text);
+    *out_fault = fault;
+    return 0;
+}
+
+static int read_faults(const struct yaml_node *node, struct entry *entry, struct err *err)
+{
+    if (!node)
+        return 0;
+    if (yaml_expect(node, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (!entry->gpus || yaml_count(node) > FAULTS_MAX)
+        return yaml_error(node, err, "a node without GPUs has no faults, another at most %d",
+                          FAULTS_MAX);
+    entry->faults = mem_array(yaml_count(node), sizeof *entry->faults);
+    if (!entry->faults)
+        return err_no_memory(err);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        int rc = read_fault(yaml_at(node, i), entry, &entry->faults[i], err);
+        if (rc)
+            return rc;
+        entry->fault_count++;
+    }
+    return 0;
+}
+
+static int read_entry(struct fleet *fleet, const char *fleet_path, const struct yaml_node *node,
+                      struct entry *entry, struct err *err)
+{
+    struct entry_text text = {.count = 1, .first = 1};
+    int rc = yaml_read_fields(node, entry_fields, COUNT(entry_fields), &text, err);
+    if (rc)
+        return rc;
+    *entry = (struct entry){
+        .name = text.name, .at = node, .count = text.count, .first = text.first, .gpus = text.gpus};
+    struct err reason = {0};
+    if (sim_node_name_check(text.name, text.count, &reason))
+        return yaml_error(sim_at(node, "name"), err, "%s", reason.text);
+    if (text.gpus && !text.model)
+        return yaml_error(node, err, "key \"model\" is missing");
+    if (text.model) {
+        char *path = model_path(fleet_path, text.model);
+        rc = path ? load_model(fleet, sim_at(node, "model"), path, &entry->model, err)
+                  : err_no_memory(err);
+    }
+    return rc ? rc : read_faults(text.faults, entry, err);
+}
+
+static int read_entries(struct fleet *fleet, const char *fleet_path, const struct yaml_node *nodes,
+                        struct err *err)
+{
+    if (yaml_expect(nodes, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (!yaml_count(nodes))
+        return yaml_error(nodes, err, "a fleet has at least one node");
+    fleet->entries = mem_array(yaml_count(nodes), sizeof *fleet->entries);
+    if (!fleet->entries)
+        return err_no_memory(err);
+    uint64_t node_total = 0, gpu_total = 0;
+    for (size_t i = 0; i < yaml_count(nodes); i++) {
+        struct entry *entry = &fleet->entries[fleet->entry_count++];
+        int rc = read_entry(fleet, fleet_path, yaml_at(nodes, i), entry, err);
+        if (rc)
+            return rc;
+        node_total += entry->count;
+        gpu_total += (uint64_t)entry->count * entry->gpus;
+        if (node_total > NODES_MAX || gpu_total > GPUS_MAX)
+            return yaml_error(entry->at, err, "more than %d nodes or %d GPUs in all", NODES_MAX,
+                              GPUS_MAX);
+    }
+    return 0;
+}
+
+static int add_gpu(struct fleet *fleet, const struct entry *entry, const char *node, uint32_t index,
+                   uint64_t number, struct err *err)
+{
+    struct device_source *source = &fleet->source;
+    size_t count = source->info_count;
+    struct device_info *infos =
+        mem_grow(source->infos, &fleet->info_capacity, count + 1, sizeof *infos);
+    if (!infos)
+        return err_no_memory(err);
+    source->infos = infos;
+    struct gpu_slot *slots =
+        mem_grow(fleet->slots, &fleet->slot_capacity, count + 1, sizeof *slots);
+    char *uuid = arena_alloc(&fleet->arena, SIM_UUID_MAX);
+    char pci[32];
+    int length = snprintf(pci, sizeof pci, "%04x:%02x:00.0", index / 16, index % 16 * 16 + 0xb);
+    char *address = arena_copy(&fleet->arena, pci, (size_t)length);
+    if (slots)
+        fleet->slots = slots;
+    if (!slots || !uuid || !address)
+        return err_no_memory(err);
+    slots[count] =
+        (struct gpu_slot){.entry = entry,
+                          .index = index,
+                          .unit = {.identity_seed = rng_derive(fleet->identity_seed, "gpu", number),
+                                   .noise_seed = fleet->noise_seed,
+                                   .vary_sm_clock = fleet->vary_sm_clock,
+                                   .vary_other = fleet->vary_other}};
+    sim_unit_uuid(&slots[count].unit, uuid);
+    infos[count] = (struct device_info){.uuid = uuid,
+                                        .node = node,
+                                        .pci = address,
+                                        .index = (int32_t)index,
+                                        .name = sim_model_name(entry->model),
+                                        .model_key = sim_model_key(entry->model)};
+    source->info_count++;
+    return 0;
+}
+
+/* Bare nodes are told by rank 0 only, so that they are told once. */
+static int add_bare(struct fleet *fleet, const char *node, struct err *err)
+{
+    struct device_source *source = &fleet->source;
+    if (fleet->rank != 0)
+        return 0;
+    const char **grown =
+        mem_grow(source->bare_nodes, &fleet->bare_capacity, source->bare_count + 1, sizeof *grown);
+    if (!grown)
+        return err_no_memory(err);
+    source->bare_nodes = grown;
+    grown[source->bare_count++] = node;
+    return 0;
+}
+
+struct named {
+    const char *name;
+    const struct yaml_node *at;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static int check_unique(struct named *names, size_t count, struct err *err)
+{
+    qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 1; i < count; i++)
+        if (str_equal(names[i - 1].name, names[i].name))
+            return yaml_error(sim_at(names[i].at, "name"), err, "a second node named \"%.100s\"",
+                              names[i].name);
+    return 0;
+}
+
+static int add_node(struct fleet *fleet, const struct entry *entry, const char *name,
+                    bool all_visible, uint64_t *number, struct err *err)
+{
+    int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
+    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*number)
+        if (all_visible || *number % fleet->ranks == fleet->rank)
+            rc = add_gpu(fleet, entry, name, i, *number, err);
+    return rc;
+}
+
+static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
+{
+    size_t total = 0, count = 0;
+    for (size_t i = 0; i < fleet->entry_count; i++)
+        total += fleet->entries[i].count;
+    struct named *names = mem_array(total, sizeof *names);
+    int rc = names ? 0 : err_no_memory(err);
+    uint64_t number = 0;
+    for (size_t i = 0; !rc && i < fleet->entry_count; i++) {
+        const struct entry *entry = &fleet->entries[i];
+        for (uint32_t k = 0; !rc && k < entry->count; k++) {
+            char *name = sim_node_name(&fleet->arena, entry->name, (uint64_t)entry->first + k);
+            rc =
+                name ? add_node(fleet, entry, name, all_visible, &number, err) : err_no_memory(err);
+            names[count++] = (struct named){.name = name, .at = entry->at};
+        }
+    }
+    if (!rc)
+        rc = check_unique(names, count, err);
+    free(names);
+    return rc;
+}
+
+static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_node *root,
+                      struct err *err)
+{
+    struct fleet_text text = {.seed = 1};
+    int rc = yaml_read_fields(root, fleet_fields, COUNT(fleet_fields), &text, err);
+    if (!rc && text.vary)
+        rc = yaml_read_fields(text.vary, vary_fields, COUNT(vary_fields), fleet, err);
+    if (rc)
+        return rc;
+    fleet->identity_seed = text.seed;
+    rc = read_entries(fleet, path, text.nodes, err);
+    return rc ? rc : add_nodes(fleet, text.visibility == SEES_ALL, err);
+}
+
+int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint32_t ranks,
+                      struct device_source **out_source, struct err *err)
+{
+    if (!ranks || rank >= ranks)
+        return err_set(err, -EINVAL, "rank %u of %u", rank, ranks);
+    struct yaml_doc *doc = NULL;
+    struct fleet *fleet = mem_array(1, sizeof *fleet);
+    int rc =
+        fleet ? yaml_read_file(fleet_path, &yaml_limits_config, &doc, err) : err_no_memory(err);
+    if (rc)
+        goto out;
+    fleet->source.ops = &fleet_ops;
+    fleet->noise_seed = seed;
+    fleet->rank = rank;
+    fleet->ranks = ranks;
+    rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
+    for (size_t i = 0; i < fleet->entry_count; i++) {
+        fleet->entries[i].name = NULL; /* the document goes */
+        fleet->entries[i].at = NULL;
+    }
+out:
+    yaml_destroy(doc);
+    if (!rc)
+        *out_source = &fleet->source;
+    else if (fleet)
+        fleet_destroy(&fleet->source);
+    return rc;
+}

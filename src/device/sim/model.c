@@ -1,1 +1,394 @@
-/* stub */
+/* Reading a simulated GPU's model from YAML. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/sim/model.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
+
+struct model_text {
+    const char *name;
+    uint32_t sms, sms_per_tpc, sms_per_gpc;
+    const struct yaml_node *pci, *clock, *timer, *noise, *caches, *carveout, *l2, *tlb, *paths;
+    const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config;
+};
+
+static const struct yaml_field model_fields[] = {
+    {"name", YAML_STRING, offsetof(struct model_text, name), true},
+    {"sms", YAML_U32, offsetof(struct model_text, sms), true, 1, SIM_SMS_MAX},
+    {"sms_per_tpc", YAML_U32, offsetof(struct model_text, sms_per_tpc), .min = 1, .max = 64},
+    {"sms_per_gpc", YAML_U32, offsetof(struct model_text, sms_per_gpc), .min = 1, .max = 1024},
+    {"pci", YAML_NODE, offsetof(struct model_text, pci)},
+    {"clock", YAML_NODE, offsetof(struct model_text, clock)},
+    {"timer", YAML_NODE, offsetof(struct model_text, timer)},
+    {"noise", YAML_NODE, offsetof(struct model_text, noise)},
+    {"caches", YAML_NODE, offsetof(struct model_text, caches)},
+    {"carveout", YAML_NODE, offsetof(struct model_text, carveout)},
+    {"l2", YAML_NODE, offsetof(struct model_text, l2), true},
+    {"tlb", YAML_NODE, offsetof(struct model_text, tlb)},
+    {"paths", YAML_NODE, offsetof(struct model_text, paths), true},
+    {"memory", YAML_NODE, offsetof(struct model_text, memory), true},
+    {"shared", YAML_NODE, offsetof(struct model_text, shared)},
+    {"bandwidth", YAML_NODE, offsetof(struct model_text, bandwidth)},
+    {"hardware", YAML_NODE, offsetof(struct model_text, hardware)},
+    {"board", YAML_NODE, offsetof(struct model_text, board)},
+    {"config", YAML_NODE, offsetof(struct model_text, config)},
+};
+
+static const struct yaml_field clock_fields[] = {
+    {"sm_mhz", YAML_F64, offsetof(struct sim_clock, sm_mhz), .min = 1, .max = MHZ_MAX},
+    {"idle_mhz", YAML_F64, offsetof(struct sim_clock, idle_mhz), .min = 1, .max = MHZ_MAX},
+    {"ramp_ms", YAML_F64, offsetof(struct sim_clock, ramp_ms), .min = 0, .max = 1e5},
+    {"memory_mhz", YAML_F64, offsetof(struct sim_clock, memory_mhz), .min = 1, .max = MHZ_MAX},
+};
+
+static const struct yaml_field timer_fields[] = {
+    {"overhead_cycles", YAML_F64, offsetof(struct sim_model, timer_overhead_cycles), .min = 0,
+     .max = 10000},
+    {"granularity_cycles", YAML_F64, offsetof(struct sim_model, timer_granularity_cycles), .min = 1,
+     .max = 1000},
+};
+
+static const struct yaml_field noise_fields[] = {
+    {"jitter_cycles", YAML_F64, offsetof(struct sim_noise, jitter_cycles), .min = 0, .max = 1e5},
+    {"spike_rate", YAML_F64, offsetof(struct sim_noise, spike_rate), .min = 0, .max = 0.5},
+    {"spike_cycles", YAML_F64, offsetof(struct sim_noise, spike_cycles), .min = 0, .max = 1e6},
+    {"bandwidth", YAML_F64, offsetof(struct sim_noise, bandwidth), .min = 0, .max = 0.2},
+};
+
+static const struct yaml_field memory_fields[] = {
+    {"size", YAML_BYTES, offsetof(struct sim_model, memory_bytes), true, 1 << 20, 0x1p41},
+    {"constant", YAML_BYTES, offsetof(struct sim_model, constant_bytes), .min = 1024,
+     .max = 1 << 20},
+    {"host", YAML_BYTES, offsetof(struct sim_model, host_bytes), .min = 4096, .max = 0x1p41},
+    {"clocked", YAML_F64, offsetof(struct sim_model, dram_clocked), .min = 0, .max = 1},
+};
+
+static const struct yaml_field shared_fields[] = {
+    {"size", YAML_BYTES, offsetof(struct sim_model, shared_bytes_max), .min = 1024, .max = 1 << 24},
+    {"conflict_cycles", YAML_F64, offsetof(struct sim_model, conflict_cycles), .min = 0,
+     .max = 1000},
+};
+
+static const struct yaml_field bandwidth_fields[] = {
+    {"sm", YAML_F64, offsetof(struct sim_bandwidth, sm), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"l1", YAML_F64, offsetof(struct sim_bandwidth, l1), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"shared", YAML_F64, offsetof(struct sim_bandwidth, shared), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"l2_read", YAML_F64, offsetof(struct sim_bandwidth, l2_read), .min = 0.1,
+     .max = BANDWIDTH_MAX},
+    {"l2_write", YAML_F64, offsetof(struct sim_bandwidth, l2_write), .min = 0.1,
+     .max = BANDWIDTH_MAX},
+    {"main_read", YAML_F64, offsetof(struct sim_bandwidth, main_read), .min = 0.1,
+     .max = BANDWIDTH_MAX},
+    {"main_write", YAML_F64, offsetof(struct sim_bandwidth, main_write), .min = 0.1,
+     .max = BANDWIDTH_MAX},
+    {"main_copy", YAML_F64, offsetof(struct sim_bandwidth, main_copy), .min = 0.1,
+     .max = BANDWIDTH_MAX},
+    {"h2d", YAML_F64, offsetof(struct sim_bandwidth, h2d), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"d2h", YAML_F64, offsetof(struct sim_bandwidth, d2h), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"bidir", YAML_F64, offsetof(struct sim_bandwidth, bidir), .min = 0.1, .max = BANDWIDTH_MAX},
+};
+
+const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key)
+{
+    const struct yaml_node *node = yaml_get(mapping, key);
+    return node ? node : mapping;
+}
+
+int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
+                  char out_text[SIM_TEXT_MAX], struct err *err)
+{
+    if (strlen(text) >= SIM_TEXT_MAX)
+        return yaml_error(sim_at(mapping, key), err, "longer than %d bytes", SIM_TEXT_MAX - 1);
+    memcpy(out_text, text, strlen(text) + 1);
+    return 0;
+}
+
+static int read_optional(const struct yaml_node *node, const char *key,
+                         const struct yaml_field *fields, size_t count, void *out_struct,
+                         struct err *err)
+{
+    if (!node)
+        return 0;
+    int rc = yaml_read_fields(node, fields, count, out_struct, err);
+    if (rc)
+        err_prefix(err, "%s", key);
+    return rc;
+}
+
+static int read_clock(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    int rc = read_optional(node, "clock", clock_fields, COUNT(clock_fields), &model->clock, err);
+    if (!rc && model->clock.idle_mhz > model->clock.sm_mhz)
+        rc = yaml_error(sim_at(node, "idle_mhz"), err, "idles faster than it works");
+    model->nominal_clock = model->clock;
+    return rc;
+}
+
+struct texts {
+    const char *words[4];
+};
+
+static int read_texts(const struct yaml_node *node, const char *section, const char *const *keys,
+                      char (*const *slots)[SIM_TEXT_MAX], size_t count, struct err *err)
+{
+    if (!node)
+        return 0;
+    struct texts texts = {{0}};
+    struct yaml_field fields[4];
+    for (size_t i = 0; i < count; i++)
+        fields[i] = (struct yaml_field){keys[i], YAML_STRING, i * sizeof texts.words[0]};
+    int rc = yaml_read_fields(node, fields, count, &texts, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        if (texts.words[i])
+            rc = sim_copy_text(node, keys[i], texts.words[i], *slots[i], err);
+    if (rc)
+        err_prefix(err, "%s", section);
+    return rc;
+}
+
+static int read_pci(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    static const char *const keys[] = {"device", "subsystem"};
+    char(*const slots[])[SIM_TEXT_MAX] = {&model->pci_device, &model->pci_subsystem};
+    return read_texts(node, "pci", keys, slots, COUNT(keys), err);
+}
+
+static int read_board(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    static const char *const keys[] = {"part", "vbios", "driver"};
+    char(*const slots[])[SIM_TEXT_MAX] = {&model->board.part, &model->board.vbios,
+                                          &model->board.driver};
+    return read_texts(node, "board", keys, slots, COUNT(keys), err);
+}
+
+struct hardware_text {
+    struct sim_hardware hardware;
+    const char *architecture, *compute_capability;
+};
+
+static const struct yaml_field hardware_fields[] = {
+    {"architecture", YAML_STRING, offsetof(struct hardware_text, architecture)},
+    {"compute_capability", YAML_STRING, offsetof(struct hardware_text, compute_capability)},
+    {"cores_per_sm", YAML_U32, offsetof(struct hardware_text, hardware.cores_per_sm), .min = 1,
+     .max = 1024},
+    {"memory_bus_bits", YAML_U32, offsetof(struct hardware_text, hardware.memory_bus_bits),
+     .min = 1, .max = 1 << 16},
+    {"registers_per_sm", YAML_U32, offsetof(struct hardware_text, hardware.registers_per_sm),
+     .min = 1, .max = 1 << 20},
+    {"threads_per_block", YAML_U32, offsetof(struct hardware_text, hardware.threads_per_block),
+     .min = 32, .max = 4096},
+    {"threads_per_sm", YAML_U32, offsetof(struct hardware_text, hardware.threads_per_sm), .min = 32,
+     .max = 8192},
+    {"sm_clock_max_mhz", YAML_F64, offsetof(struct hardware_text, hardware.sm_clock_max_mhz),
+     .min = 1, .max = MHZ_MAX},
+    {"memory_clock_max_mhz", YAML_F64,
+     offsetof(struct hardware_text, hardware.memory_clock_max_mhz), .min = 1, .max = MHZ_MAX},
+    {"pcie_gen_max", YAML_U32, offsetof(struct hardware_text, hardware.pcie_gen_max), .min = 1,
+     .max = 8},
+    {"pcie_width_max", YAML_U32, offsetof(struct hardware_text, hardware.pcie_width_max), .min = 1,
+     .max = 32},
+};
+
+static int read_hardware(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct hardware_text text = {.hardware = model->hardware};
+    int rc = read_optional(node, "hardware", hardware_fields, COUNT(hardware_fields), &text, err);
+    struct sim_hardware *hardware = &text.hardware;
+    if (!rc && text.architecture)
+        rc = sim_copy_text(node, "architecture", text.architecture, hardware->architecture, err);
+    if (!rc && text.compute_capability)
+        rc = sim_copy_text(node, "compute_capability", text.compute_capability,
+                           hardware->compute_capability, err);
+    if (!rc && hardware->threads_per_block % hardware->warp_size)
+        rc = yaml_error(sim_at(node, "threads_per_block"), err, "expected a multiple of 32");
+    if (hardware->sm_clock_max_mhz <= 0)
+        hardware->sm_clock_max_mhz = model->clock.sm_mhz;
+    if (hardware->memory_clock_max_mhz <= 0)
+        hardware->memory_clock_max_mhz = model->clock.memory_mhz;
+    model->hardware = *hardware;
+    return rc;
+}
+
+struct config_text {
+    struct sim_config config;
+    const char *compute_mode;
+};
+
+static const struct yaml_field config_fields[] = {
+    {"ecc", YAML_BOOL, offsetof(struct config_text, config.ecc)},
+    {"mig", YAML_BOOL, offsetof(struct config_text, config.mig)},
+    {"persistence", YAML_BOOL, offsetof(struct config_text, config.persistence)},
+    {"compute_mode", YAML_STRING, offsetof(struct config_text, compute_mode)},
+    {"power_limit_w", YAML_F64, offsetof(struct config_text, config.power_limit_w), .min = 1,
+     .max = 1e4},
+    {"power_draw_w", YAML_F64, offsetof(struct config_text, config.power_draw_w), .min = 1,
+     .max = 1e4},
+    {"pcie_gen", YAML_U32, offsetof(struct config_text, config.pcie_gen), .min = 1, .max = 8},
+    {"pcie_width", YAML_U32, offsetof(struct config_text, config.pcie_width), .min = 1, .max = 32},
+};
+
+static int read_config(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct config_text text = {.config = model->config};
+    text.config.pcie_gen = model->hardware.pcie_gen_max;
+    text.config.pcie_width = model->hardware.pcie_width_max;
+    int rc = read_optional(node, "config", config_fields, COUNT(config_fields), &text, err);
+    if (!rc && text.compute_mode)
+        rc = sim_copy_text(node, "compute_mode", text.compute_mode, text.config.compute_mode, err);
+    if (!rc && text.config.power_draw_w > text.config.power_limit_w)
+        rc = yaml_error(sim_at(node, "power_draw_w"), err, "draws more than its limit");
+    model->config = text.config;
+    return rc;
+}
+
+static void set_defaults(struct sim_model *model)
+{
+    model->clock = (struct sim_clock){1500, 250, 20, 1500};
+    model->timer_granularity_cycles = 1;
+    model->constant_bytes = 64 * 1024;
+    model->host_bytes = 256 * 1024 * 1024;
+    model->shared_bytes_max = 48 * 1024;
+    model->conflict_cycles = 2;
+    model->dram_clocked = 0.3;
+    model->bandwidth = (struct sim_bandwidth){64, 128, 128, 2000, 1500, 800, 750, 700, 24, 24, 44};
+    model->hardware = (struct sim_hardware){.architecture = "simulated",
+                                            .compute_capability = "0.0",
+                                            .cores_per_sm = 128,
+                                            .memory_bus_bits = 1024,
+                                            .registers_per_sm = 65536,
+                                            .threads_per_block = 1024,
+                                            .threads_per_sm = 2048,
+                                            .warp_size = 32,
+                                            .pcie_gen_max = 4,
+                                            .pcie_width_max = 16};
+    model->board = (struct sim_board){"SIM-0000", "00.00.00.00.01", "000.00"};
+    model->config = (struct sim_config){.ecc = true,
+                                        .persistence = true,
+                                        .compute_mode = "default",
+                                        .power_limit_w = 300,
+                                        .power_draw_w = 200};
+    memcpy(model->pci_device, "10de:0000", sizeof "10de:0000");
+    memcpy(model->pci_subsystem, "10de:0000", sizeof "10de:0000");
+    model->dram_factor = 1;
+    model->l1_share = 1;
+    model->slow_sm = -1;
+    model->hang_after = -1;
+    model->crash_after = -1;
+}
+
+static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
+{
+    int rc = read_clock(text->clock, model, err);
+    if (!rc)
+        rc = read_optional(text->timer, "timer", timer_fields, COUNT(timer_fields), model, err);
+    if (!rc)
+        rc = read_optional(text->noise, "noise", noise_fields, COUNT(noise_fields), &model->noise,
+                           err);
+    if (!rc)
+        rc = read_optional(text->memory, "memory", memory_fields, COUNT(memory_fields), model, err);
+    if (!rc)
+        rc = read_optional(text->shared, "shared", shared_fields, COUNT(shared_fields), model, err);
+    if (!rc)
+        rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT(bandwidth_fields),
+                           &model->bandwidth, err);
+    if (!rc)
+        rc = read_pci(text->pci, model, err);
+    if (!rc)
+        rc = read_hardware(text->hardware, model, err);
+    if (!rc)
+        rc = read_board(text->board, model, err);
+    if (!rc)
+        rc = read_config(text->config, model, err);
+    return rc;
+}
+
+static int read_hierarchy(const struct model_text *text, struct sim_model *model, struct err *err)
+{
+    int rc = 0;
+    if (text->carveout && text->shared && yaml_get(text->shared, "size"))
+        rc = yaml_error(sim_at(text->shared, "size"), err,
+                        "shared memory gets its size from `carveout`");
+    if (!rc && text->carveout)
+        rc = sim_read_carveout(text->carveout, model, err);
+    if (!rc && text->caches)
+        rc = sim_read_caches(text->caches, model, err);
+    if (!rc)
+        rc = sim_read_l2(text->l2, model, err);
+    if (!rc && text->tlb)
+        rc = sim_read_tlbs(text->tlb, model, err);
+    if (!rc)
+        rc = sim_read_paths(text->paths, model, err);
+    return rc;
+}
+
+static int read_model(const struct yaml_node *root, struct sim_model *model, struct err *err)
+{
+    struct model_text text = {.sms_per_tpc = 1};
+    set_defaults(model);
+    int rc = yaml_read_fields(root, model_fields, COUNT(model_fields), &text, err);
+    if (!rc)
+        rc = sim_copy_text(root, "name", text.name, model->name, err);
+    if (rc)
+        return rc;
+    model->sms = text.sms;
+    model->sms_per_tpc = text.sms_per_tpc;
+    model->sms_per_gpc = text.sms_per_gpc ? text.sms_per_gpc : text.sms;
+    if (model->sms_per_gpc % model->sms_per_tpc && model->sms_per_gpc != text.sms)
+        return yaml_error(sim_at(root, "sms_per_gpc"), err, "a GPC is a whole number of TPCs");
+    rc = read_machine(&text, model, err);
+    if (!rc)
+        rc = read_hierarchy(&text, model, err);
+    if (!rc)
+        snprintf(model->key, sizeof model->key, "%s/%s/%s", model->pci_device, model->pci_subsystem,
+                 model->name);
+    return rc;
+}
+
+static int model_of_document(struct yaml_doc *doc, struct sim_model **out_model, struct err *err)
+{
+    struct sim_model *model = mem_array(1, sizeof *model);
+    int rc = model ? read_model(yaml_root(doc), model, err) : err_no_memory(err);
+    yaml_destroy(doc);
+    if (rc)
+        free(model);
+    else
+        *out_model = model;
+    return rc;
+}
+
+int sim_model_read_file(const char *path, struct sim_model **out_model, struct err *err)
+{
+    struct yaml_doc *doc;
+    int rc = yaml_read_file(path, &yaml_limits_config, &doc, err);
+    return rc ? rc : model_of_document(doc, out_model, err);
+}
+
+int sim_model_read_text(const char *text, size_t length, const char *name,
+                        struct sim_model **out_model, struct err *err)
+{
+    struct yaml_doc *doc;
+    int rc = yaml_read_text(text, length, name, &yaml_limits_config, &doc, err);
+    return rc ? rc : model_of_document(doc, out_model, err);
+}
+
+void sim_model_destroy(struct sim_model *model)
+{
+    free(model);
+}
+
+const char *sim_model_name(const struct sim_model *model)
+{
+    return model->name;
+}
+
+const char *sim_model_key(const struct sim_model *model)
+{
+    return model->key;
+}

@@ -1,0 +1,423 @@
+/* The kernels that chase: one per path, and one for jobs that mix paths.
+ *
+ * A block takes the job that the host put down for the SM it runs on. Everything a job needs is
+ * copied to shared memory first: kernel parameters live in the constant cache, which may be what
+ * is measured. Latencies are collected in shared memory and leave it after the last step. */
+#include "kernels.h"
+
+extern "C" {
+__constant__ uint32_t constant_bank[KERNEL_CONSTANT_BYTES / 4];
+}
+
+enum path_number { GLOBAL_CA, GLOBAL_CG, READ_ONLY, TEXTURE, CONSTANT, SHARED, HOST, PATH_COUNT };
+
+/* The second clock read is predicated on the loaded value: it cannot issue before the load has
+ * returned, whatever the assembler reorders. No stored value is 0xffffffff. */
+#define TIMED(load, low)                                                                           \
+    "{\n.reg .pred q;\n.reg .u32 lo, a, b, c;\nmov.u64 %0, %%clock64;\n" load "\n" low              \
+    "\nsetp.ne.u32 q, lo, 0xffffffff;\n@q mov.u64 %1, %%clock64;\n}"
+
+/* All 64 bits are used: where only the low half is, the assembler reads the first clock through the
+ * uniform data path (S2UR), which takes another time than the second (CS2R). */
+static __device__ __forceinline__ uint32_t cycles_between(uint64_t start, uint64_t end)
+{
+    const uint64_t cycles = end - start;
+    return cycles < UINT32_MAX ? (uint32_t)cycles : UINT32_MAX;
+}
+
+#define DEFINE_PATH(name, type, letter, instruction, low)                                          \
+    struct name {                                                                                  \
+        typedef type address;                                                                      \
+        static __device__ __forceinline__ type load(type at, uint64_t texture)                     \
+        {                                                                                          \
+            type value;                                                                            \
+            uint32_t unused0, unused1; /* operands are numbered as in timed() */                   \
+            asm volatile("{\n.reg .u32 a, b, c;\n" instruction "\n}"                               \
+                         : "=r"(unused0), "=r"(unused1), "=&" letter(value)                        \
+                         : letter(at), "l"(texture)                                                \
+                         : "memory");                                                              \
+            (void)unused0, (void)unused1;                                                          \
+            return value;                                                                          \
+        }                                                                                          \
+        static __device__ __forceinline__ uint32_t timed(type at, uint64_t texture, type *value)   \
+        {                                                                                          \
+            uint64_t start, end = 0;                                                               \
+            asm volatile(TIMED(instruction, low)                                                   \
+                         : "=&l"(start), "+l"(end), "=&" letter(*value)                            \
+                         : letter(at), "l"(texture)                                                \
+                         : "memory");                                                              \
+            return cycles_between(start, end);                                                     \
+        }                                                                                          \
+    };
+
+#define LOW_OF_64 "cvt.u32.u64 lo, %2;"
+#define LOW_OF_32 "mov.u32 lo, %2;"
+DEFINE_PATH(path_global_ca, uint64_t, "l", "ld.global.ca.u64 %2, [%3];", LOW_OF_64)
+DEFINE_PATH(path_global_cg, uint64_t, "l", "ld.global.cg.u64 %2, [%3];", LOW_OF_64)
+DEFINE_PATH(path_read_only, uint64_t, "l", "ld.global.nc.u64 %2, [%3];", LOW_OF_64)
+DEFINE_PATH(path_texture, uint32_t, "r", "tex.1d.v4.u32.s32 {%2, a, b, c}, [%4, {%3}];", LOW_OF_32)
+DEFINE_PATH(path_constant, uint32_t, "r", "ld.const.u32 %2, [%3];", LOW_OF_32)
+DEFINE_PATH(path_shared, uint32_t, "r", "ld.shared.u32 %2, [%3];", LOW_OF_32)
+/* Host memory must be asked for every time: no cache on the GPU may answer. */
+DEFINE_PATH(path_host, uint64_t, "l", "ld.volatile.global.u64 %2, [%3];", LOW_OF_64)
+
+/* The clock once the value is there. */
+static __device__ __forceinline__ uint64_t clock_after(uint32_t value)
+{
+    uint64_t clock = 0;
+    asm volatile("{\n.reg .pred q;\nsetp.ne.u32 q, %1, 0xffffffff;\n@q mov.u64 %0, %%clock64;\n}"
+                 : "+l"(clock)
+                 : "r"(value)
+                 : "memory");
+    return clock;
+}
+
+static __device__ __forceinline__ uint64_t real_time_ns()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+    return ns;
+}
+
+/* Gives `a` once the value is there. */
+static __device__ __forceinline__ uint64_t after(uint64_t a, uint32_t value)
+{
+    uint64_t result = 0;
+    asm volatile("{\n.reg .pred q;\nsetp.ne.u32 q, %1, 0xffffffff;\n@q mov.u64 %0, %2;\n}"
+                 : "+l"(result)
+                 : "r"(value), "l"(a));
+    return result;
+}
+
+static __device__ __forceinline__ uint32_t after(uint32_t a, uint32_t value)
+{
+    uint32_t result = 0;
+    asm volatile("{\n.reg .pred q;\nsetp.ne.u32 q, %1, 0xffffffff;\n@q mov.u32 %0, %2;\n}"
+                 : "+r"(result)
+                 : "r"(value), "r"(a));
+    return result;
+}
+
+/* A closed chain: each load's address is the value of the load before, nothing in between. */
+template <typename P>
+static __device__ __forceinline__ typename P::address follow(typename P::address at,
+                                                             uint64_t texture, uint32_t loads)
+{
+    enum { UNROLL = 16 };
+#pragma unroll 1
+    for (; loads >= UNROLL; loads -= UNROLL) {
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++)
+            at = P::load(at, texture);
+    }
+#pragma unroll 1
+    for (; loads; loads--)
+        at = P::load(at, texture);
+    return at;
+}
+
+/* The addresses of a sequential array, round and round. */
+template <typename A> struct course {
+    A stride, span;
+    uint32_t left, pass;
+
+    __device__ __forceinline__ course(const struct kernel_step *step)
+        : stride((A)step->stride), span((A)step->span), left(step->left), pass(step->pass)
+    {
+    }
+    __device__ __forceinline__ A next(A at)
+    {
+        at += stride;
+        if (--left == 0) {
+            at -= span;
+            left = pass;
+        }
+        return at;
+    }
+};
+
+/* Without a chain in memory: one load after the other, addresses from registers. */
+template <typename P>
+static __device__ __forceinline__ typename P::address
+walk(typename P::address at, const struct kernel_step *step, uint64_t texture)
+{
+    struct course<typename P::address> course(step);
+#pragma unroll 1
+    for (uint32_t n = step->loads; n; n--) {
+        uint32_t value = (uint32_t)P::load(at, texture);
+        at = after(course.next(at), value);
+    }
+    return at;
+}
+
+/* Every load timed by itself. The address is ready before the first clock read (the one after it is
+ * computed a load ahead), and the bookkeeping follows the second. */
+template <typename P>
+static __device__ __forceinline__ void chase(typename P::address at,
+                                             const struct kernel_step *step, uint64_t texture,
+                                             uint32_t *words, bool records)
+{
+    typedef typename P::address address;
+    struct course<address> course(step);
+    const bool chained = step->chained;
+    const uint32_t loads = step->loads, keep = step->keep;
+    uint32_t *const bins = words + step->bins_at;
+    uint32_t *kept = words + step->keep_at;
+    /* Position i of the kept ones is floor(i * loads / keep), without dividing in the loop. */
+    const uint32_t quotient = keep ? loads / keep : 0, remainder = keep ? loads % keep : 0;
+    uint32_t next_kept = keep ? 0 : UINT32_MAX, kept_left = keep, carry = 0;
+    address next = course.next(at);
+#pragma unroll 1
+    for (uint32_t n = 0; n < loads; n++) {
+        address value;
+        const uint32_t cycles = P::timed(at, texture, &value);
+        at = chained ? value : next;
+        next = course.next(at);
+        if (!records)
+            continue;
+        bins[kernel_bin_of(cycles)]++;
+        if (n == next_kept) {
+            *kept++ = cycles;
+            carry += remainder;
+            next_kept += quotient + (carry >= keep);
+            carry -= carry >= keep ? keep : 0;
+            if (--kept_left == 0)
+                next_kept = UINT32_MAX;
+        }
+    }
+}
+
+template <typename P>
+static __device__ __forceinline__ void run_step(const struct kernel_step *step, uint32_t *words,
+                                                uint64_t shared_base, uint64_t texture,
+                                                uint32_t lane, struct kernel_result *result)
+{
+    typedef typename P::address address;
+    address at = (address)(step->first + shared_base + lane * step->lane_stride);
+    const uint32_t kind = step->kind, chained = step->chained, loads = step->loads;
+    const uint64_t start_ns = real_time_ns();
+    const uint64_t start = clock_after((uint32_t)at ^ kind ^ chained ^ loads);
+    if (kind == KERNEL_CHASE)
+        chase<P>(at, step, texture, words, lane == 0);
+    else if (chained)
+        at = follow<P>(at, texture, loads);
+    else
+        at = walk<P>(at, step, texture);
+    const uint64_t end = clock_after((uint32_t)at);
+    const uint64_t end_ns = real_time_ns();
+    if (lane == 0) {
+        result->cycles[step->index] = end - start;
+        result->elapsed_ns[step->index] = end_ns - start_ns;
+    }
+}
+
+template <unsigned PATHS>
+static __device__ __forceinline__ void choose_step(const struct kernel_step *step, uint32_t *words,
+                                                   uint32_t shared_base, uint64_t texture,
+                                                   uint32_t lane, struct kernel_result *result)
+{
+    const uint32_t path = step->path;
+    if ((PATHS & 1u << GLOBAL_CA) && path == GLOBAL_CA)
+        run_step<path_global_ca>(step, words, 0, texture, lane, result);
+    if ((PATHS & 1u << GLOBAL_CG) && path == GLOBAL_CG)
+        run_step<path_global_cg>(step, words, 0, texture, lane, result);
+    if ((PATHS & 1u << READ_ONLY) && path == READ_ONLY)
+        run_step<path_read_only>(step, words, 0, texture, lane, result);
+    if ((PATHS & 1u << TEXTURE) && path == TEXTURE)
+        run_step<path_texture>(step, words, 0, texture, lane, result);
+    if ((PATHS & 1u << CONSTANT) && path == CONSTANT)
+        run_step<path_constant>(step, words, 0, texture, lane, result);
+    if ((PATHS & 1u << SHARED) && path == SHARED)
+        run_step<path_shared>(step, words, shared_base, texture, lane, result);
+    if ((PATHS & 1u << HOST) && path == HOST)
+        run_step<path_host>(step, words, 0, texture, lane, result);
+}
+
+static __device__ __forceinline__ void clear_bins(const struct kernel_step *step, uint32_t *words,
+                                                  uint32_t threads)
+{
+    for (uint32_t i = threadIdx.x; i < KERNEL_BIN_COUNT; i += threads)
+        words[step->bins_at + i] = 0;
+}
+
+static __device__ __forceinline__ void copy_out(const struct kernel_step *step,
+                                                const uint32_t *words, uint32_t threads)
+{
+    uint32_t *to = (uint32_t *)step->output;
+    for (uint32_t i = threadIdx.x; i < KERNEL_BIN_COUNT; i += threads)
+        to[i] = words[step->bins_at + i];
+    for (uint32_t i = threadIdx.x; i < step->keep; i += threads)
+        to[KERNEL_BIN_COUNT + i] = words[step->keep_at + i];
+}
+
+static __device__ __forceinline__ void fetch_image(const struct kernel_job *job, uint32_t *image,
+                                   uint32_t image_base)
+{
+    const uint32_t *from = (const uint32_t *)job->image;
+    for (uint32_t i = threadIdx.x; i < job->image_bytes / 4; i += job->threads)
+        image[i] = from ? image_base + __ldcg(from + i) : 0;
+}
+
+static __device__ __forceinline__ uint32_t sm_id()
+{
+    uint32_t id;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+    return id;
+}
+
+/* The number of the job put down for this block's SM, or -1: none, or another block has it. */
+static __device__ __forceinline__ int claim_job(int *claims, uint32_t claim_count)
+{
+    __shared__ int claimed;
+    if (threadIdx.x == 0)
+        claimed = sm_id() < claim_count ? atomicExch(claims + sm_id(), -1) : -1;
+    __syncthreads();
+    return claimed;
+}
+
+template <unsigned PATHS>
+static __device__ __forceinline__ void run_steps(const struct kernel_job *job, uint32_t *words,
+                                                 uint32_t image_base, uint64_t texture,
+                                                 struct kernel_result *result)
+{
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, threads = job->threads;
+#pragma unroll 1
+    for (uint32_t s = 0; s < job->step_count; s++) {
+        const struct kernel_step *step = &job->steps[s];
+        if (warp == step->warp && lane < step->lanes)
+            choose_step<PATHS>(step, words, image_base, texture, lane, result);
+        __syncthreads();
+        if (step->kind == KERNEL_CHASE && !step->copied_late) {
+            copy_out(step, words, threads);
+            __syncthreads();
+            clear_bins(step, words, threads);
+            __syncthreads();
+        }
+    }
+#pragma unroll 1
+    for (uint32_t s = 0; s < job->step_count; s++)
+        if (job->steps[s].kind == KERNEL_CHASE && job->steps[s].copied_late)
+            copy_out(&job->steps[s], words, threads);
+}
+
+template <unsigned PATHS>
+static __device__ __forceinline__ void run_job(const struct kernel_job *jobs, int *claims,
+                                               uint32_t claim_count, uint64_t texture)
+{
+    extern __shared__ uint32_t buffer[];
+    __shared__ struct kernel_result result;
+    const int number = claim_job(claims, claim_count);
+    if (number < 0)
+        return;
+    static_assert(sizeof *jobs <= KERNEL_JOB_BYTES, "the job fits into its part of the buffer");
+    struct kernel_job *job = (struct kernel_job *)buffer;
+    uint32_t *words = buffer + KERNEL_JOB_BYTES / 4;
+    uint32_t *image = buffer + KERNEL_BUFFER_BYTES / 4;
+    for (uint32_t i = threadIdx.x; i < sizeof *job / 4; i += blockDim.x)
+        buffer[i] = __ldcg((const uint32_t *)(jobs + number) + i);
+    __syncthreads();
+
+    const uint32_t image_base = (uint32_t)__cvta_generic_to_shared(image);
+    fetch_image(job, image, image_base);
+#pragma unroll 1
+    for (uint32_t s = 0; s < job->step_count; s++)
+        if (job->steps[s].kind == KERNEL_CHASE)
+            clear_bins(&job->steps[s], words, job->threads);
+    __syncthreads();
+    run_steps<PATHS>(job, words, image_base, texture, &result);
+    if (threadIdx.x == 0) {
+        result.sm_id = sm_id();
+        result.done = job->step_count;
+        *(struct kernel_result *)job->result = result;
+    }
+}
+
+#define DEFINE_KERNEL(name, paths)                                                                 \
+    extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
+        name(const struct kernel_job *jobs, int *claims, uint32_t claim_count, uint64_t texture)   \
+    {                                                                                              \
+        run_job<paths>(jobs, claims, claim_count, texture);                                        \
+    }
+
+DEFINE_KERNEL(chase_global_ca, 1u << GLOBAL_CA)
+DEFINE_KERNEL(chase_global_cg, 1u << GLOBAL_CG)
+DEFINE_KERNEL(chase_read_only, 1u << READ_ONLY)
+DEFINE_KERNEL(chase_texture, 1u << TEXTURE)
+DEFINE_KERNEL(chase_constant, 1u << CONSTANT)
+DEFINE_KERNEL(chase_shared, 1u << SHARED)
+DEFINE_KERNEL(chase_host, 1u << HOST)
+DEFINE_KERNEL(chase_mixed, (1u << PATH_COUNT) - 1)
+
+/* The clock pair of the timed loads around one dependent instruction (a) and around two (b): what
+ * the pair itself takes is 2a - b. Real instructions, since the assembler drops a plain move. */
+extern "C" __global__ void clock_overhead(uint32_t *cycles)
+{
+    __shared__ uint32_t one[KERNEL_OVERHEAD_COUNT], two[KERNEL_OVERHEAD_COUNT];
+    uint32_t value = cycles[0];
+#pragma unroll 1
+    for (int i = 0; i < KERNEL_OVERHEAD_COUNT; i++) {
+        uint64_t start, end = 0;
+        asm volatile(TIMED("add.u32 %2, %3, 1;", LOW_OF_32)
+                     : "=&l"(start), "+l"(end), "=&r"(value)
+                     : "r"(value)
+                     : "memory");
+        one[i] = cycles_between(start, end);
+        end = 0;
+        asm volatile(TIMED("add.u32 a, %3, 1;\nxor.b32 %2, a, 4;", LOW_OF_32)
+                     : "=&l"(start), "+l"(end), "=&r"(value)
+                     : "r"(value)
+                     : "memory");
+        two[i] = cycles_between(start, end);
+    }
+    for (int i = 0; i < KERNEL_OVERHEAD_COUNT; i++) {
+        cycles[i] = one[i];
+        cycles[KERNEL_OVERHEAD_COUNT + i] = two[i];
+    }
+}
+
+/* Marks the SMs that exist: their ids need not be contiguous. */
+extern "C" __global__ void find_sms(uint32_t *seen, uint32_t count)
+{
+    if (threadIdx.x == 0 && sm_id() < count)
+        seen[sm_id()] = 1;
+}
+
+extern "C" __global__ void count_sm_ids(uint32_t *out_count)
+{
+    uint32_t count;
+    asm volatile("mov.u32 %0, %%nsmid;" : "=r"(count));
+    *out_count = count;
+}
+
+extern "C" __global__ void link_chain(struct kernel_link link)
+{
+    const uint32_t *order = (const uint32_t *)link.order;
+    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < link.count;
+         i += threads) {
+        const uint64_t next = i + 1 < link.count ? i + 1 : 0;
+        const uint64_t at = link.base + (order ? order[i] : i) * link.stride;
+        const uint64_t to = link.base + (order ? order[next] : next) * link.stride;
+        if (link.wide)
+            *(uint64_t *)at = to;
+        else
+            *(uint32_t *)at = (uint32_t)((to - link.origin) >> link.shift);
+    }
+}
+
+/* Brings an array into L2: every thread of a wide grid loads elements, none waits for another. */
+extern "C" __global__ void fill_l2(uint64_t base, uint64_t stride, uint64_t first, uint64_t count,
+                                   uint64_t elements)
+{
+    const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += threads) {
+        uint64_t element = first + i;
+        element = element < elements ? element : element % elements;
+        uint32_t unused;
+        asm volatile("ld.global.cg.u32 %0, [%1];"
+                     : "=r"(unused)
+                     : "l"(base + element * stride)
+                     : "memory");
+        (void)unused;
+    }
+}

@@ -1,0 +1,376 @@
+/* Opening and closing a GPU: context, kernels, what must be known before the first job. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+
+/* The fat binaries, embedded at build time. */
+extern const unsigned char cuda_chase_fatbin[];
+extern const unsigned char cuda_stream_fatbin[];
+
+static const uint64_t GLOBAL_MAX_BYTES = UINT64_C(4) << 30;
+static const uint64_t HOST_BYTES = UINT64_C(64) << 20;
+enum { FIND_ROUNDS = 8, WARP_THREADS = 32, BLOCK_WARPS = 32 };
+
+static const char *const chase_names[DEVICE_PATH_COUNT] = {
+    [DEVICE_GLOBAL_CA] = "chase_global_ca", [DEVICE_GLOBAL_CG] = "chase_global_cg",
+    [DEVICE_READ_ONLY] = "chase_read_only", [DEVICE_TEXTURE] = "chase_texture",
+    [DEVICE_CONSTANT] = "chase_constant",   [DEVICE_SHARED] = "chase_shared",
+    [DEVICE_HOST] = "chase_host",
+};
+
+int gpu_check(const struct gpu *gpu, CUresult result, const char *what, struct err *err)
+{
+    return driver_check(gpu->driver, result, what, err);
+}
+
+int gpu_attribute(const struct gpu *gpu, CUdevice_attribute attribute, int *out_value,
+                  struct err *err)
+{
+    int value = 0;
+    int rc = gpu_check(gpu, gpu->driver->cuDeviceGetAttribute(&value, attribute, gpu->device),
+                       "cuDeviceGetAttribute", err);
+    if (!rc)
+        *out_value = value;
+    return rc;
+}
+
+int gpu_launch(const struct gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
+               uint32_t shared_bytes, void **parameters, struct err *err)
+{
+    return gpu_check(gpu,
+                     gpu->driver->cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
+                                                 shared_bytes, gpu->streams[0], parameters, NULL),
+                     "cuLaunchKernel", err);
+}
+
+int gpu_wait(const struct gpu *gpu, struct err *err)
+{
+    return gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
+                     err);
+}
+
+void staging_fini(struct gpu *gpu, struct staging *staging)
+{
+    if (staging->host)
+        gpu->driver->cuMemFreeHost(staging->host);
+    if (staging->device)
+        gpu->driver->cuMemFree(staging->device);
+    *staging = (struct staging){0};
+}
+
+int staging_grow(struct gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err)
+{
+    if (size_bytes <= staging->size_bytes)
+        return 0;
+    staging_fini(gpu, staging);
+    int rc = gpu_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
+                       "cuMemHostAlloc", err);
+    if (!rc)
+        rc = gpu_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc",
+                       err);
+    if (rc)
+        staging_fini(gpu, staging);
+    else
+        staging->size_bytes = size_bytes;
+    return rc;
+}
+
+int staging_upload(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+                   struct err *err)
+{
+    return gpu_check(gpu,
+                     gpu->driver->cuMemcpyHtoDAsync(staging->device, staging->host, size_bytes,
+                                                    gpu->streams[0]),
+                     "cuMemcpyHtoDAsync", err);
+}
+
+int staging_download(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+                     struct err *err)
+{
+    return gpu_check(gpu,
+                     gpu->driver->cuMemcpyDtoHAsync(staging->host, staging->device, size_bytes,
+                                                    gpu->streams[0]),
+                     "cuMemcpyDtoHAsync", err);
+}
+
+static int find_function(struct gpu *gpu, const char *name, CUfunction *out_function,
+                         struct err *err)
+{
+    return gpu_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->chase_module, name),
+                     name, err);
+}
+
+/* A carve-out of 0 % asks for the largest L1 that still holds the block's shared memory. */
+static int prepare_chase(struct gpu *gpu, const char *name, int shared_max,
+                         CUfunction *out_function, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = find_function(gpu, name, out_function, err);
+    if (!rc)
+        rc = gpu_check(gpu,
+                       driver->cuFuncSetAttribute(*out_function,
+                                                  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                                  CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                       "cuFuncSetAttribute", err);
+    if (!rc)
+        rc = gpu_check(gpu,
+                       driver->cuFuncSetAttribute(*out_function,
+                                                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                  shared_max - KERNEL_STATIC_BYTES),
+                       "cuFuncSetAttribute", err);
+    return rc;
+}
+
+static int load_kernels(struct gpu *gpu, int shared_max, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    size_t bank_bytes;
+    int rc = gpu_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
+                       "loading the chase kernels", err);
+    if (!rc)
+        rc = gpu_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
+                       "loading the stream kernels", err);
+    for (int path = 0; !rc && path < DEVICE_PATH_COUNT; path++)
+        rc = prepare_chase(gpu, chase_names[path], shared_max, &gpu->chase[path], err);
+    if (!rc)
+        rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
+    if (!rc)
+        rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
+    if (!rc)
+        rc = find_function(gpu, "fill_l2", &gpu->fill_l2, err);
+    if (!rc)
+        rc = gpu_check(gpu,
+                       driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
+                                                 gpu->chase_module, "constant_bank"),
+                       "constant_bank", err);
+    if (!rc)
+        rc = gpu_check(gpu,
+                       driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4,
+                                                gpu->streams[0]),
+                       "cuMemsetD32Async", err);
+    return rc;
+}
+
+/* Runs a kernel of one pointer and gives back what it wrote. */
+static int run_small(struct gpu *gpu, const char *name, uint32_t blocks, size_t words,
+                     struct err *err)
+{
+    CUfunction function;
+    uint32_t count = (uint32_t)words;
+    int rc = find_function(gpu, name, &function, err);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    void *parameters[] = {&gpu->results.device, &count};
+    if (!rc)
+        rc = gpu_check(gpu,
+                       gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words,
+                                                     gpu->streams[0]),
+                       "cuMemsetD32Async", err);
+    if (!rc)
+        rc = gpu_launch(gpu, function, blocks, 1, 0, parameters, err);
+    if (!rc)
+        rc = staging_download(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    if (!rc)
+        rc = gpu_wait(gpu, err);
+    return rc;
+}
+
+/* SM ids lie below %nsmid but need not be contiguous: see where blocks land. */
+static int find_sms(struct gpu *gpu, struct err *err)
+{
+    uint32_t wanted = gpu->base.limits.sm_count, found = 0;
+    int rc = run_small(gpu, "count_sm_ids", 1, 1, err);
+    if (rc)
+        return rc;
+    gpu->sm_id_count = *(const uint32_t *)gpu->results.host;
+    gpu->sm_ids = mem_array(wanted, sizeof *gpu->sm_ids);
+    if (!gpu->sm_ids)
+        return err_no_memory(err);
+    for (uint32_t round = 1; round <= FIND_ROUNDS && found < wanted; round++) {
+        rc = run_small(gpu, "find_sms", wanted * WARP_THREADS * round, gpu->sm_id_count, err);
+        if (rc)
+            return rc;
+        found = 0;
+        const uint32_t *seen = gpu->results.host;
+        for (uint32_t id = 0; id < gpu->sm_id_count; id++)
+            if (seen[id] && found < wanted)
+                gpu->sm_ids[found++] = id;
+    }
+    if (!found)
+        return err_set(err, -EIO, "no SM of the GPU runs a block");
+    gpu->base.limits.sm_count = found;
+    return 0;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int measure_overhead(struct gpu *gpu, struct err *err)
+{
+    enum { COUNT = KERNEL_OVERHEAD_COUNT };
+    int rc = run_small(gpu, "clock_overhead", 1, 2 * COUNT, err);
+    if (rc)
+        return rc;
+    uint32_t *cycles = gpu->results.host;
+    qsort(cycles, COUNT, sizeof *cycles, compare_u32);
+    qsort(cycles + COUNT, COUNT, sizeof *cycles, compare_u32);
+    gpu->base.limits.timer_overhead_cycles =
+        2.0 * cycles[COUNT / 2] - (double)cycles[COUNT + COUNT / 2];
+    return 0;
+}
+
+static int set_limits(struct gpu *gpu, int *out_shared_max, struct err *err)
+{
+    struct device_limits *limits = &gpu->base.limits;
+    int sms = 0, constant = 0, shared = 0, l2 = 0;
+    const struct {
+        CUdevice_attribute attribute;
+        int *value;
+    } wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &sms},
+        {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, &constant},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        int rc = gpu_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
+        if (rc)
+            return rc;
+    }
+    size_t free_bytes, total_bytes;
+    int rc = gpu_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo",
+                       err);
+    if (rc)
+        return rc;
+    limits->sm_count = (uint32_t)sms;
+    limits->warp_count = BLOCK_WARPS;
+    limits->constant_bytes =
+        constant < KERNEL_CONSTANT_BYTES ? (uint64_t)constant : KERNEL_CONSTANT_BYTES;
+    limits->shared_bytes_max = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
+    limits->global_bytes = free_bytes / 2 < GLOBAL_MAX_BYTES ? free_bytes / 2 : GLOBAL_MAX_BYTES;
+    limits->host_bytes = HOST_BYTES;
+    limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;
+    gpu->global = (struct pool){.memory = MEMORY_GLOBAL, .limit_bytes = limits->global_bytes};
+    gpu->host = (struct pool){.memory = MEMORY_HOST, .limit_bytes = HOST_BYTES};
+    *out_shared_max = shared;
+    return 0;
+}
+
+static int create_context(struct gpu *gpu, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = gpu_check(gpu, driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
+                       "cuDevicePrimaryCtxRetain", err);
+    if (!rc)
+        rc = gpu_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    for (int i = 0; !rc && i < GPU_STREAMS; i++)
+        rc = gpu_check(gpu, driver->cuStreamCreate(&gpu->streams[i], CU_STREAM_NON_BLOCKING),
+                       "cuStreamCreate", err);
+    for (int i = 0; !rc && i < GPU_EVENTS; i++)
+        rc = gpu_check(gpu, driver->cuEventCreate(&gpu->events[i], CU_EVENT_DEFAULT),
+                       "cuEventCreate", err);
+    return rc;
+}
+
+static void destroy(struct device *device)
+{
+    struct gpu *gpu = gpu_of(device);
+    const struct driver *driver = gpu->driver;
+    if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
+        struct staging *const stagings[] = {&gpu->jobs,   &gpu->claims, &gpu->results,
+                                            &gpu->outputs, &gpu->images, &gpu->orders,
+                                            &gpu->constants};
+        for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
+            staging_fini(gpu, stagings[i]);
+        pool_fini(gpu, &gpu->global);
+        pool_fini(gpu, &gpu->host);
+        for (int i = 0; i < GPU_EVENTS; i++)
+            if (gpu->events[i])
+                driver->cuEventDestroy(gpu->events[i]);
+        for (int i = 0; i < GPU_STREAMS; i++)
+            if (gpu->streams[i])
+                driver->cuStreamDestroy(gpu->streams[i]);
+        if (gpu->stream_module)
+            driver->cuModuleUnload(gpu->stream_module);
+        if (gpu->chase_module)
+            driver->cuModuleUnload(gpu->chase_module);
+    }
+    if (gpu->context)
+        driver->cuDevicePrimaryCtxRelease(gpu->device);
+    free(gpu->global.regions);
+    free(gpu->host.regions);
+    free(gpu->sm_ids);
+    free(gpu);
+}
+
+static const struct device_ops gpu_ops = {
+    .backend = "cuda",
+    .identify = gpu_identify,
+    .run_batch = gpu_run_batch,
+    .run_stream = gpu_run_stream,
+    .read_clocks = gpu_read_clocks,
+    .destroy = destroy,
+};
+
+int gpu_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+             struct device **out_device, struct err *err)
+{
+    struct gpu *gpu = mem_array(1, sizeof *gpu);
+    if (!gpu)
+        return err_no_memory(err);
+    gpu->base.ops = &gpu_ops;
+    gpu->driver = driver;
+    gpu->nvml = nvml;
+    gpu->device = device;
+    char pci[32] = "";
+    int shared_max;
+    int rc = driver_check(driver, driver->cuDeviceGetPCIBusId(pci, sizeof pci, device),
+                          "cuDeviceGetPCIBusId", err);
+    if (!rc)
+        gpu->handle = nvml_find(nvml, pci);
+    if (!rc)
+        rc = create_context(gpu, err);
+    if (!rc)
+        rc = set_limits(gpu, &shared_max, err);
+    if (!rc)
+        rc = load_kernels(gpu, shared_max, err);
+    if (!rc)
+        rc = find_sms(gpu, err);
+    if (!rc)
+        rc = measure_overhead(gpu, err);
+    if (rc)
+        destroy(&gpu->base);
+    else
+        *out_device = &gpu->base;
+    return rc;
+}
+
+int gpu_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    struct gpu *gpu = gpu_of(device);
+    const struct nvml *nvml = gpu->nvml;
+    struct device_clocks clocks = {.sm_mhz = -1, .memory_mhz = -1};
+    if (!gpu->handle)
+        return err_set(err, -ENOTSUP, "no NVML: %s",
+                       nvml->library ? "it does not know this GPU" : nvml->missing);
+    unsigned mhz;
+    unsigned long long reasons;
+    if (nvml->clock && nvml->clock(gpu->handle, NVML_CLOCK_SM, &mhz) == NVML_OK)
+        clocks.sm_mhz = mhz;
+    if (nvml->clock && nvml->clock(gpu->handle, NVML_CLOCK_MEMORY, &mhz) == NVML_OK)
+        clocks.memory_mhz = mhz;
+    if (nvml->throttle_reasons && nvml->throttle_reasons(gpu->handle, &reasons) == NVML_OK) {
+        clocks.throttle_reasons = reasons;
+        clocks.throttle_known = true;
+    }
+    *out_clocks = clocks;
+    return 0;
+}

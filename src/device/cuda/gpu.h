@@ -1,0 +1,145 @@
+/* One open GPU of the CUDA backend, as its files share it. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_GPU_H
+#define GPUMEMTOPO_DEVICE_CUDA_GPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/cuda/driver.h"
+#include "device/cuda/layout.h"
+#include "device/cuda/nvml.h"
+#include "device/device.h"
+
+/* Written chains, so that a layout that comes again is not written again. */
+struct pool_region {
+    struct layout_chain chains[DEVICE_STEPS_MAX]; /* without their orders */
+    uint32_t chain_count;
+    uint64_t offset_bytes, size_bytes;
+};
+
+/* Memory for arrays: device memory, or pinned host memory mapped into the GPU. No word of it is
+ * ever 0xffffffff: the kernels use that to wait for a value. */
+struct pool {
+    enum memory memory;
+    CUdeviceptr base;
+    void *host; /* MEMORY_HOST only */
+    uint64_t size_bytes, used_bytes, limit_bytes;
+    struct pool_region *regions;
+    size_t region_count, region_capacity;
+};
+
+/* Pinned memory and its counterpart on the GPU. */
+struct staging {
+    void *host;
+    CUdeviceptr device;
+    size_t size_bytes;
+};
+
+enum { GPU_STREAMS = 2, GPU_EVENTS = 3 };
+
+struct gpu {
+    struct device base;
+    const struct driver *driver;
+    const struct nvml *nvml;
+    nvml_device handle; /* NULL: NVML does not know it */
+
+    CUdevice device;
+    CUcontext context;
+    CUmodule chase_module, stream_module;
+    CUstream streams[GPU_STREAMS];
+    CUevent events[GPU_EVENTS];
+    CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
+    CUfunction chase_mixed, link_chain, fill_l2;
+    CUdeviceptr constant_bank;
+    uint64_t l2_bytes;
+
+    uint32_t *sm_ids; /* the hardware's id of each SM */
+    uint32_t sm_id_count;
+
+    struct pool global, host;
+    CUtexObject texture; /* over the global pool, as far as a texture reaches */
+    uint64_t texture_bytes;
+
+    struct staging jobs, claims, results, outputs, images, orders, constants;
+};
+
+/* Opens the device; frees with its ops->destroy. driver and nvml outlive it. */
+int gpu_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+             struct device **out_device, struct err *err);
+
+static inline struct gpu *gpu_of(struct device *device)
+{
+    return (struct gpu *)device;
+}
+
+/* driver_check for this GPU's driver. */
+int gpu_check(const struct gpu *gpu, CUresult result, const char *what, struct err *err);
+int gpu_attribute(const struct gpu *gpu, CUdevice_attribute attribute, int *out_value,
+                  struct err *err);
+int gpu_launch(const struct gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
+               uint32_t shared_bytes, void **parameters, struct err *err);
+int gpu_wait(const struct gpu *gpu, struct err *err); /* for streams[0] */
+
+/* At least size bytes on both sides; old content is lost when it grows. */
+int staging_grow(struct gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
+int staging_upload(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+                   struct err *err);
+int staging_download(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+                     struct err *err);
+void staging_fini(struct gpu *gpu, struct staging *staging);
+
+/* Makes the pool at least size bytes large, forgetting what was in it when it must grow. */
+int pool_reserve(struct gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err);
+
+/* Finds a place where the layout's arrays of this pool's memory lie, chains written; the offset is
+ * a multiple of 2 MiB, so that alignment does not depend on it. With may_forget, places given
+ * before may become invalid; without, 1 says that there is no room besides them. */
+int pool_place(struct gpu *gpu, struct pool *pool, const struct layout *layout, bool may_forget,
+               uint64_t *out_offset, struct err *err);
+
+/* Forgets the chains: someone wrote over them. */
+void pool_forget(struct pool *pool);
+void pool_fini(struct gpu *gpu, struct pool *pool);
+
+/* The operations, one file each. */
+int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
+                 struct facts *config, struct err *err);
+int gpu_run_batch(struct device *device, const struct device_batch *batch,
+                  struct device_answer *answers, struct err *err);
+int gpu_run_stream(struct device *device, const struct device_stream *stream,
+                   struct device_stream_answer *out_answer, struct err *err);
+int gpu_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+
+/* A job in a wave: placed, with its SMs chosen. */
+struct wave_job {
+    const struct device_job *job;
+    struct device_answer *answer;
+    struct layout layout;
+    uint64_t offset_bytes[MEMORY_COUNT]; /* where its arrays of each memory begin */
+    uint32_t sms[DEVICE_AGENTS_MAX];
+};
+
+/* Consecutive steps of a job that run in one launch, on one SM. */
+struct segment {
+    struct wave_job *job;
+    uint32_t first_step, step_count;
+    uint32_t sm;
+};
+
+/* What all jobs of one launch have in common. */
+struct launch_shape {
+    uint32_t warps;
+    uint32_t path_mask;
+    uint32_t shared_bytes;
+};
+
+/* Runs the segments, each on its SM, and adds their samples to the answers. -EBUSY when an SM did
+ * not take its block in several tries. */
+int launch_segments(struct gpu *gpu, const struct launch_shape *shape,
+                    const struct segment *segments, size_t count, struct err *err);
+
+/* Loads an array (or, for a job's L2 to be cold, something else) with many warps. */
+int launch_fill(struct gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err);
+int launch_flush_l2(struct gpu *gpu, struct err *err);
+
+#endif

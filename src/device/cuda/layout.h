@@ -1,0 +1,61 @@
+/* How a job's arrays lie in the GPU's memories: which of them need stored chains, and where each
+ * step begins. Pure functions, no CUDA.
+ *
+ * A sequential array that is warmed or timed load by load needs no chain: the next address comes
+ * from a register, outside the timed part. An average needs one, since there address arithmetic
+ * would count, and so does a random order. Chains are closed cycles. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_LAYOUT_H
+#define GPUMEMTOPO_DEVICE_CUDA_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+
+enum memory { MEMORY_GLOBAL, MEMORY_CONSTANT, MEMORY_SHARED, MEMORY_HOST, MEMORY_COUNT };
+enum memory layout_memory(enum device_path path);
+
+/* What a path's loads take: 8 bytes for pointers, 4 for indices and offsets. */
+uint32_t layout_word_bytes(enum device_path path);
+
+struct layout_chain {
+    struct device_array array;
+    uint64_t count;      /* elements */
+    uint32_t slot_bytes; /* beyond each element's address: chains over each other use different words
+                            of the same sector */
+    uint32_t *order;     /* the cycle; NULL: ascending */
+};
+
+struct layout_step {
+    int chain;         /* index, -1: none */
+    uint64_t elements; /* of its array */
+    uint64_t first;    /* element */
+    uint64_t loads;
+};
+
+struct layout {
+    struct layout_chain chains[DEVICE_STEPS_MAX];
+    uint32_t chain_count;
+    struct layout_step steps[DEVICE_STEPS_MAX];
+    uint64_t end_bytes[MEMORY_COUNT]; /* how much of each memory the job's steps touch */
+};
+
+/* -ENOTSUP for what the kernels cannot do, -ENOMEM. Released with layout_fini. */
+int layout_init(struct layout *layout, const struct device_job *job, struct err *err);
+void layout_fini(struct layout *layout);
+
+bool layout_has_chains(const struct layout *layout, enum memory memory);
+
+/* The chains in one memory are the same in both. */
+bool layout_same(const struct layout *a, const struct layout *b, enum memory memory);
+bool layout_same_chain(const struct layout_chain *a, const struct layout_chain *b);
+
+/* Offset of a step's first load from the beginning of its memory. */
+uint64_t layout_first_bytes(const struct layout *layout, const struct device_job *job,
+                            uint32_t step);
+
+/* The content of constant or shared memory: chains of byte offsets; words zeroed before. */
+void layout_image(const struct layout *layout, enum memory memory, uint32_t *words);
+
+#endif

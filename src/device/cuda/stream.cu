@@ -1,0 +1,203 @@
+/* The kernels that move as many bytes per second as they can: read, write, copy; one kernel per
+ * path, width of an access and number of independent accesses in flight per thread. */
+#include "kernels.h"
+
+/* Volatile, so that no pass over the same bytes is optimised away. */
+#define DEFINE_LOAD(name, instruction)                                                             \
+    struct name {                                                                                  \
+        static __device__ __forceinline__ void load(uint64_t at, uint32_t *to)                     \
+        {                                                                                          \
+            asm volatile(instruction ".u32 %0, [%1];" : "=r"(*to) : "l"(at));                      \
+        }                                                                                          \
+        static __device__ __forceinline__ void load(uint64_t at, uint2 *to)                        \
+        {                                                                                          \
+            asm volatile(instruction ".v2.u32 {%0, %1}, [%2];"                                     \
+                         : "=r"(to->x), "=r"(to->y)                                                \
+                         : "l"(at));                                                               \
+        }                                                                                          \
+        static __device__ __forceinline__ void load(uint64_t at, uint4 *to)                        \
+        {                                                                                          \
+            asm volatile(instruction ".v4.u32 {%0, %1, %2, %3}, [%4];"                             \
+                         : "=r"(to->x), "=r"(to->y), "=r"(to->z), "=r"(to->w)                      \
+                         : "l"(at));                                                               \
+        }                                                                                          \
+    };
+DEFINE_LOAD(from_global_cg, "ld.global.cg")
+DEFINE_LOAD(from_global_ca, "ld.global.ca")
+DEFINE_LOAD(from_shared, "ld.shared")
+
+static __device__ __forceinline__ uint32_t mix(uint32_t v)
+{
+    return v;
+}
+
+static __device__ __forceinline__ uint32_t mix(uint2 v)
+{
+    return v.x ^ v.y;
+}
+
+static __device__ __forceinline__ uint32_t mix(uint4 v)
+{
+    return v.x ^ v.y ^ v.z ^ v.w;
+}
+
+static __device__ __forceinline__ void pattern(uint32_t *v)
+{
+    *v = KERNEL_WRITTEN_WORD;
+}
+
+static __device__ __forceinline__ void pattern(uint2 *v)
+{
+    v->x = v->y = KERNEL_WRITTEN_WORD;
+}
+
+static __device__ __forceinline__ void pattern(uint4 *v)
+{
+    v->x = v->y = v->z = v->w = KERNEL_WRITTEN_WORD;
+}
+
+/* Thread `first` of `threads` that share `count` elements. */
+struct share {
+    uint64_t first, threads, count;
+};
+
+template <typename L, typename T, int UNROLL>
+static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share share)
+{
+    uint32_t sum = 0;
+    uint64_t i = share.first;
+#pragma unroll 1
+    for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
+        T v[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            L::load(base + (i + u * share.threads) * sizeof(T), &v[u]);
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            sum ^= mix(v[u]);
+    }
+#pragma unroll 1
+    for (; i < share.count; i += share.threads) {
+        T v;
+        L::load(base + i * sizeof(T), &v);
+        sum ^= mix(v);
+    }
+    return sum;
+}
+
+static __device__ __forceinline__ struct share whole_grid(uint64_t count)
+{
+    struct share share = {blockIdx.x * (uint64_t)blockDim.x + threadIdx.x,
+                          (uint64_t)gridDim.x * blockDim.x, count};
+    return share;
+}
+
+static __device__ __forceinline__ struct share own_block(uint64_t count)
+{
+    struct share share = {threadIdx.x, blockDim.x, count};
+    return share;
+}
+
+/* Never true for what is stored in memory; keeps the loads alive. */
+static __device__ __forceinline__ void keep(uint32_t sum, uint64_t sink)
+{
+    if (sum == 0xffffffff)
+        *(uint32_t *)sink = sum;
+}
+
+template <typename L, typename T, int UNROLL>
+static __device__ __forceinline__ void read_all(uint64_t base, struct share share, uint32_t passes,
+                                                uint64_t sink)
+{
+    uint32_t sum = 0;
+    for (uint32_t p = 0; p < passes; p++)
+        sum ^= read_pass<L, T, UNROLL>(base, share);
+    keep(sum, sink);
+}
+
+template <typename T, int UNROLL>
+static __device__ __forceinline__ void write_all(uint64_t base, struct share share, uint32_t passes)
+{
+    T value;
+    pattern(&value);
+    for (uint32_t p = 0; p < passes; p++) {
+#pragma unroll UNROLL
+        for (uint64_t i = share.first; i < share.count; i += share.threads)
+            __stcg((T *)(base + i * sizeof(T)), value);
+    }
+}
+
+/* From the first half of the footprint to the second. */
+template <typename T, int UNROLL>
+static __device__ __forceinline__ void copy_all(uint64_t base, struct share share, uint32_t passes)
+{
+    const uint64_t to = base + share.count * sizeof(T);
+    for (uint32_t p = 0; p < passes; p++) {
+        uint64_t i = share.first;
+#pragma unroll 1
+        for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
+            T v[UNROLL];
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+                from_global_cg::load(base + (i + u * share.threads) * sizeof(T), &v[u]);
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+                __stcg((T *)(to + (i + u * share.threads) * sizeof(T)), v[u]);
+        }
+#pragma unroll 1
+        for (; i < share.count; i += share.threads) {
+            T v;
+            from_global_cg::load(base + i * sizeof(T), &v);
+            __stcg((T *)(to + i * sizeof(T)), v);
+        }
+    }
+}
+
+extern __shared__ uint32_t stream_buffer[];
+
+template <typename T, int UNROLL>
+static __device__ __forceinline__ void read_shared(uint64_t bytes, uint32_t passes, uint64_t sink)
+{
+    for (uint32_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
+        stream_buffer[i] = i;
+    __syncthreads();
+    read_all<from_shared, T, UNROLL>(__cvta_generic_to_shared(stream_buffer),
+                                     own_block(bytes / sizeof(T)), passes, sink);
+}
+
+#define DEFINE_STREAM(type, width, unroll)                                                         \
+    extern "C" __global__ void stream_read_cg_##width##_##unroll(uint64_t base, uint64_t bytes,    \
+                                                                 uint32_t passes, uint64_t sink)   \
+    {                                                                                              \
+        read_all<from_global_cg, type, unroll>(base, whole_grid(bytes / width), passes, sink);     \
+    }                                                                                              \
+    extern "C" __global__ void stream_read_ca_##width##_##unroll(uint64_t base, uint64_t bytes,    \
+                                                                 uint32_t passes, uint64_t sink)   \
+    {                                                                                              \
+        read_all<from_global_ca, type, unroll>(base, own_block(bytes / width), passes, sink);      \
+    }                                                                                              \
+    extern "C" __global__ void stream_read_shared_##width##_##unroll(                              \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
+    {                                                                                              \
+        read_shared<type, unroll>(bytes, passes, sink);                                            \
+    }                                                                                              \
+    extern "C" __global__ void stream_write_##width##_##unroll(uint64_t base, uint64_t bytes,      \
+                                                               uint32_t passes, uint64_t sink)     \
+    {                                                                                              \
+        write_all<type, unroll>(base, whole_grid(bytes / width), passes);                          \
+    }                                                                                              \
+    extern "C" __global__ void stream_copy_##width##_##unroll(uint64_t base, uint64_t bytes,       \
+                                                              uint32_t passes, uint64_t sink)      \
+    {                                                                                              \
+        copy_all<type, unroll>(base, whole_grid(bytes / 2 / width), passes);                       \
+    }
+
+DEFINE_STREAM(uint32_t, 4, 1)
+DEFINE_STREAM(uint32_t, 4, 4)
+DEFINE_STREAM(uint32_t, 4, 8)
+DEFINE_STREAM(uint2, 8, 1)
+DEFINE_STREAM(uint2, 8, 4)
+DEFINE_STREAM(uint2, 8, 8)
+DEFINE_STREAM(uint4, 16, 1)
+DEFINE_STREAM(uint4, 16, 4)
+DEFINE_STREAM(uint4, 16, 8)

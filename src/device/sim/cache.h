@@ -1,0 +1,91 @@
+/* One simulated cache (or TLB): which lines and sectors it holds. Knows nothing of time. */
+#ifndef GPUMEMTOPO_DEVICE_SIM_CACHE_H
+#define GPUMEMTOPO_DEVICE_SIM_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+enum cache_index { CACHE_MODULO, CACHE_HASHED };
+enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
+
+enum { CACHE_SECTORS_MAX = 32, CACHE_SCANNED_WAYS = 16 };
+
+/* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
+ * sectors. ways 0: fully associative. */
+struct cache_geometry {
+    uint64_t size;
+    uint64_t line;
+    uint64_t sector;
+    uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
+    uint64_t ways;
+    enum cache_index index;
+    enum cache_policy policy;
+    double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
+};
+
+/* x / d for d and x with x * d below 2^64 (any x when d is a power of two), by one multiply. */
+struct divider {
+    uint64_t magic; /* ceil(2^64 / d); 0 for d = 1 */
+    uint64_t d;
+};
+
+struct cache_line {
+    uint64_t key;  /* line number + 1; 0: empty */
+    uint64_t used; /* tick of the last use */
+    uint32_t sectors;
+    uint32_t copy; /* of a line whose home is another part: the first to go */
+};
+
+struct cache_set {
+    uint32_t first; /* its lines are first .. first + ways - 1, the first `filled` valid */
+    uint32_t ways;
+    uint32_t filled;
+    uint32_t newest, oldest; /* ends of the list by use; linked caches only */
+};
+
+/* Sets of many ways are searched through a hash table and ordered by a list. */
+struct cache_link {
+    uint32_t chain, newer, older;
+};
+
+/* Fields are for cache.c, but for `fills` and `epoch`. */
+struct cache {
+    struct cache_geometry geometry;
+    struct divider by_line, by_sector, by_sets;
+    uint32_t fetch_masks[CACHE_SECTORS_MAX];
+    uint32_t lines_max, set_count;
+    struct cache_line *lines;
+    struct cache_set *sets;
+    struct cache_link *links; /* NULL: sets are scanned */
+    uint32_t *buckets;        /* slot + 1, 0: none */
+    uint32_t bucket_mask;
+    uint64_t tick, aged_tick;
+    bool with_copies;
+    uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
+    uint64_t epoch; /* the owner's mark of when it was reset */
+};
+
+/* Empty cache of at most geometry->size; NULL when out of memory. */
+struct cache *cache_create(const struct cache_geometry *geometry);
+void cache_destroy(struct cache *cache); /* accepts NULL */
+
+/* Empties it and sets its size (at least one line, at most the size it was created with). */
+void cache_reset(struct cache *cache, uint64_t size_bytes);
+
+/* One load: true when its sector was there; brings it in otherwise. */
+bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
+
+/* The same for a copy of a line that lives elsewhere: it takes free room, an aged line's or another
+ * copy's place, never that of a line at home here. Scanned caches only. */
+bool cache_access_copy(struct cache *cache, uint64_t address);
+
+/* What is there now counts as aged: nobody's working set any more. */
+void cache_age(struct cache *cache);
+
+/* Bytes after which addresses meet the same set again. */
+uint64_t cache_span(const struct cache *cache);
+
+#endif

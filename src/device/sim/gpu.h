@@ -1,0 +1,56 @@
+/* The state of one simulated GPU, shared by the files of this folder. */
+#ifndef GPUMEMTOPO_DEVICE_SIM_GPU_H
+#define GPUMEMTOPO_DEVICE_SIM_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "device/sim/cache.h"
+#include "device/sim/model.h"
+#include "device/sim/sim.h"
+
+struct run;
+
+/* Caches of an SM while a job is on it; created when first used. */
+struct sm_context {
+    struct cache *caches[SIM_CACHES_MAX][SIM_INSTANCES_MAX];
+    struct cache *tlb;
+};
+
+enum { GPU_L2_PARTS = 2 };
+
+struct gpu {
+    struct device device;
+    struct sim_model model; /* faults and variation applied */
+    struct sim_unit unit;
+    char uuid[SIM_UUID_MAX];
+    uint64_t noise_seed;
+    uint64_t job_number; /* running, over all batches */
+    uint64_t stream_number;
+    double busy_ns; /* simulated time: advances with the work */
+    struct sm_context *contexts;
+    size_t context_count;
+    struct run *runs; /* one per job in flight */
+    size_t run_count;
+    struct cache **wide[SIM_CACHES_MAX]; /* by group of SMs; NULL for SM-private caches */
+    struct cache *l2[GPU_L2_PARTS];
+    struct cache *tlb; /* second level */
+};
+
+/* SM clock at a point of simulated time. */
+double gpu_clock_mhz(const struct gpu *gpu, double busy_ns);
+
+uint32_t gpu_group_count(const struct sim_model *model, int scope);
+uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
+
+/* The backend's functions (struct device_ops). */
+int gpu_run_batch(struct device *device, const struct device_batch *batch,
+                  struct device_answer *answers, struct err *err);
+int gpu_run_stream(struct device *device, const struct device_stream *stream,
+                   struct device_stream_answer *out_answer, struct err *err);
+int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
+                 struct facts *config, struct err *err);
+
+#endif

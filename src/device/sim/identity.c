@@ -1,0 +1,95 @@
+/* What the driver of a simulated GPU would tell of it. */
+#include <stdio.h>
+
+#include "device/sim/gpu.h"
+
+static int tell_hardware(const struct sim_model *model, struct facts *facts)
+{
+    const struct sim_hardware *h = &model->hardware;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"sms", model->sms},
+        {"cores", (uint64_t)model->sms * h->cores_per_sm},
+        {"memory_bytes", model->memory_bytes},
+        {"memory_bus_bits", h->memory_bus_bits},
+        {"l2_bytes", model->l2.reported},
+        {"constant_bytes", model->constant_bytes},
+        {"shared_per_block_bytes", model->shared_bytes_max},
+        {"registers_per_sm", h->registers_per_sm},
+        {"threads_per_block", h->threads_per_block},
+        {"threads_per_sm", h->threads_per_sm},
+        {"warp_size", h->warp_size},
+        {"sm_clock_max_mhz", (uint64_t)(h->sm_clock_max_mhz + 0.5)},
+        {"memory_clock_max_mhz", (uint64_t)(h->memory_clock_max_mhz + 0.5)},
+        {"pcie_gen_max", h->pcie_gen_max},
+        {"pcie_width_max", h->pcie_width_max},
+    };
+    int rc = facts_set_text(facts, "architecture", h->architecture);
+    if (!rc)
+        rc = facts_set_text(facts, "compute_capability", h->compute_capability);
+    for (size_t i = 0; !rc && i < sizeof numbers / sizeof numbers[0]; i++)
+        rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
+    return rc;
+}
+
+static int tell_board(const struct gpu *gpu, struct facts *facts)
+{
+    char serial[32];
+    snprintf(
+        serial, sizeof serial, "%013llu",
+        (unsigned long long)(rng_derive(gpu->unit.identity_seed, "serial", 0) % 10000000000000u));
+    int rc = facts_set_text(facts, "serial", serial);
+    if (!rc)
+        rc = facts_set_text(facts, "part", gpu->model.board.part);
+    if (!rc)
+        rc = facts_set_text(facts, "vbios", gpu->model.board.vbios);
+    if (!rc)
+        rc = facts_set_text(facts, "driver", gpu->model.board.driver);
+    return rc;
+}
+
+static int tell_config(const struct sim_model *model, struct facts *facts)
+{
+    const struct sim_config *c = &model->config;
+    const struct {
+        const char *key;
+        bool value;
+    } flags[] = {
+        {"ecc", c->ecc},
+        {"mig", c->mig},
+        {"persistence", c->persistence},
+        {"remap_pending", c->remap_pending},
+        {"remap_failed", c->remap_failed},
+    };
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"power_limit_w", (uint64_t)(c->power_limit_w + 0.5)},
+        {"memory_clock_mhz", (uint64_t)(model->clock.memory_mhz + 0.5)},
+        {"pcie_gen", c->pcie_gen},
+        {"pcie_width", c->pcie_width},
+        {"ecc_uncorrected", c->ecc_errors},
+        {"processes", c->processes},
+    };
+    int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
+    for (size_t i = 0; !rc && i < sizeof flags / sizeof flags[0]; i++)
+        rc = facts_set_bool(facts, flags[i].key, flags[i].value);
+    for (size_t i = 0; !rc && i < sizeof numbers / sizeof numbers[0]; i++)
+        rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
+    return rc;
+}
+
+int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
+                 struct facts *config, struct err *err)
+{
+    const struct gpu *gpu = (const struct gpu *)device;
+    int rc = tell_hardware(&gpu->model, hardware);
+    if (!rc)
+        rc = tell_board(gpu, board);
+    if (!rc)
+        rc = tell_config(&gpu->model, config);
+    return rc ? err_no_memory(err) : 0;
+}

@@ -1,0 +1,162 @@
+/* What a model file says, as plain data: a fault or a unit's variation changes a copy of it. */
+#ifndef GPUMEMTOPO_DEVICE_SIM_MODEL_H
+#define GPUMEMTOPO_DEVICE_SIM_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/yaml.h"
+#include "device/device.h"
+#include "device/sim/cache.h"
+#include "device/sim/sim.h"
+
+enum {
+    SIM_CACHES_MAX = 12,
+    SIM_INSTANCES_MAX = 8,
+    SIM_LEVELS_MAX = 6,
+    SIM_STEPS_MAX = 16,
+    SIM_TLBS = 2,
+    SIM_SMS_MAX = 1024,
+};
+
+enum sim_scope { SIM_SCOPE_SM, SIM_SCOPE_TPC, SIM_SCOPE_GPC, SIM_SCOPE_GPU };
+enum sim_warp_map { SIM_INTERLEAVED, SIM_BLOCKED };
+enum sim_parts { SIM_ONE, SIM_HOMES, SIM_COPIES };
+
+struct sim_cache {
+    char name[SIM_TEXT_MAX];
+    struct cache_geometry geometry; /* of one instance */
+    uint64_t nominal;
+    int scope;
+    uint32_t instances; /* per SM */
+    int warp_map;
+    bool carveout;
+};
+
+/* A path through caches and L2 to main memory, and what a load costs where it is served, in cycles
+ * at the nominal clock. */
+struct sim_path {
+    bool present;
+    uint32_t cache_count; /* before L2 */
+    uint32_t caches[SIM_LEVELS_MAX];
+    double cache_cycles[SIM_LEVELS_MAX];
+    double l2_cycles;
+    double main_cycles; /* shared and host: the one latency there is */
+};
+
+struct sim_carveout {
+    bool present;
+    uint64_t total, reserve, uncached;
+    uint64_t steps[SIM_STEPS_MAX]; /* ascending */
+    uint32_t step_count;
+};
+
+struct sim_l2 {
+    struct cache_geometry geometry; /* of all parts together */
+    uint64_t reported;
+    int parts;
+    double far_cycles;
+};
+
+struct sim_tlb {
+    bool present;
+    uint64_t entries, ways, page;
+    double miss_cycles;
+};
+
+struct sim_clock {
+    double sm_mhz, idle_mhz, ramp_ms, memory_mhz;
+};
+
+struct sim_noise {
+    double jitter_cycles, spike_rate, spike_cycles, bandwidth;
+};
+
+/* GB/s at the nominal clocks; the per-SM ones in bytes per cycle. */
+struct sim_bandwidth {
+    double sm, l1, shared;
+    double l2_read, l2_write;
+    double main_read, main_write, main_copy;
+    double h2d, d2h, bidir;
+};
+
+/* What the driver would tell. */
+struct sim_hardware {
+    char architecture[SIM_TEXT_MAX], compute_capability[SIM_TEXT_MAX];
+    uint32_t cores_per_sm, memory_bus_bits, registers_per_sm;
+    uint32_t threads_per_block, threads_per_sm, warp_size;
+    double sm_clock_max_mhz, memory_clock_max_mhz;
+    uint32_t pcie_gen_max, pcie_width_max;
+};
+struct sim_board {
+    char part[SIM_TEXT_MAX], vbios[SIM_TEXT_MAX], driver[SIM_TEXT_MAX];
+};
+struct sim_config {
+    bool ecc, mig, persistence;
+    char compute_mode[SIM_TEXT_MAX];
+    double power_limit_w, power_draw_w; /* draw: under the survey's load */
+    uint32_t pcie_gen, pcie_width;
+    bool remap_pending, remap_failed;
+    uint32_t ecc_errors, processes;
+};
+
+struct sim_model {
+    char name[SIM_TEXT_MAX];
+    char key[3 * SIM_TEXT_MAX];
+    char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
+    uint32_t sms, sms_per_tpc, sms_per_gpc;
+    struct sim_clock clock;         /* reached; faults lower it */
+    struct sim_clock nominal_clock; /* at which latencies and bandwidths are stated */
+    double timer_overhead_cycles, timer_granularity_cycles;
+    struct sim_noise noise;
+    struct sim_cache caches[SIM_CACHES_MAX];
+    uint32_t cache_count;
+    struct sim_carveout carveout;
+    uint64_t shared_bytes_max, constant_bytes, host_bytes, memory_bytes;
+    double conflict_cycles; /* of shared memory, per further access to one bank */
+    struct sim_l2 l2;
+    struct sim_tlb tlbs[SIM_TLBS];
+    double dram_clocked; /* share of the DRAM time that follows the memory clock */
+    struct sim_path paths[DEVICE_PATH_COUNT];
+    struct sim_bandwidth bandwidth;
+    struct sim_hardware hardware;
+    struct sim_board board;
+    struct sim_config config;
+
+    /* What faults and variation add. */
+    double dram_factor;     /* on the DRAM part of a latency */
+    double l1_share;        /* of the derived or stated size that still caches */
+    int32_t slow_sm;        /* -1: none */
+    double slow_share;      /* more cycles on that SM */
+    uint64_t throttle_bits; /* as NVML gives them */
+    int64_t hang_after;     /* jobs; -1: never */
+    int64_t crash_after;
+};
+
+/* Caches, carve-out, L2 and TLBs (geometry.c), paths (paths.c); the rest is model.c's. */
+int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
+
+/* Bytes of shared memory that a wish gets, and the L1 data capacity left beside it. -EINVAL for a
+ * wish above the largest step. */
+int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
+                       uint64_t *out_l1, struct err *err);
+
+/* Changes a model as the fault does; -EINVAL for one that does not fit. */
+int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);
+
+/* Reads {gpu: .., kind: .., parameters}; out_gpu is the node of `gpu`. */
+int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
+                   const struct yaml_node **out_gpu, struct err *err);
+
+/* The value of a key for an error's position, or the mapping itself where the key is absent. */
+const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key);
+
+/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. */
+int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
+                  char out_text[SIM_TEXT_MAX], struct err *err);
+
+#endif

@@ -1,0 +1,243 @@
+/* One load on its way: SM caches, TLBs, L2 in one or two parts, DRAM. */
+#include "device/sim/route.h"
+
+#include <errno.h>
+
+enum { GRANULE_LINES = 32, BANKS = 32, BANK_BYTES = 4, LANES_MAX = 32 };
+
+/* Behind all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
+static const uint64_t constant_base = UINT64_C(15) << 38;
+static const uint64_t local_end = UINT64_C(1) << 42;
+
+static const char *const path_names[DEVICE_PATH_COUNT] = {
+    [DEVICE_GLOBAL_CA] = "cached global", [DEVICE_GLOBAL_CG] = "global",
+    [DEVICE_READ_ONLY] = "read-only",     [DEVICE_TEXTURE] = "texture",
+    [DEVICE_CONSTANT] = "constant",       [DEVICE_SHARED] = "shared memory",
+    [DEVICE_HOST] = "host memory",
+};
+
+static struct cache **cache_slot(struct gpu *gpu, uint32_t index, const struct route_place *place)
+{
+    const struct sim_cache *spec = &gpu->model.caches[index];
+    if (spec->scope != SIM_SCOPE_SM)
+        return &gpu->wide[index][gpu_group_of(&gpu->model, spec->scope, place->sm)];
+    uint32_t warps = gpu->device.limits.warp_count;
+    uint32_t per_instance = (warps + spec->instances - 1) / spec->instances;
+    uint32_t instance =
+        spec->warp_map == SIM_BLOCKED ? place->warp / per_instance : place->warp % spec->instances;
+    return &place->context->caches[index][instance];
+}
+
+static struct cache *prepare_cache(struct gpu *gpu, uint32_t index, const struct route_place *place)
+{
+    const struct sim_cache *spec = &gpu->model.caches[index];
+    struct cache **slot = cache_slot(gpu, index, place);
+    if (!*slot)
+        *slot = cache_create(&spec->geometry);
+    if (*slot && spec->scope == SIM_SCOPE_SM && (*slot)->epoch != place->epoch) {
+        uint64_t size = spec->carveout ? place->l1_bytes : spec->geometry.size;
+        cache_reset(*slot, size);
+        (*slot)->epoch = place->epoch;
+    }
+    return *slot;
+}
+
+static struct cache *prepare_tlb(const struct sim_tlb *tlb, struct cache **slot, uint64_t epoch)
+{
+    if (!*slot) {
+        struct cache_geometry geometry = {.size = tlb->entries * tlb->page,
+                                          .line = tlb->page,
+                                          .sector = tlb->page,
+                                          .fetch = tlb->page,
+                                          .ways = tlb->ways};
+        *slot = cache_create(&geometry);
+    }
+    if (*slot && (*slot)->epoch != epoch) {
+        cache_reset(*slot, tlb->entries * tlb->page);
+        (*slot)->epoch = epoch;
+    }
+    return *slot;
+}
+
+static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct route *route,
+                        struct err *err)
+{
+    struct cache **slots[SIM_TLBS] = {&place->context->tlb, &gpu->tlb};
+    uint64_t epochs[SIM_TLBS] = {place->epoch, 0};
+    for (int i = 0; i < SIM_TLBS; i++) {
+        const struct sim_tlb *tlb = &gpu->model.tlbs[i];
+        if (!tlb->present)
+            break;
+        route->tlbs[i] = prepare_tlb(tlb, slots[i], epochs[i]);
+        route->tlb_cycles[i] = tlb->miss_cycles;
+        if (!route->tlbs[i])
+            return err_no_memory(err);
+    }
+    return 0;
+}
+
+static uint32_t side_of(const struct sim_model *model, uint32_t sm)
+{
+    uint32_t gpcs = gpu_group_count(model, SIM_SCOPE_GPC);
+    if (gpcs > 1)
+        return gpu_group_of(model, SIM_SCOPE_GPC, sm) * 2 / gpcs;
+    return sm * 2 / model->sms;
+}
+
+static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
+                       const struct route_place *place, double factor, struct route *route)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct sim_l2 *l2 = &model->l2;
+    route->l2[0] = gpu->l2[0];
+    route->l2[1] = gpu->l2[1];
+    route->parts = l2->parts;
+    route->side = side_of(model, place->sm);
+    route->granule = GRANULE_LINES * l2->geometry.line;
+    if (l2->parts == SIM_COPIES) {
+        uint64_t span = cache_span(gpu->l2[0]);
+        route->copies_at = (local_end / span + 1) * span;
+    }
+    route->l2_cycles = path->l2_cycles * factor;
+    route->far_cycles = l2->far_cycles;
+    double memory_clock = model->nominal_clock.memory_mhz / model->clock.memory_mhz;
+    double clocked = 1 - model->dram_clocked + model->dram_clocked * memory_clock;
+    route->dram_cycles = (path->main_cycles - path->l2_cycles) * model->dram_factor * clocked;
+}
+
+int route_prepare(struct gpu *gpu, enum device_path which, const struct route_place *place,
+                  struct route *out_route, struct err *err)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct sim_path *path = &model->paths[which];
+    if (!path->present)
+        return err_set(err, -ENOTSUP, "this GPU has no %s path", path_names[which]);
+    struct route route = {.conflict_cycles = model->conflict_cycles};
+    double factor = (int64_t)place->sm == model->slow_sm ? 1 + model->slow_share : 1;
+    if (which == DEVICE_SHARED || which == DEVICE_HOST) {
+        route.direct = true;
+        route.host = which == DEVICE_HOST;
+        route.direct_cycles = path->main_cycles * (route.host ? 1 : factor);
+    } else {
+        route.base = which == DEVICE_CONSTANT ? constant_base : 0;
+        route.cache_count = path->cache_count;
+        for (uint32_t i = 0; i < path->cache_count; i++) {
+            route.caches[i] = prepare_cache(gpu, path->caches[i], place);
+            route.cache_cycles[i] = path->cache_cycles[i] * factor;
+            if (!route.caches[i])
+                return err_no_memory(err);
+        }
+        prepare_l2(gpu, path, place, factor, &route);
+        int rc = which == DEVICE_CONSTANT ? 0 : prepare_tlbs(gpu, place, &route, err);
+        if (rc)
+            return rc;
+    }
+    *out_route = route;
+    return 0;
+}
+
+void route_set_clock(struct route *route, double share_of_nominal)
+{
+    route->dram_now = route->dram_cycles * share_of_nominal;
+    route->direct_now = route->direct_cycles * (route->host ? share_of_nominal : 1);
+}
+
+/* Homes are dealt by pairs of granules, one to each part in an order that a hash decides: as
+ * irregular as real address hashing, yet any contiguous array is split evenly. */
+static inline uint32_t home_of(const struct route *route, uint64_t address, uint64_t *out_local)
+{
+    uint64_t granule = address / route->granule;
+    uint64_t pair = granule / 2;
+    uint64_t hash = (pair + 1) * 0x9e3779b97f4a7c15u;
+    *out_local = pair * route->granule + address % route->granule;
+    return (uint32_t)((granule ^ (hash >> 63)) & 1);
+}
+
+static double load_l2(const struct route *route, uint64_t address, uint32_t side, struct rng *rng)
+{
+    if (route->parts == SIM_ONE)
+        return cache_access(route->l2[0], address, rng) ? route->l2_cycles
+                                                        : route->l2_cycles + route->dram_now;
+    uint64_t local;
+    uint32_t home = home_of(route, address, &local);
+    if (home != side && route->parts == SIM_COPIES &&
+        cache_access_copy(route->l2[side], local + route->copies_at))
+        return route->l2_cycles;
+    double cycles = route->l2_cycles + (home != side ? route->far_cycles : 0);
+    return cache_access(route->l2[home], local, rng) ? cycles : cycles + route->dram_now;
+}
+
+double route_load(const struct route *route, uint64_t address, struct rng *rng)
+{
+    if (route->direct)
+        return route->direct_now;
+    address += route->base;
+    for (uint32_t i = 0; i < route->cache_count; i++)
+        if (cache_access(route->caches[i], address, rng))
+            return route->cache_cycles[i];
+    double translation = 0;
+    for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
+        if (cache_access(route->tlbs[i], address, rng))
+            break;
+        translation += route->tlb_cycles[i];
+    }
+    return translation + load_l2(route, address, route->side, rng);
+}
+
+/* Shared memory has 32 banks of 4 bytes: lanes that want different words of one bank wait for each
+ * other (the same word is broadcast). */
+static uint32_t conflict_degree(uint64_t address, uint32_t lanes, uint32_t lane_stride_bytes)
+{
+    uint64_t words[LANES_MAX];
+    uint32_t counts[BANKS] = {0}, degree = 1;
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        words[lane] = (address + (uint64_t)lane * lane_stride_bytes) / BANK_BYTES;
+        uint32_t earlier = 0;
+        while (words[earlier] != words[lane])
+            earlier++;
+        uint32_t *count = &counts[words[lane] % BANKS];
+        *count += earlier == lane;
+        degree = *count > degree ? *count : degree;
+    }
+    return degree;
+}
+
+double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
+                        uint32_t lane_stride_bytes, struct rng *rng)
+{
+    if (route->direct) {
+        double conflicts =
+            route->host ? 0 : conflict_degree(address, lanes, lane_stride_bytes) - 1.0;
+        return route->direct_now + conflicts * route->conflict_cycles;
+    }
+    double slowest = 0;
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        double cycles = route_load(route, address + (uint64_t)lane * lane_stride_bytes, rng);
+        slowest = cycles > slowest ? cycles : slowest;
+    }
+    return slowest;
+}
+
+void route_fill(const struct route *route, uint64_t address, struct rng *rng)
+{
+    if (route->direct)
+        return;
+    address += route->base;
+    if (route->tlbs[1])
+        cache_access(route->tlbs[1], address, rng);
+    uint32_t sides = route->parts == SIM_COPIES ? 2 : 1;
+    for (uint32_t side = 0; side < sides; side++)
+        load_l2(route, address, side, rng);
+}
+
+uint64_t route_fills(const struct route *route)
+{
+    uint64_t fills = 0;
+    for (uint32_t i = 0; i < route->cache_count; i++)
+        fills += route->caches[i]->fills;
+    for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++)
+        fills += route->tlbs[i]->fills;
+    for (int i = 0; i < GPU_L2_PARTS && route->l2[i]; i++)
+        fills += route->l2[i]->fills;
+    return fills;
+}

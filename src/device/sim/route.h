@@ -1,0 +1,58 @@
+/* What the loads of one agent on one path pass through, and what each costs. */
+#ifndef GPUMEMTOPO_DEVICE_SIM_ROUTE_H
+#define GPUMEMTOPO_DEVICE_SIM_ROUTE_H
+
+#include <stdint.h>
+
+#include "device/sim/gpu.h"
+
+struct route {
+    struct cache *caches[SIM_LEVELS_MAX];
+    double cache_cycles[SIM_LEVELS_MAX];
+    uint32_t cache_count;
+    struct cache *tlbs[SIM_TLBS];
+    double tlb_cycles[SIM_TLBS];
+    struct cache *l2[GPU_L2_PARTS];
+    int parts;
+    uint32_t side;      /* the L2 part near this SM */
+    uint64_t granule;   /* bytes that have one home */
+    uint64_t copies_at; /* where copies of far lines stand in the near part's address range */
+    double l2_cycles, far_cycles;
+    double dram_cycles; /* at the nominal clock */
+    double dram_now;    /* at the clock of this moment */
+    bool direct;        /* shared or host: one latency, no cache */
+    bool host;
+    double direct_cycles, direct_now;
+    double conflict_cycles;
+    uint64_t base; /* where the path's memory stands in the caches' address range */
+};
+
+/* Where a load starts and under which carve-out. */
+struct route_place {
+    struct sm_context *context;
+    uint32_t sm, warp;
+    uint64_t l1_bytes; /* of a carved-out cache */
+    uint64_t epoch;    /* of the job: older contents of SM-private caches are gone */
+};
+
+/* -ENOTSUP for a path that the GPU has not, -ENOMEM. */
+int route_prepare(struct gpu *gpu, enum device_path path, const struct route_place *place,
+                  struct route *out_route, struct err *err);
+
+/* DRAM and the host link take nanoseconds, not cycles: fewer cycles at a lower SM clock. */
+void route_set_clock(struct route *route, double share_of_nominal);
+
+/* Executes one load; its latency in cycles. */
+double route_load(const struct route *route, uint64_t address, struct rng *rng);
+
+/* A warp's `lanes` loads at once: the slowest decides; bank conflicts in shared memory add up. */
+double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
+                        uint32_t lane_stride_bytes, struct rng *rng);
+
+/* Loads from both sides of the GPU, past the SMs' caches. */
+void route_fill(const struct route *route, uint64_t address, struct rng *rng);
+
+/* Lines and sectors brought into the caches of the route so far. */
+uint64_t route_fills(const struct route *route);
+
+#endif

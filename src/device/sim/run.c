@@ -1,0 +1,316 @@
+/* Executing the steps of a job: warm, chase, average, fill. */
+#include "device/sim/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* The clock is looked at once per chunk; a ramp of milliseconds has many of them. */
+enum { CHUNK_LOADS = 4096, SKIP_LOADS = 65536 };
+
+static double clock_now(const struct run *run)
+{
+    return gpu_clock_mhz(run->gpu, run->now_ns);
+}
+
+static void pass_time(struct run *run, double cycles, double mhz)
+{
+    double ns = cycles / mhz * 1e3;
+    run->cycles += cycles;
+    run->step_ns += ns;
+    run->now_ns += ns;
+}
+
+/* Sum of eight uniform numbers: normal out to almost five deviations, from integers only, so that
+ * every machine draws the same. */
+static inline double rough_normal(struct rng *rng)
+{
+    static const uint64_t fields = UINT64_C(0x0000ffff0000ffff);
+    uint64_t a = rng_next(rng), b = rng_next(rng);
+    uint64_t sums = (a & fields) + ((a >> 16) & fields) + (b & fields) + ((b >> 16) & fields);
+    double sum = (double)((sums & 0xffffffffu) + (sums >> 32));
+    static const double mean = 8 * 32767.5, deviation = 53509.63; /* 65536 * sqrt(8 / 12) */
+    return (sum - mean) / deviation;
+}
+
+static inline double draw_noise(const struct sim_noise *noise, struct rng *rng)
+{
+    double cycles = 0;
+    if (noise->jitter_cycles > 0)
+        cycles = noise->jitter_cycles * rough_normal(rng);
+    if (noise->spike_rate > 0 && rng_uniform(rng) < noise->spike_rate)
+        cycles += noise->spike_cycles * (0.5 + rng_uniform(rng));
+    return cycles;
+}
+
+static inline double load_one(struct run *run, const struct device_step *step, struct walk *walk)
+{
+    uint64_t address = walk_next(walk);
+    if (step->lanes > 1)
+        return route_load_lanes(&run->route, address, step->lanes, step->lane_stride_bytes,
+                                &run->replacement);
+    return route_load(&run->route, address, &run->replacement);
+}
+
+/* What two clock reads around a load give. */
+static inline uint32_t read_timer(const struct sim_model *model, double cycles, struct rng *rng)
+{
+    double granularity = model->timer_granularity_cycles;
+    if (granularity > 1)
+        cycles = granularity * floor(cycles / granularity + rng_uniform(rng));
+    else
+        cycles += 0.5;
+    return cycles < 1 ? 1 : cycles > 4e9 ? UINT32_C(4000000000) : (uint32_t)cycles;
+}
+
+static void chase(struct run *run, const struct device_step *step, struct walk *walk,
+                  uint64_t loads)
+{
+    const struct sim_model *model = &run->gpu->model;
+    uint64_t total = 0, next_kept = UINT64_MAX;
+    if (run->kept_next < run->kept_count)
+        next_kept = run->kept_next * run->loads / run->kept_count;
+    for (uint64_t i = 0; i < loads; i++) {
+        double latency = load_one(run, step, walk) + draw_noise(&model->noise, &run->noise);
+        latency = latency < 1 ? 1 : latency;
+        uint32_t cycles = read_timer(model, latency + model->timer_overhead_cycles, &run->noise);
+        total += cycles;
+        run->counts[device_bin_of(cycles)]++;
+        if (run->done + i == next_kept) {
+            run->kept[run->kept_next++] = cycles;
+            next_kept = run->kept_next < run->kept_count
+                            ? run->kept_next * run->loads / run->kept_count
+                            : UINT64_MAX;
+        }
+    }
+    run->done += loads;
+    pass_time(run, (double)total, clock_now(run));
+}
+
+/* Once a whole pass brought nothing into any cache, every further pass is the same: its cycles are
+ * known without executing it. Whole passes only, so that the order of use is right afterwards. */
+static void skip_passes(struct run *run, bool noisy, uint64_t pass)
+{
+    const struct sim_noise *noise = &run->gpu->model.noise;
+    while (run->loads - run->done >= pass) {
+        uint64_t passes = (run->loads - run->done) / pass;
+        uint64_t most = SKIP_LOADS / pass ? SKIP_LOADS / pass : 1;
+        passes = passes < most ? passes : most;
+        double loads = (double)(passes * pass), cycles = (double)passes * run->pass_cycles;
+        if (noisy) {
+            double spikes = loads * noise->spike_rate;
+            spikes += sqrt(spikes) * rough_normal(&run->noise);
+            cycles += sqrt(loads) * noise->jitter_cycles * rough_normal(&run->noise);
+            cycles += spikes > 0 ? spikes * noise->spike_cycles : 0;
+            cycles = cycles < loads ? loads : cycles;
+        }
+        run->done += passes * pass;
+        pass_time(run, cycles, clock_now(run));
+    }
+}
+
+/* Loads that are not timed one by one. */
+static void stride_along(struct run *run, const struct device_step *step, struct walk *walk,
+                         uint64_t loads)
+{
+    const struct sim_noise *noise = &run->gpu->model.noise;
+    bool noisy = step->kind == DEVICE_AVERAGE;
+    loads = loads < run->pass_left ? loads : run->pass_left;
+    double pure = 0, total = 0;
+    for (uint64_t i = 0; i < loads; i++) {
+        double latency = load_one(run, step, walk);
+        pure += latency;
+        latency += noisy ? draw_noise(noise, &run->noise) : 0;
+        total += latency < 1 ? 1 : latency;
+    }
+    run->done += loads;
+    run->pass_left -= loads;
+    run->pass_cycles += pure;
+    pass_time(run, total, clock_now(run));
+    if (run->pass_left)
+        return;
+    uint64_t fills = route_fills(&run->route);
+    if (run->alone && fills == run->pass_fills && !run->route.host)
+        skip_passes(run, noisy, walk->count);
+    run->pass_left = walk->count;
+    run->pass_fills = fills;
+    run->pass_cycles = 0;
+}
+
+/* All SMs stream the array in: the time is DRAM's. */
+static void fill(struct run *run, const struct device_step *step)
+{
+    const struct device_array *array = &step->array;
+    uint64_t count = array->size_bytes / array->stride_bytes;
+    for (uint64_t i = 0; i < count; i++)
+        route_fill(&run->route, array->offset_bytes + i * array->stride_bytes, &run->replacement);
+    run->done = run->loads;
+    double mhz = clock_now(run);
+    double ns = (double)array->size_bytes / run->gpu->model.bandwidth.main_read;
+    pass_time(run, ns * mhz / 1e3, mhz);
+}
+
+static bool same_array(const struct device_array *a, const struct device_array *b)
+{
+    return a->path == b->path && a->offset_bytes == b->offset_bytes &&
+           a->size_bytes == b->size_bytes && a->stride_bytes == b->stride_bytes &&
+           a->order == b->order && a->seed == b->seed;
+}
+
+static int check_shared(const struct run *run, const struct device_step *step, struct err *err)
+{
+    uint64_t end = step->array.offset_bytes + step->array.size_bytes;
+    if (step->array.path == DEVICE_SHARED && end > run->shared_bytes)
+        return err_set(err, -EINVAL, "the array ends past the %llu bytes of shared memory granted",
+                       (unsigned long long)run->shared_bytes);
+    return 0;
+}
+
+static int begin_step(struct run *run, struct err *err)
+{
+    const struct device_step *step = &run->job->steps[run->step];
+    struct run_agent *agent = &run->agents[step->agent];
+    struct route_place place = {.context = agent->context,
+                                .sm = agent->sm,
+                                .warp = run->job->agents[step->agent].warp,
+                                .l1_bytes = run->l1_bytes,
+                                .epoch = run->epoch};
+    int rc = check_shared(run, step, err);
+    if (!rc)
+        rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
+    if (rc)
+        return rc;
+    if (!agent->walked || !same_array(&agent->array, &step->array)) {
+        walk_init(&agent->walk, &step->array, step->start);
+        agent->array = step->array;
+        agent->walked = true;
+    }
+    run->loads = step->loads ? step->loads : agent->walk.count;
+    run->done = 0;
+    run->cycles = run->step_ns = run->pass_cycles = 0;
+    run->pass_left = agent->walk.count;
+    run->pass_fills = route_fills(&run->route);
+    if (step->kind == DEVICE_CHASE) {
+        memset(run->counts, 0, sizeof run->counts);
+        run->kept_next = 0;
+        run->kept_count = step->keep < run->loads ? step->keep : (uint32_t)run->loads;
+        run->kept = mem_array(run->kept_count, sizeof *run->kept);
+        if (!run->kept)
+            return err_no_memory(err);
+    }
+    run->started = true;
+    return 0;
+}
+
+static int collect_bins(const struct run *run, struct device_sample *sample, struct err *err)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < DEVICE_BIN_COUNT; i++)
+        used += run->counts[i] > 0;
+    sample->bins = mem_array(used, sizeof *sample->bins);
+    if (!sample->bins)
+        return err_no_memory(err);
+    for (uint32_t i = 0; i < DEVICE_BIN_COUNT; i++)
+        if (run->counts[i])
+            sample->bins[sample->bin_count++] =
+                (struct device_bin){.bin = (uint16_t)i, .count = run->counts[i]};
+    return 0;
+}
+
+static int end_step(struct run *run, struct err *err)
+{
+    const struct device_step *step = &run->job->steps[run->step];
+    const struct run_agent *agent = &run->agents[step->agent];
+    struct device_sample sample = {
+        .step = run->step, .sm = (int32_t)agent->sm, .loads = run->loads};
+    if (step->kind == DEVICE_AVERAGE)
+        pass_time(run, run->gpu->model.timer_overhead_cycles, clock_now(run));
+    sample.total_cycles = (uint64_t)(run->cycles + 0.5);
+    sample.elapsed_ns = (uint64_t)(run->step_ns + 0.5);
+    if (step->kind == DEVICE_CHASE) {
+        int rc = collect_bins(run, &sample, err);
+        if (rc)
+            return rc;
+        sample.kept = run->kept;
+        sample.kept_count = run->kept_count;
+        run->kept = NULL;
+    }
+    if (step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE)
+        run->answer->samples[run->answer->sample_count++] = sample;
+    run->started = false;
+    run->step++;
+    return 0;
+}
+
+static void advance(struct run *run, uint64_t loads)
+{
+    const struct device_step *step = &run->job->steps[run->step];
+    struct walk *walk = &run->agents[step->agent].walk;
+    uint64_t left = run->loads - run->done;
+    loads = loads < left ? loads : left;
+    loads = loads < CHUNK_LOADS ? loads : CHUNK_LOADS;
+    route_set_clock(&run->route, clock_now(run) / run->gpu->model.nominal_clock.sm_mhz);
+    if (step->kind == DEVICE_FILL)
+        fill(run, step);
+    else if (step->kind == DEVICE_CHASE)
+        chase(run, step, walk, loads);
+    else
+        stride_along(run, step, walk, loads);
+}
+
+int run_some(struct run *run, uint64_t loads, struct err *err)
+{
+    for (uint64_t used = 0; used < loads && run->step < run->job->step_count;) {
+        if (!run->started) {
+            int rc = begin_step(run, err);
+            if (rc)
+                return rc;
+        }
+        uint64_t before = run->done;
+        advance(run, loads - used);
+        used += run->done - before;
+        if (run->done == run->loads) {
+            int rc = end_step(run, err);
+            if (rc)
+                return rc;
+        }
+    }
+    return run->step < run->job->step_count;
+}
+
+int run_begin(struct run *run, struct gpu *gpu, const struct device_job *job,
+              struct device_answer *answer, uint64_t number, struct err *err)
+{
+    const struct sim_model *model = &gpu->model;
+    struct run_agent agents[DEVICE_AGENTS_MAX];
+    memcpy(agents, run->agents, sizeof agents);
+    memset(run, 0, sizeof *run);
+    for (int i = 0; i < DEVICE_AGENTS_MAX; i++)
+        run->agents[i] = (struct run_agent){.context = agents[i].context, .sm = agents[i].sm};
+    run->gpu = gpu;
+    run->job = job;
+    run->answer = answer;
+    run->epoch = number + 1;
+    run->now_ns = gpu->busy_ns;
+    run->shared_bytes = model->shared_bytes_max;
+    rng_init(&run->noise, rng_derive(gpu->noise_seed, "job", number), "noise");
+    rng_init(&run->replacement, rng_derive(gpu->noise_seed, "job", number), "replacement");
+    if (!model->carveout.present)
+        return 0;
+    uint64_t granted;
+    int rc = sim_carveout_grant(&model->carveout, job->shared_bytes, &granted, &run->l1_bytes, err);
+    if (rc)
+        return rc;
+    run->l1_bytes = (uint64_t)((double)run->l1_bytes * model->l1_share);
+    run->shared_bytes = granted - model->carveout.reserve;
+    return 0;
+}
+
+void run_abandon(struct run *run)
+{
+    free(run->kept);
+    run->kept = NULL;
+}

@@ -1,0 +1,86 @@
+/* The simulated GPU: its model (geometry and truth, from YAML), its faults, opening one. */
+#ifndef GPUMEMTOPO_DEVICE_SIM_SIM_H
+#define GPUMEMTOPO_DEVICE_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+
+struct sim_model;
+
+/* Reads a model as docs/simulation.md describes it. -EINVAL with file, line and column for what
+ * is unknown, of a wrong type or makes no sense; the system's code when the file cannot be read.
+ * Freed with sim_model_destroy, which accepts NULL. */
+int sim_model_read_file(const char *path, struct sim_model **out_model, struct err *err);
+int sim_model_read_text(const char *text, size_t length, const char *name,
+                        struct sim_model **out_model, struct err *err);
+void sim_model_destroy(struct sim_model *model);
+
+const char *sim_model_name(const struct sim_model *model);
+
+/* PCI ids and name: what makes a model. */
+const char *sim_model_key(const struct sim_model *model);
+
+enum sim_fault_kind {
+    SIM_SLOW_DRAM,    /* share: all that DRAM does takes 1 + share times as long */
+    SIM_MEMORY_CLOCK, /* mhz */
+    SIM_SM_CLOCK,     /* mhz, thermal */
+    SIM_L2_SLICE,     /* share missing, reported: the driver knows */
+    SIM_MISSING_SMS,  /* count */
+    SIM_SLOW_SM,      /* sm, share */
+    SIM_L1_WAYS,      /* share missing */
+    SIM_PCIE,         /* gen, width */
+    SIM_ECC_OFF,
+    SIM_MIG_ON,
+    SIM_POWER_LIMIT, /* w */
+    SIM_REMAP,       /* pending, failed */
+    SIM_ECC_ERRORS,  /* count */
+    SIM_VBIOS,       /* text */
+    SIM_DRIVER,      /* text */
+    SIM_NOISY,       /* factor */
+    SIM_BUSY,        /* another process computes */
+    SIM_HANG,        /* after so many jobs run_batch never returns */
+    SIM_CRASH,       /* after so many jobs the process dies by SIGSEGV */
+    SIM_FAULT_COUNT
+};
+
+enum { SIM_TEXT_MAX = 64 };
+
+/* What is wrong with one GPU. Only the fields that the kind names are read. */
+struct sim_fault {
+    int kind; /* enum sim_fault_kind */
+    double share, mhz, w, factor;
+    uint32_t count, sm, gen, width;
+    uint64_t after;
+    int reason; /* of SIM_SM_CLOCK: 0 power, 1 thermal */
+    bool reported, pending, failed;
+    char text[SIM_TEXT_MAX];
+};
+
+/* Which unit of a model it is. Identity and variation follow from `identity_seed`, noise and
+ * replacement from `noise_seed` and the UUID. */
+struct sim_unit {
+    uint64_t identity_seed;
+    uint64_t noise_seed;
+    double vary_sm_clock; /* the SM clock is drawn evenly from 1 - share to 1 + share */
+    double vary_other;    /* standard deviation of every other latency and bandwidth */
+};
+
+/* Opens one GPU. The model may be destroyed before the device. -EINVAL for a fault that does not
+ * fit the model. Freed with device_destroy. */
+int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
+                  const struct sim_fault *faults, size_t count, struct device **out_device,
+                  struct err *err);
+
+/* The same for tests: identity and noise from one seed, no variation. */
+int sim_open(const struct sim_model *model, const struct sim_fault *faults, size_t count,
+             uint64_t seed, struct device **out_device, struct err *err);
+
+/* "GPU-xxxxxxxx-...", 40 characters and a NUL. */
+enum { SIM_UUID_MAX = 41 };
+void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX]);
+
+#endif
