@@ -247,7 +247,9 @@ void child_stop(struct child *child, enum child_end end, double now_s)
         return;
     child->end = end;
     child->stopped_s = now_s;
-    kill(-child->pid, SIGTERM);
+    /* mpirun leaves its ranks one second between SIGTERM and SIGKILL: no time to be polite. */
+    child->killed = end == CHILD_INTERRUPTED;
+    kill(-child->pid, child->killed ? SIGKILL : SIGTERM);
 }
 
 void child_fini(struct child *child)

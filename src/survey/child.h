@@ -30,8 +30,8 @@ struct child {
     char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
     size_t tail_length;
     double started_s;
-    double stopped_s; /* when SIGTERM went out; 0 never */
-    bool killed;      /* SIGKILL too */
+    double stopped_s; /* when it was told to end; 0 never */
+    bool killed;      /* by SIGKILL too */
     enum child_end end;
     bool over;       /* reaped, or given up */
     bool reaped;     /* wait_status is valid */
@@ -52,7 +52,8 @@ size_t child_poll(const struct child *child, struct pollfd *out_fds);
 void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err);
 
-/* SIGTERM now, SIGKILL a second later (by child_pump). The first reason stays. */
+/* SIGTERM now, SIGKILL a second later (by child_pump), or at once when the survey is interrupted.
+ * The first reason stays. */
 void child_stop(struct child *child, enum child_end end, double now_s);
 
 /* Ends the process at once if it lives, and releases everything. */

@@ -30,6 +30,7 @@ struct root {
     bool simulated, assigned, stopped;
     double time_limit_s;
     double announce_until_s;
+    double next_check_s;    /* of the deadlines */
     struct member *members; /* one per rank */
     size_t announced;
     size_t open; /* members neither lost nor complete */
@@ -38,6 +39,9 @@ struct root {
     struct node_list nodes;
     size_t gpu_total, gpu_done, lost, idle;
 };
+
+/* Looking at every rank's deadline in every round would cost more than all else. */
+static const double check_every_s = 0.5;
 
 int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
                 struct root **out_root, struct err *err)
@@ -133,6 +137,10 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     rc = add_result(root, &result, err);
     if (rc)
         return rc;
+    const struct gpu_result *last = &root->results[root->result_count - 1];
+    log_debug("%s on %s, rank %zu: %s%s%s", last->uuid, last->node, rank,
+              gpu_status_name(last->status), last->reason ? ": " : "",
+              last->reason ? last->reason : "");
     member->heard[position] = true;
     root->gpu_done++;
     if (--member->missing == 0)
@@ -328,8 +336,9 @@ int root_step(struct root *root, double now_s, struct err *err)
     int rc = 0;
     if (!root->assigned && (root->announced == ranks || now_s > root->announce_until_s))
         return begin(root, now_s, err);
-    if (!root->assigned || !root->open)
+    if (!root->assigned || !root->open || now_s < root->next_check_s)
         return 0;
+    root->next_check_s = now_s + check_every_s;
     for (size_t rank = 0; rank < ranks && !rc; rank++) {
         const struct member *member = &root->members[rank];
         if (!member->lost && member->missing && now_s > member->deadline_s)
