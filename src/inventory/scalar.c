@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "inventory/utf8.h"
+
 /* Words that YAML 1.1 takes for a boolean or null, in any case. */
 static bool is_reserved(const char *text)
 {
@@ -50,25 +52,6 @@ static bool is_plain(const char *text)
     return !text[i] && text[i - 1] != ' ' && !is_reserved(text);
 }
 
-/* Length of the UTF-8 sequence at `text` and its code point; 0 when it is none. */
-static size_t decode(const unsigned char *text, uint32_t *out_code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0xc0 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-    if (!length || text[0] >= 0xf8)
-        return 0;
-    uint32_t code = text[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    *out_code = code;
-    return length;
-}
-
 /* C1 controls, line separators, the byte order mark and non-characters must not stand bare. */
 static bool needs_escape(uint32_t code)
 {
@@ -80,7 +63,7 @@ static bool needs_escape(uint32_t code)
 static size_t put_wide(struct strbuf *buffer, const char *text)
 {
     uint32_t code;
-    size_t length = decode((const unsigned char *)text, &code);
+    size_t length = utf8_decode(text, &code);
     if (!length) {
         strbuf_puts(buffer, "\xef\xbf\xbd");
         return 1;

@@ -1,0 +1,213 @@
+/* Whether an inventory agrees with itself. */
+#include "report/validate.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Texts and where they come from, sorted for look-up. */
+struct entry {
+    const char *text;
+    size_t place;
+};
+struct index {
+    struct entry *entries;
+    size_t count;
+};
+
+struct checker {
+    const struct inventory *inventory;
+    struct index models, gpus, unmeasured;
+    uint32_t *counts; /* measured GPUs by model */
+    uint32_t measured;
+    size_t outliers;
+};
+
+static int entry_order(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    return strcmp(left->text, right->text);
+}
+
+static const struct entry *find(const struct index *index, const char *text)
+{
+    return bsearch(&(struct entry){.text = text}, index->entries, index->count,
+                   sizeof *index->entries, entry_order);
+}
+
+static int index_init(struct index *index, size_t count, struct err *err)
+{
+    index->entries = mem_array(count, sizeof *index->entries);
+    return index->entries ? 0 : err_no_memory(err);
+}
+
+static void index_add(struct index *index, const char *text, size_t place)
+{
+    if (text)
+        index->entries[index->count++] = (struct entry){text, place};
+}
+
+static int index_sort(struct index *index, const char *what, struct err *err)
+{
+    qsort(index->entries, index->count, sizeof *index->entries, entry_order);
+    for (size_t i = 1; i < index->count; i++)
+        if (entry_order(&index->entries[i - 1], &index->entries[i]) == 0)
+            return err_set(err, -EINVAL, "%s \"%.80s\" stands there twice", what,
+                           index->entries[i].text);
+    return 0;
+}
+
+static int build_indices(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    int rc = index_init(&c->models, v->model_count, err);
+    if (!rc)
+        rc = index_init(&c->gpus, v->gpu_count, err);
+    if (!rc)
+        rc = index_init(&c->unmeasured, v->unmeasured_length, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < v->model_count; i++)
+        index_add(&c->models, v->models[i].id, i);
+    for (size_t i = 0; i < v->gpu_count; i++)
+        index_add(&c->gpus, v->gpus[i].uuid, i);
+    for (size_t i = 0; i < v->unmeasured_length; i++)
+        index_add(&c->unmeasured, v->unmeasured[i].uuid, i);
+    rc = index_sort(&c->models, "models: id", err);
+    if (!rc)
+        rc = index_sort(&c->gpus, "gpus: uuid", err);
+    if (!rc)
+        rc = index_sort(&c->unmeasured, "unmeasured: uuid", err);
+    return rc;
+}
+
+/* A busy GPU may have been measured all the same: then it is not among the unmeasured. */
+static bool is_measured(const struct checker *c, const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
+           (gpu->status == GPU_BUSY && gpu->uuid && !find(&c->unmeasured, gpu->uuid));
+}
+
+static int check_gpus(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &v->gpus[i];
+        const struct entry *model = gpu->model ? find(&c->models, gpu->model) : NULL;
+        bool measured = is_measured(c, gpu);
+        if (gpu->model && !model)
+            return err_set(err, -EINVAL, "gpus: %.80s is of model \"%.80s\", which is not there",
+                           gpu->uuid ? gpu->uuid : "one", gpu->model);
+        if (measured && gpu->uuid && find(&c->unmeasured, gpu->uuid))
+            return err_set(err, -EINVAL, "%.80s is %s and yet unmeasured", gpu->uuid,
+                           gpu_status_name(gpu->status));
+        c->measured += measured;
+        c->outliers += gpu->status == GPU_OUTLIER;
+        if (model && measured)
+            c->counts[model->place]++;
+    }
+    return 0;
+}
+
+static int check_count(const char *what, uint64_t stated, uint64_t found, struct err *err)
+{
+    if (stated == found)
+        return 0;
+    return err_set(err, -EINVAL, "%s is %llu, but the file has %llu", what,
+                   (unsigned long long)stated, (unsigned long long)found);
+}
+
+static int check_counts(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->model_count; i++)
+        if (v->models[i].count != c->counts[i])
+            return err_set(err, -EINVAL, "models: %.80s has count %u, but %u measured GPUs",
+                           v->models[i].id, v->models[i].count, c->counts[i]);
+    int rc = check_count("survey.measured", v->measured, c->measured, err);
+    if (!rc)
+        rc = check_count("survey.unmeasured", v->unmeasured_count, v->unmeasured_length, err);
+    if (!rc)
+        rc = check_count("survey.outliers", v->outlier_count, v->outliers_length, err);
+    if (!rc)
+        rc = check_count("survey.gpus", v->gpu_count_total,
+                         (uint64_t)v->measured + v->unmeasured_count, err);
+    if (!rc && c->outliers != v->outliers_length)
+        rc = err_set(err, -EINVAL, "%zu GPUs have status outlier, but %zu are listed in outliers",
+                     c->outliers, v->outliers_length);
+    return rc;
+}
+
+static int check_suspects(const struct checker *c, const char *list,
+                          const struct inventory_outlier *suspects, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = suspects[i].uuid;
+        const struct entry *entry = uuid ? find(&c->gpus, uuid) : NULL;
+        if (!entry)
+            return err_set(err, -EINVAL, "%s: %.80s is not among the gpus", list,
+                           uuid ? uuid : "a GPU without uuid");
+        const struct inventory_gpu *gpu = &c->inventory->gpus[entry->place];
+        if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
+            return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
+                           uuid);
+        if (suspects == c->inventory->outliers && gpu->status != GPU_OUTLIER)
+            return err_set(err, -EINVAL, "outliers: %.80s has status %s among the gpus", uuid,
+                           gpu_status_name(gpu->status));
+    }
+    return 0;
+}
+
+static int check_nodes(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->node_count; i++) {
+        for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
+            const char *uuid = v->node_findings[i].gpus[g];
+            if (!find(&c->gpus, uuid) && !find(&c->unmeasured, uuid))
+                return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
+        }
+    }
+    return 0;
+}
+
+static int check_exit_code(const struct inventory *inventory, struct err *err)
+{
+    bool incomplete = inventory->unmeasured_count || inventory->lost_ranks;
+    bool odd = inventory->outlier_count;
+    int code = inventory->exit_code;
+    if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
+        return err_set(err, -EINVAL, "survey.exit_code %d does not fit the counts beside it", code);
+    return 0;
+}
+
+int report_validate(const struct inventory *inventory, struct err *err)
+{
+    struct checker c = {.inventory = inventory};
+    int rc = build_indices(&c, err);
+    if (rc)
+        goto out;
+    c.counts = mem_array(inventory->model_count, sizeof *c.counts);
+    rc = c.counts ? check_gpus(&c, err) : err_no_memory(err);
+    if (!rc)
+        rc = check_counts(&c, err);
+    if (!rc)
+        rc = check_suspects(&c, "outliers", inventory->outliers, inventory->outliers_length, err);
+    if (!rc)
+        rc = check_suspects(&c, "watch", inventory->watch, inventory->watch_count, err);
+    if (!rc)
+        rc = check_nodes(&c, err);
+    if (!rc)
+        rc = check_exit_code(inventory, err);
+out:
+    free(c.models.entries);
+    free(c.gpus.entries);
+    free(c.unmeasured.entries);
+    free(c.counts);
+    return rc;
+}
