@@ -1,0 +1,65 @@
+#!/bin/sh
+# gpumemtopo-report as users call it: exit codes, what goes to stdout and what to stderr.
+set -u
+report=$1
+print_rich=$2
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+# expect CODE PATTERN ARGS...: the exit code, and a pattern in stdout (code 0) or stderr; an
+# empty pattern wants silence.
+expect() {
+    wanted=$1 pattern=$2
+    shift 2
+    "$report" "$@" >out 2>err
+    code=$?
+    stream=err
+    [ "$wanted" = 0 ] && stream=out
+    if [ -z "$pattern" ] && [ -s "$stream" ]; then
+        echo "gpumemtopo-report $*: expected silence"
+        exit 1
+    fi
+    if [ "$code" != "$wanted" ] || ! { [ -z "$pattern" ] || grep -q -e "$pattern" "$stream"; }; then
+        echo "gpumemtopo-report $*: exit $code, expected $wanted and \"$pattern\"; it said:"
+        cat out err
+        exit 1
+    fi
+    if [ "$wanted" != 0 ] && [ -s out ]; then
+        echo "gpumemtopo-report $*: failed, and yet wrote to stdout"
+        exit 1
+    fi
+}
+
+"$print_rich" >good.yaml || exit 1
+sed 's/measured: 2,/measured: 3,/' good.yaml >contradiction.yaml
+sed 's/^watch:/wach:/' good.yaml >misspelt.yaml
+sed 's/schema: 1,/schema: 9,/' good.yaml >future.yaml
+: >empty.yaml
+head -c 1000 good.yaml >cut.yaml
+printf '\000\001\377' >binary.yaml
+
+expect 0 'Usage: gpumemtopo-report' --help
+expect 0 '^gpumemtopo-report [0-9]' --version
+expect 0 '^3 GPUs on 2 nodes' show good.yaml
+expect 0 '' validate good.yaml
+expect 0 '' validate good.yaml good.yaml
+expect 2 'Usage:'
+expect 2 'did you mean "show"' shwo
+expect 2 'one file' show
+expect 2 'one file' show good.yaml good.yaml
+expect 2 'at least one file' validate
+expect 2 'missing.yaml: cannot open' validate missing.yaml
+expect 2 'misspelt.yaml:[0-9]*:1: unknown key "wach"' show misspelt.yaml
+expect 2 'contradiction.yaml: survey.measured is 3' validate good.yaml contradiction.yaml good.yaml
+expect 2 'future.yaml:1:22: .*newer' validate future.yaml
+expect 2 'empty.yaml:1:1: the file is empty' validate empty.yaml
+expect 2 'cut.yaml:' validate cut.yaml
+expect 2 'binary.yaml:1:1: not a YAML text file' validate binary.yaml
+expect 2 'cannot read' validate .
+
+if "$report" show good.yaml >/dev/full 2>err; then
+    echo "a full disk went unnoticed"
+    exit 1
+fi
+exit 0

@@ -1,0 +1,192 @@
+/* The summary: what it says, and that no name can break its lines or drive the terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/summary.h"
+#include "report/text.h"
+#include "rich.h"
+
+static void quantities_are_human(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *unit, *text;
+    } rows[] = {
+        {128, "B", "128 B"},
+        {1024, "B", "1 KiB"},
+        {210000, "B", "205.1 KiB"},
+        {50.0 * 1024 * 1024, "B", "50 MiB"},
+        {141.0 * 1024 * 1024 * 1024, "B", "141 GiB"},
+        {36.24, "cycles", "36.24 cycles"},
+        {4534.4, "GB/s", "4534 GB/s"},
+        {12345.6, "cycles", "12346 cycles"},
+        {2, "", "2"},
+        {0.5, NULL, "0.5"},
+        {-2048, "B", "-2 KiB"},
+        {NAN, "B", "-"},
+        {3, "\x1b[31m", "3 ?[31m"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct strbuf text = {0};
+        report_put_quantity(&text, rows[i].value, rows[i].unit);
+        if (strcmp(text.data, rows[i].text) != 0)
+            fail_msg("row %zu: %s, expected %s", i, text.data, rows[i].text);
+        strbuf_fini(&text);
+    }
+}
+
+static void foreign_text_is_cleaned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned columns;
+        const char *clean;
+    } rows[] = {
+        {"plain", 10, "plain"},
+        {NULL, 10, "-"},
+        {"", 10, ""},
+        {"exactly ten", 11, "exactly ten"},
+        {"cut off here", 8, "cut o..."},
+        {"abc", 2, "ab"},
+        {"\x1b[31mred\n\t\x7f", 20, "?[31mred???"},
+        {"C1 \xc2\x9b!", 20, "C1 ?!"},
+        {"bidi \xe2\x80\xae!", 20, "bidi ?!"},
+        {"bad \xff\xc3.", 20, "bad ??."},
+        {"\xc3\xa4", 20, "\xc3\xa4"},
+        {"\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 6, "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2"},
+        {"\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 5, "\xe6\xbc\xa2..."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct strbuf text = {0};
+        strbuf_puts(&text, "");
+        report_put_clean(&text, rows[i].text, rows[i].columns);
+        if (strcmp(text.data, rows[i].clean) != 0)
+            fail_msg("row %zu: %s, expected %s", i, text.data, rows[i].clean);
+        strbuf_fini(&text);
+    }
+}
+
+static void summary_says_what_matters(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "3 GPUs on 2 nodes: 2 measured, 1 unmeasured, 1 outlier; 6.1 s\n",
+        "\nNVIDIA H200 (nvidia-h200), 2 measured\n",
+        "\n  l1_data        size 205.1 KiB, reach at least ",
+        "shared_with",
+        "texture+read_only+off\n",
+        "latency 812.3 cycles (noisy), bandwidth.read 4534 GB/s",
+        "\n  constant_l15   size unsupported\n",
+        "\nOutliers:\n  gpu003 0000:01:00.0 GPU-00000001: misconfigured\n",
+        "main.bandwidth.read 3051 GB/s, expected 4534 GB/s (-32.7 %): memory clock 1593 MHz,",
+        ": no cause known\n",
+        "\nNodes:\n",
+        "  and 41 more\n",
+        "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
+        "\nWatch: 1 GPU deviates too little to be accused\n",
+    };
+    struct inventory inventory;
+    struct strbuf text = {0};
+    rich_inventory(&inventory);
+    report_summary(&inventory, &text);
+    const char *at = text.data;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *found = strstr(at, parts[i]);
+        if (!found)
+            fail_msg("missing or out of order: %s in\n%s", parts[i], text.data);
+        at = found + 1;
+    }
+    inventory_fini(&inventory);
+    strbuf_fini(&text);
+}
+
+static void empty_inventory_has_a_summary(void **state)
+{
+    (void)state;
+    struct inventory inventory = {0};
+    struct strbuf text = {0};
+    report_summary(&inventory, &text);
+    assert_string_equal(text.data,
+                        "0 GPUs on 0 nodes: 0 measured, 0 unmeasured, 0 outliers; 0.0 s\n");
+    strbuf_fini(&text);
+}
+
+static void replace(char **text, const char *with)
+{
+    free(*text);
+    *text = str_copy(with);
+}
+
+static void assert_tame(const char *text, const char *name)
+{
+    size_t columns = 0;
+    for (const char *at = text; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c == '\n') {
+            columns = 0;
+            continue;
+        }
+        columns += (c & 0xc0) != 0x80;
+        if (c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)at[1] < 0xa0))
+            fail_msg("control character from \"%s\"", name);
+        if (columns > REPORT_WIDTH)
+            fail_msg("line too long from \"%.40s\" in\n%.2000s", name, text);
+    }
+}
+
+static void names_cannot_break_the_summary(void **state)
+{
+    (void)state;
+    char *huge = calloc(1, 65537);
+    assert_non_null(huge);
+    memset(huge, 'x', 65536);
+    for (unsigned i = 0; i <= rich_text_count; i++) {
+        const char *name = i < rich_text_count ? rich_texts[i] : huge;
+        struct inventory v;
+        struct strbuf text = {0};
+        rich_inventory(&v);
+        replace(&v.models[0].name, name);
+        replace(&v.models[0].id, name);
+        replace(&v.models[0].memory.items[0].metric, name);
+        replace(&v.models[0].memory.items[0].unit, name);
+        replace(&v.models[0].memory.items[4].words[0], name);
+        replace(&v.outliers[0].node, name);
+        replace(&v.outliers[0].pci, name);
+        replace(&v.outliers[0].uuid, name);
+        replace(&v.outliers[0].findings[0].metric, name);
+        replace(&v.outliers[0].findings[0].cause, name);
+        replace(&v.outliers[0].findings[0].unit, name);
+        replace(&v.unmeasured[0].node, name);
+        replace(&v.unmeasured[0].uuid, name);
+        replace(&v.unmeasured[0].reason, name);
+        replace(&v.node_findings[0].node, name);
+        replace(&v.node_findings[0].finding, name);
+        report_summary(&v, &text);
+        assert_tame(text.data, name);
+        assert_true(text.length < 20000);
+        inventory_fini(&v);
+        strbuf_fini(&text);
+    }
+    free(huge);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantities_are_human),
+        cmocka_unit_test(foreign_text_is_cleaned),
+        cmocka_unit_test(summary_says_what_matters),
+        cmocka_unit_test(empty_inventory_has_a_summary),
+        cmocka_unit_test(names_cannot_break_the_summary),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* Validation: an inventory that contradicts itself is named as such. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/validate.h"
+#include "rich.h"
+
+static void replace(char **text, const char *with)
+{
+    free(*text);
+    *text = str_copy(with);
+}
+
+static void twice_the_same_uuid(struct inventory *v)
+{
+    replace(&v->gpus[0].uuid, v->gpus[1].uuid);
+}
+
+static void unknown_model(struct inventory *v)
+{
+    replace(&v->gpus[0].model, "other");
+}
+
+static void wrong_model_count(struct inventory *v)
+{
+    v->models[0].count = 3;
+}
+
+static void wrong_measured(struct inventory *v)
+{
+    v->measured = 1;
+}
+
+static void wrong_unmeasured(struct inventory *v)
+{
+    v->unmeasured_count = 2;
+}
+
+static void wrong_outliers(struct inventory *v)
+{
+    v->outlier_count = 0;
+}
+
+static void wrong_total(struct inventory *v)
+{
+    v->gpu_count_total = 4;
+}
+
+static void measured_and_not(struct inventory *v)
+{
+    replace(&v->unmeasured[0].uuid, "GPU-00000000");
+}
+
+static void unlisted_outlier(struct inventory *v)
+{
+    v->gpus[0].status = GPU_OUTLIER;
+}
+
+static void foreign_outlier(struct inventory *v)
+{
+    replace(&v->outliers[0].uuid, "GPU-x");
+}
+
+static void healthy_outlier(struct inventory *v)
+{
+    v->gpus[0].status = GPU_OUTLIER;
+    v->gpus[1].status = GPU_OK;
+}
+
+static void outlier_elsewhere(struct inventory *v)
+{
+    replace(&v->outliers[0].node, "gpu004");
+}
+
+static void foreign_watch(struct inventory *v)
+{
+    replace(&v->watch[0].uuid, "GPU-y");
+}
+
+static void foreign_node_gpu(struct inventory *v)
+{
+    replace(&v->node_findings[0].gpus[0], "GPU-z");
+}
+
+static void wrong_exit_code(struct inventory *v)
+{
+    v->exit_code = 3;
+}
+
+static void twice_the_same_model(struct inventory *v)
+{
+    struct inventory_model *models = mem_array(2, sizeof *models);
+    assert_non_null(models);
+    models[0] = v->models[0];
+    models[1].id = str_copy(models[0].id);
+    free(v->models);
+    v->models = models;
+    v->model_count = 2;
+}
+
+static void contradictions_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*spoil)(struct inventory *inventory);
+        const char *message;
+    } rows[] = {
+        {twice_the_same_uuid, "gpus: uuid \"GPU-00000001\" stands there twice"},
+        {twice_the_same_model, "models: id \"nvidia-h200\" stands there twice"},
+        {unknown_model, "GPU-00000000 is of model \"other\", which is not there"},
+        {wrong_model_count, "nvidia-h200 has count 3, but 2 measured"},
+        {wrong_measured, "survey.measured is 1, but the file has 2"},
+        {wrong_unmeasured, "survey.unmeasured is 2, but the file has 1"},
+        {wrong_outliers, "survey.outliers is 0, but the file has 1"},
+        {wrong_total, "survey.gpus is 4, but the file has 3"},
+        {measured_and_not, "GPU-00000000 is ok and yet unmeasured"},
+        {unlisted_outlier, "2 GPUs have status outlier, but 1 are listed"},
+        {foreign_outlier, "outliers: GPU-x is not among the gpus"},
+        {healthy_outlier, "outliers: GPU-00000001 has status ok"},
+        {outlier_elsewhere, "outliers: GPU-00000001 has another model or node"},
+        {foreign_watch, "watch: GPU-y is not among the gpus"},
+        {foreign_node_gpu, "nodes: GPU-z is not among the gpus"},
+        {wrong_exit_code, "exit_code 3 does not fit"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct inventory inventory;
+        struct err err = {0};
+        rich_inventory(&inventory);
+        assert_int_equal(report_validate(&inventory, NULL), 0);
+        rows[i].spoil(&inventory);
+        int rc = report_validate(&inventory, &err);
+        if (rc != -EINVAL || !strstr(err.text, rows[i].message))
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        inventory_fini(&inventory);
+    }
+}
+
+static void busy_may_be_measured_or_not(void **state)
+{
+    (void)state;
+    struct inventory inventory;
+    rich_inventory(&inventory);
+    inventory.gpus[0].status = GPU_BUSY;
+    assert_int_equal(report_validate(&inventory, NULL), 0);
+    inventory.gpus[2].status = GPU_BUSY;
+    assert_int_equal(report_validate(&inventory, NULL), 0);
+    inventory_fini(&inventory);
+}
+
+static void empty_is_valid(void **state)
+{
+    (void)state;
+    struct inventory inventory = {0};
+    assert_int_equal(report_validate(&inventory, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(busy_may_be_measured_or_not),
+        cmocka_unit_test(empty_is_valid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
