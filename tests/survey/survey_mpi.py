@@ -1,0 +1,317 @@
+"""Runs the real gpumemtopo-survey, alone and under mpirun, and checks what users see.
+
+usage: survey_mpi.py PROGRAM SOURCE_ROOT CASE
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+PROGRAM, ROOT, CASE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), sys.argv[3]
+MODEL = (ROOT / "configs/sim/demo-h8.yaml").resolve()
+MARK = uuid.uuid4().hex  # in the environment of all that is started here, to find what stays behind
+LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
+SKIP = 77
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+               OMPI_MCA_rmaps_base_oversubscribe="1", GPUMEMTOPO_TEST_MARK=MARK,
+               GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
+    env.pop("GPUMEMTOPO_EXIT_FILE", None)
+    env.update(more)
+    return env
+
+
+def command(ranks, *args):
+    launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
+    return [*launcher, str(PROGRAM), *args]
+
+
+def survey(folder, ranks, *args, env=None):
+    """Exit code (past mpirun's own), stdout and stderr of one survey run in `folder`."""
+    code_file = folder / "code"
+    code_file.write_text("")
+    env = environment(GPUMEMTOPO_EXIT_FILE=str(code_file), **(env or {}))
+    done = subprocess.run(command(ranks, *args), cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"{args}: returned {done.returncode}, {done.stderr}")
+    code = int(code_file.read_text())
+    code_file.unlink()
+    return code, done.stdout, done.stderr
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit(f"FAILED {CASE}: {text}")
+
+
+def marked():
+    """Processes that carry our mark, this one aside."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if MARK.encode() in (entry / "environ").read_bytes():
+                found.append((int(entry.name), (entry / "cmdline").read_bytes().split(b"\0")[0]))
+        except OSError:
+            pass
+    return found
+
+
+def workers():
+    return [pid for pid, name in marked() if name == b"gpumemtopo-worker"]
+
+
+def check_nothing_left():
+    for _ in range(50):
+        if not marked():
+            return
+        time.sleep(0.1)
+    check(False, f"processes left behind: {marked()}")
+
+
+def write_fleet(folder, nodes, head=""):
+    path = folder / "fleet.yaml"
+    path.write_text(f"seed: 1\n{head}nodes:\n" + "".join(f"  - {node}\n" for node in nodes))
+    return path
+
+
+def node(name, gpus, faults=""):
+    return f"{{name: {name}, model: {MODEL}, gpus: {gpus}, faults: [{faults}]}}"
+
+
+def masked(path):
+    """The inventory without what may differ: time, ranks, wall time, who measured which GPU."""
+    text = path.read_text()
+    text = re.sub(r"generated: [^,]+", "generated: X", text)
+    text = re.sub(r"\branks: \d+", "ranks: X", text)
+    text = re.sub(r"wall_s: [\d.e+-]+", "wall_s: X", text)
+    return re.sub(r"\brank: \d+", "rank: X", text)
+
+
+def field(text, name):
+    return re.search(rf"\b{name}: ([^,}}\n]+)", text).group(1)
+
+
+def case_ranks(folder):
+    write_fleet(folder, [node("n1", 4, "{gpu: 2, kind: slow_dram, share: 0.3}"), node("n2", 3),
+                         node("n3", 4, "{gpu: 1, kind: crash, after: 5}")])
+    seen = {}
+    for ranks in (0, 1, 2, 5, 16):
+        there = folder / str(ranks)
+        there.mkdir()
+        code, _, _ = survey(there, ranks, "--simulate", "../fleet.yaml", "-o", "out.yaml")
+        check(code == 4, f"{ranks} ranks: exit code {code}")
+        check(field((there / "out.yaml").read_text(), "ranks") == str(ranks or 1), "ranks")
+        check(sorted(p.name for p in there.iterdir()) == ["out.yaml"], "other files")
+        seen[ranks] = masked(there / "out.yaml")
+    for ranks, text in seen.items():
+        check(text == seen[0], f"{ranks} ranks give another inventory than one process")
+    check(field(seen[0], "measured") == "10" and field(seen[0], "gpus") == "11", seen[0])
+
+
+def case_assignment(folder):
+    write_fleet(folder, [node("n1", 2)])
+    code, _, said = survey(folder, 5, "--simulate", "fleet.yaml", "-o", "more.yaml")
+    check(code == 0, f"more ranks than GPUs: {code} {said}")
+    check(said.count("3 ranks had no GPU of their own and stayed idle") == 1, said)
+    write_fleet(folder, [node("n1", 4)], "visibility: all\n")
+    code, _, said = survey(folder, 3, "--simulate", "fleet.yaml", "-o", "all.yaml")
+    text = (folder / "all.yaml").read_text()
+    check(code == 0 and field(text, "measured") == "4" and field(text, "gpus") == "4", text)
+    check(sorted(re.findall(r"^    rank: (\d+)", text, re.M)) == ["0", "0", "1", "2"], text)
+    write_fleet(folder, [node("n1", 2), "{name: bare, gpus: 0}"])
+    for ranks in (0, 3):
+        code, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "bare.yaml")
+        text = (folder / "bare.yaml").read_text()
+        check(code == 0 and field(text, "nodes") == "2", text)
+        check(text.count("no GPU visible on this node") == 1 and "node: bare" in text, text)
+
+
+def case_faults(folder):
+    write_fleet(folder, [node("n1", 3, "{gpu: 0, kind: crash, after: 60}, "
+                                       "{gpu: 2, kind: hang, after: 60}"), node("n2", 1)])
+    for ranks in (0, 2):
+        begin = time.monotonic()
+        code, _, _ = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
+                            "--time-limit", "6")
+        text = (folder / "out.yaml").read_text()
+        check(code == 4 and field(text, "exit_code") == "4", text)
+        check(field(text, "measured") == "2" and field(text, "unmeasured") == "2", text)
+        check(re.search(r"status: crashed, reason: .*signal 11 .* during [\w.]+", text), text)
+        check(re.search(r"status: timed_out, reason: no answer in 6 s during [\w.]+", text), text)
+        check(len(re.findall(r"^    serial: ", text, re.M)) == 4, "what was known before is lost")
+        check(time.monotonic() - begin < 30, "too slow")
+
+
+def case_kill_worker(folder):
+    write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
+    for ranks in (0, 2):
+        code_file = folder / "code"
+        code_file.write_text("")
+        run = subprocess.Popen(command(ranks, "--simulate", "fleet.yaml", "-o", "out.yaml"),
+                               cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(code_file)),
+                               stderr=subprocess.DEVNULL)
+        # The one that is still there after a while is the hanging one.
+        stable = []
+        for _ in range(400):
+            time.sleep(0.1)
+            now = workers()
+            stable = stable + [now] if len(now) == 1 and (not stable or now == stable[-1]) else []
+            if len(stable) > 20:
+                break
+        check(len(stable) > 20, "the hanging worker was not found")
+        os.kill(stable[-1][0], signal.SIGKILL)
+        check(run.wait(timeout=30) == 0, "return code")
+        text = (folder / "out.yaml").read_text()
+        check(code_file.read_text() == "4\n", code_file.read_text())
+        check(re.search(r"status: crashed, reason: .*signal 9 \(Killed\)", text), text)
+        check(field(text, "measured") == "1", text)
+
+
+def case_signals(folder):
+    write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml"), cwd=folder,
+                               env=environment(), stderr=subprocess.DEVNULL)
+        time.sleep(2.5)
+        begin = time.monotonic()
+        run.send_signal(number)
+        check(run.wait(timeout=30) == 4, f"exit code {run.returncode}")
+        check(time.monotonic() - begin < 5, "slow to end")
+        check("the survey was interrupted" in (folder / "out.yaml").read_text(), "reason")
+        (folder / "out.yaml").unlink()
+
+
+def case_killed_rank(folder):
+    """A process that dies takes its workers along: nothing is left (checked by main)."""
+    write_fleet(folder, [node("n1", 2, "{gpu: all, kind: hang}")])
+    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml"), cwd=folder,
+                           env=environment(), stderr=subprocess.DEVNULL)
+    for _ in range(100):
+        time.sleep(0.1)
+        if len(workers()) == 2:
+            break
+    check(len(workers()) == 2, "no workers")
+    run.kill()
+    run.wait()
+    check(not (folder / "out.yaml").exists(), "an inventory by a dead process")
+
+
+def bad_fleets(folder):
+    good = node("n1", 2)
+    deep = "[" * 5000 + "]" * 5000
+    bomb = "a: &a [x, x]\n" + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, "
+                                      f"*{chr(97 + i)}]\n" for i in range(20))
+    model = MODEL.read_text()
+    negative = re.sub(r"(?m)\b(size:\s*)[^,}#\n]+", r"\1-4096", model, count=1)
+    check(negative != model, "the model has no size to spoil")
+    (folder / "negative.yaml").write_text(negative)
+    return {
+        "unknown key": (f"sede: 1\nnodes:\n  - {good}\n", r"fleet\.yaml:1:\d+: .*seed"),
+        "wrong type": ("nodes: 7\n", r"fleet\.yaml:1:\d+: "),
+        "wrong number": ("nodes:\n  - {name: n1, model: x, gpus: many}\n",
+                         r"fleet\.yaml:2:\d+: "),
+        "negative size": ("nodes:\n  - {name: n1, model: ../negative.yaml, gpus: 1}\n",
+                          r"negative\.yaml:\d+:\d+: "),
+        "missing model": ("nodes:\n  - {name: n1, model: absent.yaml, gpus: 1}\n",
+                          r"fleet\.yaml:2:\d+: .*absent\.yaml"),
+        "empty": ("", r"fleet\.yaml:1:1: .*empty"),
+        "binary": (bytes(range(256)) * 64, r"fleet\.yaml(:\d+:\d+)?: "),
+        "alias bomb": (bomb, r"fleet\.yaml:\d+:\d+: .*alias"),
+        "deep nesting": (deep, r"fleet\.yaml:1:\d+: .*deep"),
+        "100 MB": (None, r"fleet\.yaml: larger than"),
+    }
+
+
+def case_bad_input(folder):
+    for name, (content, pattern) in bad_fleets(folder).items():
+        there = folder / name.replace(" ", "-")
+        there.mkdir()
+        fleet = there / "fleet.yaml"
+        if content is None:
+            with open(fleet, "wb") as file:
+                file.truncate(100 * 1024 * 1024)
+        else:
+            fleet.write_bytes(content if isinstance(content, bytes) else content.encode())
+        (there / "out.yaml").write_text("old")
+        for ranks in (0, 3) if name == "unknown key" else (0,):
+            code, out, said = survey(there, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml")
+            check(code == 2, f"{name}: exit code {code}, {said}")
+            check(re.search(r"error: .*" + pattern, said), f"{name}: {said}")
+            check(said.count("\n") == 1 and not out, f"{name}: more than one line: {said}")
+        check((there / "out.yaml").read_text() == "old", f"{name}: the old file was touched")
+        check(len(list(there.iterdir())) == 2, f"{name}: files left: {list(there.iterdir())}")
+
+
+def case_usage(folder):
+    write_fleet(folder, [node("n1", 1)])
+    (folder / "bad.yaml").write_text("time_limit_s: {quick: 1, standard: 1, full: 1}\njugde: {}\n")
+    simulate = ("--simulate", "fleet.yaml")
+    table = [
+        (("--simualte", "fleet.yaml"), "did you mean --simulate?"),
+        (simulate + ("--probes", "l1_dta.size"), "l1_data.size"),
+        (simulate + ("-o", "absent/out.yaml"), "absent/out.yaml: cannot be written"),
+        (simulate + ("-o", "."), "is a folder"),
+        (simulate + ("-c", "absent.yaml"), "absent.yaml: cannot open"),
+        (simulate + ("-c", "bad.yaml"), "bad.yaml:2:1: "),
+        (("--simulate", "absent.yaml"), "absent.yaml: cannot open"),
+    ]
+    before = sorted(folder.iterdir())
+    for args, text in table:
+        for ranks in (0, 2) if args[0] == "--simualte" else (0,):
+            code, out, said = survey(folder, ranks, *args)
+            check(code == 2 and text in said and said.count("\n") == 1 and not out,
+                  f"{args}: {code}, {said}")
+    check(sorted(folder.iterdir()) == before, "files left behind")
+    slurm = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
+    code, _, said = survey(folder, 0, *simulate, env=slurm)
+    check(code == 2 and "--mpi=pmix" in said, f"Slurm without PMIx: {code}, {said}")
+
+
+def case_alone(folder):
+    """No launcher: MPI would need its helpers on the PATH and leave a session in TMPDIR."""
+    write_fleet(folder, [node("n1", 1)])
+    session = folder / "tmp"
+    session.mkdir()
+    bare = {"PATH": str(session), "TMPDIR": str(session)}
+    code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", env=bare)
+    check(code == 0 and out.startswith("gpumemtopo: {schema: 1,"), f"{code} {said}")
+    check(not list(session.iterdir()), "MPI was initialised")
+    code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "--quiet")
+    check(code == 0 and not out and not said, f"--quiet: {said}")
+    written = list(folder.glob("gpumemtopo-*.yaml"))
+    check(len(written) == 1 and re.fullmatch(r"gpumemtopo-\d{8}T\d{6}Z\.yaml", written[0].name),
+          f"default output: {written}")
+    for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),
+                       ("--list-probes", "l1_data.size")):
+        code, out, said = survey(folder, 0, flag, env=bare)
+        check(code == 0 and text in out and not said, f"{flag}: {out}{said}")
+        check(max(map(len, out.splitlines())) <= 100, f"{flag}: wide lines")
+    done = subprocess.run(command(0, "--nonsense"), env=environment(), capture_output=True)
+    check(done.returncode == 2, "exit code without the file")
+
+
+def main():
+    if not shutil.which("mpirun"):
+        sys.exit(SKIP)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-test-"))
+    try:
+        globals()[f"case_{CASE}"](folder)
+        check_nothing_left()
+    finally:
+        for pid, _ in marked():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(folder)
+
+
+main()
