@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "inventory/inventory.h"
+#include "report/summary.h"
 
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
 {
@@ -178,9 +179,7 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
         rc = write_checked(&inventory, input->output, err);
     }
     if (!rc) {
-        strbuf_printf(out_summary, "%u GPUs on %u nodes: %u measured, %u unmeasured, %u outliers\n",
-                      inventory.gpu_count_total, inventory.nodes, inventory.measured,
-                      inventory.unmeasured_count, inventory.outlier_count);
+        report_summary(&inventory, out_summary);
         *out_code = (enum survey_exit)inventory.exit_code;
     }
     inventory_fini(&inventory);
