@@ -14,7 +14,7 @@ enum path_number { GLOBAL_CA, GLOBAL_CG, READ_ONLY, TEXTURE, CONSTANT, SHARED, H
 /* The second clock read is predicated on the loaded value: it cannot issue before the load has
  * returned, whatever the assembler reorders. No stored value is 0xffffffff. */
 #define TIMED(load, low)                                                                           \
-    "{\n.reg .pred q;\n.reg .u32 lo, a, b, c;\nmov.u64 %0, %%clock64;\n" load "\n" low              \
+    "{\n.reg .pred q;\n.reg .u32 lo, a, b, c;\nmov.u64 %0, %%clock64;\n" load "\n" low             \
     "\nsetp.ne.u32 q, lo, 0xffffffff;\n@q mov.u64 %1, %%clock64;\n}"
 
 /* All 64 bits are used: where only the low half is, the assembler reads the first clock through the
@@ -153,9 +153,8 @@ walk(typename P::address at, const struct kernel_step *step, uint64_t texture)
 /* Every load timed by itself. The address is ready before the first clock read (the one after it is
  * computed a load ahead), and the bookkeeping follows the second. */
 template <typename P>
-static __device__ __forceinline__ void chase(typename P::address at,
-                                             const struct kernel_step *step, uint64_t texture,
-                                             uint32_t *words, bool records)
+static __device__ __forceinline__ void chase(typename P::address at, const struct kernel_step *step,
+                                             uint64_t texture, uint32_t *words, bool records)
 {
     typedef typename P::address address;
     struct course<address> course(step);
@@ -251,7 +250,7 @@ static __device__ __forceinline__ void copy_out(const struct kernel_step *step,
 }
 
 static __device__ __forceinline__ void fetch_image(const struct kernel_job *job, uint32_t *image,
-                                   uint32_t image_base)
+                                                   uint32_t image_base)
 {
     const uint32_t *from = (const uint32_t *)job->image;
     for (uint32_t i = threadIdx.x; i < job->image_bytes / 4; i += job->threads)

@@ -23,38 +23,38 @@ static const char *const chase_names[DEVICE_PATH_COUNT] = {
     [DEVICE_HOST] = "chase_host",
 };
 
-int gpu_check(const struct gpu *gpu, CUresult result, const char *what, struct err *err)
+int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err)
 {
     return driver_check(gpu->driver, result, what, err);
 }
 
-int gpu_attribute(const struct gpu *gpu, CUdevice_attribute attribute, int *out_value,
-                  struct err *err)
+int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int *out_value,
+                   struct err *err)
 {
     int value = 0;
-    int rc = gpu_check(gpu, gpu->driver->cuDeviceGetAttribute(&value, attribute, gpu->device),
-                       "cuDeviceGetAttribute", err);
+    int rc = cuda_check(gpu, gpu->driver->cuDeviceGetAttribute(&value, attribute, gpu->device),
+                        "cuDeviceGetAttribute", err);
     if (!rc)
         *out_value = value;
     return rc;
 }
 
-int gpu_launch(const struct gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
-               uint32_t shared_bytes, void **parameters, struct err *err)
+int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
+                uint32_t shared_bytes, void **parameters, struct err *err)
 {
-    return gpu_check(gpu,
-                     gpu->driver->cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
-                                                 shared_bytes, gpu->streams[0], parameters, NULL),
-                     "cuLaunchKernel", err);
+    return cuda_check(gpu,
+                      gpu->driver->cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
+                                                  shared_bytes, gpu->streams[0], parameters, NULL),
+                      "cuLaunchKernel", err);
 }
 
-int gpu_wait(const struct gpu *gpu, struct err *err)
+int cuda_wait(const struct cuda_gpu *gpu, struct err *err)
 {
-    return gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
-                     err);
+    return cuda_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
+                      err);
 }
 
-void staging_fini(struct gpu *gpu, struct staging *staging)
+void staging_fini(struct cuda_gpu *gpu, struct staging *staging)
 {
     if (staging->host)
         gpu->driver->cuMemFreeHost(staging->host);
@@ -63,16 +63,16 @@ void staging_fini(struct gpu *gpu, struct staging *staging)
     *staging = (struct staging){0};
 }
 
-int staging_grow(struct gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err)
+int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err)
 {
     if (size_bytes <= staging->size_bytes)
         return 0;
     staging_fini(gpu, staging);
-    int rc = gpu_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
-                       "cuMemHostAlloc", err);
+    int rc = cuda_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
+                        "cuMemHostAlloc", err);
     if (!rc)
-        rc = gpu_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc",
-                       err);
+        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc",
+                        err);
     if (rc)
         staging_fini(gpu, staging);
     else
@@ -80,61 +80,61 @@ int staging_grow(struct gpu *gpu, struct staging *staging, size_t size_bytes, st
     return rc;
 }
 
-int staging_upload(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+int staging_upload(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
                    struct err *err)
 {
-    return gpu_check(gpu,
-                     gpu->driver->cuMemcpyHtoDAsync(staging->device, staging->host, size_bytes,
-                                                    gpu->streams[0]),
-                     "cuMemcpyHtoDAsync", err);
+    return cuda_check(
+        gpu,
+        gpu->driver->cuMemcpyHtoDAsync(staging->device, staging->host, size_bytes, gpu->streams[0]),
+        "cuMemcpyHtoDAsync", err);
 }
 
-int staging_download(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+int staging_download(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
                      struct err *err)
 {
-    return gpu_check(gpu,
-                     gpu->driver->cuMemcpyDtoHAsync(staging->host, staging->device, size_bytes,
-                                                    gpu->streams[0]),
-                     "cuMemcpyDtoHAsync", err);
+    return cuda_check(
+        gpu,
+        gpu->driver->cuMemcpyDtoHAsync(staging->host, staging->device, size_bytes, gpu->streams[0]),
+        "cuMemcpyDtoHAsync", err);
 }
 
-static int find_function(struct gpu *gpu, const char *name, CUfunction *out_function,
+static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
                          struct err *err)
 {
-    return gpu_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->chase_module, name),
-                     name, err);
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->chase_module, name),
+                      name, err);
 }
 
 /* A carve-out of 0 % asks for the largest L1 that still holds the block's shared memory. */
-static int prepare_chase(struct gpu *gpu, const char *name, int shared_max,
+static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
                          CUfunction *out_function, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     int rc = find_function(gpu, name, out_function, err);
     if (!rc)
-        rc = gpu_check(gpu,
-                       driver->cuFuncSetAttribute(*out_function,
-                                                  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                                                  CU_SHAREDMEM_CARVEOUT_MAX_L1),
-                       "cuFuncSetAttribute", err);
+        rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(
+                            *out_function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                            CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                        "cuFuncSetAttribute", err);
     if (!rc)
-        rc = gpu_check(gpu,
-                       driver->cuFuncSetAttribute(*out_function,
-                                                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                  shared_max - KERNEL_STATIC_BYTES),
-                       "cuFuncSetAttribute", err);
+        rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(*out_function,
+                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   shared_max - KERNEL_STATIC_BYTES),
+                        "cuFuncSetAttribute", err);
     return rc;
 }
 
-static int load_kernels(struct gpu *gpu, int shared_max, struct err *err)
+static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     size_t bank_bytes;
-    int rc = gpu_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
-                       "loading the chase kernels", err);
+    int rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
+                        "loading the chase kernels", err);
     if (!rc)
-        rc = gpu_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
-                       "loading the stream kernels", err);
+        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
+                        "loading the stream kernels", err);
     for (int path = 0; !rc && path < DEVICE_PATH_COUNT; path++)
         rc = prepare_chase(gpu, chase_names[path], shared_max, &gpu->chase[path], err);
     if (!rc)
@@ -144,20 +144,20 @@ static int load_kernels(struct gpu *gpu, int shared_max, struct err *err)
     if (!rc)
         rc = find_function(gpu, "fill_l2", &gpu->fill_l2, err);
     if (!rc)
-        rc = gpu_check(gpu,
-                       driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
-                                                 gpu->chase_module, "constant_bank"),
-                       "constant_bank", err);
+        rc = cuda_check(gpu,
+                        driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
+                                                  gpu->chase_module, "constant_bank"),
+                        "constant_bank", err);
     if (!rc)
-        rc = gpu_check(gpu,
-                       driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4,
-                                                gpu->streams[0]),
-                       "cuMemsetD32Async", err);
+        rc = cuda_check(gpu,
+                        driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4,
+                                                 gpu->streams[0]),
+                        "cuMemsetD32Async", err);
     return rc;
 }
 
 /* Runs a kernel of one pointer and gives back what it wrote. */
-static int run_small(struct gpu *gpu, const char *name, uint32_t blocks, size_t words,
+static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, size_t words,
                      struct err *err)
 {
     CUfunction function;
@@ -167,21 +167,20 @@ static int run_small(struct gpu *gpu, const char *name, uint32_t blocks, size_t 
         rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
     void *parameters[] = {&gpu->results.device, &count};
     if (!rc)
-        rc = gpu_check(gpu,
-                       gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words,
-                                                     gpu->streams[0]),
-                       "cuMemsetD32Async", err);
+        rc = cuda_check(
+            gpu, gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words, gpu->streams[0]),
+            "cuMemsetD32Async", err);
     if (!rc)
-        rc = gpu_launch(gpu, function, blocks, 1, 0, parameters, err);
+        rc = cuda_launch(gpu, function, blocks, 1, 0, parameters, err);
     if (!rc)
         rc = staging_download(gpu, &gpu->results, words * sizeof(uint32_t), err);
     if (!rc)
-        rc = gpu_wait(gpu, err);
+        rc = cuda_wait(gpu, err);
     return rc;
 }
 
 /* SM ids lie below %nsmid but need not be contiguous: see where blocks land. */
-static int find_sms(struct gpu *gpu, struct err *err)
+static int find_sms(struct cuda_gpu *gpu, struct err *err)
 {
     uint32_t wanted = gpu->base.limits.sm_count, found = 0;
     int rc = run_small(gpu, "count_sm_ids", 1, 1, err);
@@ -213,7 +212,7 @@ static int compare_u32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int measure_overhead(struct gpu *gpu, struct err *err)
+static int measure_overhead(struct cuda_gpu *gpu, struct err *err)
 {
     enum { COUNT = KERNEL_OVERHEAD_COUNT };
     int rc = run_small(gpu, "clock_overhead", 1, 2 * COUNT, err);
@@ -227,7 +226,7 @@ static int measure_overhead(struct gpu *gpu, struct err *err)
     return 0;
 }
 
-static int set_limits(struct gpu *gpu, int *out_shared_max, struct err *err)
+static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
 {
     struct device_limits *limits = &gpu->base.limits;
     int sms = 0, constant = 0, shared = 0, l2 = 0;
@@ -241,13 +240,13 @@ static int set_limits(struct gpu *gpu, int *out_shared_max, struct err *err)
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        int rc = gpu_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
+        int rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
         if (rc)
             return rc;
     }
     size_t free_bytes, total_bytes;
-    int rc = gpu_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo",
-                       err);
+    int rc =
+        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
     if (rc)
         return rc;
     limits->sm_count = (uint32_t)sms;
@@ -264,38 +263,38 @@ static int set_limits(struct gpu *gpu, int *out_shared_max, struct err *err)
     return 0;
 }
 
-static int create_context(struct gpu *gpu, struct err *err)
+static int create_context(struct cuda_gpu *gpu, struct err *err)
 {
     const struct driver *driver = gpu->driver;
-    int rc = gpu_check(gpu, driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
-                       "cuDevicePrimaryCtxRetain", err);
+    int rc = cuda_check(gpu, driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
+                        "cuDevicePrimaryCtxRetain", err);
     if (!rc)
-        rc = gpu_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    for (int i = 0; !rc && i < GPU_STREAMS; i++)
-        rc = gpu_check(gpu, driver->cuStreamCreate(&gpu->streams[i], CU_STREAM_NON_BLOCKING),
-                       "cuStreamCreate", err);
-    for (int i = 0; !rc && i < GPU_EVENTS; i++)
-        rc = gpu_check(gpu, driver->cuEventCreate(&gpu->events[i], CU_EVENT_DEFAULT),
-                       "cuEventCreate", err);
+        rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    for (int i = 0; !rc && i < CUDA_STREAMS; i++)
+        rc = cuda_check(gpu, driver->cuStreamCreate(&gpu->streams[i], CU_STREAM_NON_BLOCKING),
+                        "cuStreamCreate", err);
+    for (int i = 0; !rc && i < CUDA_EVENTS; i++)
+        rc = cuda_check(gpu, driver->cuEventCreate(&gpu->events[i], CU_EVENT_DEFAULT),
+                        "cuEventCreate", err);
     return rc;
 }
 
 static void destroy(struct device *device)
 {
-    struct gpu *gpu = gpu_of(device);
+    struct cuda_gpu *gpu = cuda_of(device);
     const struct driver *driver = gpu->driver;
     if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
-        struct staging *const stagings[] = {&gpu->jobs,   &gpu->claims, &gpu->results,
-                                            &gpu->outputs, &gpu->images, &gpu->orders,
+        struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims, &gpu->results,
+                                            &gpu->outputs,  &gpu->images, &gpu->orders,
                                             &gpu->constants};
         for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
             staging_fini(gpu, stagings[i]);
         pool_fini(gpu, &gpu->global);
         pool_fini(gpu, &gpu->host);
-        for (int i = 0; i < GPU_EVENTS; i++)
+        for (int i = 0; i < CUDA_EVENTS; i++)
             if (gpu->events[i])
                 driver->cuEventDestroy(gpu->events[i]);
-        for (int i = 0; i < GPU_STREAMS; i++)
+        for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
         if (gpu->stream_module)
@@ -311,22 +310,22 @@ static void destroy(struct device *device)
     free(gpu);
 }
 
-static const struct device_ops gpu_ops = {
+static const struct device_ops cuda_ops = {
     .backend = "cuda",
-    .identify = gpu_identify,
-    .run_batch = gpu_run_batch,
-    .run_stream = gpu_run_stream,
-    .read_clocks = gpu_read_clocks,
+    .identify = cuda_identify,
+    .run_batch = cuda_run_batch,
+    .run_stream = cuda_run_stream,
+    .read_clocks = cuda_read_clocks,
     .destroy = destroy,
 };
 
-int gpu_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
-             struct device **out_device, struct err *err)
+int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+              struct device **out_device, struct err *err)
 {
-    struct gpu *gpu = mem_array(1, sizeof *gpu);
+    struct cuda_gpu *gpu = mem_array(1, sizeof *gpu);
     if (!gpu)
         return err_no_memory(err);
-    gpu->base.ops = &gpu_ops;
+    gpu->base.ops = &cuda_ops;
     gpu->driver = driver;
     gpu->nvml = nvml;
     gpu->device = device;
@@ -353,9 +352,9 @@ int gpu_open(const struct driver *driver, const struct nvml *nvml, CUdevice devi
     return rc;
 }
 
-int gpu_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
 {
-    struct gpu *gpu = gpu_of(device);
+    struct cuda_gpu *gpu = cuda_of(device);
     const struct nvml *nvml = gpu->nvml;
     struct device_clocks clocks = {.sm_mhz = -1, .memory_mhz = -1};
     if (!gpu->handle)

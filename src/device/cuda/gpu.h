@@ -35,9 +35,9 @@ struct staging {
     size_t size_bytes;
 };
 
-enum { GPU_STREAMS = 2, GPU_EVENTS = 3 };
+enum { CUDA_STREAMS = 2, CUDA_EVENTS = 3 };
 
-struct gpu {
+struct cuda_gpu {
     struct device base;
     const struct driver *driver;
     const struct nvml *nvml;
@@ -46,8 +46,8 @@ struct gpu {
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUstream streams[GPU_STREAMS];
-    CUevent events[GPU_EVENTS];
+    CUstream streams[CUDA_STREAMS];
+    CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
     CUfunction chase_mixed, link_chain, fill_l2;
     CUdeviceptr constant_bank;
@@ -64,51 +64,51 @@ struct gpu {
 };
 
 /* Opens the device; frees with its ops->destroy. driver and nvml outlive it. */
-int gpu_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
-             struct device **out_device, struct err *err);
+int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+              struct device **out_device, struct err *err);
 
-static inline struct gpu *gpu_of(struct device *device)
+static inline struct cuda_gpu *cuda_of(struct device *device)
 {
-    return (struct gpu *)device;
+    return (struct cuda_gpu *)device;
 }
 
 /* driver_check for this GPU's driver. */
-int gpu_check(const struct gpu *gpu, CUresult result, const char *what, struct err *err);
-int gpu_attribute(const struct gpu *gpu, CUdevice_attribute attribute, int *out_value,
-                  struct err *err);
-int gpu_launch(const struct gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
-               uint32_t shared_bytes, void **parameters, struct err *err);
-int gpu_wait(const struct gpu *gpu, struct err *err); /* for streams[0] */
+int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err);
+int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int *out_value,
+                   struct err *err);
+int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
+                uint32_t shared_bytes, void **parameters, struct err *err);
+int cuda_wait(const struct cuda_gpu *gpu, struct err *err); /* for streams[0] */
 
 /* At least size bytes on both sides; old content is lost when it grows. */
-int staging_grow(struct gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
-int staging_upload(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
+int staging_upload(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
                    struct err *err);
-int staging_download(struct gpu *gpu, const struct staging *staging, size_t size_bytes,
+int staging_download(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
                      struct err *err);
-void staging_fini(struct gpu *gpu, struct staging *staging);
+void staging_fini(struct cuda_gpu *gpu, struct staging *staging);
 
 /* Makes the pool at least size bytes large, forgetting what was in it when it must grow. */
-int pool_reserve(struct gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err);
+int pool_reserve(struct cuda_gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err);
 
 /* Finds a place where the layout's arrays of this pool's memory lie, chains written; the offset is
  * a multiple of 2 MiB, so that alignment does not depend on it. With may_forget, places given
  * before may become invalid; without, 1 says that there is no room besides them. */
-int pool_place(struct gpu *gpu, struct pool *pool, const struct layout *layout, bool may_forget,
-               uint64_t *out_offset, struct err *err);
+int pool_place(struct cuda_gpu *gpu, struct pool *pool, const struct layout *layout,
+               bool may_forget, uint64_t *out_offset, struct err *err);
 
 /* Forgets the chains: someone wrote over them. */
 void pool_forget(struct pool *pool);
-void pool_fini(struct gpu *gpu, struct pool *pool);
+void pool_fini(struct cuda_gpu *gpu, struct pool *pool);
 
 /* The operations, one file each. */
-int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
-                 struct facts *config, struct err *err);
-int gpu_run_batch(struct device *device, const struct device_batch *batch,
-                  struct device_answer *answers, struct err *err);
-int gpu_run_stream(struct device *device, const struct device_stream *stream,
-                   struct device_stream_answer *out_answer, struct err *err);
-int gpu_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
+                  struct facts *config, struct err *err);
+int cuda_run_batch(struct device *device, const struct device_batch *batch,
+                   struct device_answer *answers, struct err *err);
+int cuda_run_stream(struct device *device, const struct device_stream *stream,
+                    struct device_stream_answer *out_answer, struct err *err);
+int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 
 /* A job in a wave: placed, with its SMs chosen. */
 struct wave_job {
@@ -135,11 +135,11 @@ struct launch_shape {
 
 /* Runs the segments, each on its SM, and adds their samples to the answers. -EBUSY when an SM did
  * not take its block in several tries. */
-int launch_segments(struct gpu *gpu, const struct launch_shape *shape,
+int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
                     const struct segment *segments, size_t count, struct err *err);
 
 /* Loads an array (or, for a job's L2 to be cold, something else) with many warps. */
-int launch_fill(struct gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err);
-int launch_flush_l2(struct gpu *gpu, struct err *err);
+int launch_fill(struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err);
+int launch_flush_l2(struct cuda_gpu *gpu, struct err *err);
 
 #endif

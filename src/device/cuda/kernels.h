@@ -27,6 +27,7 @@ enum {
     KERNEL_OUTPUT_WORDS = KERNEL_WORDS,
 
     KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
+    KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare besides */
     KERNEL_OVERHEAD_COUNT = 1024,
     KERNEL_WRITTEN_WORD = 0x5a5a5a5a, /* what streams write: not 0xffffffff, see chase.cu */
 };
@@ -42,7 +43,7 @@ struct kernel_step {
     uint64_t stride;      /* to the next element, where no chain is followed */
     uint64_t span;        /* subtracted after the last element of a pass */
     uint64_t lane_stride; /* between the lanes of the warp */
-    uint64_t output; /* device address of KERNEL_OUTPUT_WORDS words; KERNEL_CHASE only */
+    uint64_t output;      /* device address of KERNEL_OUTPUT_WORDS words; KERNEL_CHASE only */
     uint32_t kind;
     uint32_t path; /* enum device_path */
     uint32_t chained;

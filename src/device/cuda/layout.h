@@ -22,8 +22,8 @@ uint32_t layout_word_bytes(enum device_path path);
 struct layout_chain {
     struct device_array array;
     uint64_t count;      /* elements */
-    uint32_t slot_bytes; /* beyond each element's address: chains over each other use different words
-                            of the same sector */
+    uint32_t slot_bytes; /* beyond each element's address: chains over each other use different
+                            words of the same sector */
     uint32_t *order;     /* the cycle; NULL: ascending */
 };
 

@@ -32,7 +32,7 @@ typedef int nvml_get_clock(nvml_device device, enum nvml_clock clock, unsigned *
 
 /* Functions that the installed NVML has not are NULL. */
 struct nvml {
-    void *library; /* NULL: none */
+    void *library;               /* NULL: none */
     char missing[NVML_TEXT_MAX]; /* why, when there is none */
 
     int (*init)(void);

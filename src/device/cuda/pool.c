@@ -18,11 +18,10 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-static int create_texture(struct gpu *gpu, const struct pool *pool, struct err *err)
+static int create_texture(struct cuda_gpu *gpu, const struct pool *pool, struct err *err)
 {
     int width;
-    int rc =
-        gpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, &width, err);
+    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, &width, err);
     if (rc)
         return rc;
     uint64_t reach = (uint64_t)width * TEXTURE_WORD_BYTES;
@@ -32,39 +31,39 @@ static int create_texture(struct gpu *gpu, const struct pool *pool, struct err *
     resource.res.linear.numChannels = 1;
     resource.res.linear.sizeInBytes = reach < pool->size_bytes ? reach : pool->size_bytes;
     const CUDA_TEXTURE_DESC texture = {.flags = CU_TRSF_READ_AS_INTEGER};
-    rc = gpu_check(gpu, gpu->driver->cuTexObjectCreate(&gpu->texture, &resource, &texture, NULL),
-                   "cuTexObjectCreate", err);
+    rc = cuda_check(gpu, gpu->driver->cuTexObjectCreate(&gpu->texture, &resource, &texture, NULL),
+                    "cuTexObjectCreate", err);
     if (!rc)
         gpu->texture_bytes = resource.res.linear.sizeInBytes;
     return rc;
 }
 
-static int allocate(struct gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err)
+static int allocate(struct cuda_gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     int rc;
     if (pool->memory == MEMORY_HOST) {
-        rc = gpu_check(gpu,
-                       driver->cuMemHostAlloc(&pool->host, size_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
-                       "cuMemHostAlloc", err);
+        rc = cuda_check(gpu,
+                        driver->cuMemHostAlloc(&pool->host, size_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
+                        "cuMemHostAlloc", err);
         if (rc)
             return rc;
         memset(pool->host, 0, size_bytes);
-        rc = gpu_check(gpu, driver->cuMemHostGetDevicePointer(&pool->base, pool->host, 0),
-                       "cuMemHostGetDevicePointer", err);
+        rc = cuda_check(gpu, driver->cuMemHostGetDevicePointer(&pool->base, pool->host, 0),
+                        "cuMemHostGetDevicePointer", err);
         pool->size_bytes = size_bytes;
         return rc;
     }
-    rc = gpu_check(gpu, driver->cuMemAlloc(&pool->base, size_bytes), "cuMemAlloc", err);
+    rc = cuda_check(gpu, driver->cuMemAlloc(&pool->base, size_bytes), "cuMemAlloc", err);
     if (rc)
         return rc;
     pool->size_bytes = size_bytes;
-    rc = gpu_check(gpu, driver->cuMemsetD32Async(pool->base, 0, size_bytes / 4, gpu->streams[0]),
-                   "cuMemsetD32Async", err);
+    rc = cuda_check(gpu, driver->cuMemsetD32Async(pool->base, 0, size_bytes / 4, gpu->streams[0]),
+                    "cuMemsetD32Async", err);
     return rc ? rc : create_texture(gpu, pool, err);
 }
 
-static void release(struct gpu *gpu, struct pool *pool)
+static void release(struct cuda_gpu *gpu, struct pool *pool)
 {
     if (pool->memory == MEMORY_GLOBAL && gpu->texture) {
         gpu->driver->cuTexObjectDestroy(gpu->texture);
@@ -81,7 +80,7 @@ static void release(struct gpu *gpu, struct pool *pool)
     pool_forget(pool);
 }
 
-int pool_reserve(struct gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err)
+int pool_reserve(struct cuda_gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err)
 {
     if (size_bytes <= pool->size_bytes)
         return 0;
@@ -106,14 +105,14 @@ void pool_forget(struct pool *pool)
     pool->region_count = 0;
 }
 
-void pool_fini(struct gpu *gpu, struct pool *pool)
+void pool_fini(struct cuda_gpu *gpu, struct pool *pool)
 {
     release(gpu, pool);
     free(pool->regions);
     *pool = (struct pool){.memory = pool->memory};
 }
 
-static int link_chain(struct gpu *gpu, const struct pool *pool, uint64_t offset,
+static int link_chain(struct cuda_gpu *gpu, const struct pool *pool, uint64_t offset,
                       const struct layout_chain *chain, struct err *err)
 {
     bool pointers = layout_word_bytes(chain->array.path) == 8;
@@ -128,7 +127,7 @@ static int link_chain(struct gpu *gpu, const struct pool *pool, uint64_t offset,
     int rc = 0;
     if (chain->order) {
         size_t bytes = chain->count * sizeof *chain->order;
-        rc = gpu_wait(gpu, err); /* the orders of the chain before may still be under way */
+        rc = cuda_wait(gpu, err); /* the orders of the chain before may still be under way */
         if (!rc)
             rc = staging_grow(gpu, &gpu->orders, bytes, err);
         if (rc)
@@ -141,9 +140,9 @@ static int link_chain(struct gpu *gpu, const struct pool *pool, uint64_t offset,
     void *parameters[] = {&link};
     if (rc)
         return rc;
-    return gpu_launch(gpu, gpu->link_chain,
-                      blocks < LINK_BLOCKS_MAX ? (uint32_t)blocks : LINK_BLOCKS_MAX, LINK_THREADS,
-                      0, parameters, err);
+    return cuda_launch(gpu, gpu->link_chain,
+                       blocks < LINK_BLOCKS_MAX ? (uint32_t)blocks : LINK_BLOCKS_MAX, LINK_THREADS,
+                       0, parameters, err);
 }
 
 static bool region_fits(const struct pool *pool, const struct pool_region *region,
@@ -158,15 +157,14 @@ static bool region_fits(const struct pool *pool, const struct pool_region *regio
         if (!found)
             return false;
     }
-    return wanted == region->chain_count &&
-           region->size_bytes >= layout->end_bytes[pool->memory];
+    return wanted == region->chain_count && region->size_bytes >= layout->end_bytes[pool->memory];
 }
 
-static int write_region(struct gpu *gpu, struct pool *pool, const struct layout *layout,
+static int write_region(struct cuda_gpu *gpu, struct pool *pool, const struct layout *layout,
                         struct err *err)
 {
-    struct pool_region *regions = mem_grow(pool->regions, &pool->region_capacity,
-                                           pool->region_count + 1, sizeof *regions);
+    struct pool_region *regions =
+        mem_grow(pool->regions, &pool->region_capacity, pool->region_count + 1, sizeof *regions);
     if (!regions)
         return err_no_memory(err);
     pool->regions = regions;
@@ -187,8 +185,8 @@ static int write_region(struct gpu *gpu, struct pool *pool, const struct layout 
     return 0;
 }
 
-int pool_place(struct gpu *gpu, struct pool *pool, const struct layout *layout, bool may_forget,
-               uint64_t *out_offset, struct err *err)
+int pool_place(struct cuda_gpu *gpu, struct pool *pool, const struct layout *layout,
+               bool may_forget, uint64_t *out_offset, struct err *err)
 {
     uint64_t end = layout->end_bytes[pool->memory];
     bool plain = !layout_has_chains(layout, pool->memory);

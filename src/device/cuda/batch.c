@@ -1,0 +1,273 @@
+/* Batches: waves of jobs that can run together, each on an SM of its own. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+
+struct wave {
+    struct cuda_gpu *gpu;
+    struct launch_shape shape;
+    bool cold_l2;
+    uint32_t room; /* jobs at once */
+    struct wave_job *jobs;
+    size_t job_count;
+    struct segment *segments; /* as many as jobs, for one phase */
+    bool *taken;              /* by SM */
+};
+
+static struct launch_shape shape_of(const struct device_job *job)
+{
+    struct launch_shape shape = {.warps = 1, .shared_bytes = KERNEL_BUFFER_BYTES};
+    uint64_t shared = 0;
+    for (uint32_t i = 0; i < job->agent_count; i++)
+        if (job->agents[i].warp + 1 > shape.warps)
+            shape.warps = job->agents[i].warp + 1;
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        const struct device_step *step = &job->steps[i];
+        uint64_t lanes =
+            step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
+        if (step->kind != DEVICE_FILL)
+            shape.path_mask |= 1u << step->array.path;
+        if (step->array.path == DEVICE_SHARED &&
+            step->array.offset_bytes + step->array.size_bytes + lanes > shared)
+            shared = step->array.offset_bytes + step->array.size_bytes + lanes;
+    }
+    shape.shared_bytes += (uint32_t)((shared + 3) / 4 * 4);
+    /* The wish counts everything, as the carve-out does. */
+    if (job->shared_bytes > shape.shared_bytes)
+        shape.shared_bytes = (uint32_t)job->shared_bytes;
+    return shape;
+}
+
+static bool same_shape(const struct launch_shape *a, const struct launch_shape *b)
+{
+    return a->warps == b->warps && a->path_mask == b->path_mask &&
+           a->shared_bytes == b->shared_bytes;
+}
+
+/* The lowest SM that is free and not `other`; -1 when there is none. */
+static int32_t free_sm(const struct wave *wave, int32_t other)
+{
+    for (uint32_t sm = 0; sm < wave->gpu->base.limits.sm_count; sm++)
+        if (!wave->taken[sm] && (int32_t)sm != other)
+            return (int32_t)sm;
+    return -1;
+}
+
+/* Chooses the job's SMs; false when one is taken in this wave. */
+static bool choose_sms(const struct wave *wave, const struct device_job *job, uint32_t *out_sms)
+{
+    int32_t first = job->agents[0].sm;
+    if (first < 0)
+        first = free_sm(wave, -1);
+    if (first < 0 || wave->taken[first])
+        return false;
+    int32_t second = first;
+    if (job->agent_count > 1 && job->agents[1].sm == DEVICE_SM_OTHER)
+        second = free_sm(wave, first);
+    else if (job->agent_count > 1 && job->agents[1].sm >= 0)
+        second = job->agents[1].sm;
+    if (second < 0 || wave->taken[second])
+        return false;
+    out_sms[0] = (uint32_t)first;
+    out_sms[1] = (uint32_t)second;
+    return true;
+}
+
+/* The constant bank is one for all: chains in it must be the same. */
+static bool fits_constants(const struct wave *wave, const struct layout *layout)
+{
+    for (size_t i = 0; i < wave->job_count; i++)
+        if (!layout_same(&wave->jobs[i].layout, layout, MEMORY_CONSTANT))
+            return false;
+    return true;
+}
+
+static int place(struct wave *wave, struct wave_job *job, struct err *err)
+{
+    struct cuda_gpu *gpu = wave->gpu;
+    bool first = wave->job_count == 0;
+    int rc = 0;
+    if (job->layout.end_bytes[MEMORY_GLOBAL])
+        rc = pool_place(gpu, &gpu->global, &job->layout, first, &job->offset_bytes[MEMORY_GLOBAL],
+                        err);
+    if (!rc && job->layout.end_bytes[MEMORY_HOST])
+        rc = pool_place(gpu, &gpu->host, &job->layout, first, &job->offset_bytes[MEMORY_HOST], err);
+    return rc;
+}
+
+/* 0: in the wave; 1: not in this one; negative: cannot run at all. */
+static int admit(struct wave *wave, const struct device_job *job, struct device_answer *answer,
+                 struct err *err)
+{
+    struct launch_shape shape = shape_of(job);
+    struct wave_job *placed = &wave->jobs[wave->job_count];
+    *placed = (struct wave_job){.job = job, .answer = answer};
+    if (wave->job_count && (!same_shape(&shape, &wave->shape) || job->cold_l2 != wave->cold_l2))
+        return 1;
+    if (!choose_sms(wave, job, placed->sms))
+        return wave->job_count ? 1 : err_set(err, -EINVAL, "no such SM");
+    int rc = layout_init(&placed->layout, job, err);
+    if (rc)
+        return rc;
+    rc = fits_constants(wave, &placed->layout) ? place(wave, placed, err) : 1;
+    if (rc) {
+        layout_fini(&placed->layout);
+        return rc;
+    }
+    wave->shape = shape;
+    wave->cold_l2 = job->cold_l2;
+    wave->taken[placed->sms[0]] = wave->taken[placed->sms[1]] = true;
+    wave->job_count++;
+    return 0;
+}
+
+static int upload_constants(struct wave *wave, struct err *err)
+{
+    struct cuda_gpu *gpu = wave->gpu;
+    if (!layout_has_chains(&wave->jobs[0].layout, MEMORY_CONSTANT))
+        return 0;
+    int rc = staging_grow(gpu, &gpu->constants, KERNEL_CONSTANT_BYTES, err);
+    if (rc)
+        return rc;
+    memset(gpu->constants.host, 0, KERNEL_CONSTANT_BYTES);
+    layout_image(&wave->jobs[0].layout, MEMORY_CONSTANT, gpu->constants.host);
+    return cuda_check(gpu,
+                      gpu->driver->cuMemcpyHtoDAsync(gpu->constant_bank, gpu->constants.host,
+                                                     KERNEL_CONSTANT_BYTES, gpu->streams[0]),
+                      "cuMemcpyHtoDAsync", err);
+}
+
+static uint32_t sm_of_step(const struct wave_job *job, uint32_t step)
+{
+    return job->sms[job->job->steps[step].agent];
+}
+
+/* The steps from `step` on that run in one launch: up to a fill or a step on another SM. */
+static struct segment segment_at(struct wave_job *job, uint32_t step)
+{
+    struct segment segment = {
+        .job = job, .first_step = step, .step_count = 1, .sm = sm_of_step(job, step)};
+    const struct device_step *steps = job->job->steps;
+    if (steps[step].kind == DEVICE_FILL)
+        return segment;
+    while (step + segment.step_count < job->job->step_count &&
+           steps[step + segment.step_count].kind != DEVICE_FILL &&
+           sm_of_step(job, step + segment.step_count) == segment.sm)
+        segment.step_count++;
+    return segment;
+}
+
+/* Each phase takes every job one segment further. */
+static int run_phase(struct wave *wave, uint32_t *positions, bool *out_more, struct err *err)
+{
+    size_t count = 0;
+    *out_more = false;
+    for (size_t i = 0; i < wave->job_count; i++) {
+        struct wave_job *job = &wave->jobs[i];
+        if (positions[i] >= job->job->step_count)
+            continue;
+        *out_more = true;
+        struct segment segment = segment_at(job, positions[i]);
+        positions[i] += segment.step_count;
+        if (job->job->steps[segment.first_step].kind != DEVICE_FILL) {
+            wave->segments[count++] = segment;
+            continue;
+        }
+        int rc = launch_fill(wave->gpu, job, segment.first_step, err);
+        if (rc)
+            return rc;
+    }
+    return count ? launch_segments(wave->gpu, &wave->shape, wave->segments, count, err) : 0;
+}
+
+static int run_wave(struct wave *wave, struct err *err)
+{
+    uint32_t *positions = mem_array(wave->job_count, sizeof *positions);
+    if (!positions)
+        return err_no_memory(err);
+    bool more = true;
+    int rc = upload_constants(wave, err);
+    if (!rc && wave->cold_l2)
+        rc = pool_reserve(wave->gpu, &wave->gpu->global, 1, err);
+    if (!rc && wave->cold_l2)
+        rc = launch_flush_l2(wave->gpu, err);
+    while (!rc && more)
+        rc = run_phase(wave, positions, &more, err);
+    if (!rc)
+        rc = cuda_wait(wave->gpu, err);
+    free(positions);
+    return rc;
+}
+
+static void clear_wave(struct wave *wave)
+{
+    for (size_t i = 0; i < wave->job_count; i++)
+        layout_fini(&wave->jobs[i].layout);
+    wave->job_count = 0;
+    memset(wave->taken, 0, wave->gpu->base.limits.sm_count * sizeof *wave->taken);
+}
+
+/* The first job that is left leads; all others that fit to it go along. */
+static int build_wave(struct wave *wave, const struct device_batch *batch,
+                      struct device_answer *answers, bool *done, size_t first, struct err *err)
+{
+    for (size_t i = first; i < batch->job_count && wave->job_count < wave->room; i++) {
+        if (done[i])
+            continue;
+        int rc = admit(wave, &batch->jobs[i], &answers[i], err);
+        if (rc < 0) {
+            err_prefix(err, "job %zu", i);
+            return rc;
+        }
+        done[i] = rc == 0;
+    }
+    return 0;
+}
+
+static int run_waves(struct wave *wave, const struct device_batch *batch,
+                     struct device_answer *answers, bool *done, struct err *err)
+{
+    for (size_t first = 0; first < batch->job_count; first++) {
+        if (done[first])
+            continue;
+        int rc = build_wave(wave, batch, answers, done, first, err);
+        if (!rc)
+            rc = run_wave(wave, err);
+        clear_wave(wave);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int cuda_run_batch(struct device *device, const struct device_batch *batch,
+                   struct device_answer *answers, struct err *err)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    uint32_t sms = gpu->base.limits.sm_count;
+    struct wave wave = {.gpu = gpu,
+                        .room = batch->at_once && batch->at_once < sms ? batch->at_once : sms};
+    wave.jobs = mem_array(wave.room, sizeof *wave.jobs);
+    wave.segments = mem_array(wave.room, sizeof *wave.segments);
+    wave.taken = mem_array(sms, sizeof *wave.taken);
+    bool *done = mem_array(batch->job_count, sizeof *done);
+    int rc;
+    if (!wave.jobs || !wave.segments || !wave.taken || !done)
+        rc = err_no_memory(err);
+    else
+        rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    if (!rc)
+        rc = run_waves(&wave, batch, answers, done, err);
+    if (rc)
+        device_answers_fini(answers, batch->job_count);
+    free(done);
+    free(wave.taken);
+    free(wave.segments);
+    free(wave.jobs);
+    return rc;
+}

@@ -1,0 +1,327 @@
+/* One launch: jobs to the GPU, one per SM, and what they measured back. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+
+enum {
+    WARP_THREADS = 32,
+    TRIES_MAX = 4, /* launches until each SM has taken a block */
+    FILL_THREADS = 512,
+    FILL_BLOCKS_PER_SM = 4,
+    SECTOR_BYTES = 32,
+    OUTPUT_BYTES = KERNEL_OUTPUT_WORDS * 4,
+};
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Byte address, or element of the texture, or offset, of a step's first load. */
+static int first_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
+                         uint64_t *out_first, struct err *err)
+{
+    enum device_path path = job->job->steps[step].array.path;
+    enum memory memory = layout_memory(path);
+    uint64_t first = job->offset_bytes[memory] + layout_first_bytes(&job->layout, job->job, step);
+    if (path == DEVICE_TEXTURE &&
+        job->offset_bytes[memory] + job->layout.end_bytes[memory] > gpu->texture_bytes)
+        return err_set(err, -ENOTSUP, "a texture reaches only %llu bytes",
+                       (unsigned long long)gpu->texture_bytes);
+    if (path == DEVICE_TEXTURE)
+        first /= 4;
+    else if (memory == MEMORY_GLOBAL)
+        first += gpu->global.base;
+    else if (memory == MEMORY_HOST)
+        first += gpu->host.base;
+    *out_first = first;
+    return 0;
+}
+
+static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t number,
+                     struct kernel_step *out_step, struct err *err)
+{
+    const struct device_step *step = &job->job->steps[number];
+    const struct layout_step *layout = &job->layout.steps[number];
+    uint64_t unit = step->array.path == DEVICE_TEXTURE ? 4 : 1;
+    struct kernel_step filled = {
+        .stride = step->array.stride_bytes / unit,
+        .lane_stride = step->lane_stride_bytes / unit,
+        .span = step->array.stride_bytes * layout->elements / unit,
+        .kind = (uint32_t)step->kind,
+        .path = (uint32_t)step->array.path,
+        .chained = layout->chain >= 0,
+        .warp = job->job->agents[step->agent].warp,
+        .lanes = step->lanes ? step->lanes : 1,
+        .loads = (uint32_t)layout->loads,
+        .left = (uint32_t)(layout->elements - layout->first),
+        .pass = (uint32_t)layout->elements,
+        .index = number,
+    };
+    int rc = first_address(gpu, job, number, &filled.first, err);
+    if (!rc)
+        *out_step = filled;
+    return rc;
+}
+
+/* Shares the words of the buffer among the timed steps: up to two keep theirs until the job ends;
+ * with more, a step's words are copied out (through L1) before the next but one needs them. */
+static void assign_buffers(struct kernel_job *job, const struct segment *segment)
+{
+    uint32_t timed = 0, number = 0;
+    for (uint32_t i = 0; i < job->step_count; i++)
+        timed += job->steps[i].kind == KERNEL_CHASE;
+    uint32_t buffers = min_u32(timed, KERNEL_HISTOGRAMS);
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        struct kernel_step *step = &job->steps[i];
+        if (step->kind != KERNEL_CHASE)
+            continue;
+        uint32_t words = KERNEL_WORDS / buffers;
+        const struct device_step *asked = &segment->job->job->steps[step->index];
+        step->bins_at = number % buffers * words;
+        step->keep_at = step->bins_at + KERNEL_BIN_COUNT;
+        step->keep = min_u32(min_u32(asked->keep, step->loads), words - KERNEL_BIN_COUNT);
+        step->copied_late = number + buffers >= timed;
+        number++;
+    }
+}
+
+static int fill_job(const struct cuda_gpu *gpu, const struct segment *segment, size_t number,
+                    struct kernel_job *out_job, struct err *err)
+{
+    *out_job = (struct kernel_job){.step_count = segment->step_count};
+    for (uint32_t i = 0; i < segment->step_count; i++) {
+        int rc = fill_step(gpu, segment->job, segment->first_step + i, &out_job->steps[i], err);
+        if (rc)
+            return rc;
+    }
+    assign_buffers(out_job, segment);
+    out_job->result = gpu->results.device + number * sizeof(struct kernel_result);
+    out_job->image_bytes = (uint32_t)segment->job->layout.end_bytes[MEMORY_SHARED];
+    return 0;
+}
+
+/* The initial content of the shared arrays that hold chains. */
+static int upload_images(struct cuda_gpu *gpu, const struct segment *segments, size_t count,
+                         struct kernel_job *jobs, struct err *err)
+{
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (layout_has_chains(&segments[i].job->layout, MEMORY_SHARED))
+            total += jobs[i].image_bytes;
+    if (!total)
+        return 0;
+    int rc = staging_grow(gpu, &gpu->images, total, err);
+    if (rc)
+        return rc;
+    memset(gpu->images.host, 0, total);
+    for (size_t i = 0; i < count; i++) {
+        if (!layout_has_chains(&segments[i].job->layout, MEMORY_SHARED))
+            continue;
+        uint32_t *words = (uint32_t *)((char *)gpu->images.host + at);
+        layout_image(&segments[i].job->layout, MEMORY_SHARED, words);
+        jobs[i].image = gpu->images.device + at;
+        at += jobs[i].image_bytes;
+    }
+    return staging_upload(gpu, &gpu->images, total, err);
+}
+
+/* Every timed step gets an output of its own. Gives the bytes of all. */
+static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t count,
+                          size_t *out_bytes, struct err *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t s = 0; s < jobs[i].step_count; s++)
+            bytes += jobs[i].steps[s].kind == KERNEL_CHASE ? OUTPUT_BYTES : 0;
+    int rc = staging_grow(gpu, &gpu->outputs, bytes, err);
+    CUdeviceptr at = gpu->outputs.device;
+    for (size_t i = 0; !rc && i < count; i++) {
+        for (uint32_t s = 0; s < jobs[i].step_count; s++) {
+            if (jobs[i].steps[s].kind != KERNEL_CHASE)
+                continue;
+            jobs[i].steps[s].output = at;
+            at += OUTPUT_BYTES;
+        }
+    }
+    if (!rc)
+        *out_bytes = bytes;
+    return rc;
+}
+
+static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
+                   const struct segment *segments, size_t count, size_t *out_output_bytes,
+                   struct err *err)
+{
+    int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(struct kernel_job), err);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->claims, gpu->sm_id_count * sizeof(int32_t), err);
+    struct kernel_job *jobs = gpu->jobs.host;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = fill_job(gpu, &segments[i], i, &jobs[i], err);
+        jobs[i].threads = shape->warps * WARP_THREADS;
+    }
+    if (!rc)
+        rc = assign_outputs(gpu, jobs, count, out_output_bytes, err);
+    if (!rc)
+        rc = upload_images(gpu, segments, count, jobs, err);
+    if (!rc)
+        rc = staging_upload(gpu, &gpu->jobs, count * sizeof *jobs, err);
+    if (rc)
+        return rc;
+    memset(gpu->results.host, 0, count * sizeof(struct kernel_result));
+    return staging_upload(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
+}
+
+/* Puts the jobs that have not run down for their SMs. Gives their number. */
+static size_t put_down(struct cuda_gpu *gpu, const struct segment *segments, size_t count)
+{
+    int32_t *claims = gpu->claims.host;
+    const struct kernel_result *results = gpu->results.host;
+    size_t open = 0;
+    for (uint32_t i = 0; i < gpu->sm_id_count; i++)
+        claims[i] = -1;
+    for (size_t i = 0; i < count; i++) {
+        if (results[i].done)
+            continue;
+        claims[gpu->sm_ids[segments[i].sm]] = (int32_t)i;
+        open++;
+    }
+    return open;
+}
+
+static CUfunction choose_kernel(const struct cuda_gpu *gpu, uint32_t path_mask)
+{
+    for (int path = 0; path < DEVICE_PATH_COUNT; path++)
+        if (path_mask == 1u << path)
+            return gpu->chase[path];
+    return gpu->chase_mixed;
+}
+
+/* The first launch has one block per SM: a late block on an SM that is measuring would disturb it.
+ * Only when that left an SM out come more. */
+static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, uint32_t attempt,
+                      size_t count, struct err *err)
+{
+    uint32_t claim_count = gpu->sm_id_count;
+    unsigned long long texture = gpu->texture;
+    void *parameters[] = {&gpu->jobs.device, &gpu->claims.device, &claim_count, &texture};
+    int rc = staging_upload(gpu, &gpu->claims, claim_count * sizeof(int32_t), err);
+    if (!rc)
+        rc = cuda_launch(gpu, choose_kernel(gpu, shape->path_mask),
+                         gpu->base.limits.sm_count * attempt, shape->warps * WARP_THREADS,
+                         shape->shared_bytes, parameters, err);
+    if (!rc)
+        rc = staging_download(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
+    return rc ? rc : cuda_wait(gpu, err);
+}
+
+static int take_sample(const struct kernel_step *step, const uint32_t *output,
+                       const struct kernel_result *result, struct device_sample *out_sample,
+                       struct err *err)
+{
+    struct device_sample sample = {
+        .step = step->index,
+        .loads = step->loads,
+        .total_cycles = result->cycles[step->index],
+        .elapsed_ns = result->elapsed_ns[step->index],
+    };
+    if (step->kind == KERNEL_CHASE) {
+        for (uint32_t bin = 0; bin < KERNEL_BIN_COUNT; bin++)
+            sample.bin_count += output[bin] != 0;
+        sample.bins = mem_array(sample.bin_count, sizeof *sample.bins);
+        sample.kept = mem_array(step->keep, sizeof *sample.kept);
+        if (!sample.bins || !sample.kept) {
+            free(sample.bins);
+            free(sample.kept);
+            return err_no_memory(err);
+        }
+        for (uint32_t bin = 0, n = 0; bin < KERNEL_BIN_COUNT; bin++)
+            if (output[bin])
+                sample.bins[n++] = (struct device_bin){(uint16_t)bin, output[bin]};
+        sample.kept_count = step->keep;
+        memcpy(sample.kept, output + KERNEL_BIN_COUNT, step->keep * sizeof *sample.kept);
+    }
+    *out_sample = sample;
+    return 0;
+}
+
+static int take_samples(struct cuda_gpu *gpu, const struct segment *segment, size_t number,
+                        struct err *err)
+{
+    const struct kernel_job *job = (const struct kernel_job *)gpu->jobs.host + number;
+    const struct kernel_result *result = (const struct kernel_result *)gpu->results.host + number;
+    struct device_answer *answer = segment->job->answer;
+    if (result->sm_id != gpu->sm_ids[segment->sm])
+        return err_set(err, -EIO, "a job for SM %u ran on another", segment->sm);
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        if (job->steps[i].kind == KERNEL_WARM)
+            continue;
+        struct device_sample *sample = &answer->samples[answer->sample_count];
+        const char *output = (const char *)gpu->outputs.host;
+        if (job->steps[i].kind == KERNEL_CHASE)
+            output += job->steps[i].output - gpu->outputs.device;
+        int rc = take_sample(&job->steps[i], (const uint32_t *)output, result, sample, err);
+        if (rc)
+            return rc;
+        sample->sm = (int32_t)segment->sm;
+        answer->sample_count++;
+    }
+    return 0;
+}
+
+int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
+                    const struct segment *segments, size_t count, struct err *err)
+{
+    size_t output_bytes = 0, open = count;
+    int rc = prepare(gpu, shape, segments, count, &output_bytes, err);
+    for (uint32_t attempt = 1; !rc && open && attempt <= TRIES_MAX; attempt++) {
+        open = put_down(gpu, segments, count);
+        if (open)
+            rc = try_launch(gpu, shape, attempt, count, err);
+    }
+    if (!rc && open && put_down(gpu, segments, count))
+        rc = err_set(err, -EBUSY, "%zu of %zu SMs took no block in %d launches", open, count,
+                     TRIES_MAX);
+    if (!rc && output_bytes)
+        rc = staging_download(gpu, &gpu->outputs, output_bytes, err);
+    if (!rc && output_bytes)
+        rc = cuda_wait(gpu, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = take_samples(gpu, &segments[i], i, err);
+    return rc;
+}
+
+static int fill(struct cuda_gpu *gpu, uint64_t base, uint64_t stride, uint64_t first,
+                uint64_t count, uint64_t elements, struct err *err)
+{
+    void *parameters[] = {&base, &stride, &first, &count, &elements};
+    return cuda_launch(gpu, gpu->fill_l2, gpu->base.limits.sm_count * FILL_BLOCKS_PER_SM,
+                       FILL_THREADS, 0, parameters, err);
+}
+
+int launch_fill(struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err)
+{
+    const struct device_array *array = &job->job->steps[step].array;
+    const struct layout_step *layout = &job->layout.steps[step];
+    return fill(gpu, gpu->global.base + job->offset_bytes[MEMORY_GLOBAL] + array->offset_bytes,
+                array->stride_bytes, layout->first, layout->loads, layout->elements, err);
+}
+
+/* Nothing flushes L2 by itself; loading twice its size of other memory, the end of the pool, pushes
+ * everything else out. */
+int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
+{
+    uint64_t bytes = 2 * gpu->l2_bytes;
+    if (bytes > gpu->global.size_bytes)
+        bytes = gpu->global.size_bytes;
+    return fill(gpu, gpu->global.base + gpu->global.size_bytes - bytes, SECTOR_BYTES, 0,
+                bytes / SECTOR_BYTES, bytes / SECTOR_BYTES, err);
+}

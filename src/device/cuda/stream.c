@@ -1,0 +1,250 @@
+/* Bandwidth: kernels in which every thread streams, and copies between host and GPU. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    THREADS_DEFAULT = 512,
+    THREADS_PER_SM = 2048,
+    THREADS_MAX = 1024,
+    UNROLL_DEFAULT = 8,
+    NAME_MAX_BYTES = 48,
+};
+
+/* A stream that has been checked, with nothing left to choose. */
+struct plan {
+    CUfunction function;
+    uint32_t blocks, threads, shared_bytes;
+    uint64_t footprint_bytes; /* what one pass of a kernel (or block) goes over */
+    uint64_t pass_bytes;      /* what is counted for one pass of all */
+    uint32_t passes;
+};
+
+static const char *kernel_of(const struct device_stream *stream)
+{
+    bool global = stream->path == DEVICE_GLOBAL_CG || stream->path == DEVICE_GLOBAL_CA;
+    if (stream->kind == DEVICE_STREAM_READ) {
+        return stream->path == DEVICE_GLOBAL_CG   ? "read_cg"
+               : stream->path == DEVICE_GLOBAL_CA ? "read_ca"
+               : stream->path == DEVICE_SHARED    ? "read_shared"
+                                                  : NULL;
+    }
+    if (stream->kind == DEVICE_STREAM_WRITE && global)
+        return "write";
+    if (stream->kind == DEVICE_STREAM_COPY && global)
+        return "copy";
+    return NULL;
+}
+
+/* Kernels exist for 1, 4 and 8 accesses in flight: the next lower one is taken. */
+static uint32_t choose_unroll(uint32_t wish)
+{
+    return wish == 0 || wish >= 8 ? UNROLL_DEFAULT : wish >= 4 ? 4 : 1;
+}
+
+static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
+                       CUfunction *out_function, struct err *err)
+{
+    const char *kernel = kernel_of(stream);
+    uint32_t width = stream->width_bytes;
+    if (!kernel || (width != 4 && width != 8 && width != 16))
+        return err_set(err, -ENOTSUP, "no streaming kernel for this kind, path and width");
+    char name[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream->unroll));
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->stream_module, name),
+                      name, err);
+}
+
+/* Shared memory beyond 48 KiB must be asked for; a carve-out of 0 % leaves the rest to L1. */
+static int set_shared(struct cuda_gpu *gpu, const struct plan *plan, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(
+                            plan->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                            CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                        "cuFuncSetAttribute", err);
+    if (!rc && plan->shared_bytes)
+        rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(plan->function,
+                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   (int)plan->shared_bytes),
+                        "cuFuncSetAttribute", err);
+    return rc;
+}
+
+static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
+                     struct plan *out_plan, struct err *err)
+{
+    struct plan plan = {.threads = stream->threads ? stream->threads : THREADS_DEFAULT};
+    uint32_t sms = gpu->base.limits.sm_count;
+    bool per_block = stream->kind == DEVICE_STREAM_READ && stream->path != DEVICE_GLOBAL_CG;
+    int rc = find_kernel(gpu, stream, &plan.function, err);
+    if (rc)
+        return rc;
+    if (plan.threads > THREADS_MAX)
+        return err_set(err, -EINVAL, "%u threads: a block has at most %d", plan.threads,
+                       THREADS_MAX);
+    plan.footprint_bytes =
+        stream->footprint_bytes / (2 * stream->width_bytes) * 2 * stream->width_bytes;
+    if (!plan.footprint_bytes)
+        return err_set(err, -EINVAL, "the footprint is smaller than one access");
+    if (stream->path == DEVICE_SHARED) {
+        if (plan.footprint_bytes > gpu->base.limits.shared_bytes_max)
+            return err_set(err, -EINVAL, "a block has not that much shared memory");
+        plan.shared_bytes = (uint32_t)plan.footprint_bytes;
+    }
+    uint32_t full = THREADS_PER_SM / plan.threads ? THREADS_PER_SM / plan.threads : 1;
+    plan.blocks = stream->blocks ? stream->blocks : per_block ? sms : sms * full;
+    plan.pass_bytes = plan.footprint_bytes * (per_block ? plan.blocks : 1);
+    uint64_t passes = stream->total_bytes / plan.pass_bytes;
+    plan.passes = passes < 1 ? 1 : passes > UINT32_MAX ? UINT32_MAX : (uint32_t)passes;
+    rc = set_shared(gpu, &plan, err);
+    if (!rc)
+        *out_plan = plan;
+    return rc;
+}
+
+static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint32_t passes,
+                         struct err *err)
+{
+    uint64_t base = gpu->global.base, footprint = plan->footprint_bytes;
+    uint64_t sink = gpu->results.device;
+    void *parameters[] = {&base, &footprint, &passes, &sink};
+    return cuda_launch(gpu, plan->function, plan->blocks, plan->threads, plan->shared_bytes,
+                       parameters, err);
+}
+
+static int record(struct cuda_gpu *gpu, int event, int stream, struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuEventRecord(gpu->events[event], gpu->streams[stream]),
+                      "cuEventRecord", err);
+}
+
+static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
+{
+    float ms;
+    int rc = cuda_wait(gpu, err);
+    if (!rc)
+        rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
+                        "cuEventElapsedTime", err);
+    if (!rc)
+        *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
+    return rc;
+}
+
+/* One pass before the clock starts fills what can be filled: TLBs, L2, L1. */
+static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
+                         struct device_stream_answer *out_answer, struct err *err)
+{
+    struct plan plan = {0};
+    uint64_t ns = 0;
+    int rc = make_plan(gpu, stream, &plan, err);
+    if (!rc)
+        rc = pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
+    if (!rc && stream->kind != DEVICE_STREAM_READ)
+        pool_forget(&gpu->global);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
+    if (!rc)
+        rc = launch_passes(gpu, &plan, 1, err);
+    if (!rc)
+        rc = record(gpu, 0, 0, err);
+    if (!rc)
+        rc = launch_passes(gpu, &plan, plan.passes, err);
+    if (!rc)
+        rc = record(gpu, 1, 0, err);
+    if (!rc)
+        rc = read_elapsed(gpu, &ns, err);
+    if (!rc)
+        *out_answer = (struct device_stream_answer){plan.pass_bytes * plan.passes, ns};
+    return rc;
+}
+
+/* `passes` copies to the GPU on one stream and, or, from it on the other, each stream with its own
+ * half of both memories. */
+static int queue_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint64_t bytes,
+                        uint64_t passes, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    bool both = kind == DEVICE_STREAM_BIDIR;
+    uint64_t second = both ? bytes : 0;
+    CUstream from_stream = gpu->streams[both];
+    int rc = 0;
+    for (uint64_t i = 0; !rc && i < passes; i++) {
+        if (kind != DEVICE_STREAM_D2H)
+            rc = cuda_check(
+                gpu,
+                driver->cuMemcpyHtoDAsync(gpu->global.base, gpu->host.host, bytes, gpu->streams[0]),
+                "cuMemcpyHtoDAsync", err);
+        if (!rc && kind != DEVICE_STREAM_H2D)
+            rc =
+                cuda_check(gpu,
+                           driver->cuMemcpyDtoHAsync((char *)gpu->host.host + second,
+                                                     gpu->global.base + second, bytes, from_stream),
+                           "cuMemcpyDtoHAsync", err);
+    }
+    return rc;
+}
+
+/* Both streams between the events: the second waits for the first event, the last for the second
+ * stream. */
+static int time_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint64_t bytes,
+                       uint64_t passes, uint64_t *out_ns, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = record(gpu, 0, 0, err);
+    if (!rc)
+        rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[1], gpu->events[0], 0),
+                        "cuStreamWaitEvent", err);
+    if (!rc)
+        rc = queue_copies(gpu, kind, bytes, passes, err);
+    if (!rc)
+        rc = record(gpu, 2, 1, err);
+    if (!rc)
+        rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[0], gpu->events[2], 0),
+                        "cuStreamWaitEvent", err);
+    if (!rc)
+        rc = record(gpu, 1, 0, err);
+    return rc ? rc : read_elapsed(gpu, out_ns, err);
+}
+
+static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *stream,
+                         struct device_stream_answer *out_answer, struct err *err)
+{
+    uint64_t directions = stream->kind == DEVICE_STREAM_BIDIR ? 2 : 1;
+    uint64_t bytes = stream->footprint_bytes;
+    if (bytes > gpu->base.limits.host_bytes / directions)
+        bytes = gpu->base.limits.host_bytes / directions;
+    if (!bytes)
+        return err_set(err, -EINVAL, "the footprint is empty");
+    uint64_t passes = stream->total_bytes / (bytes * directions);
+    passes = passes ? passes : 1;
+    uint64_t ns = 0;
+    int rc = pool_reserve(gpu, &gpu->host, bytes * directions, err);
+    if (!rc)
+        rc = pool_reserve(gpu, &gpu->global, bytes * directions, err);
+    if (!rc) {
+        pool_forget(&gpu->global);
+        pool_forget(&gpu->host);
+        rc = time_copies(gpu, stream->kind, bytes, 1, &ns, err);
+    }
+    if (!rc)
+        rc = time_copies(gpu, stream->kind, bytes, passes, &ns, err);
+    if (!rc)
+        *out_answer = (struct device_stream_answer){bytes * directions * passes, ns};
+    return rc;
+}
+
+int cuda_run_stream(struct device *device, const struct device_stream *stream,
+                    struct device_stream_answer *out_answer, struct err *err)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    if (rc)
+        return rc;
+    if (stream->kind >= DEVICE_STREAM_H2D)
+        return stream_copies(gpu, stream, out_answer, err);
+    return stream_kernel(gpu, stream, out_answer, err);
+}
