@@ -14,13 +14,13 @@ struct arena_chunk {
     _Alignas(ALIGNMENT) char data[];
 };
 
-void *arena_alloc(struct arena *arena, size_t size)
+static void *take(struct arena *arena, size_t size, size_t alignment)
 {
     if (size > SIZE_MAX - CHUNK_BYTES)
         return NULL;
-    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     struct arena_chunk *chunk = arena->chunks;
-    if (!chunk || chunk->capacity - chunk->used < size) {
+    size_t start = chunk ? (chunk->used + alignment - 1) / alignment * alignment : 0;
+    if (!chunk || start > chunk->capacity || chunk->capacity - start < size) {
         size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
         chunk = calloc(1, sizeof *chunk + capacity);
         if (!chunk)
@@ -28,15 +28,20 @@ void *arena_alloc(struct arena *arena, size_t size)
         chunk->capacity = capacity;
         chunk->next = arena->chunks;
         arena->chunks = chunk;
+        start = 0;
     }
-    void *memory = chunk->data + chunk->used;
-    chunk->used += size;
-    return memory;
+    chunk->used = start + size;
+    return chunk->data + start;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    return take(arena, size, ALIGNMENT);
 }
 
 char *arena_copy(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = arena_alloc(arena, length + 1);
+    char *copy = length < SIZE_MAX ? take(arena, length + 1, 1) : NULL;
     if (copy)
         memcpy(copy, text, length);
     return copy;

@@ -20,19 +20,22 @@ const struct yaml_limits yaml_limits_config = {
 const struct yaml_limits yaml_limits_inventory = {
     .bytes_max = 1024 * 1024 * 1024, .nodes_max = 100000000, .depth_max = 32};
 
+/* 32 bytes: the inventory of a large fleet has tens of millions of them. */
 struct yaml_node {
     const struct yaml_doc *doc;
-    enum yaml_kind kind;
-    bool plain; /* an unquoted scalar: may be a number, a bool, null */
+    union {
+        const char *text;         /* scalar */
+        struct yaml_node **items; /* sequence items; mapping values, then as many keys */
+    };
     int line, column;
-    const char *text;
-    size_t count;
-    struct yaml_node **items; /* sequence items or mapping values */
-    struct yaml_node **keys;
+    uint32_t count;
+    unsigned char kind; /* enum yaml_kind */
+    bool plain;         /* an unquoted scalar: may be a number, a bool, null */
 };
 
 struct yaml_doc {
     struct arena arena;
+    struct arena texts; /* apart from the nodes, since they need no alignment */
     char *name;
     struct yaml_node *root;
 };
@@ -73,7 +76,7 @@ static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const 
     if (!node)
         return NULL;
     node->doc = b->doc;
-    node->kind = kind;
+    node->kind = (unsigned char)kind;
     node->line = (int)mark->line + 1;
     node->column = (int)mark->column + 1;
     return node;
@@ -108,7 +111,7 @@ static int check_keys(const struct yaml_node *map, struct err *err)
     struct yaml_node **sorted = mem_array(map->count, sizeof *sorted);
     if (!sorted)
         return err_no_memory(err);
-    memcpy(sorted, map->keys, map->count * sizeof *sorted);
+    memcpy(sorted, map->items + map->count, map->count * sizeof *sorted);
     qsort(sorted, map->count, sizeof *sorted, key_order);
     int rc = 0;
     for (size_t i = 1; i < map->count && !rc; i++)
@@ -124,12 +127,11 @@ static int adopt(struct builder *b, struct yaml_node *node, size_t base, struct 
 {
     size_t children = b->stack_count - base;
     bool mapping = node->kind == YAML_MAPPING;
-    node->count = mapping ? children / 2 : children;
+    node->count = (uint32_t)(mapping ? children / 2 : children);
     if (children) {
         node->items = arena_alloc(&b->doc->arena, children * sizeof *node->items);
         if (!node->items)
             return err_no_memory(err);
-        node->keys = mapping ? node->items + node->count : NULL;
     }
     for (size_t i = 0; i < children; i++) {
         struct yaml_node *child = b->stack[base + i];
@@ -140,7 +142,7 @@ static int adopt(struct builder *b, struct yaml_node *node, size_t base, struct 
         else if (child->kind != YAML_SCALAR)
             return yaml_error(child, err, "a key must be a plain word");
         else
-            node->keys[i / 2] = child;
+            node->items[node->count + i / 2] = child;
     }
     b->stack_count = base;
     return mapping ? check_keys(node, err) : 0;
@@ -154,7 +156,7 @@ static int read_scalar(struct builder *b, const yaml_event_t *event, struct err 
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
         return mark_error(b, &event->start_mark, -EINVAL, err, "a NUL byte inside a value");
-    node->text = arena_copy(&b->doc->arena, text, event->data.scalar.length);
+    node->text = arena_copy(&b->doc->texts, text, event->data.scalar.length);
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (!node->text)
         return err_no_memory(err);
@@ -304,6 +306,7 @@ void yaml_destroy(struct yaml_doc *doc)
     if (!doc)
         return;
     arena_fini(&doc->arena);
+    arena_fini(&doc->texts);
     free(doc->name);
     free(doc);
 }
@@ -335,7 +338,7 @@ const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i)
 
 const char *yaml_key(const struct yaml_node *node, size_t i)
 {
-    return node->keys[i]->text;
+    return node->items[node->count + i]->text;
 }
 
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
@@ -343,14 +346,14 @@ const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
     if (node->kind != YAML_MAPPING)
         return NULL;
     for (size_t i = 0; i < node->count; i++)
-        if (strcmp(node->keys[i]->text, key) == 0)
+        if (strcmp(yaml_key(node, i), key) == 0)
             return node->items[i];
     return NULL;
 }
 
 const char *yaml_text(const struct yaml_node *node)
 {
-    return node->text;
+    return node->kind == YAML_SCALAR ? node->text : NULL;
 }
 
 bool yaml_is_null(const struct yaml_node *node)
@@ -528,10 +531,10 @@ int yaml_read_fields(const struct yaml_node *mapping, const struct yaml_field *f
         return -EINVAL;
     for (size_t i = 0; i < mapping->count; i++) {
         size_t f = 0;
-        while (f < count && strcmp(fields[f].key, mapping->keys[i]->text) != 0)
+        while (f < count && strcmp(fields[f].key, yaml_key(mapping, i)) != 0)
             f++;
         if (f == count)
-            return unknown_key(mapping->keys[i], fields, count, err);
+            return unknown_key(mapping->items[mapping->count + i], fields, count, err);
         int rc =
             read_field(mapping->items[i], &fields[f], (char *)out_struct + fields[f].offset, err);
         if (rc) {
