@@ -1,9 +1,10 @@
-/* How long a large fleet's inventory takes to print and to read back, and how much memory. */
+/* How long a large fleet's inventory takes to print and to read back, and how much memory.
+ * Aims: print under 3 s, read under 10 s and 1.5 GiB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "inventory/inventory.h"
@@ -44,6 +45,12 @@ static void fill(struct inventory *inventory)
         fill_gpu(&inventory->gpus[inventory->gpu_count], inventory->gpu_count, &rng);
 }
 
+/* Of this process: what else runs on the machine does not count. */
+static double cpu_s(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
 static double peak_mib(void)
 {
     struct rusage usage;
@@ -58,20 +65,20 @@ int main(void)
     struct err err = {0};
     char message[1024];
     fill(&inventory);
-    double start = clock_monotonic_s();
+    double start = cpu_s();
     inventory_print(&inventory, &text);
-    double printed = clock_monotonic_s();
+    double printed = cpu_s();
     inventory_fini(&inventory);
     if (text.failed)
         return 1;
-    printf("print: %d GPUs of %d values, %.1f MiB in %.2f s, peak %.0f MiB\n", GPUS, VALUES,
+    printf("print: %d GPUs of %d values, %.1f MiB in %.2f CPU s, peak %.0f MiB\n", GPUS, VALUES,
            (double)text.length / (1 << 20), printed - start, peak_mib());
-    start = clock_monotonic_s();
+    start = cpu_s();
     if (inventory_read_text(text.data, text.length, "large", &inventory, &err)) {
         fprintf(stderr, "%s\n", err_format(&err, message, sizeof message));
         return 1;
     }
-    printf("read: %.2f s, peak %.0f MiB\n", clock_monotonic_s() - start, peak_mib());
+    printf("read: %.2f CPU s, peak %.0f MiB\n", cpu_s() - start, peak_mib());
     inventory_fini(&inventory);
     strbuf_fini(&text);
     return 0;
