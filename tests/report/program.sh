@@ -1,8 +1,8 @@
 #!/bin/sh
 # gpumemtopo-report as users call it: exit codes, what goes to stdout and what to stderr.
 set -u
-report=$1
-print_rich=$2
+report=$(realpath "$1")
+print_rich=$(realpath "$2")
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
