@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "survey/child.h"
@@ -16,7 +17,7 @@
 #include "survey/outcome.h"
 
 /* A complete answer is there; what remains is the driver's shutdown. */
-static const double linger_s = 5;
+static const double linger_s = 10;
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT, JOB_ACKNOWLEDGED };
 
@@ -156,6 +157,16 @@ static struct ending ending_of(const struct job *job, double limit_s)
     };
 }
 
+/* A complete answer stands, but a worker that then stumbled, or wrote to stderr, may have something
+ * to tell. */
+static void remark(const struct job *job, const char *what)
+{
+    const struct child *child = &job->child;
+    if (child->tail_length || (child->reaped && child->wait_status))
+        log_debug("worker for %s: wait status %d, stderr: %s", what, child->wait_status,
+                  child->tail);
+}
+
 /* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
 static enum listing_status classify(const struct survey_options *options, const struct err *err)
 {
@@ -197,6 +208,7 @@ static int adopt_listing(struct rank *rank, struct err *err)
 static int finish_listing(struct rank *rank, struct err *err)
 {
     struct strbuf payload = {0};
+    remark(&rank->listing, "the list of GPUs");
     int rc = adopt_listing(rank, err);
     if (rc)
         return rc;
@@ -248,6 +260,7 @@ static int step_jobs(struct rank *rank, double now_s, struct err *err)
             continue;
         const struct ending ending = ending_of(job, rank->time_limit_s);
         rank->running--;
+        remark(job, rank->announce.gpus[job->position].uuid);
         rc = report(rank, job, &ending, err);
         child_fini(&job->child);
         outcome_fini(&job->outcome);
