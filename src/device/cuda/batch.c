@@ -193,8 +193,6 @@ static int run_wave(struct wave *wave, struct err *err)
     bool more = true;
     int rc = upload_constants(wave, err);
     if (!rc && wave->cold_l2)
-        rc = pool_reserve(wave->gpu, &wave->gpu->global, 1, err);
-    if (!rc && wave->cold_l2)
         rc = launch_flush_l2(wave->gpu, err);
     while (!rc && more)
         rc = run_phase(wave, positions, &more, err);

@@ -11,8 +11,10 @@ __constant__ uint32_t constant_bank[KERNEL_CONSTANT_BYTES / 4];
 
 enum path_number { GLOBAL_CA, GLOBAL_CG, READ_ONLY, TEXTURE, CONSTANT, SHARED, HOST, PATH_COUNT };
 
-/* The second clock read is predicated on the loaded value: it cannot issue before the load has
- * returned, whatever the assembler reorders. No stored value is 0xffffffff. */
+/* The second clock read hangs on a comparison of the loaded value, which no stored value makes
+ * false. The assembler makes of it: clock, load, comparison, clock, select. Instructions issue in
+ * order, so the comparison, which waits for the load, holds the second read back; a test looks at
+ * the machine code for just this sequence. */
 #define TIMED(load, low)                                                                           \
     "{\n.reg .pred q;\n.reg .u32 lo, a, b, c;\nmov.u64 %0, %%clock64;\n" load "\n" low             \
     "\nsetp.ne.u32 q, lo, 0xffffffff;\n@q mov.u64 %1, %%clock64;\n}"
@@ -36,7 +38,6 @@ static __device__ __forceinline__ uint32_t cycles_between(uint64_t start, uint64
                          : "=r"(unused0), "=r"(unused1), "=&" letter(value)                        \
                          : letter(at), "l"(texture)                                                \
                          : "memory");                                                              \
-            (void)unused0, (void)unused1;                                                          \
             return value;                                                                          \
         }                                                                                          \
         static __device__ __forceinline__ uint32_t timed(type at, uint64_t texture, type *value)   \
@@ -417,6 +418,5 @@ extern "C" __global__ void fill_l2(uint64_t base, uint64_t stride, uint64_t firs
                      : "=r"(unused)
                      : "l"(base + element * stride)
                      : "memory");
-        (void)unused;
     }
 }

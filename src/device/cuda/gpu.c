@@ -289,6 +289,8 @@ static void destroy(struct device *device)
                                             &gpu->constants};
         for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
             staging_fini(gpu, stagings[i]);
+        if (gpu->flush)
+            driver->cuMemFree(gpu->flush);
         pool_fini(gpu, &gpu->global);
         pool_fini(gpu, &gpu->host);
         for (int i = 0; i < CUDA_EVENTS; i++)

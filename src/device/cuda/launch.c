@@ -315,13 +315,14 @@ int launch_fill(struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
                 array->stride_bytes, layout->first, layout->loads, layout->elements, err);
 }
 
-/* Nothing flushes L2 by itself; loading twice its size of other memory, the end of the pool, pushes
- * everything else out. */
+/* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
     uint64_t bytes = 2 * gpu->l2_bytes;
-    if (bytes > gpu->global.size_bytes)
-        bytes = gpu->global.size_bytes;
-    return fill(gpu, gpu->global.base + gpu->global.size_bytes - bytes, SECTOR_BYTES, 0,
-                bytes / SECTOR_BYTES, bytes / SECTOR_BYTES, err);
+    int rc = 0;
+    if (!gpu->flush && bytes)
+        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->flush, bytes), "cuMemAlloc", err);
+    if (rc || !bytes)
+        return rc;
+    return fill(gpu, gpu->flush, SECTOR_BYTES, 0, bytes / SECTOR_BYTES, bytes / SECTOR_BYTES, err);
 }

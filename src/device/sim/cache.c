@@ -13,15 +13,15 @@ static const double early_chance = 0.5;
 
 static struct divider divider_of(uint64_t d)
 {
-    struct divider by = {.d = d};
-    if (d > 1)
-        by.magic = (uint64_t)((((unsigned __int128)1 << 64) + d - 1) / d);
+    struct divider by = {.d = d, .shift = (uint32_t)__builtin_ctzll(d)};
+    if (d & (d - 1))
+        by.magic = UINT64_MAX / d + 1;
     return by;
 }
 
 static inline uint64_t divide(const struct divider *by, uint64_t x)
 {
-    return by->magic ? (uint64_t)(((unsigned __int128)x * by->magic) >> 64) : x;
+    return by->magic ? (uint64_t)(((unsigned __int128)x * by->magic) >> 64) : x >> by->shift;
 }
 
 static inline uint64_t mix(uint64_t x)
@@ -49,13 +49,22 @@ static inline uint32_t *bucket_of(const struct cache *cache, uint64_t key)
     return &cache->buckets[(mix(key) >> 32) & cache->bucket_mask];
 }
 
-static inline uint32_t find_scanned(const struct cache *cache, const struct cache_set *set,
-                                    uint64_t key)
+/* Looks first at the way that the last search found: an array brought in from end to end lies in
+ * one way over many sets. Does without the set's own record, one more place in memory to wait
+ * for. */
+static inline uint32_t find_scanned(struct cache *cache, uint32_t set, uint64_t key)
 {
-    uint32_t end = set->first + set->filled;
-    for (uint32_t slot = set->first; slot < end; slot++)
-        if (cache->lines[slot].key == key)
-            return slot;
+    uint32_t larger = set < cache->larger_sets;
+    uint32_t first = set * cache->ways + (larger ? set : cache->larger_sets);
+    const struct cache_line *lines = &cache->lines[first];
+    if (cache->last_way < cache->ways && lines[cache->last_way].key == key)
+        return first + cache->last_way;
+    for (uint32_t i = 0; i < cache->ways + larger; i++) {
+        if (lines[i].key == key) {
+            cache->last_way = i;
+            return first + i;
+        }
+    }
     return none;
 }
 
@@ -100,36 +109,52 @@ static void list_add_newest(struct cache *cache, struct cache_set *set, uint32_t
     set->newest = slot;
 }
 
-static inline void touch(struct cache *cache, struct cache_set *set, uint32_t slot)
+/* Before the ticks run out, all become smaller alike; what was not used for two thousand million
+ * accesses becomes equally old. */
+static void renumber(struct cache *cache)
 {
-    cache->lines[slot].used = ++cache->tick;
-    if (cache->links && set->newest != slot) {
-        list_remove(cache, set, slot);
-        list_add_newest(cache, set, slot);
+    static const uint32_t less = UINT32_C(1) << 31;
+    for (uint32_t i = 0; i < cache->lines_max; i++)
+        cache->lines[i].used = cache->lines[i].used > less ? cache->lines[i].used - less : 0;
+    cache->aged_tick = cache->aged_tick > less ? cache->aged_tick - less : 0;
+    cache->tick -= less;
+}
+
+static inline uint32_t next_tick(struct cache *cache)
+{
+    if (cache->tick == UINT32_MAX)
+        renumber(cache);
+    return ++cache->tick;
+}
+
+static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set *set)
+{
+    const struct cache_line *lines = &cache->lines[set->first];
+    uint32_t victim = 0;
+    uint32_t oldest = lines[0].used;
+    for (uint32_t i = 1; i < set->filled; i++) {
+        victim = lines[i].used < oldest ? i : victim;
+        oldest = lines[i].used < oldest ? lines[i].used : oldest;
     }
+    return set->first + victim;
 }
 
 /* none: no copy in the set. */
-static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set *set,
-                               bool copies_only)
+static uint32_t oldest_copy(const struct cache *cache, const struct cache_set *set)
 {
     uint32_t victim = none;
-    for (uint32_t i = 0; i < set->filled; i++) {
-        uint32_t slot = set->first + i;
-        if (copies_only && !cache->lines[slot].copy)
-            continue;
-        if (victim == none || cache->lines[slot].used < cache->lines[victim].used)
+    for (uint32_t slot = set->first; slot < set->first + set->filled; slot++)
+        if (cache->lines[slot].copy &&
+            (victim == none || cache->lines[slot].used < cache->lines[victim].used))
             victim = slot;
-    }
     return victim;
 }
 
 /* What goes first where a part keeps copies: aged lines, then copies. none: all are at home. */
 static uint32_t find_expendable(const struct cache *cache, const struct cache_set *set)
 {
-    uint32_t oldest = oldest_scanned(cache, set, false);
-    return cache->lines[oldest].used <= cache->aged_tick ? oldest
-                                                         : oldest_scanned(cache, set, true);
+    uint32_t oldest = oldest_scanned(cache, set);
+    return cache->lines[oldest].used <= cache->aged_tick ? oldest : oldest_copy(cache, set);
 }
 
 /* Fermi's L1 (Mei and Chu, section 4.5) replaces its four ways with probabilities 1/6, 1/2, 1/6,
@@ -154,7 +179,7 @@ static uint32_t choose_victim(const struct cache *cache, const struct cache_set 
     case CACHE_FERMI:
         return set->first + fermi_way(set->filled, rng);
     default:
-        return cache->links ? set->oldest : oldest_scanned(cache, set, false);
+        return cache->links ? set->oldest : oldest_scanned(cache, set);
     }
 }
 
@@ -169,11 +194,20 @@ static uint32_t choose_slot(const struct cache *cache, struct cache_set *set, st
     return set->first + set->filled++;
 }
 
-static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uint64_t key)
+/* none: nothing there gives way to a copy. */
+static uint32_t choose_copy_slot(struct cache *cache, struct cache_set *set)
 {
-    struct cache_line *line = &cache->lines[slot];
+    cache->with_copies = true;
+    if (set->filled < set->ways)
+        return set->first + set->filled++;
+    return find_expendable(cache, set);
+}
+
+static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uint64_t key,
+                  uint16_t sectors)
+{
     if (cache->links) {
-        if (line->key) {
+        if (cache->lines[slot].key) {
             unchain(cache, slot);
             list_remove(cache, set, slot);
         }
@@ -182,9 +216,13 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
         *bucket = slot + 1;
         list_add_newest(cache, set, slot);
     }
-    *line = (struct cache_line){.key = key, .used = ++cache->tick};
+    cache->lines[slot] =
+        (struct cache_line){.key = key, .used = next_tick(cache), .sectors = sectors};
+    cache->last = slot;
+    cache->fills++;
 }
 
+/* An address, and where its line is. */
 struct place {
     struct cache_set *set;
     uint64_t key;
@@ -192,53 +230,49 @@ struct place {
     uint32_t slot; /* none: the line is not there */
 };
 
-static inline struct place look(const struct cache *cache, uint64_t address)
+static inline struct place look(struct cache *cache, uint64_t address)
 {
     uint64_t number = divide(&cache->by_line, address);
-    struct place at = {.set = &cache->sets[set_of(cache, number)], .key = number + 1};
+    struct place at = {.key = number + 1, .slot = cache->last};
     at.sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
-    at.slot = cache->links ? find_linked(cache, at.key) : find_scanned(cache, at.set, at.key);
+    if (cache->lines[cache->last].key == at.key)
+        return at;
+    uint32_t set = set_of(cache, number);
+    at.set = &cache->sets[set];
+    at.slot = cache->links ? find_linked(cache, at.key) : find_scanned(cache, set, at.key);
     return at;
 }
 
-/* True when the line and the sector are there; brings the sector of a line that is. */
+/* True when the sector of a line that is there is there too; brings it in otherwise. */
 static inline bool use(struct cache *cache, const struct place *at)
 {
     struct cache_line *line = &cache->lines[at->slot];
-    touch(cache, at->set, at->slot);
+    line->used = next_tick(cache);
+    if (at->slot != cache->last) {
+        cache->last = at->slot;
+        if (cache->links) {
+            list_remove(cache, at->set, at->slot);
+            list_add_newest(cache, at->set, at->slot);
+        }
+    }
     if (line->sectors & (UINT32_C(1) << at->sector))
         return true;
-    line->sectors |= cache->fetch_masks[at->sector];
+    line->sectors = (uint16_t)(line->sectors | cache->fetch_masks[at->sector]);
     cache->fills++;
     return false;
 }
 
-bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
+bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng)
 {
     struct place at = look(cache, address);
     if (at.slot != none)
         return use(cache, &at);
-    uint32_t slot = choose_slot(cache, at.set, rng);
-    place(cache, at.set, slot, at.key);
-    cache->lines[slot].sectors = cache->fetch_masks[at.sector];
-    cache->fills++;
-    return false;
-}
-
-bool cache_access_copy(struct cache *cache, uint64_t address)
-{
-    struct place at = look(cache, address);
-    if (at.slot != none)
-        return use(cache, &at);
-    cache->with_copies = true;
-    uint32_t slot = at.set->filled < at.set->ways ? at.set->first + at.set->filled++
-                                                  : find_expendable(cache, at.set);
+    uint32_t slot =
+        claim == CACHE_HOME ? choose_slot(cache, at.set, rng) : choose_copy_slot(cache, at.set);
     if (slot == none)
         return false;
-    place(cache, at.set, slot, at.key);
-    cache->lines[slot].sectors = cache->fetch_masks[at.sector];
-    cache->lines[slot].copy = 1;
-    cache->fills++;
+    place(cache, at.set, slot, at.key, cache->fetch_masks[at.sector]);
+    cache->lines[slot].copy = claim == CACHE_COPY;
     return false;
 }
 
@@ -268,17 +302,19 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
     lines = lines ? lines : 1;
     cache->set_count = count_sets(&cache->geometry, lines);
     cache->by_sets = divider_of(cache->set_count);
-    uint32_t ways = lines / cache->set_count, larger = lines % cache->set_count, first = 0;
+    cache->ways = lines / cache->set_count;
+    cache->larger_sets = lines % cache->set_count;
+    uint32_t first = 0;
     for (uint32_t s = 0; s < cache->set_count; s++) {
-        uint32_t own = ways + (s < larger);
+        uint32_t own = cache->ways + (s < cache->larger_sets);
         cache->sets[s] =
             (struct cache_set){.first = first, .ways = own, .newest = none, .oldest = none};
         first += own;
     }
-    if (cache->links) {
+    if (cache->links)
         memset(cache->buckets, 0, ((size_t)cache->bucket_mask + 1) * sizeof *cache->buckets);
-        memset(cache->lines, 0, cache->lines_max * sizeof *cache->lines);
-    }
+    memset(cache->lines, 0, cache->lines_max * sizeof *cache->lines);
+    cache->last = 0;
     cache->with_copies = false;
     cache->fills++;
 }
@@ -309,7 +345,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     for (uint32_t s = 0; s < sectors; s++)
         for (uint32_t k = 0; k < sectors; k++)
             if (k / together == s / together)
-                cache->fetch_masks[s] |= UINT32_C(1) << k;
+                cache->fetch_masks[s] = (uint16_t)(cache->fetch_masks[s] | 1u << k);
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = mem_array(cache->lines_max, sizeof *cache->lines);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);

@@ -11,7 +11,7 @@
 enum cache_index { CACHE_MODULO, CACHE_HASHED };
 enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
 
-enum { CACHE_SECTORS_MAX = 32, CACHE_SCANNED_WAYS = 16 };
+enum { CACHE_SECTORS_MAX = 16, CACHE_SCANNED_WAYS = 16 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
  * sectors. ways 0: fully associative. */
@@ -26,17 +26,19 @@ struct cache_geometry {
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
 };
 
-/* x / d for d and x with x * d below 2^64 (any x when d is a power of two), by one multiply. */
+/* x / d for d and x with x * d below 2^64 (any x when d is a power of two), without a division. */
 struct divider {
-    uint64_t magic; /* ceil(2^64 / d); 0 for d = 1 */
+    uint64_t magic; /* ceil(2^64 / d); 0 for a power of two */
     uint64_t d;
+    uint32_t shift;
 };
 
+/* Small, so that a search and what follows stay within few lines of the real cache. */
 struct cache_line {
-    uint64_t key;  /* line number + 1; 0: empty */
-    uint64_t used; /* tick of the last use */
-    uint32_t sectors;
-    uint32_t copy; /* of a line whose home is another part: the first to go */
+    uint64_t key;  /* its number + 1; 0: empty */
+    uint32_t used; /* tick of the last use */
+    uint16_t sectors;
+    uint16_t copy; /* of a line whose home is another part: the first to go */
 };
 
 struct cache_set {
@@ -55,14 +57,17 @@ struct cache_link {
 struct cache {
     struct cache_geometry geometry;
     struct divider by_line, by_sector, by_sets;
-    uint32_t fetch_masks[CACHE_SECTORS_MAX];
+    uint16_t fetch_masks[CACHE_SECTORS_MAX];
     uint32_t lines_max, set_count;
+    uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
     struct cache_line *lines;
+    uint32_t last;     /* the line used last of all */
+    uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;
     struct cache_link *links; /* NULL: sets are scanned */
     uint32_t *buckets;        /* slot + 1, 0: none */
     uint32_t bucket_mask;
-    uint64_t tick, aged_tick;
+    uint32_t tick, aged_tick;
     bool with_copies;
     uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
     uint64_t epoch; /* the owner's mark of when it was reset */
@@ -75,12 +80,11 @@ void cache_destroy(struct cache *cache); /* accepts NULL */
 /* Empties it and sets its size (at least one line, at most the size it was created with). */
 void cache_reset(struct cache *cache, uint64_t size_bytes);
 
-/* One load: true when its sector was there; brings it in otherwise. */
-bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
-
-/* The same for a copy of a line that lives elsewhere: it takes free room, an aged line's or another
- * copy's place, never that of a line at home here. Scanned caches only. */
-bool cache_access_copy(struct cache *cache, uint64_t address);
+/* One load: true when its sector was there; brings it in otherwise. A copy of a line that lives
+ * elsewhere takes free room, an aged line's or another copy's place, never that of a line at home
+ * here (only caches of at most CACHE_SCANNED_WAYS). */
+enum cache_claim { CACHE_HOME, CACHE_COPY };
+bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng);
 
 /* What is there now counts as aged: nobody's working set any more. */
 void cache_age(struct cache *cache);

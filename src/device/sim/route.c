@@ -156,15 +156,17 @@ static inline uint32_t home_of(const struct route *route, uint64_t address, uint
 static double load_l2(const struct route *route, uint64_t address, uint32_t side, struct rng *rng)
 {
     if (route->parts == SIM_ONE)
-        return cache_access(route->l2[0], address, rng) ? route->l2_cycles
-                                                        : route->l2_cycles + route->dram_now;
+        return cache_access(route->l2[0], address, CACHE_HOME, rng)
+                   ? route->l2_cycles
+                   : route->l2_cycles + route->dram_now;
     uint64_t local;
     uint32_t home = home_of(route, address, &local);
     if (home != side && route->parts == SIM_COPIES &&
-        cache_access_copy(route->l2[side], local + route->copies_at))
+        cache_access(route->l2[side], local + route->copies_at, CACHE_COPY, rng))
         return route->l2_cycles;
     double cycles = route->l2_cycles + (home != side ? route->far_cycles : 0);
-    return cache_access(route->l2[home], local, rng) ? cycles : cycles + route->dram_now;
+    return cache_access(route->l2[home], local, CACHE_HOME, rng) ? cycles
+                                                                 : cycles + route->dram_now;
 }
 
 double route_load(const struct route *route, uint64_t address, struct rng *rng)
@@ -173,11 +175,11 @@ double route_load(const struct route *route, uint64_t address, struct rng *rng)
         return route->direct_now;
     address += route->base;
     for (uint32_t i = 0; i < route->cache_count; i++)
-        if (cache_access(route->caches[i], address, rng))
+        if (cache_access(route->caches[i], address, CACHE_HOME, rng))
             return route->cache_cycles[i];
     double translation = 0;
     for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
-        if (cache_access(route->tlbs[i], address, rng))
+        if (cache_access(route->tlbs[i], address, CACHE_HOME, rng))
             break;
         translation += route->tlb_cycles[i];
     }
@@ -224,7 +226,7 @@ void route_fill(const struct route *route, uint64_t address, struct rng *rng)
         return;
     address += route->base;
     if (route->tlbs[1])
-        cache_access(route->tlbs[1], address, rng);
+        cache_access(route->tlbs[1], address, CACHE_HOME, rng);
     uint32_t sides = route->parts == SIM_COPIES ? 2 : 1;
     for (uint32_t side = 0; side < sides; side++)
         load_l2(route, address, side, rng);

@@ -24,26 +24,36 @@ static void pass_time(struct run *run, double cycles, double mhz)
     run->now_ns += ns;
 }
 
-/* Sum of eight uniform numbers: normal out to almost five deviations, from integers only, so that
- * every machine draws the same. */
+/* Sum of four uniform numbers: near enough to normal out to three deviations, and from integers
+ * only, so that every machine draws the same. */
 static inline double rough_normal(struct rng *rng)
 {
-    static const uint64_t fields = UINT64_C(0x0000ffff0000ffff);
-    uint64_t a = rng_next(rng), b = rng_next(rng);
-    uint64_t sums = (a & fields) + ((a >> 16) & fields) + (b & fields) + ((b >> 16) & fields);
-    double sum = (double)((sums & 0xffffffffu) + (sums >> 32));
-    static const double mean = 8 * 32767.5, deviation = 53509.63; /* 65536 * sqrt(8 / 12) */
-    return (sum - mean) / deviation;
+    static const double mean = 4 * 32767.5, deviation = 37837.23; /* 65536 * sqrt(4 / 12) */
+    uint64_t bits = rng_next(rng);
+    uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
+    return ((double)sum - mean) * (1 / deviation);
 }
 
-static inline double draw_noise(const struct sim_noise *noise, struct rng *rng)
+/* How many loads the next spike is away: geometric, so that loads need no draw each. */
+static uint64_t draw_spike_distance(double rate, struct rng *rng)
 {
-    double cycles = 0;
-    if (noise->jitter_cycles > 0)
-        cycles = noise->jitter_cycles * rough_normal(rng);
-    if (noise->spike_rate > 0 && rng_uniform(rng) < noise->spike_rate)
-        cycles += noise->spike_cycles * (0.5 + rng_uniform(rng));
-    return cycles;
+    if (rate <= 0)
+        return UINT64_MAX;
+    double distance = log(1 - rng_uniform(rng)) / log1p(-rate);
+    return distance < 1e15 ? (uint64_t)distance : UINT64_MAX;
+}
+
+static double draw_spike(struct run *run)
+{
+    const struct sim_noise *noise = &run->gpu->model.noise;
+    run->spike_in = draw_spike_distance(noise->spike_rate, &run->noise);
+    return noise->spike_cycles * (0.5 + rng_uniform(&run->noise));
+}
+
+static inline double draw_noise(struct run *run, double jitter_cycles)
+{
+    double cycles = jitter_cycles > 0 ? jitter_cycles * rough_normal(&run->noise) : 0;
+    return run->spike_in-- ? cycles : cycles + draw_spike(run);
 }
 
 static inline double load_one(struct run *run, const struct device_step *step, struct walk *walk)
@@ -74,11 +84,11 @@ static void chase(struct run *run, const struct device_step *step, struct walk *
     if (run->kept_next < run->kept_count)
         next_kept = run->kept_next * run->loads / run->kept_count;
     for (uint64_t i = 0; i < loads; i++) {
-        double latency = load_one(run, step, walk) + draw_noise(&model->noise, &run->noise);
+        double latency = load_one(run, step, walk) + draw_noise(run, model->noise.jitter_cycles);
         latency = latency < 1 ? 1 : latency;
         uint32_t cycles = read_timer(model, latency + model->timer_overhead_cycles, &run->noise);
         total += cycles;
-        run->counts[device_bin_of(cycles)]++;
+        run->counts[cycles < 256 ? cycles : device_bin_of(cycles)]++;
         if (run->done + i == next_kept) {
             run->kept[run->kept_next++] = cycles;
             next_kept = run->kept_next < run->kept_count
@@ -101,10 +111,11 @@ static void skip_passes(struct run *run, bool noisy, uint64_t pass)
         passes = passes < most ? passes : most;
         double loads = (double)(passes * pass), cycles = (double)passes * run->pass_cycles;
         if (noisy) {
-            double spikes = loads * noise->spike_rate;
-            spikes += sqrt(spikes) * rough_normal(&run->noise);
+            uint64_t left = passes * pass;
             cycles += sqrt(loads) * noise->jitter_cycles * rough_normal(&run->noise);
-            cycles += spikes > 0 ? spikes * noise->spike_cycles : 0;
+            for (; run->spike_in < left; cycles += draw_spike(run))
+                left -= run->spike_in + 1;
+            run->spike_in -= left;
             cycles = cycles < loads ? loads : cycles;
         }
         run->done += passes * pass;
@@ -116,14 +127,14 @@ static void skip_passes(struct run *run, bool noisy, uint64_t pass)
 static void stride_along(struct run *run, const struct device_step *step, struct walk *walk,
                          uint64_t loads)
 {
-    const struct sim_noise *noise = &run->gpu->model.noise;
+    double jitter = run->gpu->model.noise.jitter_cycles;
     bool noisy = step->kind == DEVICE_AVERAGE;
     loads = loads < run->pass_left ? loads : run->pass_left;
     double pure = 0, total = 0;
     for (uint64_t i = 0; i < loads; i++) {
         double latency = load_one(run, step, walk);
         pure += latency;
-        latency += noisy ? draw_noise(noise, &run->noise) : 0;
+        latency += noisy ? draw_noise(run, jitter) : 0;
         total += latency < 1 ? 1 : latency;
     }
     run->done += loads;
@@ -298,6 +309,7 @@ int run_begin(struct run *run, struct gpu *gpu, const struct device_job *job,
     run->shared_bytes = model->shared_bytes_max;
     rng_init(&run->noise, rng_derive(gpu->noise_seed, "job", number), "noise");
     rng_init(&run->replacement, rng_derive(gpu->noise_seed, "job", number), "replacement");
+    run->spike_in = draw_spike_distance(model->noise.spike_rate, &run->noise);
     if (!model->carveout.present)
         return 0;
     uint64_t granted;

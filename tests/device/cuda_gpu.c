@@ -1,0 +1,286 @@
+/* The CUDA backend on a real GPU: jobs of every path give whole, plausible samples. Skipped, and
+ * counted as such, where there is no GPU. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/source.h"
+
+enum { SKIPPED = 77, LOADS = 4096, KEEP = 256, SMS_MAX = 1024 };
+
+static struct device_source *source;
+static struct device *device;
+
+static void run(const struct device_job *jobs, size_t count, uint32_t at_once,
+                struct device_answer *answers)
+{
+    const struct device_batch batch = {.jobs = jobs, .job_count = count, .at_once = at_once};
+    struct err err = {0};
+    memset(answers, 0, count * sizeof *answers);
+    int rc = device_run(device, &batch, answers, &err);
+    if (rc)
+        fail_msg("device_run: %d: %s", rc, err.text);
+}
+
+static struct device_job job_of(enum device_path path, uint64_t size, uint64_t stride)
+{
+    const struct device_array array = {.path = path, .size_bytes = size, .stride_bytes = stride};
+    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 3};
+    job.steps[0] = (struct device_step){.kind = DEVICE_WARM, .array = array};
+    job.steps[1] =
+        (struct device_step){.kind = DEVICE_CHASE, .array = array, .loads = LOADS, .keep = KEEP};
+    job.steps[2] = (struct device_step){.kind = DEVICE_AVERAGE, .array = array, .loads = LOADS};
+    return job;
+}
+
+static double median(const struct device_sample *sample)
+{
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        seen += sample->bins[i].count;
+        if (2 * seen >= sample->loads)
+            return device_bin_cycles(sample->bins[i].bin);
+    }
+    return -1;
+}
+
+static void check_whole(const struct device_sample *sample)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++)
+        sum += sample->bins[i].count;
+    assert_int_equal(sum, sample->loads);
+    assert_int_equal(sample->kept_count, KEEP);
+    for (uint32_t i = 0; i < KEEP; i++)
+        assert_true(sample->kept[i] > 0);
+}
+
+/* Fine-grained timing less its overhead and the long chase are two ways to one latency. */
+static void every_path_by_two_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum device_path path;
+        double least, most; /* cycles, of any GPU this can run on */
+    } rows[] = {
+        {"global.ca", DEVICE_GLOBAL_CA, 15, 100}, {"global.cg", DEVICE_GLOBAL_CG, 100, 800},
+        {"read_only", DEVICE_READ_ONLY, 15, 100}, {"texture", DEVICE_TEXTURE, 20, 200},
+        {"constant", DEVICE_CONSTANT, 5, 100},    {"shared", DEVICE_SHARED, 10, 80},
+        {"host", DEVICE_HOST, 300, 20000},
+    };
+    double overhead = device_limits(device)->timer_overhead_cycles;
+    print_message("timer overhead %.1f cycles\n", overhead);
+    assert_true(overhead >= 0 && overhead < 40);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_job job = job_of(rows[i].path, 1024, 64);
+        struct device_answer answer;
+        run(&job, 1, 1, &answer);
+        assert_int_equal(answer.sample_count, 2);
+        check_whole(&answer.samples[0]);
+        double fine = median(&answer.samples[0]) - overhead;
+        double average = (double)answer.samples[1].total_cycles / LOADS;
+        print_message("%-10s fine %.1f average %.2f cycles, %.0f MHz\n", rows[i].name, fine,
+                      average,
+                      1e3 * (double)answer.samples[1].total_cycles /
+                          (double)(answer.samples[1].elapsed_ns + 1));
+        assert_true(average > rows[i].least && average < rows[i].most);
+        assert_true(fine > 0.75 * average - 6 && fine < 1.25 * average + 6);
+        device_answers_fini(&answer, 1);
+    }
+}
+
+static void one_job_per_sm(void **state)
+{
+    (void)state;
+    static struct device_job jobs[2 * SMS_MAX];
+    static struct device_answer answers[2 * SMS_MAX];
+    uint32_t sms = device_limits(device)->sm_count;
+    assert_in_range(sms, 1, SMS_MAX);
+    uint32_t visits[SMS_MAX] = {0};
+    for (uint32_t i = 0; i < 2 * sms; i++)
+        jobs[i] = job_of(DEVICE_GLOBAL_CA, 1024 + 32 * i, 32);
+    run(jobs, 2 * sms, 0, answers);
+    for (uint32_t i = 0; i < 2 * sms; i++) {
+        assert_int_equal(answers[i].sample_count, 2);
+        check_whole(&answers[i].samples[0]);
+        assert_in_range(answers[i].samples[0].sm, 0, sms - 1);
+        visits[answers[i].samples[0].sm]++;
+    }
+    for (uint32_t sm = 0; sm < sms; sm++)
+        assert_int_equal(visits[sm], 2);
+    device_answers_fini(answers, 2 * sms);
+}
+
+static void pinned_jobs_run_where_they_should(void **state)
+{
+    (void)state;
+    uint32_t sms = device_limits(device)->sm_count;
+    struct device_job jobs[2] = {job_of(DEVICE_GLOBAL_CA, 1024, 32),
+                                 job_of(DEVICE_GLOBAL_CA, 1024, 32)};
+    struct device_answer answers[2];
+    jobs[0].agents[0].sm = jobs[1].agents[0].sm = (int32_t)sms - 1;
+    run(jobs, 2, 0, answers);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(answers[i].samples[0].sm, sms - 1);
+    device_answers_fini(answers, 2);
+}
+
+/* First touch misses, second hits: launches begin with a cold L1, steps share it. */
+static void cold_then_warm(void **state)
+{
+    (void)state;
+    const struct device_array array = {
+        .path = DEVICE_GLOBAL_CA, .size_bytes = 8192, .stride_bytes = 128};
+    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 2};
+    job.steps[0] = job.steps[1] = (struct device_step){.kind = DEVICE_CHASE, .array = array};
+    struct device_answer answer;
+    run(&job, 1, 1, &answer);
+    device_answers_fini(&answer, 1);
+    run(&job, 1, 1, &answer); /* not a first launch: L2 has the array, L1 has not */
+    print_message("cold %.0f warm %.0f cycles\n", median(&answer.samples[0]),
+                  median(&answer.samples[1]));
+    assert_true(median(&answer.samples[0]) > 2 * median(&answer.samples[1]));
+    device_answers_fini(&answer, 1);
+}
+
+/* A second agent on the same SM sees what the first brought into L1; one on another SM does not. */
+static void two_agents(void **state)
+{
+    (void)state;
+    const struct device_array array = {
+        .path = DEVICE_GLOBAL_CA, .size_bytes = 8192, .stride_bytes = 128};
+    static const int32_t where[] = {DEVICE_SM_SAME, DEVICE_SM_OTHER};
+    double cycles[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}, {.sm = where[i], .warp = 1}},
+                                 .agent_count = 2,
+                                 .step_count = 2};
+        job.steps[0] = (struct device_step){.kind = DEVICE_WARM, .array = array};
+        job.steps[1] = (struct device_step){.kind = DEVICE_CHASE, .agent = 1, .array = array};
+        struct device_answer answer;
+        run(&job, 1, 1, &answer);
+        cycles[i] = median(&answer.samples[0]);
+        device_answers_fini(&answer, 1);
+    }
+    assert_true(cycles[1] > 2 * cycles[0]);
+}
+
+/* L2 filled by many warps, timed by one thread in random order; cold, then from DRAM. */
+static void filled_and_cold_l2(void **state)
+{
+    (void)state;
+    const struct device_array array = {.path = DEVICE_GLOBAL_CG,
+                                       .size_bytes = UINT64_C(2) << 20,
+                                       .stride_bytes = 128,
+                                       .order = DEVICE_RANDOM,
+                                       .seed = 1};
+    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1};
+    job.steps[0] = (struct device_step){.kind = DEVICE_CHASE, .array = array, .loads = 2000};
+    job.step_count = 1;
+    job.cold_l2 = true;
+    struct device_answer cold, filled;
+    run(&job, 1, 1, &cold);
+    job.steps[1] = job.steps[0];
+    job.steps[0] = (struct device_step){.kind = DEVICE_FILL, .array = array};
+    job.step_count = 2;
+    run(&job, 1, 1, &filled);
+    print_message("L2 %.0f DRAM %.0f cycles\n", median(&filled.samples[0]),
+                  median(&cold.samples[0]));
+    assert_true(median(&cold.samples[0]) > 1.3 * median(&filled.samples[0]));
+    device_answers_fini(&cold, 1);
+    device_answers_fini(&filled, 1);
+}
+
+static void streams(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct device_stream stream;
+    } rows[] = {
+        {"read 1 GiB", {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
+        {"write 1 GiB",
+         {DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
+        {"copy 1 GiB", {DEVICE_STREAM_COPY, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
+        {"read 16 MiB",
+         {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 16ull << 20, 8ull << 30, 16, 0, 0, 0}},
+        {"L1 16 KiB",
+         {DEVICE_STREAM_READ, DEVICE_GLOBAL_CA, 16ull << 10, 16ull << 30, 16, 1024, 0, 0}},
+        {"shared 16 KiB",
+         {DEVICE_STREAM_READ, DEVICE_SHARED, 16ull << 10, 16ull << 30, 16, 1024, 0, 0}},
+        {"H2D", {DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 0, 0, 0}},
+        {"D2H", {DEVICE_STREAM_D2H, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 0, 0, 0}},
+        {"both", {DEVICE_STREAM_BIDIR, DEVICE_GLOBAL_CG, 32ull << 20, 2ull << 30, 16, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_stream_answer answer = {0};
+        struct err err = {0};
+        int rc = device_stream(device, &rows[i].stream, &answer, &err);
+        if (rc)
+            fail_msg("%s: %s", rows[i].name, err.text);
+        double rate = (double)answer.bytes / (double)answer.elapsed_ns;
+        print_message("%-14s %.0f GB/s\n", rows[i].name, rate);
+        assert_true(rate > 1);
+    }
+}
+
+static void identity_and_clocks(void **state)
+{
+    (void)state;
+    struct facts hardware = {0}, board = {0}, config = {0};
+    struct device_clocks clocks;
+    double mhz = 0;
+    assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+    assert_true(facts_int(&hardware, "sms", 0) > 0);
+    assert_non_null(facts_text(&hardware, "compute_capability"));
+    assert_int_equal(device_warm_up(device, &mhz, NULL), 0);
+    print_message("%s: %.0f MHz\n", device_source_info(source, 0)->name, mhz);
+    if (device_read_clocks(device, &clocks, NULL) == 0)
+        print_message("NVML: SM %.0f memory %.0f MHz, throttle 0x%llx\n", clocks.sm_mhz,
+                      clocks.memory_mhz, (unsigned long long)clocks.throttle_reasons);
+    const struct facts *all[] = {&hardware, &board, &config};
+    for (size_t f = 0; f < 3; f++)
+        for (size_t i = 0; i < all[f]->count; i++) {
+            const struct fact *fact = &all[f]->items[i];
+            print_message("  %s: %lld %s\n", fact->key, (long long)fact->integer,
+                          fact->text ? fact->text : "");
+        }
+    facts_fini(&hardware);
+    facts_fini(&board);
+    facts_fini(&config);
+}
+
+int main(void)
+{
+    struct err err = {0};
+    int rc = device_source_cuda(&source, &err);
+    if (rc == -ENODEV || rc == -ENOTSUP) {
+        printf("skipped: %s\n", err.text);
+        return SKIPPED;
+    }
+    if (!rc)
+        rc = device_source_open(source, 0, &device, &err);
+    if (rc) {
+        fprintf(stderr, "%s\n", err.text);
+        device_source_destroy(source);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identity_and_clocks), cmocka_unit_test(every_path_by_two_ways),
+        cmocka_unit_test(one_job_per_sm),      cmocka_unit_test(pinned_jobs_run_where_they_should),
+        cmocka_unit_test(cold_then_warm),      cmocka_unit_test(two_agents),
+        cmocka_unit_test(filled_and_cold_l2),  cmocka_unit_test(streams),
+    };
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    device_destroy(device);
+    device_source_destroy(source);
+    return rc;
+}
