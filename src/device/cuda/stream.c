@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 enum {
-    THREADS_DEFAULT = 512,
     THREADS_PER_SM = 2048,
     THREADS_MAX = 1024,
     UNROLL_DEFAULT = 8,
@@ -77,7 +76,7 @@ static int set_shared(struct cuda_gpu *gpu, const struct plan *plan, struct err 
 static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
                      struct plan *out_plan, struct err *err)
 {
-    struct plan plan = {.threads = stream->threads ? stream->threads : THREADS_DEFAULT};
+    struct plan plan = {.threads = stream->threads};
     uint32_t sms = gpu->base.limits.sm_count;
     bool per_block = stream->kind == DEVICE_STREAM_READ && stream->path != DEVICE_GLOBAL_CG;
     int rc = find_kernel(gpu, stream, &plan.function, err);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The machine code of the chase kernels is what was meant: cuda_sass.py FATBIN ARCH [CUOBJDUMP].
+"""The machine code of the chase kernels is what was meant: sass.py FATBIN ARCH [CUOBJDUMP].
 
 Each kernel loads through its own path, and between the two clock reads of a timed load stands that
 one load, the comparison that waits for it, and nothing else. Exit 77 where cuobjdump is absent.

@@ -206,19 +206,21 @@ static void streams(void **state)
         const char *name;
         struct device_stream stream;
     } rows[] = {
-        {"read 1 GiB", {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
+        {"read 1 GiB",
+         {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 512, 0, 0}},
         {"write 1 GiB",
-         {DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
-        {"copy 1 GiB", {DEVICE_STREAM_COPY, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 0, 0, 0}},
+         {DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 512, 0, 0}},
+        {"copy 1 GiB",
+         {DEVICE_STREAM_COPY, DEVICE_GLOBAL_CG, 1ull << 30, 8ull << 30, 16, 512, 0, 0}},
         {"read 16 MiB",
-         {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 16ull << 20, 8ull << 30, 16, 0, 0, 0}},
+         {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 16ull << 20, 8ull << 30, 16, 512, 0, 0}},
         {"L1 16 KiB",
          {DEVICE_STREAM_READ, DEVICE_GLOBAL_CA, 16ull << 10, 16ull << 30, 16, 1024, 0, 0}},
         {"shared 16 KiB",
          {DEVICE_STREAM_READ, DEVICE_SHARED, 16ull << 10, 16ull << 30, 16, 1024, 0, 0}},
-        {"H2D", {DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 0, 0, 0}},
-        {"D2H", {DEVICE_STREAM_D2H, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 0, 0, 0}},
-        {"both", {DEVICE_STREAM_BIDIR, DEVICE_GLOBAL_CG, 32ull << 20, 2ull << 30, 16, 0, 0, 0}},
+        {"H2D", {DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 512, 0, 0}},
+        {"D2H", {DEVICE_STREAM_D2H, DEVICE_GLOBAL_CG, 32ull << 20, 1ull << 30, 16, 512, 0, 0}},
+        {"both", {DEVICE_STREAM_BIDIR, DEVICE_GLOBAL_CG, 32ull << 20, 2ull << 30, 16, 512, 0, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct device_stream_answer answer = {0};

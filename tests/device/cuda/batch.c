@@ -1,0 +1,327 @@
+/* Batches of the CUDA backend on a stand-in driver: every job runs, on an SM of its own, and loads
+ * just the elements that the interface says. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/source.h"
+
+enum { SMS = 4, MANY = 11 };
+
+static struct device_source *source;
+static struct device *device;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    int rc = device_source_cuda(&source, &err);
+    if (!rc)
+        rc = device_source_open(source, 0, &device, &err);
+    if (rc)
+        print_error("%s\n", err.text);
+    return rc;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    device_destroy(device);
+    device_source_destroy(source);
+    device = NULL;
+    source = NULL;
+    return 0;
+}
+
+static void run(const struct device_job *jobs, size_t count, uint32_t at_once,
+                struct device_answer *answers)
+{
+    const struct device_batch batch = {.jobs = jobs, .job_count = count, .at_once = at_once};
+    struct err err = {0};
+    memset(answers, 0, count * sizeof *answers);
+    int rc = device_run(device, &batch, answers, &err);
+    if (rc)
+        fail_msg("device_run: %d: %s", rc, err.text);
+}
+
+/* The stand-in's latency of a load at this offset. */
+static uint32_t cycles_at(uint64_t offset)
+{
+    return 1 + (uint32_t)(offset / 8 % 256);
+}
+
+static void identity(void **state)
+{
+    (void)state;
+    const struct device_info *info = device_source_info(source, 0);
+    assert_string_equal(info->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    assert_string_equal(info->pci, "ffff:1b:00.0");
+    assert_string_equal(info->name, "Fake GPU");
+    const struct device_limits *limits = device_limits(device);
+    assert_int_equal(limits->sm_count, SMS);
+    assert_int_equal(limits->constant_bytes, 65536);
+    assert_true(limits->timer_overhead_cycles == 4); /* 2 * 8 - 12 */
+    struct facts hardware = {0}, board = {0}, config = {0};
+    assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+    assert_int_equal(facts_int(&hardware, "sms", 0), SMS);
+    assert_string_equal(facts_text(&hardware, "compute_capability"), "9.9");
+    assert_int_equal(facts_get(&hardware, "copy_engines")->kind, FACT_UNKNOWN);
+    assert_int_equal(facts_get(&board, "serial")->kind, FACT_UNKNOWN);
+    assert_int_equal(facts_get(&config, "ecc")->kind, FACT_UNKNOWN);
+    facts_fini(&hardware);
+    facts_fini(&board);
+    facts_fini(&config);
+}
+
+/* Sequential chases of every path: from the start element on, round and round. */
+static void sequential(void **state)
+{
+    (void)state;
+    static const enum device_path paths[] = {DEVICE_GLOBAL_CA, DEVICE_GLOBAL_CG, DEVICE_READ_ONLY,
+                                             DEVICE_TEXTURE,   DEVICE_CONSTANT,  DEVICE_SHARED,
+                                             DEVICE_HOST};
+    enum { ELEMENTS = 10, LOADS = 33, START = 3, STRIDE = 24, OFFSET = 48 };
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
+        const struct device_array array = {.path = paths[p],
+                                           .offset_bytes = OFFSET,
+                                           .size_bytes = ELEMENTS * STRIDE,
+                                           .stride_bytes = STRIDE};
+        struct device_job job = {
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 3};
+        job.steps[0] = (struct device_step){
+            .kind = DEVICE_CHASE, .array = array, .start = START, .loads = LOADS, .keep = LOADS};
+        job.steps[1] = job.steps[0];
+        job.steps[2] = (struct device_step){.kind = DEVICE_AVERAGE, .array = array};
+        struct device_answer answer;
+        run(&job, 1, 1, &answer);
+        assert_int_equal(answer.sample_count, 3);
+        uint64_t element = START, sum = 0;
+        for (uint32_t s = 0; s < 2; s++) {
+            assert_int_equal(answer.samples[s].kept_count, LOADS);
+            for (uint32_t i = 0; i < LOADS; i++, element = (element + 1) % ELEMENTS)
+                assert_int_equal(answer.samples[s].kept[i], cycles_at(OFFSET + element * STRIDE));
+        }
+        for (uint32_t i = 0; i < ELEMENTS; i++)
+            sum += cycles_at(OFFSET + i * STRIDE);
+        assert_int_equal(answer.samples[2].total_cycles, sum);
+        device_answers_fini(&answer, 1);
+    }
+}
+
+/* Random chases of every path: each element once, the second half what the first left. */
+static void in_random_order(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 200, STRIDE = 8 };
+    for (int path = 0; path < DEVICE_PATH_COUNT; path++) {
+        const struct device_array array = {.path = (enum device_path)path,
+                                           .size_bytes = ELEMENTS * STRIDE,
+                                           .stride_bytes = STRIDE,
+                                           .order = DEVICE_RANDOM,
+                                           .seed = 5};
+        struct device_job job = {
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 2};
+        job.steps[0] = job.steps[1] = (struct device_step){
+            .kind = DEVICE_CHASE, .array = array, .loads = ELEMENTS / 2, .keep = ELEMENTS};
+        struct device_answer answer;
+        uint32_t seen[257] = {0};
+        run(&job, 1, 1, &answer);
+        uint32_t ascending = 0;
+        for (uint32_t s = 0; s < 2; s++) {
+            const struct device_sample *sample = &answer.samples[s];
+            assert_int_equal(sample->kept_count, ELEMENTS / 2);
+            for (uint32_t i = 0; i < sample->kept_count; i++) {
+                assert_int_equal(seen[sample->kept[i]]++, 0);
+                ascending += i && sample->kept[i] == sample->kept[i - 1] + 1;
+            }
+        }
+        assert_true(ascending < ELEMENTS / 4);
+        device_answers_fini(&answer, 1);
+    }
+}
+
+/* More jobs than SMs, unequal ones, one of them pinned: all run, and no two of the same kind share
+ * an SM in a wave. */
+static void many_jobs(void **state)
+{
+    (void)state;
+    struct device_job jobs[MANY];
+    struct device_answer answers[MANY];
+    for (uint32_t i = 0; i < MANY; i++) {
+        jobs[i] = (struct device_job){
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
+        jobs[i].steps[0] =
+            (struct device_step){.kind = i % 3 ? DEVICE_CHASE : DEVICE_AVERAGE, .loads = 10 + i};
+        jobs[i].steps[0].array =
+            (struct device_array){.path = i % 2 ? DEVICE_GLOBAL_CA : DEVICE_CONSTANT,
+                                  .size_bytes = 64 * (i + 1),
+                                  .stride_bytes = 32};
+    }
+    jobs[7].agents[0].sm = 2;
+    for (uint32_t at_once = 0; at_once <= SMS; at_once++) {
+        run(jobs, MANY, at_once, answers);
+        for (uint32_t i = 0; i < MANY; i++) {
+            assert_int_equal(answers[i].sample_count, 1);
+            assert_int_equal(answers[i].samples[0].loads, 10 + i);
+            assert_in_range(answers[i].samples[0].sm, 0, SMS - 1);
+            assert_true(answers[i].samples[0].total_cycles > 0);
+        }
+        assert_int_equal(answers[7].samples[0].sm, 2);
+        device_answers_fini(answers, MANY);
+    }
+}
+
+/* Fills, another SM's agent and a second kind of chain between the steps of one job. */
+static void segments(void **state)
+{
+    (void)state;
+    const struct device_array random = {
+        .path = DEVICE_GLOBAL_CG, .size_bytes = 4096, .stride_bytes = 64, .order = DEVICE_RANDOM};
+    const struct device_array texture = {
+        .path = DEVICE_TEXTURE, .size_bytes = 4096, .stride_bytes = 32};
+    struct device_job job = {.agents = {{.sm = 1}, {.sm = DEVICE_SM_OTHER, .warp = 3}},
+                             .agent_count = 2,
+                             .step_count = 6,
+                             .cold_l2 = true};
+    job.steps[0] = (struct device_step){.kind = DEVICE_FILL, .array = random};
+    job.steps[1] = (struct device_step){.kind = DEVICE_CHASE, .array = random, .keep = 64};
+    job.steps[2] = (struct device_step){.kind = DEVICE_AVERAGE, .agent = 1, .array = texture};
+    job.steps[3] = (struct device_step){.kind = DEVICE_CHASE, .array = random, .keep = 64};
+    job.steps[4] = (struct device_step){.kind = DEVICE_CHASE, .array = random, .keep = 64};
+    job.steps[5] = (struct device_step){.kind = DEVICE_CHASE, .array = random, .keep = 64};
+    struct device_answer answer;
+    run(&job, 1, 0, &answer);
+    assert_int_equal(answer.sample_count, 5);
+    for (uint32_t s = 0; s < 5; s++) {
+        assert_int_equal(answer.samples[s].step, s + 1);
+        assert_int_equal(answer.samples[s].sm == 1, s != 1);
+        if (s > 1) /* whole passes: every one begins where the first did */
+            assert_memory_equal(answer.samples[s].kept, answer.samples[0].kept,
+                                64 * sizeof(uint32_t));
+    }
+    device_answers_fini(&answer, 1);
+}
+
+/* Chains of one wave together are larger than the memory: none may be written over another. */
+static void memory_grows_and_ends(void **state)
+{
+    (void)state;
+    enum { STRIDE = 4104 };
+    struct device_job jobs[6];
+    struct device_answer answers[6];
+    uint64_t limit = device_limits(device)->global_bytes;
+    for (uint32_t i = 0; i < 6; i++) {
+        jobs[i] = (struct device_job){
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
+        jobs[i].steps[0] = (struct device_step){.kind = DEVICE_AVERAGE};
+        jobs[i].steps[0].array = (struct device_array){
+            .size_bytes = limit / (i + 1) / STRIDE * STRIDE, .stride_bytes = STRIDE};
+    }
+    run(jobs, 6, 0, answers);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint64_t sum = 0;
+        for (uint64_t k = 0; k < limit / (i + 1) / STRIDE; k++)
+            sum += cycles_at(k * STRIDE);
+        assert_int_equal(answers[i].samples[0].total_cycles, sum);
+    }
+    device_answers_fini(answers, 6);
+    jobs[0].steps[0].array.size_bytes = limit + STRIDE;
+    const struct device_batch batch = {.jobs = jobs, .job_count = 1};
+    memset(answers, 0, sizeof answers);
+    assert_int_equal(device_run(device, &batch, answers, NULL), -EINVAL);
+}
+
+static void what_cannot_run(void **state)
+{
+    (void)state;
+    const struct device_step steps[] = {
+        {.kind = DEVICE_CHASE, .array = {.size_bytes = 64, .stride_bytes = 4}},
+        {.kind = DEVICE_AVERAGE, .lanes = 2, .array = {.size_bytes = 64, .stride_bytes = 8}},
+        {.kind = DEVICE_FILL,
+         .array = {.path = DEVICE_SHARED, .size_bytes = 64, .stride_bytes = 8}},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct device_job job = {
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
+        struct device_answer answer = {0};
+        struct err err = {0};
+        job.steps[0] = steps[i];
+        const struct device_batch batch = {.jobs = &job, .job_count = 1};
+        assert_int_equal(device_run(device, &batch, &answer, &err), -ENOTSUP);
+        assert_true(err.text[0] != '\0');
+    }
+}
+
+static void streams(void **state)
+{
+    (void)state;
+    const struct {
+        struct device_stream stream;
+        int rc;
+        uint64_t bytes;
+    } rows[] = {
+        {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_COPY, DEVICE_GLOBAL_CG, 1 << 20, 1 << 20, 4, 256, 2, 4}, 0, 1 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 1024, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_BIDIR, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_WRITE, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 512, 0, 0}, -ENOTSUP, 0},
+        {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 2, 512, 0, 0}, -ENOTSUP, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_stream_answer answer = {0};
+        assert_int_equal(device_stream(device, &rows[i].stream, &answer, NULL), rows[i].rc);
+        assert_int_equal(answer.bytes, rows[i].bytes);
+        assert_int_equal(answer.elapsed_ns, rows[i].rc ? 0 : 1000000);
+    }
+}
+
+/* The reasons for having no GPU are told apart. */
+static void reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *value, *visible, *text;
+    } rows[] = {
+        {"FAKE_CUDA_INIT", "100", NULL, "finds no GPU"},
+        {"FAKE_CUDA_INIT", "100", "", "CUDA_VISIBLE_DEVICES is \"\""},
+        {"FAKE_CUDA_INIT", "999", NULL, "CUDA_ERROR_FAKE (999)"},
+        {"FAKE_CUDA_VERSION", "11040", NULL, "supports CUDA 11.4"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_source *none = NULL;
+        struct err err = {0};
+        setenv(rows[i].variable, rows[i].value, 1);
+        if (rows[i].visible)
+            setenv("CUDA_VISIBLE_DEVICES", rows[i].visible, 1);
+        assert_int_equal(device_source_cuda(&none, &err), -ENODEV);
+        unsetenv(rows[i].variable);
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        assert_int_equal(err.code, -ENODEV);
+        if (!strstr(err.text, rows[i].text))
+            fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(identity, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sequential, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(in_random_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_grows_and_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
+        cmocka_unit_test(reasons),
+    };
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

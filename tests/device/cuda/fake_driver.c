@@ -1,0 +1,370 @@
+/* A stand-in for libcuda.so.1 that executes the chase jobs on the CPU: memory is the host's, and a
+ * load takes 1 + (address / 8) % 256 cycles, so that latencies tell which elements were loaded. */
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/kernels.h"
+#include "device/device.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { SMS = 4, SM_IDS = 9, PLACE_BYTES = 2 << 20, SHARED_MAX = 227 * 1024 };
+
+/* SM ids with gaps; the SM with the first id takes no block on the first try. */
+static const uint32_t sm_ids[SMS] = {0, 3, 4, 8};
+static uint32_t constant_words[KERNEL_CONSTANT_BYTES / 4];
+static CUdeviceptr texture_base;
+static int chase_launches;
+
+static uint64_t load(uint32_t path, uint64_t at, const uint32_t *image, uint32_t *out_cycles)
+{
+    uint64_t value;
+    if (path == DEVICE_TEXTURE) {
+        at = texture_base + 4 * at;
+        value = *(const uint32_t *)(uintptr_t)at;
+    } else if (path == DEVICE_CONSTANT) {
+        value = constant_words[at / 4];
+    } else if (path == DEVICE_SHARED) {
+        value = image[at / 4];
+    } else {
+        value = *(const uint64_t *)(uintptr_t)at;
+    }
+    *out_cycles = 1 + (uint32_t)(at / 8 % 256);
+    return value;
+}
+
+static void run_step(const struct kernel_step *step, const uint32_t *image,
+                     struct kernel_result *result)
+{
+    uint32_t *output = (uint32_t *)(uintptr_t)step->output;
+    uint64_t at = step->first, kept = 0;
+    uint32_t left = step->left;
+    if (step->kind == KERNEL_CHASE)
+        memset(output, 0, KERNEL_BIN_COUNT * sizeof *output);
+    for (uint64_t n = 0; n < step->loads; n++) {
+        uint32_t cycles;
+        uint64_t value = load(step->path, at, image, &cycles);
+        at += step->stride;
+        if (--left == 0) {
+            at -= step->span;
+            left = step->pass;
+        }
+        if (step->chained)
+            at = value;
+        result->cycles[step->index] += cycles;
+        if (step->kind != KERNEL_CHASE)
+            continue;
+        output[kernel_bin_of(cycles)]++;
+        if (kept < step->keep && n == kept * step->loads / step->keep)
+            output[KERNEL_BIN_COUNT + kept++] = cycles;
+    }
+    result->elapsed_ns[step->index] = result->cycles[step->index];
+}
+
+static void run_job(const struct kernel_job *job, uint32_t sm_id)
+{
+    struct kernel_result *result = (struct kernel_result *)(uintptr_t)job->result;
+    uint32_t *image = calloc(job->image_bytes / 4 + 1, 4);
+    if (job->image)
+        memcpy(image, (const void *)(uintptr_t)job->image, job->image_bytes);
+    for (uint32_t i = 0; i < job->step_count; i++)
+        run_step(&job->steps[i], image, result);
+    result->sm_id = sm_id;
+    result->done = job->step_count;
+    free(image);
+}
+
+static void run_chase(void **parameters)
+{
+    const struct kernel_job *jobs = *(const struct kernel_job **)parameters[0];
+    int32_t *claims = *(int32_t **)parameters[1];
+    for (int i = chase_launches++ ? 0 : 1; i < SMS; i++) {
+        int32_t number = claims[sm_ids[i]];
+        claims[sm_ids[i]] = -1;
+        if (number >= 0)
+            run_job(&jobs[number], sm_ids[i]);
+    }
+}
+
+static void run_link(const struct kernel_link *link)
+{
+    const uint32_t *order = (const uint32_t *)(uintptr_t)link->order;
+    for (uint64_t i = 0; i < link->count; i++) {
+        uint64_t next = i + 1 < link->count ? i + 1 : 0;
+        uint64_t at = link->base + (order ? order[i] : i) * link->stride;
+        uint64_t to = link->base + (order ? order[next] : next) * link->stride;
+        if (link->wide)
+            *(uint64_t *)(uintptr_t)at = to;
+        else
+            *(uint32_t *)(uintptr_t)at = (uint32_t)((to - link->origin) >> link->shift);
+    }
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, unsigned z,
+                               unsigned block, unsigned by, unsigned bz, unsigned shared,
+                               CUstream stream, void **parameters, void **extra)
+{
+    const char *name = (const char *)function;
+    (void)grid, (void)y, (void)z, (void)block, (void)by, (void)bz, (void)stream, (void)extra;
+    if (shared > SHARED_MAX - KERNEL_STATIC_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (strncmp(name, "chase_", 6) == 0)
+        run_chase(parameters);
+    else if (strcmp(name, "link_chain") == 0)
+        run_link(parameters[0]);
+    else if (strcmp(name, "count_sm_ids") == 0)
+        **(uint32_t **)parameters[0] = SM_IDS;
+    else if (strcmp(name, "find_sms") == 0)
+        for (int i = 0; i < SMS; i++)
+            (*(uint32_t **)parameters[0])[sm_ids[i]] = 1;
+    else if (strcmp(name, "clock_overhead") == 0)
+        for (int i = 0; i < 2 * KERNEL_OVERHEAD_COUNT; i++)
+            (*(uint32_t **)parameters[0])[i] = i < KERNEL_OVERHEAD_COUNT ? 8 : 12;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    const char *failure = getenv("FAKE_CUDA_INIT");
+    (void)flags;
+    return failure ? (CUresult)atoi(failure) : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    const char *pretended = getenv("FAKE_CUDA_VERSION");
+    *version = pretended ? atoi(pretended) : CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult error, const char **text)
+{
+    (void)error;
+    *text = "CUDA_ERROR_FAKE";
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    (void)error;
+    *text = "made up";
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
+    (void)device;
+    strncpy(name, "Fake GPU", (size_t)length);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    (void)device;
+    for (int i = 0; i < 16; i++)
+        uuid->bytes[i] = (char)(0x10 * i + i);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
+{
+    (void)device;
+    strncpy(text, "FFFF:1B:00.0", (size_t)length);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    (void)device;
+    switch ((int)attribute) {
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = SMS;
+        break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+        *value = KERNEL_CONSTANT_BYTES;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = SHARED_MAX;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH:
+        *value = 1 << 27;
+        break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+        *value = 1 << 20;
+        break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+        return CUDA_ERROR_INVALID_VALUE;
+    default:
+        *value = 9;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = (size_t)1 << 30;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = *total = (size_t)1 << 26;
+    return CUDA_SUCCESS;
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = NULL;
+    if (posix_memalign(&memory, PLACE_BYTES, bytes))
+        return NULL;
+    memset(memory, 0xff, bytes); /* what nobody set is caught: no chain leads there */
+    return memory;
+}
+
+EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
+{
+    *pointer = (CUdeviceptr)(uintptr_t)allocate(bytes);
+    return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFree(CUdeviceptr pointer)
+{
+    free((void *)(uintptr_t)pointer);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *pointer = allocate(bytes);
+    return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFreeHost(void *pointer)
+{
+    free(pointer);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *host, unsigned flags)
+{
+    (void)flags;
+    *device = (CUdeviceptr)(uintptr_t)host;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, size_t count, CUstream stream)
+{
+    (void)stream;
+    for (size_t i = 0; i < count; i++)
+        ((uint32_t *)(uintptr_t)pointer)[i] = value;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    static char names[64][64];
+    static int count;
+    (void)module;
+    strncpy(names[count % 64], name, sizeof names[0] - 1);
+    *function = (CUfunction)names[count++ % 64];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUmodule module,
+                                  const char *name)
+{
+    (void)module, (void)name;
+    *pointer = (CUdeviceptr)(uintptr_t)constant_words;
+    *bytes = sizeof constant_words;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
+                                  const CUDA_TEXTURE_DESC *texture,
+                                  const CUDA_RESOURCE_VIEW_DESC *view)
+{
+    (void)texture, (void)view;
+    texture_base = resource->res.linear.devPtr;
+    *object = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    (void)start, (void)end;
+    *ms = 1;
+    return CUDA_SUCCESS;
+}
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* Things of which only the existence matters. */
+#define FAKE_OBJECT(name, type, argument)                                                          \
+    EXPORT CUresult name(type *object, argument unused)                                            \
+    {                                                                                              \
+        *object = (type)(uintptr_t)8;                                                              \
+        return CUDA_SUCCESS;                                                                       \
+    }
+FAKE_OBJECT(cuDevicePrimaryCtxRetain, CUcontext, CUdevice)
+FAKE_OBJECT(cuModuleLoadData, CUmodule, const void *)
+FAKE_OBJECT(cuStreamCreate, CUstream, unsigned)
+FAKE_OBJECT(cuEventCreate, CUevent, unsigned)
+
+#define FAKE_NOTHING(name, type)                                                                   \
+    EXPORT CUresult name(type unused)                                                              \
+    {                                                                                              \
+        return CUDA_SUCCESS;                                                                       \
+    }
+FAKE_NOTHING(cuDevicePrimaryCtxRelease, CUdevice)
+FAKE_NOTHING(cuCtxSetCurrent, CUcontext)
+FAKE_NOTHING(cuModuleUnload, CUmodule)
+FAKE_NOTHING(cuStreamDestroy, CUstream)
+FAKE_NOTHING(cuStreamSynchronize, CUstream)
+FAKE_NOTHING(cuEventDestroy, CUevent)
+FAKE_NOTHING(cuTexObjectDestroy, CUtexObject)
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return CUDA_SUCCESS;
+}
