@@ -15,10 +15,12 @@ enum {
     SIZE_REPEATS = 3,
     WIDEN_MAX = 3,
     SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
+    FINE_LINES = 12,
+    FINE_REPEATS = 5,
 };
 
 /* Sweep and residency agree when they differ by no more than this share. */
-static const double AGREEMENT = 0.03;
+static const double AGREEMENT = 0.02;
 
 /* A sweep reaches so far beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
@@ -103,50 +105,50 @@ int cache_report_line(struct probe_context *context, const char *memory, enum de
 }
 
 /* The sweep as the thesis has it: one load per line, sizes around the region, change point;
- * widened and repeated while the change point is rejected, then refined to steps of one line. */
-static int sweep_size(struct probe_context *context, const struct study *study,
-                      struct sweep_onset *out_onset, uint64_t *out_step, struct err *err)
+ * widened and repeated while the change point is rejected. */
+static int sweep_coarse(struct probe_context *context, const struct study *study,
+                        struct sweep_onset *out_onset, uint64_t *out_step_lines, struct err *err)
 {
-    struct sweep_curve curve;
-    uint64_t line = study->line_bytes;
+    uint64_t line = study->line_bytes, middle = study->region_high_bytes / line;
     double side = SIDE_SHARE;
-    struct sweep_onset onset = {0};
-    struct sweep_range range = {.stride_bytes = line};
-    for (int attempt = 0; attempt < WIDEN_MAX && !onset.change.found; attempt++, side *= 2) {
-        uint64_t middle = study->region_high_bytes / line;
+    for (int attempt = 0; attempt < WIDEN_MAX; attempt++, side *= 2) {
         uint64_t margin = (uint64_t)(side * (double)middle) + SIDE_LINES;
         uint64_t low = middle > margin ? middle - margin : 1;
         uint64_t step = (middle + margin - low) / (SWEEP_SIZES_MAX - 1) + 1;
-        range.low_bytes = low * line;
-        range.high_bytes = (middle + margin) * line;
-        range.step_bytes = step * line;
+        const struct sweep_range range = {.low_bytes = low * line,
+                                          .high_bytes = (middle + margin) * line,
+                                          .step_bytes = step * line,
+                                          .stride_bytes = line};
+        struct sweep_curve curve;
         int rc = sweep_measure(context, study, &range, &curve, err);
         if (!rc)
-            rc = sweep_onset(&curve, probe_seed(context), &onset, err);
+            rc = sweep_onset(study, &curve, probe_seed(context), out_onset, err);
         if (rc)
             return rc;
+        *out_step_lines = step;
+        if (out_onset->change.found)
+            break;
     }
-    if (onset.change.found && range.step_bytes > line) {
-        struct sweep_onset fine;
-        uint64_t margin = SIDE_LINES * line + 2 * range.step_bytes;
-        uint64_t low = onset.fits_bytes > margin ? onset.fits_bytes - margin : line;
-        const struct sweep_range close = {.low_bytes = low,
-                                          .high_bytes = onset.fits_bytes + margin,
-                                          .step_bytes = line,
-                                          .stride_bytes = line};
-        int rc = sweep_measure(context, study, &close, &curve, err);
-        if (!rc)
-            rc = sweep_onset(&curve, probe_seed(context), &fine, err);
-        if (rc)
-            return rc;
-        if (fine.change.found) {
-            onset = fine;
-            range.step_bytes = line;
-        }
-    }
-    *out_onset = onset;
-    *out_step = range.step_bytes;
     return 0;
+}
+
+/* Again around what the coarse sweep found, each size several times: now single lines count. */
+static int sweep_fine(struct probe_context *context, const struct study *study, uint64_t fits_bytes,
+                      uint64_t step_lines, struct sweep_onset *out_onset, struct err *err)
+{
+    uint64_t line = study->line_bytes, fits = fits_bytes / line;
+    /* The coarse onset may come late by two of its steps. */
+    uint64_t margin = FINE_LINES + 3 * step_lines;
+    uint64_t low = fits > margin ? fits - margin : 1, high = fits + margin;
+    uint64_t step = (high - low) * FINE_REPEATS / (SWEEP_SIZES_MAX - FINE_REPEATS) + 1;
+    const struct sweep_range range = {.low_bytes = low * line,
+                                      .high_bytes = high * line,
+                                      .step_bytes = step * line,
+                                      .stride_bytes = line,
+                                      .repeats = FINE_REPEATS};
+    struct sweep_curve curve;
+    int rc = sweep_measure(context, study, &range, &curve, err);
+    return rc ? rc : sweep_onset(study, &curve, probe_seed(context), out_onset, err);
 }
 
 struct size_found {
@@ -159,21 +161,25 @@ struct size_found {
 static int measure_size(struct probe_context *context, const struct study *study,
                         struct size_found *out_found, struct err *err)
 {
+    struct sweep_onset coarse;
+    uint64_t step = 1;
+    int rc = sweep_coarse(context, study, &coarse, &step, err);
+    if (rc)
+        return rc;
+    if (!coarse.change.found)
+        return err_set(err, -ENODATA,
+                       "no change point between %.0f and %.0f bytes (KS %.2f, critical %.2f)",
+                       (double)study->region_low_bytes, (double)study->region_high_bytes,
+                       coarse.change.ks.statistic, coarse.change.ks.critical);
     double sizes[SIZE_REPEATS], confidence = 1;
-    uint64_t step = study->line_bytes;
     for (size_t i = 0; i < SIZE_REPEATS; i++) {
-        struct sweep_onset onset;
-        int rc = sweep_size(context, study, &onset, &step, err);
+        struct sweep_onset fine;
+        rc = sweep_fine(context, study, coarse.fits_bytes, step, &fine, err);
         if (rc)
             return rc;
-        if (!onset.change.found)
-            return err_set(err, -ENODATA,
-                           "no change point between %.0f and %.0f bytes (KS %.2f, critical %.2f)",
-                           (double)study->region_low_bytes, (double)study->region_high_bytes,
-                           onset.change.ks.statistic, onset.change.ks.critical);
-        sizes[i] = (double)onset.fits_bytes;
-        if (onset.change.confidence < confidence)
-            confidence = onset.change.confidence;
+        const struct sweep_onset *best = fine.change.found ? &fine : &coarse;
+        sizes[i] = (double)best->fits_bytes;
+        confidence = fmin(confidence, best->change.confidence);
     }
     struct size_found *f = out_found;
     f->by_sweep = cpd_median(sizes, SIZE_REPEATS);
@@ -181,7 +187,7 @@ static int measure_size(struct probe_context *context, const struct study *study
     f->confidence = confidence;
     f->by_residency = study->resident_bytes;
     f->residency_error = study->resident_error;
-    double room = fmax(AGREEMENT * f->by_sweep, fmax(3 * f->residency_error, (double)step));
+    double room = fmax(AGREEMENT * f->by_sweep, 3 * f->residency_error);
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
     return 0;
 }
@@ -267,7 +273,7 @@ int cache_report_latency(struct probe_context *context, const char *memory, enum
     const struct device_array small = {
         .path = path, .size_bytes = 8 * study->fetch_bytes, .stride_bytes = study->fetch_bytes};
     struct latency latency;
-    rc = latency_measure(context, &small, study->stray_share, &latency, err);
+    rc = latency_measure(context, &small, study, &latency, err);
     if (rc)
         return rc;
     char name[METRIC_MAX], reason[REASON_MAX];

@@ -11,10 +11,10 @@ struct latency {
     uint32_t n;    /* chases behind it */
 };
 
-/* Cycles per load of a chase through an array that is warm after one pass. stray_share: how often
- * a load takes far longer than its level (measured by the caller): it bounds the length of the
- * chases, so that at least half of them meet no such load. */
+/* Cycles per load of a chase through an array that is warm after one pass. study: how single
+ * loads of this path scatter (stage STUDY_LEVEL); chases are long where they are quiet, short and
+ * many where they are not. */
 int latency_measure(struct probe_context *context, const struct device_array *array,
-                    double stray_share, struct latency *out_latency, struct err *err);
+                    const struct study *study, struct latency *out_latency, struct err *err);
 
 #endif

@@ -19,32 +19,84 @@
 
 enum {
     JOBS_MIN = 64,
-    JOBS_MAX = 1024,
+    JOBS_MAX = 8192,
+    ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     TAG_ROUNDS = 2,
+    FEW_TAGS = 64, /* below: one line more or less is a share to reckon with */
 };
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
  * milliseconds. */
-static const double LOADS_BUDGET = 2e6;
+static const double LOADS_BUDGET = 1.5e6;
 
 /* The array's size over what is thought to fit. */
 static const double OVERSIZE = 1.5;
+
+/* The same for tags: elements far apart fall into the sets at random, and only many of them fill
+ * every set of a direct-mapped cache. */
+static const double TAG_OVERSIZE = 4;
+
+/* A count of lines with a smaller standard error than this is rounded. */
+static const double SNAP_LINES = 0.25;
+
+/* Wanted standard errors, as shares of the value: to tell lines of 7 and 8 fetch units apart, and
+ * to stay well within the 2 % that a size may be off. */
+static const double LINE_PRECISION = 0.015, SIZE_PRECISION = 0.005;
 
 /* Elements this many fetch units apart lie in lines of their own, and, the factor being prime, in
  * all sets of the cache, unless the number of sets is a multiple of it: hence two of them. */
 static const uint64_t TAG_STRIDES[] = {17, 19};
 
+/* What to time: elements a stride apart, of which a few are picked after loading all. */
+struct layout {
+    uint64_t elements, stride;
+    uint64_t few, gap; /* picks per round; elements = few * gap */
+    size_t jobs;
+};
+
 struct share {
     double hits;  /* 0..1, corrected for misjudged latencies */
-    double error; /* standard error if the elements were independent: an upper bound */
+    double error; /* standard error if the picks were independent: an upper bound */
     uint32_t n;
 };
 
-static size_t plan_jobs(uint64_t elements)
+/* At least `elements`, so few picks that their misses hardly change what is resident, and as many
+ * jobs as the wanted precision needs when about 1 in `oversize` elements stays resident. Picks at
+ * an even distance can all fall into few sets of an LRU cache, where each miss evicts the very
+ * line that is picked next: an odd distance (and a random order). */
+static struct layout make_layout(double elements, uint64_t stride, double oversize,
+                                 double precision)
 {
-    double jobs = LOADS_BUDGET / ((double)elements * WARM_PASSES);
-    return jobs < JOBS_MIN ? JOBS_MIN : jobs > JOBS_MAX ? JOBS_MAX : (size_t)jobs;
+    struct layout layout = {.stride = stride, .few = elements < 256 ? 1 : (uint64_t)elements / 128};
+    layout.gap = (uint64_t)ceil(elements / (double)layout.few) | 1;
+    layout.elements = layout.few * layout.gap;
+    double picks = (oversize - 1) / (precision * precision);
+    double jobs = picks / (double)(ROUNDS * layout.few);
+    double affordable = LOADS_BUDGET / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
+    layout.jobs = (size_t)fmin(fmax(fmin(jobs, affordable), JOBS_MIN), JOBS_MAX);
+    return layout;
+}
+
+static struct device_job make_job(struct probe_context *context, const struct study *study,
+                                  const struct layout *layout, size_t number)
+{
+    const struct device_array all = {.path = study->path,
+                                     .size_bytes = layout->elements * layout->stride,
+                                     .stride_bytes = layout->stride};
+    struct device_job job = chase_job();
+    for (size_t round = 0; round < ROUNDS; round++) {
+        size_t phase = (number + round * layout->jobs) * layout->gap / (ROUNDS * layout->jobs);
+        const struct device_array picked = {.path = study->path,
+                                            .offset_bytes = phase * layout->stride,
+                                            .size_bytes = all.size_bytes,
+                                            .stride_bytes = layout->gap * layout->stride,
+                                            .order = DEVICE_RANDOM,
+                                            .seed = probe_seed(context)};
+        chase_add(&job, DEVICE_WARM, &all, (round ? 1 : WARM_PASSES) * layout->elements);
+        chase_add(&job, DEVICE_CHASE, &picked, layout->few);
+    }
+    return job;
 }
 
 /* Hits are misjudged with probability stray, misses with probability slip. */
@@ -54,62 +106,49 @@ static double correct(const struct study *study, double seen)
     return hits < 0 ? 0 : hits > 1 ? 1 : hits;
 }
 
-/* The share of `elements` elements, `stride` apart, that are still cached after loading all of
- * them; `few` are timed per job. */
+/* The share of the layout's elements that are still cached after loading all of them. */
 static int measure_share(struct probe_context *context, const struct study *study,
-                         uint64_t elements, uint64_t stride, uint64_t few, struct share *out_share,
-                         struct err *err)
+                         const struct layout *layout, struct share *out_share, struct err *err)
 {
-    size_t count = plan_jobs(elements);
-    struct device_job *jobs = mem_array(count, sizeof *jobs);
+    struct device_job *jobs = mem_array(layout->jobs, sizeof *jobs);
     struct device_answer *answers = NULL;
     if (!jobs)
         return err_no_memory(err);
-    uint64_t gap = elements / few;
-    for (size_t i = 0; i < count; i++) {
-        const struct device_array all = {
-            .path = study->path, .size_bytes = elements * stride, .stride_bytes = stride};
-        const struct device_array picked = {.path = study->path,
-                                            .offset_bytes = i * gap / count * stride,
-                                            .size_bytes = few * gap * stride,
-                                            .stride_bytes = gap * stride};
-        jobs[i] = chase_job();
-        chase_add(&jobs[i], DEVICE_WARM, &all, WARM_PASSES * elements);
-        chase_add(&jobs[i], DEVICE_CHASE, &picked, few);
-    }
-    int rc = chase_run(context, jobs, count, 0, &answers, err);
+    for (size_t i = 0; i < layout->jobs; i++)
+        jobs[i] = make_job(context, study, layout, i);
+    int rc = chase_run(context, jobs, layout->jobs, 0, &answers, err);
     free(jobs);
     if (rc)
         return rc;
     double seen = 0;
-    for (size_t i = 0; i < count; i++)
-        seen += 1 - chase_share_above(&answers[i].samples[0], study->threshold);
-    seen /= (double)count;
-    device_answers_fini(answers, count);
+    for (size_t i = 0; i < layout->jobs; i++)
+        for (size_t round = 0; round < ROUNDS; round++)
+            seen += 1 - chase_share_above(&answers[i].samples[round], study->threshold);
+    seen /= (double)(ROUNDS * layout->jobs);
+    device_answers_fini(answers, layout->jobs);
     free(answers);
     out_share->hits = correct(study, seen);
-    out_share->n = (uint32_t)(count * few);
+    out_share->n = (uint32_t)(layout->jobs * ROUNDS * layout->few);
     out_share->error = sqrt(seen * (1 - seen) / out_share->n);
     return 0;
 }
 
 /* Tags, as the larger count of the two strides. First asked of as many elements as there could be
- * tags, then of as many as the answer says: precision comes with a hit share near 2/3. */
+ * tags, then of as many as the answer says: that is where the precision comes from. */
 static int measure_tags(struct probe_context *context, struct study *study, struct err *err)
 {
     double tags = study->resident_bytes / (double)study->fetch_bytes;
     for (int round = 0; round < TAG_ROUNDS; round++) {
-        uint64_t elements = (uint64_t)ceil(OVERSIZE * tags) + 1;
-        uint64_t few = elements / 128 ? elements / 128 : 1;
         double most = 0;
         for (size_t i = 0; i < sizeof TAG_STRIDES / sizeof *TAG_STRIDES; i++) {
+            const struct layout layout =
+                make_layout(TAG_OVERSIZE * tags, TAG_STRIDES[i] * study->fetch_bytes, TAG_OVERSIZE,
+                            round ? LINE_PRECISION : 4 * LINE_PRECISION);
             struct share share;
-            int rc = measure_share(context, study, elements, TAG_STRIDES[i] * study->fetch_bytes,
-                                   few, &share, err);
+            int rc = measure_share(context, study, &layout, &share, err);
             if (rc)
                 return rc;
-            if (share.hits * (double)elements > most)
-                most = share.hits * (double)elements;
+            most = fmax(most, share.hits * (double)layout.elements);
         }
         if (most < 1)
             return err_set(err, -ENODATA, "nothing stays resident in the cache");
@@ -119,30 +158,83 @@ static int measure_tags(struct probe_context *context, struct study *study, stru
     return 0;
 }
 
+/* Bytes that stay resident of an array of whole lines of `line_units` fetch units: an array that
+ * ends inside a line leaves that line partly empty. */
+static int measure_bytes(struct probe_context *context, const struct study *study,
+                         uint64_t line_units, double *out_bytes, struct err *err)
+{
+    uint64_t line_bytes = line_units * study->fetch_bytes;
+    double lines = ceil(OVERSIZE * (double)study->region_high_bytes / (double)line_bytes);
+    struct layout layout =
+        make_layout(lines * (double)line_units, study->fetch_bytes, OVERSIZE, LINE_PRECISION);
+    if (layout.few == 1) /* otherwise there are lines enough not to notice */
+        layout.elements = layout.gap = (uint64_t)lines * line_units;
+    struct share share;
+    int rc = measure_share(context, study, &layout, &share, err);
+    if (!rc)
+        *out_bytes = share.hits * (double)(layout.elements * layout.stride);
+    return rc;
+}
+
+/* The whole number of fetch units per line that agrees best with bytes over tags, where the bytes
+ * were counted under the same assumption. Caches of many lines do not notice the difference. */
+static int measure_line(struct probe_context *context, struct study *study, struct err *err)
+{
+    double unit = (double)study->fetch_bytes;
+    double exact = study->resident_bytes / study->tags / unit, best_off = INFINITY;
+    uint64_t middle = exact < 1 ? 1 : (uint64_t)llround(exact), low = middle, high = middle;
+    if (study->tags < FEW_TAGS) {
+        low = middle > 1 ? middle - 1 : 1;
+        high = middle + 1;
+    }
+    for (uint64_t units = low; units <= high; units++) {
+        double bytes = study->resident_bytes;
+        int rc = low < high ? measure_bytes(context, study, units, &bytes, err) : 0;
+        if (rc)
+            return rc;
+        double found = bytes / study->tags / unit, off = fabs(found - (double)units);
+        if (off < best_off) {
+            best_off = off;
+            study->line_exact = found * unit;
+            study->line_bytes = units * study->fetch_bytes;
+        }
+    }
+    return 0;
+}
+
+/* Capacity: lines that stay resident of an array touched once per line. */
+static int measure_capacity(struct probe_context *context, struct study *study, struct err *err)
+{
+    double line = (double)study->line_bytes;
+    const struct layout layout = make_layout(OVERSIZE * study->resident_bytes / line,
+                                             study->line_bytes, OVERSIZE, SIZE_PRECISION);
+    struct share share;
+    int rc = measure_share(context, study, &layout, &share, err);
+    if (rc)
+        return rc;
+    /* While sampling, each miss evicts a line that a later sample may look for. */
+    double lines = share.hits * (double)layout.elements;
+    double misses = (double)(layout.few - 1) * (1 - share.hits) / 2;
+    lines *= 1 + misses / lines;
+    /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
+    double error = share.error * (double)layout.elements;
+    study->resident_bytes = (error < SNAP_LINES ? round(lines) : lines) * line;
+    study->resident_error = error * line;
+    study->resident_n = share.n;
+    return 0;
+}
+
 int resident_measure(struct probe_context *context, struct study *study, struct err *err)
 {
-    uint64_t unit = study->fetch_bytes;
-    uint64_t elements =
-        (uint64_t)ceil(OVERSIZE * (double)study->region_high_bytes / (double)unit) + 1;
-    uint64_t few = elements / 256 ? elements / 256 : 1;
-    struct share share;
-    int rc = measure_share(context, study, elements, unit, few, &share, err);
+    int rc = measure_bytes(context, study, 1, &study->resident_bytes, err);
     if (rc)
         return rc;
-    double span = (double)(elements * unit);
-    study->resident_bytes = share.hits * span;
-    study->resident_error = share.error * span;
-    study->resident_n = share.n;
-    if (study->resident_bytes < (double)unit)
+    if (study->resident_bytes < (double)study->fetch_bytes)
         return err_set(err, -ENODATA, "nothing stays resident in the cache");
     rc = measure_tags(context, study, err);
-    if (rc)
-        return rc;
-    study->line_exact = study->resident_bytes / study->tags;
-    uint64_t units = (uint64_t)llround(study->line_exact / (double)unit);
-    study->line_bytes = (units ? units : 1) * unit;
-    /* While sampling, each miss evicts an element that a later sample may look for. */
-    double misses = (double)(few - 1) * (1 - share.hits) / 2;
-    study->resident_bytes *= 1 + misses / study->tags;
-    return 0;
+    if (!rc)
+        rc = measure_line(context, study, err);
+    if (!rc)
+        rc = measure_capacity(context, study, err);
+    return rc;
 }

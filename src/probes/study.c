@@ -30,6 +30,9 @@ static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 /* A size does not fit when this share of its loads misses, strays aside. */
 static const double OVER_SHARE = 0.02;
 
+/* Distance of the quartiles of a normal distribution, in standard deviations. */
+static const double QUARTILES_SIGMA = 1.349;
+
 /* Loads that are cached take at most this share of one that goes to L2. */
 static const double SUPPORTED_SHARE = 0.9;
 
@@ -47,6 +50,18 @@ static double share_of(const struct device_answer *answers, size_t count, double
     for (size_t i = 0; i < count; i++)
         sum += chase_share_above(&answers[i].samples[0], cycles);
     return sum / (double)count;
+}
+
+/* Quartiles give the scatter of ordinary loads; what lies far beyond is a spike. */
+static void measure_scatter(const struct device_answer *answers, size_t count, struct study *study)
+{
+    double sigmas[LEVEL_JOBS];
+    for (size_t i = 0; i < count; i++)
+        sigmas[i] = (chase_quantile(&answers[i].samples[0], 0.75) -
+                     chase_quantile(&answers[i].samples[0], 0.25)) /
+                    QUARTILES_SIGMA;
+    study->sigma_cycles = cpd_median(sigmas, count);
+    study->spike_share = share_of(answers, count, study->hit_cycles + 5 * study->sigma_cycles + 2);
 }
 
 /* Three kinds of jobs: loads that hit (a small array twice), loads that miss the SM's cache but
@@ -80,6 +95,7 @@ static int measure_level(struct probe_context *context, struct study *study, str
     study->supported =
         study->hit_cycles < SUPPORTED_SHARE * l2_cycles && study->hit_cycles < study->miss_cycles;
     study->stray_share = share_of(answers, LEVEL_JOBS, study->threshold);
+    measure_scatter(answers, LEVEL_JOBS, study);
     study->slip_share = 1 - share_of(answers + LEVEL_JOBS, LEVEL_JOBS, study->threshold);
     device_answers_fini(answers, 3 * LEVEL_JOBS);
     free(answers);
@@ -146,7 +162,7 @@ static size_t first_over(const double *shares, size_t count, double limit)
         wrong += shares[i] > limit;
     least = wrong; /* split at count: everything should fit */
     for (size_t split = count; split-- > 0;) {
-        wrong += shares[split] > limit ? -1u : 1u;
+        wrong += shares[split] > limit ? (size_t)-1 : 1;
         if (wrong <= least) {
             least = wrong;
             best = split;

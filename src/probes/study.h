@@ -23,12 +23,14 @@ struct study {
     enum study_stage stage; /* the last stage that is done */
     enum device_path path;
 
-    bool supported;     /* loads on this path are cached before L2 */
-    double hit_cycles;  /* fine-grained medians, timer overhead included */
-    double miss_cycles; /* served by the next level */
-    double threshold;   /* a load above it is a miss */
-    double stray_share; /* hits that look like misses: jitter and spikes */
-    double slip_share;  /* misses that look like hits */
+    bool supported;      /* loads on this path are cached before L2 */
+    double hit_cycles;   /* fine-grained medians, timer overhead included */
+    double miss_cycles;  /* served by the next level */
+    double threshold;    /* a load above it is a miss */
+    double sigma_cycles; /* scatter of hits, spikes aside */
+    double spike_share;  /* hits far beyond that scatter */
+    double stray_share;  /* hits that look like misses: jitter and spikes */
+    double slip_share;   /* misses that look like hits */
 
     uint64_t fetch_bytes;
     double fetch_agreement; /* share of miss distances that equal it */

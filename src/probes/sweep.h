@@ -9,15 +9,16 @@
 #include "cpd/cpd.h"
 #include "probes/probe.h"
 
-/* Sizes low, low + step, ... up to high, at most SWEEP_SIZES_MAX of them. */
+/* Sizes low, low + step, ... up to high; at most SWEEP_SIZES_MAX measurements in all. */
 enum { SWEEP_SIZES_MAX = 264 };
 struct sweep_range {
     uint64_t low_bytes, high_bytes, step_bytes;
     uint64_t stride_bytes; /* one load per line or fetch unit (thesis 4.7.1) */
+    uint32_t repeats;      /* measurements of each size; 0 means 1 */
 };
 
 struct sweep_curve {
-    uint64_t sizes[SWEEP_SIZES_MAX];
+    uint64_t sizes[SWEEP_SIZES_MAX]; /* ascending, each `repeats` times */
     double miss_shares[SWEEP_SIZES_MAX];
     size_t count;
 };
@@ -31,12 +32,13 @@ int sweep_measure(struct probe_context *context, const struct study *study,
 int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
                 size_t count, uint64_t stride_bytes, double *out_shares, struct err *err);
 
-/* Where misses begin: the first change point of the curve. */
+/* Where misses begin: the first change point of the curve. Needs about three measurements behind
+ * it to be told from an outlier: on a coarse curve it may come two sizes late. */
 struct sweep_onset {
     struct cpd_change change; /* found: whether there is one at all */
     uint64_t fits_bytes;      /* the largest size before it */
 };
-int sweep_onset(const struct sweep_curve *curve, uint64_t seed, struct sweep_onset *out_onset,
-                struct err *err);
+int sweep_onset(const struct study *study, const struct sweep_curve *curve, uint64_t seed,
+                struct sweep_onset *out_onset, struct err *err);
 
 #endif
