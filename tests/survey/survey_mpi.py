@@ -13,7 +13,8 @@ import tempfile
 import time
 import uuid
 
-PROGRAM, ROOT, CASE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), sys.argv[3]
+PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+CASE = sys.argv[3]
 MODEL = pathlib.Path(__file__).resolve().with_name("tiny.yaml")
 MARK = uuid.uuid4().hex  # in the environment of all that is started here, to find what stays behind
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
