@@ -25,6 +25,9 @@ static const double AGREEMENT = 0.02;
 /* A sweep reaches so far beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
 
+/* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
+static const double LINE_TOSS_UP = 0.35;
+
 /* Fine-grained and averaged latency may differ by this share, or by two cycles. */
 static const double LATENCY_AGREEMENT = 0.1;
 
@@ -71,6 +74,13 @@ static int report_fetch(struct probe_context *context, const char *memory,
     return 0;
 }
 
+/* How far bytes per tag lie from the nearest whole number of fetch units: 0 is certain, half a unit
+ * a toss-up between two. */
+static double line_distance(const struct study *study)
+{
+    return fabs(study->line_exact - (double)study->line_bytes) / (double)study->fetch_bytes;
+}
+
 int cache_report_line(struct probe_context *context, const char *memory, enum device_path path,
                       struct err *err)
 {
@@ -92,12 +102,10 @@ int cache_report_line(struct probe_context *context, const char *memory, enum de
                                         (double)study->line_bytes, "B", "resident bytes per tag");
     if (!line)
         return err_no_memory(err);
-    /* How far the quotient lies from the nearest whole number of fetch units: 0 is certain, half a
-     * unit a toss-up between two. */
-    double off = fabs(study->line_exact - (double)study->line_bytes) / (double)study->fetch_bytes;
+    double off = line_distance(study);
     line->confidence = off < 0.5 ? 1 - off : 0.5;
     line->n = study->resident_n;
-    if (off > 0.35 &&
+    if (off > LINE_TOSS_UP &&
         measure_set_status(line, MEASURE_NOISY,
                            "bytes per tag lie between two multiples of the fetch unit"))
         return err_no_memory(err);
@@ -156,6 +164,7 @@ struct size_found {
     double confidence;
     double by_residency, residency_error;
     bool agree;
+    bool line_sure; /* sizes are counted in lines */
 };
 
 static int measure_size(struct probe_context *context, const struct study *study,
@@ -189,6 +198,7 @@ static int measure_size(struct probe_context *context, const struct study *study
     f->residency_error = study->resident_error;
     double room = fmax(AGREEMENT * f->by_sweep, 3 * f->residency_error);
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
+    f->line_sure = line_distance(study) < LINE_TOSS_UP;
     return 0;
 }
 
@@ -212,6 +222,11 @@ static int report_size(struct probe_context *context, const char *memory,
              found->by_residency);
     if (!found->agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
+    if (found->agree && !found->line_sure) {
+        size->confidence = 0.5;
+        if (measure_set_status(size, MEASURE_NOISY, "counted in lines, and the line is uncertain"))
+            return err_no_memory(err);
+    }
     if (facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep)) ||
         facts_set_int(&size->notes, "by_residency", llround(found->by_residency)))
         return err_no_memory(err);

@@ -3,8 +3,7 @@
  *
  * An array larger than the cache is loaded, then single elements are timed: the share of hits
  * times the array is what the cache holds, whatever was evicted in which order. Each job times
- * only a few elements, since every miss evicts something; the jobs' elements together lie evenly
- * over the array, one job per SM at a time.
+ * only a few elements, since every miss evicts something; one job per SM at a time.
  *
  * Done with one element per fetch unit this counts bytes. Done with elements so far apart that
  * each needs a line of its own it counts tags. Bytes over tags is the line. */
@@ -51,7 +50,7 @@ static const uint64_t TAG_STRIDES[] = {17, 19};
 /* What to time: elements a stride apart, of which a few are picked after loading all. */
 struct layout {
     uint64_t elements, stride;
-    uint64_t few, gap; /* picks per round; elements = few * gap */
+    uint64_t few; /* picks per round */
     size_t jobs;
 };
 
@@ -61,16 +60,13 @@ struct share {
     uint32_t n;
 };
 
-/* At least `elements`, so few picks that their misses hardly change what is resident, and as many
- * jobs as the wanted precision needs when about 1 in `oversize` elements stays resident. Picks at
- * an even distance can all fall into few sets of an LRU cache, where each miss evicts the very
- * line that is picked next: an odd distance (and a random order). */
+/* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
+ * precision needs when about 1 in `oversize` elements stays resident. */
 static struct layout make_layout(double elements, uint64_t stride, double oversize,
                                  double precision)
 {
-    struct layout layout = {.stride = stride, .few = elements < 256 ? 1 : (uint64_t)elements / 128};
-    layout.gap = (uint64_t)ceil(elements / (double)layout.few) | 1;
-    layout.elements = layout.few * layout.gap;
+    struct layout layout = {.stride = stride, .elements = (uint64_t)ceil(elements)};
+    layout.few = layout.elements < 256 ? 1 : layout.elements / 128;
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
     double affordable = LOADS_BUDGET / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
@@ -78,23 +74,22 @@ static struct layout make_layout(double elements, uint64_t stride, double oversi
     return layout;
 }
 
+/* The picks are a random sample: in a regular one, few sets of the cache could get many picks, and
+ * each miss would evict what is picked next. */
 static struct device_job make_job(struct probe_context *context, const struct study *study,
-                                  const struct layout *layout, size_t number)
+                                  const struct layout *layout)
 {
     const struct device_array all = {.path = study->path,
                                      .size_bytes = layout->elements * layout->stride,
                                      .stride_bytes = layout->stride};
     struct device_job job = chase_job();
     for (size_t round = 0; round < ROUNDS; round++) {
-        size_t phase = (number + round * layout->jobs) * layout->gap / (ROUNDS * layout->jobs);
-        const struct device_array picked = {.path = study->path,
-                                            .offset_bytes = phase * layout->stride,
-                                            .size_bytes = all.size_bytes,
-                                            .stride_bytes = layout->gap * layout->stride,
-                                            .order = DEVICE_RANDOM,
-                                            .seed = probe_seed(context)};
+        struct device_array picked = all;
+        picked.order = DEVICE_RANDOM;
+        picked.seed = probe_seed(context);
         chase_add(&job, DEVICE_WARM, &all, (round ? 1 : WARM_PASSES) * layout->elements);
-        chase_add(&job, DEVICE_CHASE, &picked, layout->few);
+        chase_add(&job, DEVICE_CHASE, &picked, layout->few)->start =
+            probe_seed(context) % layout->elements;
     }
     return job;
 }
@@ -115,7 +110,7 @@ static int measure_share(struct probe_context *context, const struct study *stud
     if (!jobs)
         return err_no_memory(err);
     for (size_t i = 0; i < layout->jobs; i++)
-        jobs[i] = make_job(context, study, layout, i);
+        jobs[i] = make_job(context, study, layout);
     int rc = chase_run(context, jobs, layout->jobs, 0, &answers, err);
     free(jobs);
     if (rc)
@@ -165,10 +160,8 @@ static int measure_bytes(struct probe_context *context, const struct study *stud
 {
     uint64_t line_bytes = line_units * study->fetch_bytes;
     double lines = ceil(OVERSIZE * (double)study->region_high_bytes / (double)line_bytes);
-    struct layout layout =
+    const struct layout layout =
         make_layout(lines * (double)line_units, study->fetch_bytes, OVERSIZE, LINE_PRECISION);
-    if (layout.few == 1) /* otherwise there are lines enough not to notice */
-        layout.elements = layout.gap = (uint64_t)lines * line_units;
     struct share share;
     int rc = measure_share(context, study, &layout, &share, err);
     if (!rc)
