@@ -24,11 +24,10 @@ static inline uint64_t divide(const struct divider *by, uint64_t x)
     return by->magic ? (uint64_t)(((unsigned __int128)x * by->magic) >> 64) : x >> by->shift;
 }
 
+/* Fibonacci hashing: the upper half of the product is well mixed. */
 static inline uint64_t mix(uint64_t x)
 {
-    x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    x ^= x >> 29;
-    return x * 0x94d049bb133111ebu;
+    return (x * 0x9e3779b97f4a7c15u) >> 32;
 }
 
 /* Hashing rotates the sets anew for each aligned block of as many lines as there are sets, so
@@ -38,7 +37,7 @@ static inline uint32_t set_of(const struct cache *cache, uint64_t line)
     uint64_t block = divide(&cache->by_sets, line);
     uint64_t set = line - block * cache->by_sets.d;
     if (cache->geometry.index == CACHE_HASHED) {
-        set += ((mix(block) >> 32) * cache->by_sets.d) >> 32;
+        set += (mix(block) * cache->by_sets.d) >> 32;
         set -= set >= cache->by_sets.d ? cache->by_sets.d : 0;
     }
     return (uint32_t)set;
@@ -46,7 +45,7 @@ static inline uint32_t set_of(const struct cache *cache, uint64_t line)
 
 static inline uint32_t *bucket_of(const struct cache *cache, uint64_t key)
 {
-    return &cache->buckets[(mix(key) >> 32) & cache->bucket_mask];
+    return &cache->buckets[mix(key) & cache->bucket_mask];
 }
 
 /* Looks first at the way that the last search found: an array brought in from end to end lies in
@@ -56,10 +55,11 @@ static inline uint32_t find_scanned(struct cache *cache, uint32_t set, uint64_t 
 {
     uint32_t larger = set < cache->larger_sets;
     uint32_t first = set * cache->ways + (larger ? set : cache->larger_sets);
+    uint32_t ways = cache->ways + larger, guess = cache->last_way;
     const struct cache_line *lines = &cache->lines[first];
-    if (cache->last_way < cache->ways && lines[cache->last_way].key == key)
-        return first + cache->last_way;
-    for (uint32_t i = 0; i < cache->ways + larger; i++) {
+    if (guess < ways && lines[guess].key == key)
+        return first + guess;
+    for (uint32_t i = 0; i < ways; i++) {
         if (lines[i].key == key) {
             cache->last_way = i;
             return first + i;
@@ -133,8 +133,10 @@ static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set
     uint32_t victim = 0;
     uint32_t oldest = lines[0].used;
     for (uint32_t i = 1; i < set->filled; i++) {
-        victim = lines[i].used < oldest ? i : victim;
-        oldest = lines[i].used < oldest ? lines[i].used : oldest;
+        if (lines[i].used < oldest) {
+            victim = i;
+            oldest = lines[i].used;
+        }
     }
     return set->first + victim;
 }

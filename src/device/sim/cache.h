@@ -86,6 +86,13 @@ void cache_reset(struct cache *cache, uint64_t size_bytes);
 enum cache_claim { CACHE_HOME, CACHE_COPY };
 bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng);
 
+/* True when the line of this address was the last one used: another access would change nothing.
+ * For caches of one sector per line and lines of a power of two, such as TLBs. */
+static inline bool cache_is_last(const struct cache *cache, uint64_t address)
+{
+    return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1;
+}
+
 /* What is there now counts as aged: nobody's working set any more. */
 void cache_age(struct cache *cache);
 

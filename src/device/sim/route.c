@@ -179,7 +179,8 @@ double route_load(const struct route *route, uint64_t address, struct rng *rng)
             return route->cache_cycles[i];
     double translation = 0;
     for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
-        if (cache_access(route->tlbs[i], address, CACHE_HOME, rng))
+        if (cache_is_last(route->tlbs[i], address) ||
+            cache_access(route->tlbs[i], address, CACHE_HOME, rng))
             break;
         translation += route->tlb_cycles[i];
     }
