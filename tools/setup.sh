@@ -60,7 +60,7 @@ setup_build() {
     shift 2
     log=$(mktemp)
     if [ ! -f "$build/build.ninja" ]; then
-        echo "configuring $(basename "$build")/" >&2
+        echo "building in $(basename "$build")/ (once, about a minute)" >&2
         meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
     fi
     meson compile -C "$build" >"$log" 2>&1 || setup_failed "$log"

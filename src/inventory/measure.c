@@ -2,6 +2,8 @@
 #include "inventory/measure.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,4 +172,24 @@ void measures_fini(struct measures *measures)
         measure_fini(&measures->items[i]);
     free(measures->items);
     memset(measures, 0, sizeof *measures);
+}
+
+double measure_digits(double value, int digits)
+{
+    if (!isfinite(value) || value == 0 || value == floor(value))
+        return value;
+    char text[64];
+    snprintf(text, sizeof text, "%.*e", digits - 1, value);
+    double rounded = value;
+    return str_parse_f64(text, &rounded) ? value : rounded;
+}
+
+void measure_round(struct measure *measure)
+{
+    measure->value = measure_digits(measure->value, 6);
+    measure->spread = measure_digits(measure->spread, 3);
+    measure->confidence = round(measure->confidence * 1e4) / 1e4;
+    for (size_t i = 0; i < measure->notes.count; i++)
+        if (measure->notes.items[i].kind == FACT_REAL)
+            measure->notes.items[i].real = measure_digits(measure->notes.items[i].real, 6);
 }

@@ -70,6 +70,13 @@ int measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
 
+/* Cuts digits that mean nothing: value and notes to six significant ones (whole numbers stay), the
+ * spread to three, the confidence to four decimals. What is written is what is judged. */
+void measure_round(struct measure *measure);
+
+/* A number to so many significant digits; whole numbers, NaN and infinities stay. */
+double measure_digits(double value, int digits);
+
 /* "ok", "noisy", "unsupported", "failed" */
 const char *measure_status_name(enum measure_status status);
 

@@ -77,8 +77,8 @@ static double median_figure(const struct column *column, const struct measure *k
 }
 
 /* Notes that are numbers become their median, others stand as the majority entry has them. */
-static int merge_notes(const struct column *column, const struct measure *kind,
-                       struct measure *out_measure)
+static void merge_notes(const struct column *column, const struct measure *kind,
+                        struct measure *out_measure)
 {
     for (size_t f = 0; f < out_measure->notes.count; f++) {
         struct fact *fact = &out_measure->notes.items[f];
@@ -97,7 +97,6 @@ static int merge_notes(const struct column *column, const struct measure *kind,
         else
             fact->real = median;
     }
-    return 0;
 }
 
 static int merge_column(const struct column *column, struct measure *out_measure)
@@ -122,8 +121,8 @@ static int merge_column(const struct column *column, struct measure *out_measure
         return 0;
     out_measure->value = median_figure(column, kind, FIGURE_VALUE, &out_measure->spread);
     out_measure->confidence = median_figure(column, kind, FIGURE_CONFIDENCE, NULL);
-    if (merge_notes(column, kind, out_measure))
-        return -ENOMEM;
+    merge_notes(column, kind, out_measure);
+    measure_round(out_measure);
     return measure_set_status(out_measure, noisy * 2 > n ? MEASURE_NOISY : MEASURE_OK,
                               noisy * 2 > n ? reason : NULL);
 }

@@ -127,8 +127,8 @@ static int judge_value(struct fleet *fleet, const struct group *group, const str
     const struct inventory_finding finding = {.metric = row->rule->metric,
                                               .value = value,
                                               .expected = row->median,
-                                              .deviation = deviation,
-                                              .score = score};
+                                              .deviation = measure_digits(deviation, 3),
+                                              .score = measure_digits(score, 3)};
     if (!entry || add_finding(entry, &finding, m->unit))
         return -ENOMEM;
     fleet->outlier[place] |= accused;

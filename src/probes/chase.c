@@ -76,3 +76,20 @@ double chase_quantile(const struct device_sample *sample, double q)
     }
     return device_bin_cycles(sample->bins[sample->bin_count - 1].bin);
 }
+
+double chase_middle_mean(const struct device_sample *sample)
+{
+    double all = 0, seen = 0, sum = 0, weight = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++)
+        all += sample->bins[i].count;
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        double low = fmax(seen, all / 4);
+        seen += sample->bins[i].count;
+        double part = fmin(seen, all * 3 / 4) - low;
+        if (part <= 0)
+            continue;
+        sum += part * device_bin_cycles(sample->bins[i].bin);
+        weight += part;
+    }
+    return weight > 0 ? sum / weight : NAN;
+}

@@ -27,6 +27,8 @@ static int run_one(struct probe_context *context, const struct probe *probe,
         return err_set(err, -ECANCELED, "stopped before %s", name);
     double start_s = clock_monotonic_s();
     int rc = probe->run(context, &own);
+    for (size_t i = 0; i < context->measures->count; i++)
+        measure_round(&context->measures->items[i]);
     if (rc && mark_failed(probe, context->measures, own.text))
         return err_no_memory(err);
     double elapsed_s = clock_monotonic_s() - start_s;
@@ -44,6 +46,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
 {
     struct probe_context context = {.device = device, .options = options, .measures = measures};
     double sm_mhz;
+    if (observer && observer->begin && observer->begin(observer->user, "warm-up"))
+        return err_set(err, -ECANCELED, "stopped before the warm-up");
     int rc = device_warm_up(device, &sm_mhz, err);
     for (size_t i = 0; i < selection->count && !rc; i++)
         rc = run_one(&context, probe_table[selection->indices[i]], observer, err);

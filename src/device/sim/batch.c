@@ -1,5 +1,4 @@
 /* Spreading a batch of jobs over the SMs, serially or really at once where SMs share caches. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

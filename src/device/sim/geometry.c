@@ -1,8 +1,6 @@
 /* The sections of a model that say where data can be: caches, carve-out, L2, TLBs. */
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/str.h"
 #include "device/sim/model.h"

@@ -1,12 +1,10 @@
 /* Opening a simulated GPU: faults, variation, clocks, shared caches. */
 #include "device/sim/gpu.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "device/sim/run.h"
 
 uint32_t gpu_group_count(const struct sim_model *model, int scope)
 {

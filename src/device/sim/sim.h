@@ -27,7 +27,7 @@ const char *sim_model_key(const struct sim_model *model);
 enum sim_fault_kind {
     SIM_SLOW_DRAM,    /* share: all that DRAM does takes 1 + share times as long */
     SIM_MEMORY_CLOCK, /* mhz */
-    SIM_SM_CLOCK,     /* mhz, thermal */
+    SIM_SM_CLOCK,     /* mhz, reason */
     SIM_L2_SLICE,     /* share missing, reported: the driver knows */
     SIM_MISSING_SMS,  /* count */
     SIM_SLOW_SM,      /* sm, share */
