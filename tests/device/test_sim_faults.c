@@ -92,6 +92,18 @@ static void one_slow_sm_is_alone(void **state)
     device_destroy(device);
 }
 
+/* The host link takes nanoseconds, too. */
+static void host_latency_is_time(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_SM_CLOCK, .mhz = 500};
+    struct device *healthy = bench_open(plain), *capped = bench_open_faulty(plain, &fault, 1);
+    assert_true(near(latency(healthy, DEVICE_HOST, 4096, 0), 1000));
+    assert_true(near(latency(capped, DEVICE_HOST, 4096, 0), 500));
+    device_destroy(healthy);
+    device_destroy(capped);
+}
+
 static void throttling_is_told(void **state)
 {
     (void)state;
@@ -349,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_act_through_the_mechanism),
         cmocka_unit_test(one_slow_sm_is_alone),
+        cmocka_unit_test(host_latency_is_time),
         cmocka_unit_test(throttling_is_told),
         cmocka_unit_test(faults_show_in_the_identity),
         cmocka_unit_test(crashing_and_hanging),
