@@ -2,6 +2,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,39 +13,34 @@ static void clean(char *text)
             *text = '?';
 }
 
-static void fill(struct err *err, int code, const char *format, va_list args)
+static void fill(struct err *err, int code, const char *file, int line, int column,
+                 const char *format, va_list args)
 {
-    err->code = code;
+    if (!err)
+        return;
+    *err = (struct err){.code = code, .line = line, .column = column};
+    snprintf(err->file, sizeof err->file, "%s", file ? file : "");
     vsnprintf(err->text, sizeof err->text, format, args);
+    clean(err->file);
     clean(err->text);
 }
 
 int err_set(struct err *err, int code, const char *format, ...)
 {
-    if (!err)
-        return code;
     va_list args;
     va_start(args, format);
-    fill(err, code, format, args);
+    fill(err, code, NULL, 0, 0, format, args);
     va_end(args);
-    err->file[0] = '\0';
-    err->line = err->column = 0;
     return code;
 }
 
 int err_set_at(struct err *err, int code, const char *file, int line, int column,
                const char *format, ...)
 {
-    if (!err)
-        return code;
     va_list args;
     va_start(args, format);
-    fill(err, code, format, args);
+    fill(err, code, file, line, column, format, args);
     va_end(args);
-    snprintf(err->file, sizeof err->file, "%s", file ? file : "");
-    clean(err->file);
-    err->line = line;
-    err->column = column;
     return code;
 }
 
@@ -70,13 +66,7 @@ void err_prefix(struct err *err, const char *format, ...)
     clean(err->text);
 }
 
-void err_clear(struct err *err)
-{
-    if (err)
-        memset(err, 0, sizeof *err);
-}
-
-const char *err_format(const struct err *err, char *buffer, unsigned long buffer_size)
+const char *err_format(const struct err *err, char *buffer, size_t buffer_size)
 {
     if (err->file[0] && err->line > 0)
         snprintf(buffer, buffer_size, "%s:%d:%d: %s", err->file, err->line, err->column, err->text);

@@ -2,9 +2,10 @@
 #ifndef GPUMEMTOPO_BASE_ERR_H
 #define GPUMEMTOPO_BASE_ERR_H
 
-#include <stdarg.h>
+#include <stddef.h>
 
-enum { ERR_TEXT_MAX = 512, ERR_FILE_MAX = 256 };
+/* ERR_LINE_MAX: room for all that err_format may write. */
+enum { ERR_TEXT_MAX = 512, ERR_FILE_MAX = 256, ERR_LINE_MAX = ERR_TEXT_MAX + ERR_FILE_MAX + 32 };
 
 /* Filled by the function that fails first; untouched on success. line 0: no position known. */
 struct err {
@@ -30,10 +31,7 @@ int err_no_memory(struct err *err);
 /* Puts "prefix: " before the text that is there. */
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Forgets an error that was dealt with. */
-void err_clear(struct err *err);
-
 /* "file:line:column: text", "file: text" or "text", whichever is known. Returns buffer. */
-const char *err_format(const struct err *err, char *buffer, unsigned long buffer_size);
+const char *err_format(const struct err *err, char *buffer, size_t buffer_size);
 
 #endif

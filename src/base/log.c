@@ -75,3 +75,9 @@ void log_debug(const char *format, ...)
     write_line(LOG_DEBUG, format, args);
     va_end(args);
 }
+
+void log_failure(const struct err *err)
+{
+    char text[ERR_LINE_MAX];
+    log_error("%s", err_format(err, text, sizeof text));
+}

@@ -2,6 +2,8 @@
 #ifndef GPUMEMTOPO_BASE_LOG_H
 #define GPUMEMTOPO_BASE_LOG_H
 
+#include "base/err.h"
+
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 /* Messages above this level are dropped; LOG_INFO at start. */
@@ -16,5 +18,8 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* An error as log_error would say it, with its place in an input file where it has one. */
+void log_failure(const struct err *err);
 
 #endif

@@ -25,12 +25,6 @@ static const char usage[] = "Usage: gpumemtopo-report COMMAND [ARGS]\n"
                             "Exit codes: 0 done; 1 no report could be made; 2 bad usage or bad "
                             "input file.\n";
 
-static void say(const struct err *err)
-{
-    char message[ERR_TEXT_MAX + ERR_FILE_MAX + 32];
-    log_error("%s", err_format(err, message, sizeof message));
-}
-
 /* -ENOMEM is the program's trouble; everything else is about the file. */
 static int exit_code(int rc)
 {
@@ -49,7 +43,7 @@ static int validate_file(const char *path)
         inventory_fini(&inventory);
     }
     if (rc)
-        say(&err);
+        log_failure(&err);
     return exit_code(rc);
 }
 
@@ -71,7 +65,7 @@ static int run_show(int count, char **paths)
     (void)count;
     int rc = inventory_read_file(paths[0], &inventory, &err);
     if (rc) {
-        say(&err);
+        log_failure(&err);
         return exit_code(rc);
     }
     report_summary(&inventory, &text);

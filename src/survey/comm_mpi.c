@@ -217,10 +217,11 @@ static int mpi_create(MPI_Comm handle, struct comm **out_comm, struct err *err)
     if (code != MPI_SUCCESS)
         return mpi_error(code, "MPI_Comm_set_errhandler", err);
     code = MPI_Comm_rank(handle, &rank);
-    if (code == MPI_SUCCESS)
-        code = MPI_Comm_size(handle, &size);
     if (code != MPI_SUCCESS)
         return mpi_error(code, "MPI_Comm_rank", err);
+    code = MPI_Comm_size(handle, &size);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "MPI_Comm_size", err);
     struct mpi_comm *self = mem_array(1, sizeof *self);
     if (!self)
         return err_no_memory(err);
@@ -235,7 +236,7 @@ int comm_mpi_world(struct comm **out_comm, struct err *err)
     return mpi_create(MPI_COMM_WORLD, out_comm, err);
 }
 
-const char *comm_mpi_version(char *buffer, unsigned long buffer_size)
+const char *comm_mpi_version(char *buffer, size_t buffer_size)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;

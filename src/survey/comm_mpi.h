@@ -2,6 +2,8 @@
 #ifndef GPUMEMTOPO_SURVEY_COMM_MPI_H
 #define GPUMEMTOPO_SURVEY_COMM_MPI_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 #include "survey/comm.h"
 
@@ -15,6 +17,6 @@ int comm_mpi_stop(struct err *err);
 int comm_mpi_world(struct comm **out_comm, struct err *err);
 
 /* The library's own version text for --version; "" where unknown. Works before MPI is up. */
-const char *comm_mpi_version(char *buffer, unsigned long buffer_size);
+const char *comm_mpi_version(char *buffer, size_t buffer_size);
 
 #endif

@@ -71,7 +71,7 @@ static struct survey_end run_alone(const struct survey_options *options, int arg
     struct err err = {0};
     struct comm *comm = NULL;
     if (comm_alone_create(&comm, &err))
-        log_error("%s", err.text);
+        log_failure(&err);
     else
         end = survey_run(comm, options, argc, argv);
     comm_destroy(comm);
@@ -93,7 +93,7 @@ static struct survey_end run_ranks(const struct survey_options *options, int ran
     if (!rc)
         rc = comm_mpi_world(&comm, &err);
     if (rc) {
-        log_error("%s", err.text);
+        log_failure(&err);
         return end;
     }
     if (comm->rank) {
@@ -132,7 +132,7 @@ static int refuse(const struct launcher *launcher, const struct err *err)
 {
     if (launcher->rank)
         return 0;
-    log_error("%s", err->text);
+    log_failure(err);
     return hand_on(SURVEY_EXIT_BAD_INPUT);
 }
 

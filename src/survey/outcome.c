@@ -158,7 +158,7 @@ static void add_tail(struct strbuf *text, const char *tail)
 static enum gpu_status explain(const struct outcome *outcome, const struct ending *ending,
                                struct strbuf *text)
 {
-    char buffer[ERR_TEXT_MAX + ERR_FILE_MAX];
+    char buffer[ERR_LINE_MAX];
     if (ending->end == CHILD_TIME_LIMIT) {
         strbuf_printf(text, "no answer in %g s", ending->limit_s);
         return GPU_TIMED_OUT;

@@ -143,12 +143,6 @@ static int loop(struct run *run, struct err *err)
     }
 }
 
-static void say_error(const struct err *err)
-{
-    char text[ERR_TEXT_MAX + ERR_FILE_MAX + 32];
-    log_error("%s", err_format(err, text, sizeof text));
-}
-
 static void say_summary(const struct run *run, const struct strbuf *summary, const char *output)
 {
     const struct root_view view = root_view(run->root);
@@ -204,7 +198,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
     if (emit_inventory(&input, &summary, &code, err) == 0)
         say_summary(run, &summary, prepared->output);
     else
-        say_error(err);
+        log_failure(err);
     strbuf_fini(&summary);
     return code;
 }
@@ -236,7 +230,7 @@ static enum survey_exit run_root(struct run *run, int argc, char *const *argv,
     code = report(run, &prepared, argc, argv, &err);
     goto out;
 fail:
-    say_error(&err);
+    log_failure(&err);
 out:
     survey_config_fini(&prepared.config);
     return code;
@@ -257,7 +251,7 @@ static void run_other(struct run *run)
     if (!rc)
         rc = loop(run, &err);
     if (rc)
-        say_error(&err);
+        log_failure(&err);
     size_t lost = run->rank ? rank_unacknowledged(run->rank) : 0;
     if (lost && !rc)
         log_warning("rank 0 never confirmed the results of %zu GPUs", lost);

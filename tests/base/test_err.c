@@ -19,8 +19,8 @@ static void formats(void **state)
     assert_string_equal(err_format(&err, buffer, sizeof buffer), "a.yaml:4:7: key x: no");
     err_set_at(&err, -EIO, "a.yaml", 0, 0, "no");
     assert_string_equal(err_format(&err, buffer, sizeof buffer), "a.yaml: no");
-    err_clear(&err);
-    assert_int_equal(err.code, 0);
+    err_set(&err, -EIO, "without a place");
+    assert_string_equal(err_format(&err, buffer, sizeof buffer), "without a place");
 }
 
 static void survives(void **state)
