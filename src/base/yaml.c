@@ -163,8 +163,9 @@ static int read_scalar(struct builder *b, const yaml_event_t *event, struct err 
     return push(b, node, err);
 }
 
-/* Reads events up to the end of the document. Open collections wait on a fixed stack: the depth
- * limit keeps recursion, and libyaml's own cost, bounded. */
+/* Open collections wait on a stack of fixed size, whatever depth a caller would allow. */
+enum { DEPTH_CAP = 64 };
+
 struct open_node {
     struct yaml_node *node;
     size_t base;
@@ -186,7 +187,7 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
         return read_scalar(b, event, err);
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
-        if (*depth >= b->limits->depth_max)
+        if (*depth >= b->limits->depth_max || *depth >= DEPTH_CAP)
             return mark_error(b, &event->start_mark, -EFBIG, err, "nested too deeply");
         open[*depth].base = b->stack_count;
         open[*depth].node =
@@ -209,7 +210,6 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
 
 static int build(struct builder *b, struct err *err)
 {
-    enum { DEPTH_CAP = 64 };
     struct open_node open[DEPTH_CAP];
     int depth = 0, documents = 0;
     for (bool more = true; more;) {
@@ -232,13 +232,18 @@ static int build(struct builder *b, struct err *err)
     return 0;
 }
 
+static int too_large(const char *name, const struct yaml_limits *limits, struct err *err)
+{
+    return err_set_at(err, -EFBIG, name, 0, 0, "larger than the %zu KiB such a file may have",
+                      limits->bytes_max / 1024);
+}
+
 int yaml_read_text(const char *text, size_t length, const char *name,
                    const struct yaml_limits *limits, struct yaml_doc **out_doc, struct err *err)
 {
     struct builder b = {.limits = limits};
     if (length > limits->bytes_max)
-        return err_set_at(err, -EFBIG, name, 0, 0, "larger than the %zu KiB such a file may have",
-                          limits->bytes_max / 1024);
+        return too_large(name, limits, err);
     b.doc = mem_array(1, sizeof *b.doc);
     if (!b.doc)
         return err_no_memory(err);
@@ -259,7 +264,8 @@ int yaml_read_text(const char *text, size_t length, const char *name,
     return rc;
 }
 
-static int read_all(int fd, const char *path, size_t bytes_max, struct strbuf *out, struct err *err)
+static int read_all(int fd, const char *path, const struct yaml_limits *limits, struct strbuf *out,
+                    struct err *err)
 {
     char block[65536];
     for (;;) {
@@ -273,9 +279,8 @@ static int read_all(int fd, const char *path, size_t bytes_max, struct strbuf *o
         strbuf_append(out, block, (size_t)n);
         if (out->failed)
             return err_no_memory(err);
-        if (out->length > bytes_max)
-            return err_set_at(err, -EFBIG, path, 0, 0,
-                              "larger than the %zu KiB such a file may have", bytes_max / 1024);
+        if (out->length > limits->bytes_max)
+            return too_large(path, limits, err);
     }
 }
 
@@ -290,10 +295,9 @@ int yaml_read_file(const char *path, const struct yaml_limits *limits, struct ya
     int rc = 0;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
         (uint64_t)info.st_size > limits->bytes_max)
-        rc = err_set_at(err, -EFBIG, path, 0, 0, "larger than the %zu KiB such a file may have",
-                        limits->bytes_max / 1024);
+        rc = too_large(path, limits, err);
     if (!rc)
-        rc = read_all(fd, path, limits->bytes_max, &text, err);
+        rc = read_all(fd, path, limits, &text, err);
     close(fd);
     if (!rc)
         rc = yaml_read_text(text.data ? text.data : "", text.length, path, limits, out_doc, err);
@@ -316,11 +320,6 @@ const struct yaml_node *yaml_root(const struct yaml_doc *doc)
     return doc->root;
 }
 
-const char *yaml_name(const struct yaml_doc *doc)
-{
-    return doc->name;
-}
-
 enum yaml_kind yaml_kind(const struct yaml_node *node)
 {
     return node->kind;
@@ -336,9 +335,14 @@ const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i)
     return node->items[i];
 }
 
+const struct yaml_node *yaml_key_node(const struct yaml_node *node, size_t i)
+{
+    return node->items[node->count + i];
+}
+
 const char *yaml_key(const struct yaml_node *node, size_t i)
 {
-    return node->items[node->count + i]->text;
+    return yaml_key_node(node, i)->text;
 }
 
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
@@ -356,10 +360,9 @@ const char *yaml_text(const struct yaml_node *node)
     return node->kind == YAML_SCALAR ? node->text : NULL;
 }
 
-bool yaml_is_null(const struct yaml_node *node)
+const char *yaml_plain(const struct yaml_node *node)
 {
-    return node->kind == YAML_SCALAR && node->plain &&
-           (!*node->text || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+    return node->kind == YAML_SCALAR && node->plain ? node->text : NULL;
 }
 
 int yaml_error(const struct yaml_node *node, struct err *err, const char *format, ...)
@@ -370,180 +373,4 @@ int yaml_error(const struct yaml_node *node, struct err *err, const char *format
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     return err_set_at(err, -EINVAL, node->doc->name, node->line, node->column, "%s", text);
-}
-
-static const char *kind_name(enum yaml_kind kind)
-{
-    static const char *const names[] = {"a single value", "a list", "a mapping (key: value)"};
-    return names[kind];
-}
-
-int yaml_expect(const struct yaml_node *node, enum yaml_kind kind, struct err *err)
-{
-    if (node->kind == kind)
-        return 0;
-    return yaml_error(node, err, "expected %s, found %s", kind_name(kind), kind_name(node->kind));
-}
-
-int yaml_as_text(const struct yaml_node *node, const char **out_text, struct err *err)
-{
-    if (yaml_expect(node, YAML_SCALAR, err))
-        return -EINVAL;
-    if (yaml_is_null(node))
-        return yaml_error(node, err, "expected a text, found nothing");
-    *out_text = node->text;
-    return 0;
-}
-
-int yaml_as_bool(const struct yaml_node *node, bool *out_value, struct err *err)
-{
-    if (node->kind == YAML_SCALAR && node->plain) {
-        bool yes = strcmp(node->text, "true") == 0;
-        if (yes || strcmp(node->text, "false") == 0) {
-            *out_value = yes;
-            return 0;
-        }
-    }
-    return yaml_error(node, err, "expected true or false");
-}
-
-static const char *shown(const struct yaml_node *node)
-{
-    return node->kind == YAML_SCALAR ? node->text : kind_name(node->kind);
-}
-
-int yaml_as_u64(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_value,
-                struct err *err)
-{
-    uint64_t value;
-    if (node->kind != YAML_SCALAR || !node->plain || str_parse_u64(node->text, &value))
-        return yaml_error(node, err, "expected a whole number, found \"%.60s\"", shown(node));
-    if (value < min || value > max)
-        return yaml_error(node, err, "%.40s is outside %llu to %llu", node->text,
-                          (unsigned long long)min, (unsigned long long)max);
-    *out_value = value;
-    return 0;
-}
-
-int yaml_as_f64(const struct yaml_node *node, double min, double max, double *out_value,
-                struct err *err)
-{
-    double value;
-    if (node->kind != YAML_SCALAR || !node->plain || str_parse_f64(node->text, &value))
-        return yaml_error(node, err, "expected a number, found \"%.60s\"", shown(node));
-    if (!(value >= min && value <= max))
-        return yaml_error(node, err, "%.40s is outside %g to %g", node->text, min, max);
-    *out_value = value;
-    return 0;
-}
-
-int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_bytes,
-                  struct err *err)
-{
-    uint64_t value;
-    if (node->kind != YAML_SCALAR || str_parse_bytes(node->text, &value))
-        return yaml_error(node, err, "expected a size such as 131072 or 128 KiB, found \"%.60s\"",
-                          shown(node));
-    if (value < min || value > max)
-        return yaml_error(node, err, "%.40s is outside %llu to %llu bytes", node->text,
-                          (unsigned long long)min, (unsigned long long)max);
-    *out_bytes = value;
-    return 0;
-}
-
-int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
-                 size_t *out_index, struct err *err)
-{
-    for (size_t i = 0; node->kind == YAML_SCALAR && i < count; i++) {
-        if (strcmp(node->text, words[i]) == 0) {
-            *out_index = i;
-            return 0;
-        }
-    }
-    struct strbuf list = {0};
-    for (size_t i = 0; i < count; i++)
-        strbuf_printf(&list, "%s%s", i ? ", " : "", words[i]);
-    int rc = yaml_error(node, err, "expected one of %s; found \"%.60s\"",
-                        list.data ? list.data : "", shown(node));
-    strbuf_fini(&list);
-    return rc;
-}
-
-static int unknown_key(const struct yaml_node *key, const struct yaml_field *fields, size_t count,
-                       struct err *err)
-{
-    const char **known = mem_array(count, sizeof *known);
-    if (!known)
-        return err_no_memory(err);
-    for (size_t i = 0; i < count; i++)
-        known[i] = fields[i].key;
-    const char *near = str_nearest(key->text, known, count);
-    int rc =
-        near ? yaml_error(key, err, "unknown key \"%.60s\"; did you mean \"%s\"?", key->text, near)
-             : yaml_error(key, err, "unknown key \"%.60s\"", key->text);
-    free(known);
-    return rc;
-}
-
-static int read_field(const struct yaml_node *node, const struct yaml_field *f, void *slot,
-                      struct err *err)
-{
-    bool bounded = f->min != 0 || f->max != 0;
-    uint64_t low = bounded ? (uint64_t)f->min : 0;
-    uint64_t high = bounded ? (uint64_t)f->max : INT64_MAX;
-    uint64_t number;
-    size_t index, words = 0;
-    int rc;
-    switch (f->type) {
-    case YAML_BOOL:
-        return yaml_as_bool(node, slot, err);
-    case YAML_U32:
-        rc = yaml_as_u64(node, low, bounded ? high : UINT32_MAX, &number, err);
-        if (!rc)
-            *(uint32_t *)slot = (uint32_t)number;
-        return rc;
-    case YAML_U64:
-        return yaml_as_u64(node, low, high, slot, err);
-    case YAML_BYTES:
-        return yaml_as_bytes(node, low, high, slot, err);
-    case YAML_F64:
-        return yaml_as_f64(node, bounded ? f->min : -1e300, bounded ? f->max : 1e300, slot, err);
-    case YAML_STRING:
-        return yaml_as_text(node, slot, err);
-    case YAML_WORD:
-        while (f->words[words])
-            words++;
-        rc = yaml_as_word(node, f->words, words, &index, err);
-        if (!rc)
-            *(int *)slot = (int)index;
-        return rc;
-    case YAML_NODE:
-        *(const struct yaml_node **)slot = node;
-        return 0;
-    }
-    return yaml_error(node, err, "internal: field type");
-}
-
-int yaml_read_fields(const struct yaml_node *mapping, const struct yaml_field *fields, size_t count,
-                     void *out_struct, struct err *err)
-{
-    if (yaml_expect(mapping, YAML_MAPPING, err))
-        return -EINVAL;
-    for (size_t i = 0; i < mapping->count; i++) {
-        size_t f = 0;
-        while (f < count && strcmp(fields[f].key, yaml_key(mapping, i)) != 0)
-            f++;
-        if (f == count)
-            return unknown_key(mapping->items[mapping->count + i], fields, count, err);
-        int rc =
-            read_field(mapping->items[i], &fields[f], (char *)out_struct + fields[f].offset, err);
-        if (rc) {
-            err_prefix(err, "%s", fields[f].key);
-            return rc;
-        }
-    }
-    for (size_t f = 0; f < count; f++)
-        if (fields[f].required && !yaml_get(mapping, fields[f].key))
-            return yaml_error(mapping, err, "key \"%s\" is missing", fields[f].key);
-    return 0;
 }

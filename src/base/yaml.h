@@ -32,7 +32,6 @@ int yaml_read_text(const char *text, size_t length, const char *name,
 void yaml_destroy(struct yaml_doc *doc);
 
 const struct yaml_node *yaml_root(const struct yaml_doc *doc);
-const char *yaml_name(const struct yaml_doc *doc); /* the path it was read from */
 
 enum yaml_kind yaml_kind(const struct yaml_node *node);
 size_t yaml_count(const struct yaml_node *node); /* items or pairs; 0 for a scalar */
@@ -40,14 +39,17 @@ size_t yaml_count(const struct yaml_node *node); /* items or pairs; 0 for a scal
 /* Item i of a sequence, value i of a mapping; i < yaml_count. */
 const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i);
 
-/* Key i of a mapping as text. */
+/* Key i of a mapping, as a node (for its position) and as text. */
+const struct yaml_node *yaml_key_node(const struct yaml_node *node, size_t i);
 const char *yaml_key(const struct yaml_node *node, size_t i);
 
 /* Value of a key; NULL when absent or when the node is no mapping. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 
-/* A scalar's text; NULL for other kinds. */
+/* A scalar's text; NULL for other kinds. yaml_plain: only of an unquoted one, which may be a
+ * number, a bool or null. */
 const char *yaml_text(const struct yaml_node *node);
+const char *yaml_plain(const struct yaml_node *node);
 
 /* A plain null: `null`, `~` or nothing. */
 bool yaml_is_null(const struct yaml_node *node);
