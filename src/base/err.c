@@ -66,6 +66,12 @@ void err_prefix(struct err *err, const char *format, ...)
     clean(err->text);
 }
 
+void err_clear(struct err *err)
+{
+    if (err)
+        memset(err, 0, sizeof *err);
+}
+
 const char *err_format(const struct err *err, char *buffer, size_t buffer_size)
 {
     if (err->file[0] && err->line > 0)

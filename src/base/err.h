@@ -31,6 +31,9 @@ int err_no_memory(struct err *err);
 /* Puts "prefix: " before the text that is there. */
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Forgets an error that was dealt with. */
+void err_clear(struct err *err);
+
 /* "file:line:column: text", "file: text" or "text", whichever is known. Returns buffer. */
 const char *err_format(const struct err *err, char *buffer, size_t buffer_size);
 

@@ -21,6 +21,8 @@ static void formats(void **state)
     assert_string_equal(err_format(&err, buffer, sizeof buffer), "a.yaml: no");
     err_set(&err, -EIO, "without a place");
     assert_string_equal(err_format(&err, buffer, sizeof buffer), "without a place");
+    err_clear(&err);
+    assert_int_equal(err.code, 0);
 }
 
 static void survives(void **state)
