@@ -9,6 +9,6 @@
 
 #include <cmocka.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+#include "base/mem.h" /* COUNT_OF */
 
 #endif

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* Elements of an array that is no pointer. */
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
 /* count elements of size bytes, zeroed; never NULL for count 0 unless memory is out. Freed with
  * free(). */
 void *mem_array(size_t count, size_t size);

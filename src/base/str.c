@@ -26,22 +26,30 @@ char *str_copy(const char *text)
     return text ? str_copy_n(text, strlen(text)) : NULL;
 }
 
+int str_copy_to(char **out_copy, const char *text)
+{
+    char *copy = str_copy(text);
+    if (text && !copy)
+        return -ENOMEM;
+    *out_copy = copy;
+    return 0;
+}
+
 char *str_format(const char *format, ...)
 {
-    struct strbuf buf = {0};
     va_list args;
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (length < 0)
         return NULL;
-    buf.data = malloc((size_t)length + 1);
-    if (!buf.data)
+    char *text = malloc((size_t)length + 1);
+    if (!text)
         return NULL;
     va_start(args, format);
-    vsnprintf(buf.data, (size_t)length + 1, format, args);
+    vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
-    return buf.data;
+    return text;
 }
 
 bool str_equal(const char *a, const char *b)
@@ -49,6 +57,11 @@ bool str_equal(const char *a, const char *b)
     if (!a || !b)
         return a == b;
     return strcmp(a, b) == 0;
+}
+
+int str_order(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "");
 }
 
 static char *reserve(struct strbuf *buf, size_t extra)

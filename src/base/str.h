@@ -10,10 +10,14 @@
 char *str_copy(const char *text);
 char *str_copy_n(const char *text, size_t length);
 
+/* Copies into *out_copy; NULL is copied as NULL. 0 or -ENOMEM. */
+int str_copy_to(char **out_copy, const char *text);
+
 /* printf into fresh memory; NULL when out of memory. Freed with free(). */
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
+int str_order(const char *a, const char *b);  /* as strcmp; NULL stands where "" does */
 
 /* A growing text. Zero-initialised is empty. After an allocation failure `failed` stays set and
  * further appends do nothing, so that callers check once at the end. */
@@ -33,7 +37,7 @@ void strbuf_fini(struct strbuf *buf);
  * 0 or -EINVAL (syntax, negative) or -ERANGE; out_bytes untouched on failure. */
 int str_parse_bytes(const char *text, uint64_t *out_bytes);
 
-/* Whole decimal (or 0x) number, nothing around it. 0, -EINVAL or -ERANGE. */
+/* Whole decimal (or 0x) number, nothing around it. 0, -EINVAL (also for NULL) or -ERANGE. */
 int str_parse_u64(const char *text, uint64_t *out_value);
 
 /* Finite decimal number, nothing around it, independent of the locale. 0, -EINVAL or -ERANGE. */

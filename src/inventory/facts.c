@@ -26,9 +26,8 @@ static struct fact *find(const struct facts *facts, const char *key)
 int facts_set(struct facts *facts, const struct fact *fact)
 {
     struct fact copy = *fact;
-    copy.key = str_copy(fact->key);
-    copy.text = str_copy(fact->text);
-    if (!copy.key || (fact->text && !copy.text))
+    copy.key = copy.text = NULL;
+    if (str_copy_to(&copy.key, fact->key) || str_copy_to(&copy.text, fact->text))
         goto no_memory;
     struct fact *slot = find(facts, copy.key);
     if (slot) {

@@ -31,12 +31,6 @@ void gpu_result_fini(struct gpu_result *result)
     memset(result, 0, sizeof *result);
 }
 
-static bool copy_text(char **to, const char *from)
-{
-    *to = str_copy(from);
-    return *to || !from;
-}
-
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
 {
     struct gpu_result copy = {
@@ -45,9 +39,9 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
         .status = from->status,
         .elapsed_s = from->elapsed_s,
     };
-    if (!copy_text(&copy.uuid, from->uuid) || !copy_text(&copy.node, from->node) ||
-        !copy_text(&copy.pci, from->pci) || !copy_text(&copy.name, from->name) ||
-        !copy_text(&copy.model_key, from->model_key) || !copy_text(&copy.reason, from->reason) ||
+    if (str_copy_to(&copy.uuid, from->uuid) || str_copy_to(&copy.node, from->node) ||
+        str_copy_to(&copy.pci, from->pci) || str_copy_to(&copy.name, from->name) ||
+        str_copy_to(&copy.model_key, from->model_key) || str_copy_to(&copy.reason, from->reason) ||
         facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
         facts_copy(&copy.config, &from->config) || measures_copy(&copy.measures, &from->measures)) {
         gpu_result_fini(&copy);

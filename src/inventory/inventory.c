@@ -24,7 +24,6 @@ static void texts_fini(char **texts, size_t count)
 static void model_fini(struct inventory_model *model)
 {
     free(model->id);
-    free(model->key);
     free(model->name);
     facts_fini(&model->identity);
     measures_fini(&model->memory);

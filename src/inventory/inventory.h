@@ -18,8 +18,7 @@ enum { INVENTORY_SCHEMA = 1 };
 
 /* A model's topology: the consensus over its healthy GPUs. */
 struct inventory_model {
-    char *id;  /* a slug, unique in the file */
-    char *key; /* gpu_result.model_key; not in the file */
+    char *id; /* a slug, unique in the file */
     char *name;
     uint32_t count; /* GPUs of this model that were measured */
     struct facts identity;

@@ -18,6 +18,11 @@ const char *measure_status_name(enum measure_status status)
     return measure_status_names[status];
 }
 
+bool measure_status_valued(enum measure_status status)
+{
+    return status == MEASURE_OK || status == MEASURE_NOISY;
+}
+
 static struct measure *find(const struct measures *measures, const char *metric)
 {
     for (size_t i = 0; i < measures->count; i++)
@@ -84,8 +89,8 @@ struct measure *measures_add_words(struct measures *measures, const char *metric
 
 int measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
 {
-    char *copy = str_copy(reason);
-    if (reason && !copy)
+    char *copy = NULL;
+    if (str_copy_to(&copy, reason))
         return -ENOMEM;
     free(measure->reason);
     measure->reason = copy;
@@ -101,17 +106,10 @@ const struct measure *measures_get(const struct measures *measures, const char *
 bool measures_value(const struct measures *measures, const char *metric, double *out_value)
 {
     const struct measure *measure = find(measures, metric);
-    if (!measure || measure->kind != MEASURE_NUMBER ||
-        (measure->status != MEASURE_OK && measure->status != MEASURE_NOISY))
+    if (!measure || measure->kind != MEASURE_NUMBER || !measure_status_valued(measure->status))
         return false;
     *out_value = measure->value;
     return true;
-}
-
-static bool copy_text(char **to, const char *from)
-{
-    *to = str_copy(from);
-    return *to || !from;
 }
 
 static bool copy_words(struct measure *to, const struct measure *from)
@@ -120,7 +118,7 @@ static bool copy_words(struct measure *to, const struct measure *from)
     if (from->word_count && !to->words)
         return false;
     for (; to->word_count < from->word_count; to->word_count++)
-        if (!copy_text(&to->words[to->word_count], from->words[to->word_count]))
+        if (str_copy_to(&to->words[to->word_count], from->words[to->word_count]))
             return false;
     return true;
 }
@@ -132,8 +130,8 @@ int measure_copy(struct measure *to, const struct measure *from)
     copy.words = NULL;
     copy.word_count = 0;
     memset(&copy.notes, 0, sizeof copy.notes);
-    if (!copy_text(&copy.metric, from->metric) || !copy_text(&copy.reason, from->reason) ||
-        !copy_text(&copy.unit, from->unit) || !copy_text(&copy.method, from->method) ||
+    if (str_copy_to(&copy.metric, from->metric) || str_copy_to(&copy.reason, from->reason) ||
+        str_copy_to(&copy.unit, from->unit) || str_copy_to(&copy.method, from->method) ||
         !copy_words(&copy, from) || facts_copy(&copy.notes, &from->notes)) {
         measure_fini(&copy);
         return -ENOMEM;

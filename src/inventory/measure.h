@@ -77,6 +77,9 @@ void measure_round(struct measure *measure);
 /* A number to so many significant digits; whole numbers, NaN and infinities stay. */
 double measure_digits(double value, int digits);
 
+/* The statuses that have a value: ok and noisy. */
+bool measure_status_valued(enum measure_status status);
+
 /* "ok", "noisy", "unsupported", "failed" */
 const char *measure_status_name(enum measure_status status);
 

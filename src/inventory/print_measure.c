@@ -78,8 +78,8 @@ static void print_evidence(struct strbuf *buffer, const struct measure *measure)
 /* A value that is there but no finite number is a failure: null needs a status beside it. */
 static enum measure_status effective_status(const struct measure *measure)
 {
-    bool valued = measure->status == MEASURE_OK || measure->status == MEASURE_NOISY;
-    if (valued && measure->kind == MEASURE_NUMBER && !isfinite(measure->value))
+    if (measure_status_valued(measure->status) && measure->kind == MEASURE_NUMBER &&
+        !isfinite(measure->value))
         return MEASURE_FAILED;
     return measure->status;
 }
@@ -99,7 +99,7 @@ static void print_status(struct strbuf *buffer, const struct measure *measure,
 static void print_measure(struct strbuf *buffer, const struct measure *measure)
 {
     enum measure_status status = effective_status(measure);
-    bool valued = status == MEASURE_OK || status == MEASURE_NOISY;
+    bool valued = measure_status_valued(status);
     if (measure->kind == MEASURE_WORDS && status == MEASURE_OK) {
         print_words(buffer, measure);
         return;

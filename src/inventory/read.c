@@ -21,8 +21,6 @@ struct member {
 };
 enum { MEMBERS_MAX = 16 };
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static int read_members(const struct yaml_node *mapping, const struct member *members, size_t count,
                         void *out_struct, struct err *err)
 {
@@ -164,7 +162,7 @@ static int read_header(const struct yaml_node *node, void *inventory, struct err
         {"seed", u64, offsetof(struct inventory, seed)},
         {"backend", text, offsetof(struct inventory, backend)},
     };
-    return read_members(node, members, COUNT(members), inventory, err);
+    return read_members(node, members, COUNT_OF(members), inventory, err);
 }
 
 static int read_survey(const struct yaml_node *node, void *inventory, struct err *err)
@@ -180,7 +178,7 @@ static int read_survey(const struct yaml_node *node, void *inventory, struct err
         {"wall_s", number, offsetof(struct inventory, wall_s)},
         {"exit_code", exit_code, offsetof(struct inventory, exit_code)},
     };
-    return read_members(node, members, COUNT(members), inventory, err);
+    return read_members(node, members, COUNT_OF(members), inventory, err);
 }
 
 static int read_model(const struct yaml_node *node, void *model, struct err *err)
@@ -192,7 +190,7 @@ static int read_model(const struct yaml_node *node, void *model, struct err *err
         {"identity", facts, offsetof(struct inventory_model, identity)},
         {"memory", measures, offsetof(struct inventory_model, memory)},
     };
-    return read_members(node, members, COUNT(members), model, err);
+    return read_members(node, members, COUNT_OF(members), model, err);
 }
 
 static int read_values(const struct yaml_node *node, void *slot, struct err *err)
@@ -258,7 +256,7 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"config", facts, offsetof(struct inventory_gpu, config)},
         {"values", read_values, 0},
     };
-    return read_members(node, members, COUNT(members), gpu, err);
+    return read_members(node, members, COUNT_OF(members), gpu, err);
 }
 
 static int read_node_gpus(const struct yaml_node *node, void *slot, struct err *err)
@@ -274,7 +272,7 @@ static int read_node(const struct yaml_node *node, void *finding, struct err *er
         {"finding", text_or_null, offsetof(struct inventory_node, finding)},
         {"gpus", read_node_gpus, 0},
     };
-    return read_members(node, members, COUNT(members), finding, err);
+    return read_members(node, members, COUNT_OF(members), finding, err);
 }
 
 static int read_finding(const struct yaml_node *node, void *finding, struct err *err)
@@ -289,7 +287,7 @@ static int read_finding(const struct yaml_node *node, void *finding, struct err 
         {"basis", text_or_null, offsetof(struct inventory_finding, basis)},
         {"cause", text_or_null, offsetof(struct inventory_finding, cause)},
     };
-    return read_members(node, members, COUNT(members), finding, err);
+    return read_members(node, members, COUNT_OF(members), finding, err);
 }
 
 static int read_findings(const struct yaml_node *node, void *slot, struct err *err)
@@ -311,12 +309,12 @@ static const struct member outlier_members[] = {
 
 static int read_outlier(const struct yaml_node *node, void *outlier, struct err *err)
 {
-    return read_members(node, outlier_members, COUNT(outlier_members), outlier, err);
+    return read_members(node, outlier_members, COUNT_OF(outlier_members), outlier, err);
 }
 
 static int read_watched(const struct yaml_node *node, void *outlier, struct err *err)
 {
-    return read_members(node, outlier_members, COUNT(outlier_members) - 1, outlier, err);
+    return read_members(node, outlier_members, COUNT_OF(outlier_members) - 1, outlier, err);
 }
 
 static int read_unmeasured(const struct yaml_node *node, void *unmeasured, struct err *err)
@@ -328,7 +326,7 @@ static int read_unmeasured(const struct yaml_node *node, void *unmeasured, struc
         {"status", status, offsetof(struct inventory_unmeasured, status)},
         {"reason", text_or_null, offsetof(struct inventory_unmeasured, reason)},
     };
-    return read_members(node, members, COUNT(members), unmeasured, err);
+    return read_members(node, members, COUNT_OF(members), unmeasured, err);
 }
 
 #define LIST_READER(name, array, count, read)                                                      \
@@ -371,7 +369,7 @@ static int read_document(struct yaml_doc *doc, struct inventory *out_inventory, 
     struct inventory inventory = {0};
     int rc = check_schema(yaml_root(doc), err);
     if (!rc)
-        rc = read_members(yaml_root(doc), members, COUNT(members), &inventory, err);
+        rc = read_members(yaml_root(doc), members, COUNT_OF(members), &inventory, err);
     if (rc)
         inventory_fini(&inventory);
     else

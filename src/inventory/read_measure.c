@@ -82,7 +82,7 @@ static int read_member(const char *key, const struct yaml_node *node, struct mea
 static int check_measure(const struct yaml_node *node, const struct measure *measure,
                          struct err *err)
 {
-    bool valued = measure->status == MEASURE_OK || measure->status == MEASURE_NOISY;
+    bool valued = measure_status_valued(measure->status);
     if (!yaml_get(node, "value"))
         return yaml_error(node, err, "key \"value\" is missing");
     if (measure->kind == MEASURE_NUMBER && valued && isnan(measure->value))

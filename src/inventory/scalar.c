@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/mem.h"
 #include "inventory/utf8.h"
 
 /* Words that YAML 1.1 takes for a boolean or null, in any case. */
@@ -16,7 +17,7 @@ static bool is_reserved(const char *text)
 {
     static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
                                         "off", "true", "false", "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strcasecmp(text, words[i]) == 0)
             return true;
     return false;

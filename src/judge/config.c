@@ -22,7 +22,7 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
         {"floor", YAML_F64, offsetof(struct metric_fields, floor), true, 0, 1},
     };
     struct metric_fields read;
-    int rc = yaml_read_fields(node, fields, sizeof fields / sizeof *fields, &read, err);
+    int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
     out->metric = str_copy(name);
@@ -46,7 +46,7 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
         {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics), true},
     };
     struct judge_fields read;
-    int rc = yaml_read_fields(mapping, fields, sizeof fields / sizeof *fields, &read, err);
+    int rc = yaml_read_fields(mapping, fields, COUNT_OF(fields), &read, err);
     if (!rc)
         rc = yaml_expect(read.metrics, YAML_MAPPING, err);
     if (rc)

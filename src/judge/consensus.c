@@ -23,7 +23,7 @@ static bool counts(const struct fleet *fleet, size_t gpu)
 
 static bool is_number(const struct measure *m)
 {
-    return m->kind == MEASURE_NUMBER && (m->status == MEASURE_OK || m->status == MEASURE_NOISY);
+    return m->kind == MEASURE_NUMBER && measure_status_valued(m->status);
 }
 
 /* Equal in what a majority is counted by: status, bound, unit and words. */
@@ -186,9 +186,9 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
         .entries = mem_array(group->count, sizeof *column.entries),
         .numbers = mem_array(group->count, sizeof *column.numbers),
     };
-    struct inventory_model model = {
-        .id = str_copy(group->id), .key = str_copy(group->key), .name = str_copy(group->name)};
-    int rc = column.entries && column.numbers && model.id && model.key ? 0 : -ENOMEM;
+    struct inventory_model model = {.id = str_copy(group->id)};
+    int rc = column.entries && column.numbers && model.id ? str_copy_to(&model.name, group->name)
+                                                          : -ENOMEM;
     for (size_t i = 0; i < group->count; i++)
         model.count += fleet_measured(fleet->gpus[group->members[i]]);
     if (!rc)
@@ -201,7 +201,8 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
     return rc ? err_no_memory(err) : 0;
 }
 
-/* Boyer-Moore: the candidate is the majority where there is one, else one of those tied. */
+/* Boyer and Moore: the majority where there is one; else some value that occurs, always the same
+ * one, since the GPUs stand in their fixed order. */
 static const struct fact *usual_fact(const struct fleet *fleet, const struct group *group,
                                      const char *key)
 {

@@ -7,12 +7,6 @@
 #include "base/str.h"
 #include "judge/group.h"
 
-static int copy_text(char **to, const char *from)
-{
-    *to = str_copy(from);
-    return from && !*to ? -ENOMEM : 0;
-}
-
 /* Only the settings in which the GPU differs from its model's majority. */
 static int config_difference(const struct group *group, const struct gpu_result *gpu,
                              struct facts *out_config)
@@ -39,7 +33,7 @@ static int judged_values(const struct gpu_result *gpu, const struct judge_config
             continue;
         struct inventory_value *slot = &out->values[out->value_count++];
         *slot = (struct inventory_value){.value = value, .spread = m->spread};
-        if (copy_text(&slot->metric, m->metric))
+        if (str_copy_to(&slot->metric, m->metric))
             return -ENOMEM;
     }
     return 0;
@@ -55,8 +49,8 @@ static int add_gpu(const struct fleet *fleet, size_t place, const struct judge_c
     out->index = gpu->index;
     out->rank = gpu->rank;
     out->status = fleet->outlier[place] ? GPU_OUTLIER : gpu->status;
-    if (copy_text(&out->uuid, gpu->uuid) || copy_text(&out->node, gpu->node) ||
-        copy_text(&out->pci, gpu->pci) || copy_text(&out->model, group ? group->id : NULL) ||
+    if (str_copy_to(&out->uuid, gpu->uuid) || str_copy_to(&out->node, gpu->node) ||
+        str_copy_to(&out->pci, gpu->pci) || str_copy_to(&out->model, group ? group->id : NULL) ||
         facts_copy(&out->board, &gpu->board) || judged_values(gpu, config, out))
         return -ENOMEM;
     return group ? config_difference(group, gpu, &out->config) : 0;
@@ -67,8 +61,8 @@ static int add_unmeasured(const struct gpu_result *gpu, struct inventory *invent
     struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_length++];
     out->rank = gpu->rank;
     out->status = gpu->status;
-    return copy_text(&out->node, gpu->node) || copy_text(&out->uuid, gpu->uuid) ||
-                   copy_text(&out->reason, gpu->reason)
+    return str_copy_to(&out->node, gpu->node) || str_copy_to(&out->uuid, gpu->uuid) ||
+                   str_copy_to(&out->reason, gpu->reason)
                ? -ENOMEM
                : 0;
 }

@@ -10,20 +10,15 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static int compare_text(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "");
-}
-
 static int by_place(const void *left, const void *right)
 {
     const struct gpu_result *a = *(const struct gpu_result *const *)left;
     const struct gpu_result *b = *(const struct gpu_result *const *)right;
-    int order = compare_text(a->node, b->node);
+    int order = str_order(a->node, b->node);
     if (!order)
-        order = compare_text(a->pci, b->pci);
+        order = str_order(a->pci, b->pci);
     if (!order)
-        order = compare_text(a->uuid, b->uuid);
+        order = str_order(a->uuid, b->uuid);
     return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
@@ -35,9 +30,9 @@ struct keyed {
 static int by_model(const void *left, const void *right)
 {
     const struct keyed *a = left, *b = right;
-    int order = compare_text(a->gpu->name, b->gpu->name);
+    int order = str_order(a->gpu->name, b->gpu->name);
     if (!order)
-        order = compare_text(a->gpu->model_key, b->gpu->model_key);
+        order = str_order(a->gpu->model_key, b->gpu->model_key);
     return order ? order : (a->place > b->place) - (a->place < b->place);
 }
 
@@ -89,7 +84,7 @@ static char *unique_id(const struct fleet *fleet, const char *name)
 static int open_group(struct fleet *fleet, const struct gpu_result *gpu, size_t room)
 {
     struct group *group = &fleet->groups[fleet->group_count];
-    *group = (struct group){.key = gpu->model_key, .name = gpu->name};
+    *group = (struct group){.name = gpu->name};
     group->id = unique_id(fleet, gpu->name);
     group->members = mem_array(room, sizeof *group->members);
     if (!group->id || !group->members) {

@@ -7,7 +7,6 @@
 
 /* GPUs of one model, as indices into fleet.gpus. */
 struct group {
-    const char *key;
     const char *name;
     char *id; /* slug, unique in the fleet */
     size_t *members;

@@ -52,8 +52,8 @@ static void fill_row(const struct fleet *fleet, const struct group *group, struc
         const struct gpu_result *gpu = fleet->gpus[group->members[i]];
         const struct measure *m = measures_get(&gpu->measures, row->rule->metric);
         bool usable = fleet_measured(gpu) && m && m->kind == MEASURE_NUMBER &&
-                      (m->status == MEASURE_OK || m->status == MEASURE_NOISY) &&
-                      m->bound == MEASURE_EXACT && isfinite(m->value);
+                      measure_status_valued(m->status) && m->bound == MEASURE_EXACT &&
+                      isfinite(m->value);
         row->values[i] = usable ? m->value : NAN;
         row->spreads[i] = usable && isfinite(m->spread) ? m->spread : 0;
         if (usable)
@@ -87,7 +87,8 @@ static int add_finding(struct inventory_outlier *outlier, const struct inventory
     return slot->metric && slot->unit && slot->basis && slot->cause ? 0 : -ENOMEM;
 }
 
-/* The GPU's entry in a list, made when it has none: GPUs are visited in order, so it is last. */
+/* The GPU's entry in a list, made when it has none: GPUs are visited in order, so it is last. NULL
+ * when out of memory. */
 static struct inventory_outlier *entry_of(struct inventory_outlier **list, size_t *count,
                                           const struct gpu_result *gpu, const char *model)
 {
@@ -99,10 +100,9 @@ static struct inventory_outlier *entry_of(struct inventory_outlier **list, size_
     *list = grown;
     struct inventory_outlier *entry = &grown[(*count)++];
     *entry = (struct inventory_outlier){.kind = KIND_DEGRADED};
-    entry->uuid = str_copy(gpu->uuid);
-    entry->node = str_copy(gpu->node);
-    entry->pci = str_copy(gpu->pci);
-    entry->model = str_copy(model);
+    if (str_copy_to(&entry->uuid, gpu->uuid) || str_copy_to(&entry->node, gpu->node) ||
+        str_copy_to(&entry->pci, gpu->pci) || str_copy_to(&entry->model, model))
+        return NULL;
     return entry;
 }
 
@@ -189,10 +189,10 @@ static int judge_group(struct fleet *fleet, const struct group *group,
 static int by_place(const void *left, const void *right)
 {
     const struct inventory_outlier *a = left, *b = right;
-    int order = strcmp(a->node ? a->node : "", b->node ? b->node : "");
+    int order = str_order(a->node, b->node);
     if (!order)
-        order = strcmp(a->pci ? a->pci : "", b->pci ? b->pci : "");
-    return order ? order : strcmp(a->uuid ? a->uuid : "", b->uuid ? b->uuid : "");
+        order = str_order(a->pci, b->pci);
+    return order ? order : str_order(a->uuid, b->uuid);
 }
 
 int outliers_find(struct fleet *fleet, const struct judge_config *config,

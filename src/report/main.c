@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "inventory/inventory.h"
 #include "report/summary.h"
@@ -86,7 +87,7 @@ static const struct {
     {"show", 1, 1, run_show},
     {"validate", 1, 1000000, run_validate},
 };
-enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+enum { COMMAND_COUNT = COUNT_OF(commands) };
 
 static int run_command(const char *name, int count, char **arguments)
 {

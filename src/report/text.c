@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "inventory/utf8.h"
 
 /* Direction marks and overrides can make a name read as another one (CVE-2021-42574). */
@@ -137,7 +138,7 @@ static void put_figure(struct strbuf *buffer, double value)
 void report_put_quantity(struct strbuf *buffer, double value, const char *unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    enum { UNIT_COUNT = sizeof units / sizeof *units };
+    enum { UNIT_COUNT = COUNT_OF(units) };
     if (!isfinite(value)) {
         strbuf_puts(buffer, "-");
         return;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
 
@@ -37,7 +38,7 @@ static int find(char **out_path, struct err *err)
     }
     char *places[] = {beside_program(), str_copy(GPUMEMTOPO_SOURCE_CONFIGS "/survey.yaml")};
     char *found = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
         if (!found && places[i] && access(places[i], F_OK) == 0)
             found = places[i];
         else
@@ -69,10 +70,10 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     };
     struct config_nodes nodes = {0};
     struct survey_config config = {0};
-    int rc = yaml_read_fields(root, top, sizeof top / sizeof top[0], &nodes, err);
+    int rc = yaml_read_fields(root, top, COUNT_OF(top), &nodes, err);
     if (!rc)
-        rc = yaml_read_fields(nodes.time_limit_s, limits, sizeof limits / sizeof limits[0],
-                              config.time_limit_s, err);
+        rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s,
+                              err);
     if (!rc)
         rc = judge_config_read(nodes.judge, &config.judge, err);
     if (!rc)

@@ -107,12 +107,11 @@ static int add_unknown(const struct gpu_result **unknown, size_t count, struct i
     for (size_t i = 0; i < count; i++) {
         struct inventory_unmeasured *out = &grown[inventory->unmeasured_length++];
         *out = (struct inventory_unmeasured){
-            .node = str_copy(unknown[i]->node),
             .rank = unknown[i]->rank,
             .status = unknown[i]->status,
-            .reason = str_copy(unknown[i]->reason),
         };
-        if (!out->reason || (unknown[i]->node && !out->node))
+        if (str_copy_to(&out->node, unknown[i]->node) ||
+            str_copy_to(&out->reason, unknown[i]->reason))
             return -ENOMEM;
     }
     inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;

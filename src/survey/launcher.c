@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 
 static bool number(const char *(*get_variable)(const char *), const char *name, uint64_t *out)
@@ -21,10 +22,10 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
                                         "PMI_RANK"};
     struct launcher launcher = {0};
     uint64_t value = 0;
-    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
         launcher.present |= get_variable(signs[i]) != NULL;
     bool ranked = false;
-    for (size_t i = 0; i < sizeof rank_names / sizeof rank_names[0] && !ranked; i++)
+    for (size_t i = 0; i < COUNT_OF(rank_names) && !ranked; i++)
         if ((ranked = number(get_variable, rank_names[i], &value)))
             launcher.rank = (int)value;
 

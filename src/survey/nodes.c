@@ -23,9 +23,10 @@ static int add(struct node_list *list, const char *name, const char *boot_id, bo
         return err_no_memory(err);
     list->entries = grown;
     struct node_entry *entry = &grown[list->count++];
-    *entry = (struct node_entry){.name = str_copy(name), .boot_id = str_copy(boot_id)};
-    entry->empty = empty;
-    return !entry->name || (boot_id && !entry->boot_id) ? err_no_memory(err) : 0;
+    *entry = (struct node_entry){.empty = empty};
+    if (str_copy_to(&entry->name, name) || str_copy_to(&entry->boot_id, boot_id))
+        return err_no_memory(err);
+    return 0;
 }
 
 int nodes_add(struct node_list *list, const struct announce *announce, bool simulated,
@@ -43,16 +44,11 @@ int nodes_add(struct node_list *list, const struct announce *announce, bool simu
     return rc;
 }
 
-static int text_order(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "");
-}
-
 static int entry_order(const void *a, const void *b)
 {
     const struct node_entry *left = a, *right = b;
     int order = strcmp(left->name, right->name);
-    return order ? order : text_order(left->boot_id, right->boot_id);
+    return order ? order : str_order(left->boot_id, right->boot_id);
 }
 
 int nodes_settle(struct node_list *list, struct err *err)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 typedef int option_setter(struct survey_options *options, const char *value, struct err *err);
 
 static int set_output(struct survey_options *options, const char *value, struct err *err)
@@ -135,7 +137,7 @@ static const struct option_row rows[] = {
     {"--help", 'h', NULL, set_help, "print this and stop"},
 };
 
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { ROW_COUNT = COUNT_OF(rows) };
 
 static const struct option_row *find_name(const char *name, size_t length)
 {

@@ -183,7 +183,6 @@ void rich_result(struct gpu_result *out_result)
 static void fill_model(struct inventory_model *model)
 {
     model->id = copy("nvidia-h200");
-    model->key = copy("10de:2335:10de:18be NVIDIA H200");
     model->name = copy("NVIDIA H200");
     model->count = 2;
     fill_facts(&model->identity);

@@ -13,8 +13,6 @@
 #include "device/sim/sim.h"
 #include "device/source.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum { GPUS_MAX = 200000, NODES_MAX = 200000, NODE_GPUS_MAX = 256, FAULTS_MAX = 1024 };
 
 /* gpu < 0: every GPU of the node. */
@@ -233,7 +231,7 @@ static int read_entry(struct fleet *fleet, const char *fleet_path, const struct 
                       struct entry *entry, struct err *err)
 {
     struct entry_text text = {.count = 1, .first = 1};
-    int rc = yaml_read_fields(node, entry_fields, COUNT(entry_fields), &text, err);
+    int rc = yaml_read_fields(node, entry_fields, COUNT_OF(entry_fields), &text, err);
     if (rc)
         return rc;
     *entry = (struct entry){
@@ -386,9 +384,9 @@ static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_n
                       struct err *err)
 {
     struct fleet_text text = {.seed = 1};
-    int rc = yaml_read_fields(root, fleet_fields, COUNT(fleet_fields), &text, err);
+    int rc = yaml_read_fields(root, fleet_fields, COUNT_OF(fleet_fields), &text, err);
     if (!rc && text.vary)
-        rc = yaml_read_fields(text.vary, vary_fields, COUNT(vary_fields), fleet, err);
+        rc = yaml_read_fields(text.vary, vary_fields, COUNT_OF(vary_fields), fleet, err);
     if (rc)
         return rc;
     fleet->identity_seed = text.seed;

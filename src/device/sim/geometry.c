@@ -2,10 +2,9 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "device/sim/model.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const index_words[] = {"modulo", "hashed", NULL};
 static const char *const policy_words[] = {"lru", "random", "fermi", "early", NULL};
@@ -131,7 +130,7 @@ static int read_cache(const char *name, const struct yaml_node *node, struct sim
                       struct err *err)
 {
     struct cache_text text = {.early_fill = 0.8, .instances = 1};
-    int rc = yaml_read_fields(node, cache_fields, COUNT(cache_fields), &text, err);
+    int rc = yaml_read_fields(node, cache_fields, COUNT_OF(cache_fields), &text, err);
     if (!rc)
         rc = check_cache(node, &text, model, err);
     if (rc)
@@ -211,7 +210,7 @@ static int read_steps(const struct yaml_node *node, struct sim_carveout *carveou
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct carveout_text text = {0};
-    int rc = yaml_read_fields(node, carveout_fields, COUNT(carveout_fields), &text, err);
+    int rc = yaml_read_fields(node, carveout_fields, COUNT_OF(carveout_fields), &text, err);
     if (rc)
         return rc;
     struct sim_carveout *carveout = &model->carveout;
@@ -246,7 +245,7 @@ int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint6
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct cache_text text = {.early_fill = 0.8};
-    int rc = yaml_read_fields(node, l2_fields, COUNT(l2_fields), &text, err);
+    int rc = yaml_read_fields(node, l2_fields, COUNT_OF(l2_fields), &text, err);
     if (!rc)
         rc = check_geometry(node, &text, text.size, &model->l2.geometry, err);
     if (rc)
@@ -281,7 +280,7 @@ static const struct yaml_field tlb_fields[] = {
 static int read_tlb(const struct yaml_node *node, struct sim_tlb *tlb, struct err *err)
 {
     struct tlb_text text = {0};
-    int rc = yaml_read_fields(node, tlb_fields, COUNT(tlb_fields), &text, err);
+    int rc = yaml_read_fields(node, tlb_fields, COUNT_OF(tlb_fields), &text, err);
     if (rc)
         return rc;
     if (text.page & (text.page - 1))

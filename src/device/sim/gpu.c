@@ -110,7 +110,7 @@ static void apply_variation(struct sim_model *model, const struct sim_unit *unit
     double *const all[] = {&b->sm,       &b->l1,        &b->shared,     &b->l2_read,
                            &b->l2_write, &b->main_read, &b->main_write, &b->main_copy,
                            &b->h2d,      &b->d2h,       &b->bidir};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(all); i++)
         *all[i] *= vary(&rng, deviation);
 }
 

@@ -1,6 +1,7 @@
 /* What the driver of a simulated GPU would tell of it. */
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "device/sim/gpu.h"
 
 static int tell_hardware(const struct sim_model *model, struct facts *facts)
@@ -29,7 +30,7 @@ static int tell_hardware(const struct sim_model *model, struct facts *facts)
     int rc = facts_set_text(facts, "architecture", h->architecture);
     if (!rc)
         rc = facts_set_text(facts, "compute_capability", h->compute_capability);
-    for (size_t i = 0; !rc && i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; !rc && i < COUNT_OF(numbers); i++)
         rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
     return rc;
 }
@@ -75,9 +76,9 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         {"processes", c->processes},
     };
     int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
-    for (size_t i = 0; !rc && i < sizeof flags / sizeof flags[0]; i++)
+    for (size_t i = 0; !rc && i < COUNT_OF(flags); i++)
         rc = facts_set_bool(facts, flags[i].key, flags[i].value);
-    for (size_t i = 0; !rc && i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; !rc && i < COUNT_OF(numbers); i++)
         rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
     return rc;
 }

@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "device/sim/model.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
 
 struct model_text {
@@ -124,7 +122,7 @@ static int read_optional(const struct yaml_node *node, const char *key,
 
 static int read_clock(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
-    int rc = read_optional(node, "clock", clock_fields, COUNT(clock_fields), &model->clock, err);
+    int rc = read_optional(node, "clock", clock_fields, COUNT_OF(clock_fields), &model->clock, err);
     if (!rc && model->clock.idle_mhz > model->clock.sm_mhz)
         rc = yaml_error(sim_at(node, "idle_mhz"), err, "idles faster than it works");
     model->nominal_clock = model->clock;
@@ -157,7 +155,7 @@ static int read_pci(const struct yaml_node *node, struct sim_model *model, struc
 {
     static const char *const keys[] = {"device", "subsystem"};
     char(*const slots[])[SIM_TEXT_MAX] = {&model->pci_device, &model->pci_subsystem};
-    return read_texts(node, "pci", keys, slots, COUNT(keys), err);
+    return read_texts(node, "pci", keys, slots, COUNT_OF(keys), err);
 }
 
 static int read_board(const struct yaml_node *node, struct sim_model *model, struct err *err)
@@ -165,7 +163,7 @@ static int read_board(const struct yaml_node *node, struct sim_model *model, str
     static const char *const keys[] = {"part", "vbios", "driver"};
     char(*const slots[])[SIM_TEXT_MAX] = {&model->board.part, &model->board.vbios,
                                           &model->board.driver};
-    return read_texts(node, "board", keys, slots, COUNT(keys), err);
+    return read_texts(node, "board", keys, slots, COUNT_OF(keys), err);
 }
 
 struct hardware_text {
@@ -199,7 +197,8 @@ static const struct yaml_field hardware_fields[] = {
 static int read_hardware(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct hardware_text text = {.hardware = model->hardware};
-    int rc = read_optional(node, "hardware", hardware_fields, COUNT(hardware_fields), &text, err);
+    int rc =
+        read_optional(node, "hardware", hardware_fields, COUNT_OF(hardware_fields), &text, err);
     struct sim_hardware *hardware = &text.hardware;
     if (!rc && text.architecture)
         rc = sim_copy_text(node, "architecture", text.architecture, hardware->architecture, err);
@@ -239,7 +238,7 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
     struct config_text text = {.config = model->config};
     text.config.pcie_gen = model->hardware.pcie_gen_max;
     text.config.pcie_width = model->hardware.pcie_width_max;
-    int rc = read_optional(node, "config", config_fields, COUNT(config_fields), &text, err);
+    int rc = read_optional(node, "config", config_fields, COUNT_OF(config_fields), &text, err);
     if (!rc && text.compute_mode)
         rc = sim_copy_text(node, "compute_mode", text.compute_mode, text.config.compute_mode, err);
     if (!rc && text.config.power_draw_w > text.config.power_limit_w)
@@ -287,17 +286,19 @@ static int read_machine(const struct model_text *text, struct sim_model *model, 
 {
     int rc = read_clock(text->clock, model, err);
     if (!rc)
-        rc = read_optional(text->timer, "timer", timer_fields, COUNT(timer_fields), model, err);
+        rc = read_optional(text->timer, "timer", timer_fields, COUNT_OF(timer_fields), model, err);
     if (!rc)
-        rc = read_optional(text->noise, "noise", noise_fields, COUNT(noise_fields), &model->noise,
+        rc = read_optional(text->noise, "noise", noise_fields, COUNT_OF(noise_fields),
+                           &model->noise, err);
+    if (!rc)
+        rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model,
                            err);
     if (!rc)
-        rc = read_optional(text->memory, "memory", memory_fields, COUNT(memory_fields), model, err);
+        rc = read_optional(text->shared, "shared", shared_fields, COUNT_OF(shared_fields), model,
+                           err);
     if (!rc)
-        rc = read_optional(text->shared, "shared", shared_fields, COUNT(shared_fields), model, err);
-    if (!rc)
-        rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT(bandwidth_fields),
-                           &model->bandwidth, err);
+        rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields,
+                           COUNT_OF(bandwidth_fields), &model->bandwidth, err);
     if (!rc)
         rc = read_pci(text->pci, model, err);
     if (!rc)
@@ -332,7 +333,7 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
 {
     struct model_text text = {.sms_per_tpc = 1};
     set_defaults(model);
-    int rc = yaml_read_fields(root, model_fields, COUNT(model_fields), &text, err);
+    int rc = yaml_read_fields(root, model_fields, COUNT_OF(model_fields), &text, err);
     if (!rc)
         rc = sim_copy_text(root, "name", text.name, model->name, err);
     if (rc)
