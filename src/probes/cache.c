@@ -16,6 +16,8 @@ enum {
     WIDEN_MAX = 3,
     SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
     FINE_LINES = 12,
+    PAST_CONSTANT_L1_BYTES = 16 * 1024,
+    CONSTANT_L1_LINE_BYTES = 64,
     FINE_REPEATS = 5,
 };
 
@@ -81,12 +83,12 @@ static double line_distance(const struct study *study)
     return fabs(study->line_exact - (double)study->line_bytes) / (double)study->fetch_bytes;
 }
 
-int cache_report_line(struct probe_context *context, const char *memory, enum device_path path,
-                      struct err *err)
+int cache_report_line(struct probe_context *context, enum study_id id, struct err *err)
 {
+    const char *memory = study_name(id);
     static const char *const attributes[] = {"fetch", "line", NULL};
-    const struct study *study = &context->studies[path];
-    int rc = study_reach(context, path, STUDY_RESIDENT, err);
+    const struct study *study = &context->studies[id];
+    int rc = study_reach(context, id, STUDY_RESIDENT, err);
     if (rc)
         return rc;
     if (!study->supported)
@@ -258,12 +260,12 @@ static int report_unbounded(struct probe_context *context, const char *memory,
     return 0;
 }
 
-int cache_report_size(struct probe_context *context, const char *memory, enum device_path path,
-                      struct err *err)
+int cache_report_size(struct probe_context *context, enum study_id id, struct err *err)
 {
+    const char *memory = study_name(id);
     static const char *const attributes[] = {"size", "reach", NULL};
-    const struct study *study = &context->studies[path];
-    int rc = study_reach(context, path, STUDY_RESIDENT, err);
+    const struct study *study = &context->studies[id];
+    int rc = study_reach(context, id, STUDY_RESIDENT, err);
     if (rc)
         return rc;
     if (!study->supported)
@@ -275,20 +277,32 @@ int cache_report_size(struct probe_context *context, const char *memory, enum de
     return rc ? rc : report_size(context, memory, &found, err);
 }
 
-int cache_report_latency(struct probe_context *context, const char *memory, enum device_path path,
-                         struct err *err)
+/* Constant L1.5 is timed past L1: an array several times larger than that (thesis 4.4). */
+static struct device_array latency_array(const struct study *study)
 {
+    struct device_array array = {.path = study->path,
+                                 .size_bytes = 8 * study->fetch_bytes,
+                                 .stride_bytes = study->fetch_bytes};
+    if (study->id == STUDY_CONSTANT_L15) {
+        array.size_bytes = PAST_CONSTANT_L1_BYTES;
+        array.stride_bytes = CONSTANT_L1_LINE_BYTES;
+    }
+    return array;
+}
+
+int cache_report_latency(struct probe_context *context, enum study_id id, struct err *err)
+{
+    const char *memory = study_name(id);
     static const char *const attributes[] = {"latency", NULL};
-    const struct study *study = &context->studies[path];
-    int rc = study_reach(context, path, STUDY_FETCH, err);
+    const struct study *study = &context->studies[id];
+    int rc = study_reach(context, id, STUDY_FETCH, err);
     if (rc)
         return rc;
     if (!study->supported)
         return report_unsupported(context, memory, attributes, study, err);
-    const struct device_array small = {
-        .path = path, .size_bytes = 8 * study->fetch_bytes, .stride_bytes = study->fetch_bytes};
+    const struct device_array array = latency_array(study);
     struct latency latency;
-    rc = latency_measure(context, &small, study, &latency, err);
+    rc = latency_measure(context, &array, study, &latency, err);
     if (rc)
         return rc;
     char name[METRIC_MAX], reason[REASON_MAX];

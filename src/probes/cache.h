@@ -5,13 +5,13 @@
 
 #include "probes/probe.h"
 
-/* memory: the name in the inventory, "l1_data". Each adds its metrics to the context's measures,
+/* Each adds its metrics to the context's measures,
  * as unsupported where the path is not cached. */
-int cache_report_line(struct probe_context *context, const char *memory, enum device_path path,
+int cache_report_line(struct probe_context *context, enum study_id id,
                       struct err *err); /* .fetch, .line */
-int cache_report_size(struct probe_context *context, const char *memory, enum device_path path,
+int cache_report_size(struct probe_context *context, enum study_id id,
                       struct err *err); /* .size, .reach */
-int cache_report_latency(struct probe_context *context, const char *memory, enum device_path path,
+int cache_report_latency(struct probe_context *context, enum study_id id,
                          struct err *err); /* .latency */
 
 #endif

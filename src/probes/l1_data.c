@@ -3,17 +3,17 @@
 
 static int run_line(struct probe_context *context, struct err *err)
 {
-    return cache_report_line(context, "l1_data", DEVICE_GLOBAL_CA, err);
+    return cache_report_line(context, STUDY_L1_DATA, err);
 }
 
 static int run_size(struct probe_context *context, struct err *err)
 {
-    return cache_report_size(context, "l1_data", DEVICE_GLOBAL_CA, err);
+    return cache_report_size(context, STUDY_L1_DATA, err);
 }
 
 static int run_latency(struct probe_context *context, struct err *err)
 {
-    return cache_report_latency(context, "l1_data", DEVICE_GLOBAL_CA, err);
+    return cache_report_latency(context, STUDY_L1_DATA, err);
 }
 
 const struct probe probe_l1_data_line = {

@@ -11,7 +11,7 @@ struct probe_context {
     struct device *device;
     const struct probe_options *options;
     struct measures *measures; /* results so far, and where new ones go */
-    struct study studies[DEVICE_PATH_COUNT];
+    struct study studies[STUDY_COUNT];
     uint64_t seeds_drawn;
 };
 
@@ -36,6 +36,21 @@ extern const struct probe *const probe_table[];
 extern const struct probe probe_l1_data_line;
 extern const struct probe probe_l1_data_size;
 extern const struct probe probe_l1_data_latency;
+extern const struct probe probe_texture_line;
+extern const struct probe probe_texture_size;
+extern const struct probe probe_texture_latency;
+extern const struct probe probe_read_only_line;
+extern const struct probe probe_read_only_size;
+extern const struct probe probe_read_only_latency;
+extern const struct probe probe_constant_l15_sms;
+extern const struct probe probe_constant_l15_line;
+extern const struct probe probe_constant_l15_size;
+extern const struct probe probe_constant_l15_latency;
+extern const struct probe probe_constant_l1_line;
+extern const struct probe probe_constant_l1_size;
+extern const struct probe probe_constant_l1_latency;
+extern const struct probe probe_cache_shared;
+extern const struct probe probe_cache_per_sm;
 extern const struct probe probe_main_latency;
 
 #endif

@@ -17,7 +17,7 @@
 #include "probes/chase.h"
 
 enum {
-    JOBS_MIN = 64,
+    JOBS_MIN = 16,
     JOBS_MAX = 8192,
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
@@ -62,10 +62,13 @@ struct share {
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
-static struct layout make_layout(double elements, uint64_t stride, double oversize,
-                                 double precision)
+static struct layout make_layout(const struct study *study, double elements, uint64_t stride,
+                                 double oversize, double precision)
 {
-    struct layout layout = {.stride = stride, .elements = (uint64_t)ceil(elements)};
+    struct layout layout = {.stride = stride};
+    double room = (double)(study->limit_bytes / stride);
+    bool bounded = study->path == DEVICE_CONSTANT && elements > room;
+    layout.elements = (uint64_t)ceil(bounded ? room : elements);
     layout.few = layout.elements < 256 ? 1 : layout.elements / 128;
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
@@ -111,7 +114,7 @@ static int measure_share(struct probe_context *context, const struct study *stud
         return err_no_memory(err);
     for (size_t i = 0; i < layout->jobs; i++)
         jobs[i] = make_job(context, study, layout);
-    int rc = chase_run(context, jobs, layout->jobs, 0, &answers, err);
+    int rc = chase_run(context, jobs, layout->jobs, study->at_once, &answers, err);
     free(jobs);
     if (rc)
         return rc;
@@ -130,15 +133,15 @@ static int measure_share(struct probe_context *context, const struct study *stud
 
 /* Tags, as the larger count of the two strides. First asked of as many elements as there could be
  * tags, then of as many as the answer says: that is where the precision comes from. */
-static int measure_tags(struct probe_context *context, struct study *study, struct err *err)
+static int measure_tags_apart(struct probe_context *context, struct study *study, struct err *err)
 {
     double tags = study->resident_bytes / (double)study->fetch_bytes;
     for (int round = 0; round < TAG_ROUNDS; round++) {
         double most = 0;
         for (size_t i = 0; i < sizeof TAG_STRIDES / sizeof *TAG_STRIDES; i++) {
             const struct layout layout =
-                make_layout(TAG_OVERSIZE * tags, TAG_STRIDES[i] * study->fetch_bytes, TAG_OVERSIZE,
-                            round ? LINE_PRECISION : 4 * LINE_PRECISION);
+                make_layout(study, TAG_OVERSIZE * tags, TAG_STRIDES[i] * study->fetch_bytes,
+                            TAG_OVERSIZE, round ? LINE_PRECISION : 4 * LINE_PRECISION);
             struct share share;
             int rc = measure_share(context, study, &layout, &share, err);
             if (rc)
@@ -153,6 +156,58 @@ static int measure_tags(struct probe_context *context, struct study *study, stru
     return 0;
 }
 
+/* How well a line of `units` fetch units explains the shares that stayed resident of the whole
+ * memory, touched every k fetch units: the capacity as it is while k reaches no further than the
+ * line, k over line times it beyond. Even k may leave sets unused, and then show too little. */
+static double misfit(double capacity_share, uint64_t units, const uint64_t *apart,
+                     const double *hits, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        double expected = fmin(1, capacity_share * fmax(1, (double)apart[i] / (double)units));
+        double off = hits[i] - expected;
+        if (apart[i] % 2 || off > 0)
+            sum += off * off;
+    }
+    return sum;
+}
+
+/* Where the memory ends too soon for that (constant L1.5) its whole is touched ever more sparsely,
+ * and the line is what explains best how much of it stays resident. */
+static int measure_tags_bounded(struct probe_context *context, struct study *study, struct err *err)
+{
+    static const uint64_t apart[] = {2, 3, 5, 7, 11, 13};
+    enum { COUNT = sizeof apart / sizeof *apart, UNITS_MAX = 16 };
+    double hits[COUNT], least = INFINITY;
+    double units = study->resident_bytes / (double)study->fetch_bytes;
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct layout layout =
+            make_layout(study, INFINITY, apart[i] * study->fetch_bytes, OVERSIZE, LINE_PRECISION);
+        struct share share;
+        int rc = measure_share(context, study, &layout, &share, err);
+        if (rc)
+            return rc;
+        hits[i] = share.hits;
+    }
+    for (uint64_t line = 1; line <= UNITS_MAX; line++) {
+        double off =
+            misfit(study->resident_bytes / (double)study->limit_bytes, line, apart, hits, COUNT);
+        if (off < least - 1e-4) {
+            least = off;
+            study->tags = units / (double)line;
+        }
+    }
+    return 0;
+}
+
+static int measure_tags(struct probe_context *context, struct study *study, struct err *err)
+{
+    double span = OVERSIZE * study->resident_bytes * (double)TAG_STRIDES[0];
+    if (study->path == DEVICE_CONSTANT && span > (double)study->limit_bytes)
+        return measure_tags_bounded(context, study, err);
+    return measure_tags_apart(context, study, err);
+}
+
 /* Bytes that stay resident of an array of whole lines of `line_units` fetch units: an array that
  * ends inside a line leaves that line partly empty. */
 static int measure_bytes(struct probe_context *context, const struct study *study,
@@ -160,8 +215,8 @@ static int measure_bytes(struct probe_context *context, const struct study *stud
 {
     uint64_t line_bytes = line_units * study->fetch_bytes;
     double lines = ceil(OVERSIZE * (double)study->region_high_bytes / (double)line_bytes);
-    const struct layout layout =
-        make_layout(lines * (double)line_units, study->fetch_bytes, OVERSIZE, LINE_PRECISION);
+    const struct layout layout = make_layout(study, lines * (double)line_units, study->fetch_bytes,
+                                             OVERSIZE, LINE_PRECISION);
     struct share share;
     int rc = measure_share(context, study, &layout, &share, err);
     if (!rc)
@@ -199,7 +254,7 @@ static int measure_line(struct probe_context *context, struct study *study, stru
 static int measure_capacity(struct probe_context *context, struct study *study, struct err *err)
 {
     double line = (double)study->line_bytes;
-    const struct layout layout = make_layout(OVERSIZE * study->resident_bytes / line,
+    const struct layout layout = make_layout(study, OVERSIZE * study->resident_bytes / line,
                                              study->line_bytes, OVERSIZE, SIZE_PRECISION);
     struct share share;
     int rc = measure_share(context, study, &layout, &share, err);

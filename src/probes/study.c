@@ -1,4 +1,4 @@
-/* The stages of a cache's study: hit and miss, fetch unit, region of the size. */
+/* The stages of a cache's study: fetch unit, region of the size. */
 #include "probes/study.h"
 
 #include <errno.h>
@@ -6,22 +6,18 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/cpd.h"
 #include "probes/chase.h"
 #include "probes/resident.h"
 #include "probes/sweep.h"
 
 enum {
-    WORD_BYTES = 8,     /* the smallest stride: chases follow stored 64-bit pointers */
-    SMALL_BYTES = 256,  /* fits into any cache */
-    SMALL_LOADS = 2048, /* timed per SM */
-    APART_BYTES = 1024, /* further apart than any line: every first touch misses */
-    APART_COUNT = 128,  /* few enough to stay in the smallest L2 */
-    LEVEL_JOBS = 4,     /* SMs that each kind of level job runs on */
+    WORD_BYTES = 8, /* the smallest stride: chases follow stored 64-bit pointers */
     FETCH_JOBS = 4,
     FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
-    REGION_ROUND = 16,       /* sizes per round of the narrowing search */
+    DISTANCES_MIN = FETCH_JOBS * (FETCH_BYTES / 1024 - 1),
+    REGION_ROUND = 16, /* sizes per round of the narrowing search */
     REGION_ROUNDS = 2,
+    FLOOR_FACTOR = 4, /* constant L1.5: arrays of so many times L1 */
 };
 
 /* The search by doubling ends here: no L1 of any GPU is near. */
@@ -29,80 +25,6 @@ static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 
 /* A size does not fit when this share of its loads misses, strays aside. */
 static const double OVER_SHARE = 0.02;
-
-/* Distance of the quartiles of a normal distribution, in standard deviations. */
-static const double QUARTILES_SIGMA = 1.349;
-
-/* Loads that are cached take at most this share of one that goes to L2. */
-static const double SUPPORTED_SHARE = 0.9;
-
-static double median_of(const struct device_answer *answers, size_t count)
-{
-    double medians[LEVEL_JOBS];
-    for (size_t i = 0; i < count; i++)
-        medians[i] = chase_quantile(&answers[i].samples[0], 0.5);
-    return cpd_median(medians, count);
-}
-
-static double share_of(const struct device_answer *answers, size_t count, double cycles)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += chase_share_above(&answers[i].samples[0], cycles);
-    return sum / (double)count;
-}
-
-/* Quartiles give the scatter of ordinary loads; what lies far beyond is a spike. */
-static void measure_scatter(const struct device_answer *answers, size_t count, struct study *study)
-{
-    double sigmas[LEVEL_JOBS];
-    for (size_t i = 0; i < count; i++)
-        sigmas[i] = (chase_quantile(&answers[i].samples[0], 0.75) -
-                     chase_quantile(&answers[i].samples[0], 0.25)) /
-                    QUARTILES_SIGMA;
-    study->sigma_cycles = cpd_median(sigmas, count);
-    study->spike_share = share_of(answers, count, study->hit_cycles + 5 * study->sigma_cycles + 2);
-}
-
-/* Three kinds of jobs: loads that hit (a small array twice), loads that miss the SM's cache but
- * not L2 (brought there by .cg, then touched once), and .cg itself: where that is no slower than
- * the path under study, the path is not cached before L2 (thesis 4.2.1). */
-static int measure_level(struct probe_context *context, struct study *study, struct err *err)
-{
-    const struct device_array small = {
-        .path = study->path, .size_bytes = SMALL_BYTES, .stride_bytes = WORD_BYTES};
-    const struct device_array apart = {.path = study->path,
-                                       .size_bytes = (uint64_t)APART_BYTES * APART_COUNT,
-                                       .stride_bytes = APART_BYTES};
-    struct device_array in_l2 = small, apart_in_l2 = apart;
-    in_l2.path = apart_in_l2.path = DEVICE_GLOBAL_CG;
-    struct device_job jobs[3 * LEVEL_JOBS];
-    for (size_t i = 0; i < LEVEL_JOBS; i++) {
-        jobs[i] = chase_twice(&small, SMALL_LOADS);
-        jobs[LEVEL_JOBS + i] = chase_job();
-        chase_add(&jobs[LEVEL_JOBS + i], DEVICE_WARM, &apart_in_l2, 0);
-        chase_add(&jobs[LEVEL_JOBS + i], DEVICE_CHASE, &apart, 0);
-        jobs[2 * LEVEL_JOBS + i] = chase_twice(&in_l2, SMALL_LOADS);
-    }
-    struct device_answer *answers;
-    int rc = chase_run(context, jobs, 3 * LEVEL_JOBS, 0, &answers, err);
-    if (rc)
-        return rc;
-    double l2_cycles = median_of(answers + 2 * LEVEL_JOBS, LEVEL_JOBS);
-    study->hit_cycles = median_of(answers, LEVEL_JOBS);
-    /* In a tiny L2 some of the misses go on to main memory: the threshold lies below the nearest
-     * level behind. */
-    study->miss_cycles = fmin(median_of(answers + LEVEL_JOBS, LEVEL_JOBS), l2_cycles);
-    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
-    study->supported =
-        study->hit_cycles < SUPPORTED_SHARE * l2_cycles && study->hit_cycles < study->miss_cycles;
-    study->stray_share = share_of(answers, LEVEL_JOBS, study->threshold);
-    measure_scatter(answers, LEVEL_JOBS, study);
-    study->slip_share = 1 - share_of(answers + LEVEL_JOBS, LEVEL_JOBS, study->threshold);
-    device_answers_fini(answers, 3 * LEVEL_JOBS);
-    free(answers);
-    return 0;
-}
 
 /* Counts how often each distance, in words, lies between neighbouring misses. */
 static void count_distances(const struct device_sample *sample, double threshold,
@@ -118,23 +40,37 @@ static void count_distances(const struct device_sample *sample, double threshold
     }
 }
 
-/* A cold chase word by word misses once per fetch unit. A stray latency breaks a few distances
- * up; the most frequent one is the unit. */
-static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
+/* A cold chase word by word misses once per fetch unit. Global memory is brought into L2 first, so
+ * that misses are alike. A cache that is shared between SMs may hold the data from earlier jobs:
+ * then (`evicted`) the chase follows a pass over all the memory there is. */
+static struct device_job fetch_job(const struct study *study, bool evicted)
 {
-    enum { WORDS = FETCH_BYTES / WORD_BYTES, DISTANCE_MAX = 1024 / WORD_BYTES + 1 };
     const struct device_array words = {
         .path = study->path, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
-    struct device_array in_l2 = words;
-    in_l2.path = DEVICE_GLOBAL_CG;
-    struct device_job jobs[FETCH_JOBS];
-    for (size_t i = 0; i < FETCH_JOBS; i++) {
-        jobs[i] = chase_job();
-        chase_add(&jobs[i], DEVICE_WARM, &in_l2, 0);
-        chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = WORDS;
+    struct device_array before = words;
+    struct device_job job = chase_job();
+    if (study->path == DEVICE_CONSTANT) {
+        before.size_bytes = study->limit_bytes;
+        before.stride_bytes = 64;
+    } else {
+        before.path = DEVICE_GLOBAL_CG;
     }
+    if (study->path != DEVICE_CONSTANT || evicted)
+        chase_add(&job, DEVICE_WARM, &before, 0);
+    chase_add(&job, DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
+    return job;
+}
+
+/* A stray latency breaks a few distances up; the most frequent one is the unit. */
+static int try_fetch(struct probe_context *context, struct study *study, bool evicted,
+                     struct err *err)
+{
+    enum { DISTANCE_MAX = 1024 / WORD_BYTES + 1 };
+    struct device_job jobs[FETCH_JOBS];
+    for (size_t i = 0; i < FETCH_JOBS; i++)
+        jobs[i] = fetch_job(study, evicted);
     struct device_answer *answers;
-    int rc = chase_run(context, jobs, FETCH_JOBS, 0, &answers, err);
+    int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
     if (rc)
         return rc;
     uint32_t distances[DISTANCE_MAX] = {0}, all = 0;
@@ -148,11 +84,21 @@ static int measure_fetch(struct probe_context *context, struct study *study, str
     }
     device_answers_fini(answers, FETCH_JOBS);
     free(answers);
-    if (!best)
-        return err_set(err, -ENODATA, "a cold word-by-word chase shows no regular misses");
-    study->fetch_bytes = best * WORD_BYTES;
-    study->fetch_agreement = (double)distances[best] / all;
+    /* Fewer misses than units of 1 KiB would give are strays of a chase that hits. */
+    bool regular = all >= DISTANCES_MIN;
+    study->fetch_bytes = regular ? best * WORD_BYTES : 0;
+    study->fetch_agreement = regular ? (double)distances[best] / all : 0;
     return 0;
+}
+
+static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
+{
+    int rc = try_fetch(context, study, false, err);
+    if (!rc && study->fetch_agreement < 0.5 && study->path == DEVICE_CONSTANT)
+        rc = try_fetch(context, study, true, err);
+    if (!rc && !study->fetch_bytes)
+        return err_set(err, -ENODATA, "a word-by-word chase shows no regular misses");
+    return rc;
 }
 
 /* The first index from which on sizes are over: the split that contradicts the fewest sizes, so
@@ -178,10 +124,9 @@ static int search_octave(struct probe_context *context, struct study *study, dou
                          struct err *err)
 {
     enum { GROUP = 6 };
-    const struct device_limits *limits = device_limits(context->device);
-    uint64_t highest = study->path == DEVICE_CONSTANT ? limits->constant_bytes : REGION_MAX_BYTES;
-    uint64_t size = 4 * study->fetch_bytes;
-    study->region_low_bytes = study->fetch_bytes;
+    uint64_t highest = study->limit_bytes / study->fetch_bytes * study->fetch_bytes;
+    uint64_t size = study->floor_bytes ? study->floor_bytes : 4 * study->fetch_bytes;
+    study->region_low_bytes = study->floor_bytes ? study->floor_bytes / 2 : study->fetch_bytes;
     while (size <= highest) {
         uint64_t sizes[GROUP];
         double shares[GROUP];
@@ -237,23 +182,74 @@ static int measure_region(struct probe_context *context, struct study *study, st
     return rc || study->unbounded ? rc : narrow_region(context, study, limit, err);
 }
 
-int study_reach(struct probe_context *context, enum device_path path, enum study_stage stage,
+static void describe(struct probe_context *context, enum study_id id, struct study *study)
+{
+    static const enum device_path paths[] = {
+        [STUDY_L1_DATA] = DEVICE_GLOBAL_CA,     [STUDY_TEXTURE] = DEVICE_TEXTURE,
+        [STUDY_READ_ONLY] = DEVICE_READ_ONLY,   [STUDY_CONSTANT_L1] = DEVICE_CONSTANT,
+        [STUDY_CONSTANT_L15] = DEVICE_CONSTANT,
+    };
+    const struct device_limits *limits = device_limits(context->device);
+    study->id = id;
+    study->path = paths[id];
+    study->limit_bytes = study->path == DEVICE_CONSTANT ? limits->constant_bytes : REGION_MAX_BYTES;
+}
+
+const char *study_name(enum study_id id)
+{
+    static const char *const names[] = {
+        [STUDY_L1_DATA] = "l1_data",           [STUDY_TEXTURE] = "texture",
+        [STUDY_READ_ONLY] = "read_only",       [STUDY_CONSTANT_L1] = "constant_l1",
+        [STUDY_CONSTANT_L15] = "constant_l15",
+    };
+    return names[id];
+}
+
+/* Sizes of L1.5 are sought beyond what constant L1 could hold. */
+static int set_floor(struct probe_context *context, struct study *study, struct err *err)
+{
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
+    int rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_REGION, err);
+    if (!rc)
+        study->floor_bytes =
+            FLOOR_FACTOR * before->region_high_bytes / study->fetch_bytes * study->fetch_bytes;
+    return rc;
+}
+
+static int measure_stage(struct probe_context *context, struct study *study, enum study_stage stage,
+                         struct err *err)
+{
+    int rc = 0;
+    switch (stage) {
+    case STUDY_LEVEL:
+        return level_measure(context, study, err);
+    case STUDY_FETCH:
+        return measure_fetch(context, study, err);
+    case STUDY_REGION:
+        if (study->id == STUDY_CONSTANT_L15)
+            rc = set_floor(context, study, err);
+        if (!rc)
+            rc = fidelity_check(context, study, err);
+        return rc ? rc : measure_region(context, study, err);
+    case STUDY_RESIDENT:
+        return resident_measure(context, study, err);
+    default:
+        return 0;
+    }
+}
+
+int study_reach(struct probe_context *context, enum study_id id, enum study_stage stage,
                 struct err *err)
 {
-    static int (*const stages[])(struct probe_context *, struct study *, struct err *) = {
-        [STUDY_LEVEL] = measure_level,
-        [STUDY_FETCH] = measure_fetch,
-        [STUDY_REGION] = measure_region,
-        [STUDY_RESIDENT] = resident_measure,
-    };
-    struct study *study = &context->studies[path];
-    study->path = path;
+    struct study *study = &context->studies[id];
+    if (study->stage == STUDY_NOTHING)
+        describe(context, id, study);
     while (study->stage < stage) {
         bool ended = (study->stage >= STUDY_LEVEL && !study->supported) ||
                      (study->stage >= STUDY_REGION && study->unbounded);
         if (ended)
             return 0;
-        int rc = stages[study->stage + 1](context, study, err);
+        int rc = measure_stage(context, study, study->stage + 1, err);
         if (rc)
             return rc;
         study->stage++;

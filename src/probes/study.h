@@ -11,6 +11,16 @@
 
 struct probe_context;
 
+/* The caches that are studied this way. */
+enum study_id {
+    STUDY_L1_DATA,
+    STUDY_TEXTURE,
+    STUDY_READ_ONLY,
+    STUDY_CONSTANT_L1,
+    STUDY_CONSTANT_L15, /* behind constant L1 */
+    STUDY_COUNT
+};
+
 enum study_stage {
     STUDY_NOTHING,
     STUDY_LEVEL,    /* hit and miss latency, threshold between them */
@@ -19,11 +29,17 @@ enum study_stage {
     STUDY_RESIDENT, /* capacity by the resident share, and the line */
 };
 
+/* Above so many SMs the search for SMs that share a constant L1.5 ends. */
+enum { STUDY_NEIGHBOURS_MAX = 40 };
+
 struct study {
+    enum study_id id;
     enum study_stage stage; /* the last stage that is done */
     enum device_path path;
+    uint64_t limit_bytes; /* arrays on this path end here */
+    uint64_t floor_bytes; /* smaller arrays stay in the cache before this one */
 
-    bool supported;      /* loads on this path are cached before L2 */
+    bool supported;      /* loads on this path are served by this cache */
     double hit_cycles;   /* fine-grained medians, timer overhead included */
     double miss_cycles;  /* served by the next level */
     double threshold;    /* a load above it is a miss */
@@ -35,6 +51,8 @@ struct study {
     uint64_t fetch_bytes;
     double fetch_agreement; /* share of miss distances that equal it */
 
+    uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
+
     bool unbounded;                               /* no miss up to region_high_bytes */
     uint64_t region_low_bytes, region_high_bytes; /* fits; does not */
 
@@ -44,10 +62,23 @@ struct study {
     double tags;           /* lines that are resident when each holds one element */
     uint64_t line_bytes;
     double line_exact; /* before rounding to a whole number of fetch units */
+
+    /* Constant L1.5 only: latency of SM i's first touch of what SM 0 has just loaded. */
+    double neighbour_cycles[STUDY_NEIGHBOURS_MAX];
+    uint32_t neighbour_count;
 };
 
-/* Brings the study of a path to a stage. 0 also when !supported or unbounded ends it early. */
-int study_reach(struct probe_context *context, enum device_path path, enum study_stage stage,
+/* Brings the study of a cache to a stage. 0 also when !supported or unbounded ends it early. */
+int study_reach(struct probe_context *context, enum study_id id, enum study_stage stage,
                 struct err *err);
+
+/* The name in the inventory: "l1_data", ... */
+const char *study_name(enum study_id id);
+
+/* Finds at_once (fidelity.c): sizes measured on all SMs at once must look as they do alone. */
+int fidelity_check(struct probe_context *context, struct study *study, struct err *err);
+
+/* Stage STUDY_LEVEL (level.c). */
+int level_measure(struct probe_context *context, struct study *study, struct err *err);
 
 #endif

@@ -29,7 +29,7 @@ int sweep_sizes(struct probe_context *context, const struct study *study, const 
             .path = study->path, .size_bytes = sizes[i], .stride_bytes = stride_bytes};
         jobs[i] = chase_twice(&array, LOADS_MIN);
     }
-    int rc = chase_run(context, jobs, count, 0, &answers, err);
+    int rc = chase_run(context, jobs, count, study->at_once, &answers, err);
     if (!rc) {
         for (size_t i = 0; i < count; i++)
             out_shares[i] = chase_share_above(&answers[i].samples[0], study->threshold);

@@ -7,9 +7,32 @@
 #include "base/str.h"
 #include "probes/probe.h"
 
+/* One row a line. The first touch of constant memory tells which SMs share an L1.5: that probe
+ * stands before all others of constant memory. */
+/* clang-format off */
 const struct probe *const probe_table[] = {
-    &probe_l1_data_line, &probe_l1_data_size, &probe_l1_data_latency, &probe_main_latency, NULL,
+    &probe_l1_data_line,
+    &probe_l1_data_size,
+    &probe_l1_data_latency,
+    &probe_texture_line,
+    &probe_texture_size,
+    &probe_texture_latency,
+    &probe_read_only_line,
+    &probe_read_only_size,
+    &probe_read_only_latency,
+    &probe_constant_l15_sms,
+    &probe_constant_l15_line,
+    &probe_constant_l15_size,
+    &probe_constant_l15_latency,
+    &probe_constant_l1_line,
+    &probe_constant_l1_size,
+    &probe_constant_l1_latency,
+    &probe_cache_shared,
+    &probe_cache_per_sm,
+    &probe_main_latency,
+    NULL,
 };
+/* clang-format on */
 
 int probe_profile_parse(const char *word, enum probe_profile *out_profile)
 {

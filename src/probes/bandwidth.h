@@ -1,0 +1,43 @@
+/* Bandwidth of a memory: the best of several shapes of a stream, repeated. */
+#ifndef GPUMEMTOPO_PROBES_BANDWIDTH_H
+#define GPUMEMTOPO_PROBES_BANDWIDTH_H
+
+#include <stdint.h>
+
+#include "probes/probe.h"
+
+struct bandwidth_task {
+    const char *metric;
+    enum device_stream_kind kind;
+    enum device_path path;    /* not for streams between host and GPU */
+    uint64_t footprint_bytes; /* as in struct device_stream */
+};
+
+/* Adds the metric in GB/s. Streams of loads and stores are tried in a few shapes (threads, width),
+ * in the profile `full` in all of them, with the surface as a note. */
+int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
+                     struct err *err);
+
+/* The shape of a launch. */
+struct bandwidth_shape {
+    uint32_t width_bytes;
+    uint32_t threads;
+    uint32_t blocks_per_sm; /* 0: what the backend finds best */
+};
+
+/* Streams long enough to be timed well, and gives the rate in GB/s. *total_bytes is where to begin
+ * (0: one pass), and what was found long enough. */
+int bandwidth_time(struct probe_context *context, const struct bandwidth_task *task,
+                   const struct bandwidth_shape *shape, uint64_t *total_bytes, double *out_gbs,
+                   struct err *err);
+
+/* Every width, number of threads and of blocks once (surface.c; thesis, section 6.1). out_text:
+ * compact, released by strbuf_fini. -ENOTSUP when the device has none of the streams. */
+struct strbuf;
+int bandwidth_surface(struct probe_context *context, const struct bandwidth_task *task,
+                      struct bandwidth_shape *out_best, struct strbuf *out_text, struct err *err);
+
+/* Whether a block may have so many threads. */
+bool bandwidth_allows(const struct probe_context *context, uint32_t threads);
+
+#endif

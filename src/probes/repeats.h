@@ -1,0 +1,26 @@
+/* Repetitions of one figure as a measure, and what is missing with its reason. */
+#ifndef GPUMEMTOPO_PROBES_REPEATS_H
+#define GPUMEMTOPO_PROBES_REPEATS_H
+
+#include <stddef.h>
+
+#include "probes/probe.h"
+
+/* Half of the distance between the smallest and the largest value. */
+double repeats_half_range(const double *values, size_t count);
+
+/* Adds the median with half the range as its spread. NULL when out of memory; valid until the next
+ * measure is added. */
+struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
+                            size_t count, const char *unit, const char *method);
+
+/* Adds the metric as unsupported. 0 or -ENOMEM. */
+int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
+                        struct err *err);
+
+/* Ends a probe whose device call returned rc with the text in `own`: what the device has not
+ * (-ENOTSUP) becomes an unsupported metric, another error goes on to the caller. */
+int repeats_end(struct probe_context *context, const char *metric, int rc, const struct err *own,
+                struct err *err);
+
+#endif

@@ -1,0 +1,237 @@
+/* Which caches are one array, and how many of each an SM has: one agent loads, another intrudes.
+ *
+ * A victim's array that fits its cache is loaded, then an intruder loads more than its own cache
+ * holds, then the victim's loads are timed: misses mean that both used one array (thesis 4.5), or
+ * that two warps use one and the same instance (thesis 4.6). */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/cpd.h"
+#include "probes/chase.h"
+
+enum {
+    REPEATS = 3,
+    MEMORIES = 4,
+    METRIC_MAX = 64,
+};
+
+/* The caches that could be one array. */
+static const enum study_id memories[MEMORIES] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY,
+                                                 STUDY_CONSTANT_L1};
+
+/* The victim's array over its cache, the intruder's over its own. */
+static const double VICTIM_SHARE = 0.7, INTRUDER_SHARE = 2;
+
+/* An intruder that shares the array evicts most of it under any policy; one that does not, nothing.
+ */
+static const double EVICTED = 0.3;
+
+/* Far behind whatever a victim's array may cover. */
+static const uint64_t INTRUDER_OFFSET_BYTES = 16 * 1024 * 1024;
+
+static bool usable(const struct study *study)
+{
+    return study->stage == STUDY_RESIDENT && study->supported && !study->unbounded;
+}
+
+static int study_all(struct probe_context *context, struct err *err)
+{
+    for (size_t i = 0; i < MEMORIES; i++) {
+        int rc = study_reach(context, memories[i], STUDY_RESIDENT, err);
+        if (rc && rc != -ENODATA)
+            return rc;
+    }
+    return 0;
+}
+
+static struct device_array array_of(const struct study *study, double share, uint64_t offset)
+{
+    struct device_array array = {.path = study->path, .stride_bytes = study->line_bytes};
+    double lines = floor(share * study->resident_bytes / (double)study->line_bytes);
+    array.size_bytes = (uint64_t)fmax(lines, 1) * study->line_bytes;
+    /* Constant memory is small, and never the memory of another path. */
+    if (study->path != DEVICE_CONSTANT)
+        array.offset_bytes = offset;
+    return array;
+}
+
+/* Agent 0 is the victim in warp 0, agent 1 the intruder in warp `warp` of the same block. */
+static struct device_job intrusion(const struct study *victim, const struct study *intruder,
+                                   uint32_t warp)
+{
+    const struct device_array mine = array_of(victim, VICTIM_SHARE, 0);
+    struct device_array theirs = array_of(intruder, INTRUDER_SHARE, INTRUDER_OFFSET_BYTES);
+    struct device_job job = chase_job();
+    /* Two warps in constant memory: the intruder's array begins where the victim's ends. */
+    if (victim->path == DEVICE_CONSTANT && intruder->path == DEVICE_CONSTANT)
+        theirs.offset_bytes = (mine.size_bytes + 1023) / 1024 * 1024;
+    job.agent_count = 2;
+    job.agents[1] = (struct device_agent){.sm = DEVICE_SM_SAME, .warp = warp};
+    chase_add(&job, DEVICE_WARM, &mine, 0);
+    chase_add(&job, DEVICE_WARM, &theirs, 0)->agent = 1;
+    chase_add(&job, DEVICE_CHASE, &mine, 0);
+    return job;
+}
+
+/* Median miss shares of jobs that were each given REPEATS times in a row. */
+static int run_intrusions(struct probe_context *context, const struct study *const *victims,
+                          const struct device_job *jobs, size_t count, double *out_evicted,
+                          struct err *err)
+{
+    struct device_answer *answers;
+    int rc = chase_run(context, jobs, count * REPEATS, 0, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        double shares[REPEATS];
+        for (size_t r = 0; r < REPEATS; r++)
+            shares[r] =
+                chase_share_above(&answers[i * REPEATS + r].samples[0], victims[i]->threshold);
+        out_evicted[i] = cpd_median(shares, REPEATS);
+    }
+    device_answers_fini(answers, count * REPEATS);
+    free(answers);
+    return 0;
+}
+
+static const char *metric_of(char name[METRIC_MAX], const struct study *study, const char *what)
+{
+    snprintf(name, METRIC_MAX, "%s.%s", study_name(study->id), what);
+    return name;
+}
+
+/* What `victim` shares its array with, once every pair was tried each way round. */
+static int report_shared(struct probe_context *context, size_t victim,
+                         double evicted[MEMORIES][MEMORIES], struct err *err)
+{
+    const struct study *study = &context->studies[memories[victim]];
+    const char *words[MEMORIES], *doubt = NULL;
+    size_t count = 0;
+    char name[METRIC_MAX];
+    for (size_t other = 0; other < MEMORIES; other++) {
+        if (other == victim || isnan(evicted[victim][other]))
+            continue;
+        bool there = evicted[victim][other] > EVICTED, back = evicted[other][victim] > EVICTED;
+        if (there && back)
+            words[count++] = study_name(memories[other]);
+        if (there != back)
+            doubt = "one way round the intruder evicts, the other way it does not";
+    }
+    struct measure *m = measures_add_words(context->measures, metric_of(name, study, "shared_with"),
+                                           words, count, "two agents, each way round");
+    if (!m)
+        return err_no_memory(err);
+    m->n = REPEATS;
+    m->confidence = doubt ? 0.5 : 0.99;
+    return doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+}
+
+static int report_missing(struct probe_context *context, const struct study *study,
+                          const char *what, struct err *err)
+{
+    char name[METRIC_MAX];
+    bool failed = study->supported;
+    struct measure *m = measures_add_missing(context->measures, metric_of(name, study, what),
+                                             failed ? MEASURE_FAILED : MEASURE_UNSUPPORTED,
+                                             failed ? "the size of the cache is not known"
+                                                    : "this GPU has no such cache");
+    return m ? 0 : err_no_memory(err);
+}
+
+static int run_shared(struct probe_context *context, struct err *err)
+{
+    struct device_job jobs[MEMORIES * MEMORIES * REPEATS];
+    const struct study *victims[MEMORIES * MEMORIES];
+    size_t pairs[MEMORIES * MEMORIES], count = 0;
+    double evicted[MEMORIES][MEMORIES], shares[MEMORIES * MEMORIES];
+    int rc = study_all(context, err);
+    for (size_t pair = 0; pair < MEMORIES * MEMORIES; pair++) {
+        const struct study *victim = &context->studies[memories[pair / MEMORIES]];
+        const struct study *intruder = &context->studies[memories[pair % MEMORIES]];
+        evicted[pair / MEMORIES][pair % MEMORIES] = NAN;
+        if (victim == intruder || !usable(victim) || !usable(intruder))
+            continue;
+        for (size_t r = 0; r < REPEATS; r++)
+            jobs[count * REPEATS + r] = intrusion(victim, intruder, 0);
+        victims[count] = victim;
+        pairs[count++] = pair;
+    }
+    if (!rc && count)
+        rc = run_intrusions(context, victims, jobs, count, shares, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        evicted[pairs[i] / MEMORIES][pairs[i] % MEMORIES] = shares[i];
+    for (size_t i = 0; i < MEMORIES && !rc; i++) {
+        const struct study *study = &context->studies[memories[i]];
+        rc = usable(study) ? report_shared(context, i, evicted, err)
+                           : report_missing(context, study, "shared_with", err);
+    }
+    return rc;
+}
+
+/* Warp 0 against every other warp: those that evict its lines use its instance. */
+static int count_instances(struct probe_context *context, const struct study *study,
+                           struct err *err)
+{
+    uint32_t warps = device_limits(context->device)->warp_count;
+    struct device_job *jobs = mem_array((size_t)warps * REPEATS, sizeof *jobs);
+    const struct study **victims = mem_array(warps, sizeof *victims);
+    double *evicted = mem_array(warps, sizeof *evicted);
+    int rc = jobs && victims && evicted ? 0 : err_no_memory(err);
+    for (uint32_t w = 1; w < warps && !rc; w++) {
+        for (size_t r = 0; r < REPEATS; r++)
+            jobs[(w - 1) * REPEATS + r] = intrusion(study, study, w);
+        victims[w - 1] = study;
+    }
+    if (!rc && warps > 1)
+        rc = run_intrusions(context, victims, jobs, warps - 1, evicted, err);
+    uint32_t together = 1;
+    double doubt = 0;
+    for (uint32_t w = 1; w < warps && !rc; w++) {
+        together += evicted[w - 1] > EVICTED;
+        doubt = fmax(doubt, 1 - fabs(evicted[w - 1] - EVICTED) / EVICTED);
+    }
+    free(jobs);
+    free(victims);
+    free(evicted);
+    if (rc)
+        return rc;
+    char name[METRIC_MAX];
+    struct measure *m =
+        measures_add(context->measures, metric_of(name, study, "per_sm"),
+                     round((double)warps / together), "", "warp 0 against every other warp");
+    if (!m)
+        return err_no_memory(err);
+    m->n = REPEATS * (warps - 1);
+    m->confidence = doubt > 0.5 ? 0.5 : 0.99;
+    const char *reason = warps % together ? "the warps do not fall into groups of one size" : NULL;
+    return reason && measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
+static int run_per_sm(struct probe_context *context, struct err *err)
+{
+    int rc = study_all(context, err);
+    for (size_t i = 0; i < MEMORIES && !rc; i++) {
+        const struct study *study = &context->studies[memories[i]];
+        rc = usable(study) ? count_instances(context, study, err)
+                           : report_missing(context, study, "per_sm", err);
+    }
+    return rc;
+}
+
+const struct probe probe_cache_shared = {
+    .description = {"cache.shared", "which caches of an SM are one array", PROFILE_STANDARD},
+    .depends = {"l1_data.line", "texture.line", "read_only.line", "constant_l1.line"},
+    .metrics = {"l1_data.shared_with", "texture.shared_with", "read_only.shared_with",
+                "constant_l1.shared_with"},
+    .run = run_shared,
+};
+
+const struct probe probe_cache_per_sm = {
+    .description = {"cache.per_sm", "how many of each cache an SM has", PROFILE_STANDARD},
+    .depends = {"l1_data.line", "texture.line", "read_only.line", "constant_l1.line"},
+    .metrics = {"l1_data.per_sm", "texture.per_sm", "read_only.per_sm", "constant_l1.per_sm"},
+    .run = run_per_sm,
+};
