@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 static enum log_level threshold = LOG_INFO;
 static char prefix[64] = "gpumemtopo";
 
@@ -36,12 +38,8 @@ static void write_line(enum log_level level, const char *format, va_list args)
     if (length == sizeof line - 1)
         length--;
     line[length++] = '\n';
-    for (size_t done = 0; done < length;) {
-        ssize_t n = write(STDERR_FILENO, line + done, length - done);
-        if (n <= 0)
-            return;
-        done += (size_t)n;
-    }
+    int rc = io_write_all(STDERR_FILENO, line, length);
+    (void)rc; /* where else could that be said? */
 }
 
 void log_error(const char *format, ...)

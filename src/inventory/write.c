@@ -8,21 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "inventory/inventory.h"
-
-static int write_all(int fd, const char *data, size_t length)
-{
-    while (length) {
-        ssize_t n = write(fd, data, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
 
 /* Creates a file of a name that nobody has, beside `path`: rename works only inside one file
  * system. The name says whose it is, in case a crash leaves it behind. */
@@ -77,7 +64,7 @@ static int write_regular(const char *path, const struct strbuf *text, struct err
     int fd = create_beside(path, &name, err);
     if (fd < 0)
         return fd;
-    int rc = write_all(fd, text->data, text->length);
+    int rc = io_write_all(fd, text->data, text->length);
     if (!rc && fsync(fd))
         rc = -errno;
     if (close(fd) && !rc)
@@ -100,7 +87,7 @@ static int write_regular(const char *path, const struct strbuf *text, struct err
 static int write_special(const char *path, const struct strbuf *text, struct err *err)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    int rc = fd < 0 ? -errno : write_all(fd, text->data, text->length);
+    int rc = fd < 0 ? -errno : io_write_all(fd, text->data, text->length);
     if (fd >= 0 && close(fd) && !rc)
         rc = -errno;
     if (rc)
@@ -136,7 +123,7 @@ int inventory_write_file(const struct inventory *inventory, const char *path, st
     if (text.failed)
         rc = err_no_memory(err);
     else if (strcmp(path, "-") == 0) {
-        rc = write_all(STDOUT_FILENO, text.data, text.length);
+        rc = io_write_all(STDOUT_FILENO, text.data, text.length);
         if (rc)
             err_set(err, rc, "cannot write to standard output: %s", strerror(-rc));
     } else

@@ -64,11 +64,22 @@ int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, siz
     return comm->ops->send(comm, to, &bytes, err);
 }
 
+int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *payload,
+                      struct err *err)
+{
+    int rc = payload->failed ? err_no_memory(err)
+                             : comm_send(comm, to, type, payload->data, payload->length, err);
+    strbuf_fini(payload);
+    return rc;
+}
+
 static int unpack(int from, const struct strbuf *bytes, struct comm_message *out, struct err *err)
 {
     struct comm_message message = {.from = from};
-    int rc = frame_reader_add(&message.reader, bytes->data, bytes->length);
-    if (!rc)
+    int rc = 0;
+    if (frame_reader_add(&message.reader, bytes->data, bytes->length))
+        rc = err_no_memory(err);
+    else
         rc = frame_reader_next(&message.reader, &message.frame, err);
     if (rc == 0)
         rc = err_set(err, -EBADMSG, "a message was cut short");

@@ -43,6 +43,10 @@ int comm_alone_create(struct comm **out_comm, struct err *err);
 int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, size_t length,
               struct err *err);
 
+/* The same with a payload that was just encoded; releases it. -ENOMEM when encoding it failed. */
+int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *payload,
+                      struct err *err);
+
 /* 1: a message; 0: none now; -EBADMSG: one came but was damaged (it is dropped, the text names the
  * sender); other: the transport failed. */
 int comm_receive(struct comm *comm, struct comm_message *out_message, struct err *err);

@@ -112,14 +112,6 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
     return 0;
 }
 
-static int send(struct rank *rank, enum message_type type, struct strbuf *payload, struct err *err)
-{
-    int rc = payload->failed ? err_no_memory(err)
-                             : comm_send(rank->comm, 0, type, payload->data, payload->length, err);
-    strbuf_fini(payload);
-    return rc;
-}
-
 static int take_listing(void *user, const struct frame *frame, struct err *err)
 {
     return outcome_take_listing(&((struct job *)user)->outcome, frame, err);
@@ -214,7 +206,7 @@ static int finish_listing(struct rank *rank, struct err *err)
         return rc;
     announce_encode(&rank->announce, &payload);
     rank->announced = true;
-    return send(rank, MESSAGE_ANNOUNCE, &payload, err);
+    return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
 }
 
 static int report(struct rank *rank, struct job *job, const struct ending *ending, struct err *err)
@@ -228,7 +220,7 @@ static int report(struct rank *rank, struct job *job, const struct ending *endin
     result_encode(job->position, &result, &payload);
     gpu_result_fini(&result);
     job->state = JOB_SENT;
-    return send(rank, MESSAGE_RESULT, &payload, err);
+    return comm_send_payload(rank->comm, 0, MESSAGE_RESULT, &payload, err);
 }
 
 static int start_job(struct rank *rank, struct job *job, double now_s, struct err *err)

@@ -109,15 +109,18 @@ static int take_announce(struct root *root, size_t rank, const struct frame *fra
     return 0;
 }
 
-static int acknowledge(struct root *root, size_t rank, uint32_t position, struct err *err)
+/* Sends and releases the payload. A rank that cannot be reached costs its own GPUs, by its
+ * deadline; everything else goes on. */
+static int tell(struct root *root, size_t rank, enum message_type type, struct strbuf *payload,
+                struct err *err)
 {
-    struct strbuf payload = {0};
-    ack_encode(position, &payload);
-    int rc = payload.failed
-                 ? err_no_memory(err)
-                 : comm_send(root->comm, (int)rank, MESSAGE_ACK, payload.data, payload.length, err);
-    strbuf_fini(&payload);
-    return rc;
+    struct err why = {0};
+    int rc = comm_send_payload(root->comm, (int)rank, type, payload, &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc)
+        log_warning("rank %zu cannot be reached: %s", rank, why.text);
+    return 0;
 }
 
 static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
@@ -145,7 +148,9 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     root->gpu_done++;
     if (--member->missing == 0)
         root->open--;
-    return acknowledge(root, rank, position, err);
+    struct strbuf ack = {0};
+    ack_encode(position, &ack);
+    return tell(root, rank, MESSAGE_ACK, &ack, err);
 }
 
 int root_take(struct root *root, const struct comm_message *message, struct err *err)
@@ -238,11 +243,7 @@ static int send_assignment(struct root *root, size_t rank, double leave_within_s
         .count = member->share.count,
     };
     assignment_encode(&assignment, &payload);
-    int rc = payload.failed ? err_no_memory(err)
-                            : comm_send(root->comm, (int)rank, MESSAGE_ASSIGN, payload.data,
-                                        payload.length, err);
-    strbuf_fini(&payload);
-    return rc;
+    return tell(root, rank, MESSAGE_ASSIGN, &payload, err);
 }
 
 static int open_member(struct root *root, struct member *member, double now_s, struct err *err)
@@ -271,8 +272,8 @@ static int send_assignments(struct root *root, double now_s, struct err *err)
         if (!member->announced)
             continue;
         rc = open_member(root, member, now_s, err);
-        if (!rc && send_assignment(root, rank, longest_s + LIMIT_GRACE_S, err))
-            log_warning("rank %zu cannot be reached: %s", rank, err->text);
+        if (!rc)
+            rc = send_assignment(root, rank, longest_s + LIMIT_GRACE_S, err);
     }
     return rc;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "device/source.h"
 #include "inventory/frame.h"
@@ -29,20 +30,6 @@ static void close_inherited(void)
         close(fd);
 }
 
-static int write_all(const char *data, size_t length, struct err *err)
-{
-    while (length) {
-        ssize_t n = write(WORKER_ANSWER_FD, data, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_set(err, -EPIPE, "the rank does not listen: %s", strerror(errno));
-        data += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Sends one frame and releases the payload. */
 static int answer(enum worker_message type, struct strbuf *payload, struct err *err)
 {
@@ -51,8 +38,8 @@ static int answer(enum worker_message type, struct strbuf *payload, struct err *
     frame_write(&bytes, type, payload->data, payload->length);
     if (payload->failed || bytes.failed)
         rc = err_no_memory(err);
-    else
-        rc = write_all(bytes.data, bytes.length, err);
+    else if ((rc = io_write_all(WORKER_ANSWER_FD, bytes.data, bytes.length)))
+        err_set(err, rc, "the rank does not listen: %s", strerror(-rc));
     strbuf_fini(&bytes);
     strbuf_fini(payload);
     return rc;

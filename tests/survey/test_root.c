@@ -17,6 +17,7 @@ enum { RANKS_MAX = 8, TYPES = MESSAGE_QUIT + 1 };
 struct fake {
     struct comm base;
     int sent[RANKS_MAX][TYPES];
+    int broken; /* the rank to which nothing can be sent; -1: none */
 };
 
 static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
@@ -29,7 +30,7 @@ static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err
     fake->sent[to][frame.type]++;
     frame_reader_fini(&reader);
     strbuf_fini(bytes);
-    return 0;
+    return to == fake->broken ? err_set(err, -EIO, "no way to rank %d", to) : 0;
 }
 
 static int fake_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
@@ -55,6 +56,7 @@ static const struct comm_ops fake_ops = {fake_send, fake_receive, fake_flush, fa
 static void fake_init(struct fake *fake, int size)
 {
     memset(fake, 0, sizeof *fake);
+    fake->broken = -1;
     comm_init(&fake->base, &fake_ops, -1, size);
 }
 
@@ -138,6 +140,29 @@ static void all_goes_well(void **state)
     assert_int_equal(fake.sent[0][MESSAGE_ACK], 1);
     assert_int_equal(fake.sent[1][MESSAGE_ACK], 1);
     assert_int_equal(root_view(root).lost_ranks, 0);
+    root_destroy(root);
+}
+
+/* What it had sent before still counts, and nobody else suffers. */
+static void a_rank_out_of_reach_costs_only_itself(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    fake_init(&fake, 2);
+    fake.broken = 1;
+    assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    assert_int_equal(root_step(root, 1, &err), 0);
+    assert_int_equal(err.code, 0);
+    assert_int_equal(result(root, 1, 0, "b"), 0);
+    assert_int_equal(fake.sent[1][MESSAGE_ACK], 1);
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    assert_true(root_complete(root));
+    assert_int_equal(root_view(root).lost_ranks, 0);
+    assert_int_equal(root_view(root).gpu_done, 2);
     root_destroy(root);
 }
 
@@ -260,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_goes_well),
+        cmocka_unit_test(a_rank_out_of_reach_costs_only_itself),
         cmocka_unit_test(silent_ranks_are_lost),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(listing_errors),
