@@ -2,55 +2,72 @@
 #include "survey/options.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-typedef int option_setter(struct survey_options *options, const char *value, struct err *err);
+struct option_row;
 
-static int set_output(struct survey_options *options, const char *value, struct err *err)
+typedef int option_setter(struct survey_options *options, const struct option_row *row,
+                          const char *value, struct err *err);
+
+/* A row without a name is a heading of --help. */
+struct option_row {
+    const char *name;
+    char letter;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+    option_setter *set;
+    size_t offset; /* set_text, set_flag: of the field */
+    enum survey_action action;
+};
+
+static int needs_value(const struct option_row *row, struct err *err)
+{
+    return err_set(err, -EINVAL, "%s needs a value: %s", row->name, row->argument);
+}
+
+static int set_text(struct survey_options *options, const struct option_row *row, const char *value,
+                    struct err *err)
 {
     if (!*value)
-        return err_set(err, -EINVAL, "--output needs a file name");
-    options->output = value;
+        return needs_value(row, err);
+    *(const char **)((char *)options + row->offset) = value;
     return 0;
 }
 
-static int set_config(struct survey_options *options, const char *value, struct err *err)
+static int set_flag(struct survey_options *options, const struct option_row *row, const char *value,
+                    struct err *err)
 {
-    if (!*value)
-        return err_set(err, -EINVAL, "--config needs a file name");
-    options->config = value;
+    (void)value, (void)err;
+    *(bool *)((char *)options + row->offset) = true;
     return 0;
 }
 
-static int set_probes(struct survey_options *options, const char *value, struct err *err)
+static int set_action(struct survey_options *options, const struct option_row *row,
+                      const char *value, struct err *err)
 {
-    if (!*value)
-        return err_set(err, -EINVAL, "--probes needs names of probes or groups");
-    options->probes = value;
+    (void)value, (void)err;
+    options->action = row->action;
     return 0;
 }
 
-static int set_profile(struct survey_options *options, const char *value, struct err *err)
+static int set_profile(struct survey_options *options, const struct option_row *row,
+                       const char *value, struct err *err)
 {
+    (void)row;
     if (probe_profile_parse(value, &options->profile))
         return err_set(err, -EINVAL, "--profile is quick, standard or full, not \"%.40s\"", value);
     return 0;
 }
 
-static int set_simulate(struct survey_options *options, const char *value, struct err *err)
-{
-    if (!*value)
-        return err_set(err, -EINVAL, "--simulate needs a fleet file");
-    options->simulate = value;
-    return 0;
-}
-
-static int set_time_limit(struct survey_options *options, const char *value, struct err *err)
+static int set_time_limit(struct survey_options *options, const struct option_row *row,
+                          const char *value, struct err *err)
 {
     const double day_s = 86400;
     double seconds = 0;
+    (void)row;
     if (str_parse_f64(value, &seconds) || seconds <= 0 || seconds > day_s)
         return err_set(err, -EINVAL,
                        "--time-limit is a number of seconds above 0 and up to %g, not \"%.40s\"",
@@ -59,82 +76,38 @@ static int set_time_limit(struct survey_options *options, const char *value, str
     return 0;
 }
 
-static int set_seed(struct survey_options *options, const char *value, struct err *err)
+static int set_seed(struct survey_options *options, const struct option_row *row, const char *value,
+                    struct err *err)
 {
+    (void)row;
     if (str_parse_u64(value, &options->seed))
         return err_set(err, -EINVAL, "--seed is a whole number from 0 on, not \"%.40s\"", value);
     return 0;
 }
 
-static int set_quiet(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->quiet = true;
-    return 0;
-}
-
-static int set_verbose(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->verbose = true;
-    return 0;
-}
-
-static int set_no_progress(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->no_progress = true;
-    return 0;
-}
-
-static int set_list_probes(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->action = SURVEY_LIST_PROBES;
-    return 0;
-}
-
-static int set_version(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->action = SURVEY_VERSION;
-    return 0;
-}
-
-static int set_help(struct survey_options *options, const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->action = SURVEY_HELP;
-    return 0;
-}
-
-/* A row without a name is a heading of --help. */
-struct option_row {
-    const char *name;
-    char letter;
-    const char *argument; /* NULL: takes none */
-    option_setter *set;
-    const char *help;
-};
-
 static const struct option_row rows[] = {
     {.help = "What to survey"},
-    {"--simulate", 0, "FLEET.yaml", set_simulate, "simulated GPUs instead of this cluster's"},
-    {"--profile", 0, "NAME", set_profile, "quick, standard (default) or full"},
-    {"--probes", 0, "LIST", set_probes, "only these probes or groups, comma-separated"},
-    {"--list-probes", 0, NULL, set_list_probes, "name all probes, one line each"},
-    {"--time-limit", 0, "SECONDS", set_time_limit,
-     "for one GPU (default 20, 120, 1200 by profile)"},
-    {"--seed", 0, "N", set_seed, "every random choice follows from it (default 1)"},
-    {"--config", 'c', "FILE", set_config, "survey configuration (default: survey.yaml as shipped)"},
+    {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
+     offsetof(struct survey_options, simulate)},
+    {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
+    {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
+     offsetof(struct survey_options, probes)},
+    {"--list-probes", 0, NULL, "name all probes, one line each", set_action,
+     .action = SURVEY_LIST_PROBES},
+    {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
+     set_time_limit},
+    {"--seed", 0, "N", "every random choice follows from it (default 1)", set_seed},
+    {"--config", 'c', "FILE", "survey configuration (default: survey.yaml as shipped)", set_text,
+     offsetof(struct survey_options, config)},
     {.help = "What comes out"},
-    {"--output", 'o', "FILE", set_output,
-     "the inventory (default gpumemtopo-<UTC time>.yaml, - is stdout)"},
-    {"--quiet", 0, NULL, set_quiet, "errors only"},
-    {"--verbose", 0, NULL, set_verbose, "say more"},
-    {"--no-progress", 0, NULL, set_no_progress, "no progress line"},
-    {"--version", 0, NULL, set_version, "print the version and stop"},
-    {"--help", 'h', NULL, set_help, "print this and stop"},
+    {"--output", 'o', "FILE", "the inventory (default gpumemtopo-<UTC time>.yaml, - is stdout)",
+     set_text, offsetof(struct survey_options, output)},
+    {"--quiet", 0, NULL, "errors only", set_flag, offsetof(struct survey_options, quiet)},
+    {"--verbose", 0, NULL, "say more", set_flag, offsetof(struct survey_options, verbose)},
+    {"--no-progress", 0, NULL, "no progress line", set_flag,
+     offsetof(struct survey_options, no_progress)},
+    {"--version", 0, NULL, "print the version and stop", set_action, .action = SURVEY_VERSION},
+    {"--help", 'h', NULL, "print this and stop", set_action, .action = SURVEY_HELP},
 };
 
 enum { ROW_COUNT = COUNT_OF(rows) };
@@ -198,7 +171,7 @@ static int match_flag(int argc, char *const *argv, int *at, const struct option_
         return err_set(err, -EINVAL, "%s takes no value", row->name);
     if (row->argument && !value) {
         if (*at + 1 >= argc)
-            return err_set(err, -EINVAL, "%s needs a value: %s", row->name, row->argument);
+            return needs_value(row, err);
         value = argv[++*at];
     }
     *out_row = row;
@@ -215,7 +188,7 @@ int survey_options_parse(int argc, char *const *argv, struct survey_options *out
         const char *value = NULL;
         int rc = match_flag(argc, argv, &i, &row, &value, err);
         if (!rc)
-            rc = row->set(&options, value, err);
+            rc = row->set(&options, row, value, err);
         if (rc)
             return rc;
         if (options.action == SURVEY_HELP)

@@ -32,7 +32,8 @@ static const struct bad_case bad[] = {
     {{"fleet.yaml"}, "unexpected argument \"fleet.yaml\""},
     {{"-"}, "unexpected argument"},
     {{"--output"}, "--output needs a value"},
-    {{"--output="}, "needs a file name"},
+    {{"--output="}, "--output needs a value: FILE"},
+    {{"--simulate", ""}, "--simulate needs a value: FLEET.yaml"},
     {{"--quiet=yes"}, "--quiet takes no value"},
     {{"--profile", "fast"}, "quick, standard or full"},
     {{"--seed", "-1"}, "--seed is a whole number"},
@@ -77,6 +78,19 @@ static void accepts(void **state)
     assert_int_equal(
         parse((const char *const[]){"-o", "-", "--probes", "l1_data", NULL}, &options, &err), 0);
     assert_string_equal(options.output, "-");
+    assert_string_equal(options.probes, "l1_data");
+    assert_false(options.quiet || options.verbose || options.no_progress);
+    assert_int_equal(
+        parse((const char *const[]){"--simulate", "f.yaml", "--verbose", NULL}, &options, &err), 0);
+    assert_string_equal(options.simulate, "f.yaml");
+    assert_true(options.verbose && !options.quiet && !options.no_progress);
+    assert_int_equal(parse((const char *const[]){"--no-progress", "--quiet", NULL}, &options, &err),
+                     0);
+    assert_true(options.no_progress && options.quiet && !options.verbose);
+    assert_int_equal(parse((const char *const[]){"--list-probes", NULL}, &options, &err), 0);
+    assert_int_equal(options.action, SURVEY_LIST_PROBES);
+    assert_int_equal(parse((const char *const[]){"--version", NULL}, &options, &err), 0);
+    assert_int_equal(options.action, SURVEY_VERSION);
     assert_int_equal(parse((const char *const[]){"--help", "--nonsense", NULL}, &options, &err), 0);
     assert_int_equal(options.action, SURVEY_HELP);
 }
