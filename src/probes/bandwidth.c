@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/repeats.h"
 

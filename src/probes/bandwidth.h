@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/str.h"
 #include "probes/probe.h"
 
 struct bandwidth_task {
@@ -33,7 +34,6 @@ int bandwidth_time(struct probe_context *context, const struct bandwidth_task *t
 
 /* Every width, number of threads and of blocks once (surface.c; thesis, section 6.1). out_text:
  * compact, released by strbuf_fini. -ENOTSUP when the device has none of the streams. */
-struct strbuf;
 int bandwidth_surface(struct probe_context *context, const struct bandwidth_task *task,
                       struct bandwidth_shape *out_best, struct strbuf *out_text, struct err *err);
 

@@ -10,7 +10,8 @@
 /* An empty job of one agent on any SM. */
 struct device_job chase_job(void);
 
-/* Appends a step to a job of agent 0; the result may be adjusted. The job must have room. */
+/* Appends a step to a job of agent 0; the result may be adjusted. The job must have room. Arrays in
+ * shared memory make the job wish for it. */
 struct device_step *chase_add(struct device_job *job, enum device_step_kind kind,
                               const struct device_array *array, uint64_t loads);
 

@@ -52,5 +52,23 @@ extern const struct probe probe_constant_l1_latency;
 extern const struct probe probe_cache_shared;
 extern const struct probe probe_cache_per_sm;
 extern const struct probe probe_main_latency;
+extern const struct probe probe_main_size;
+extern const struct probe probe_main_bandwidth_read;
+extern const struct probe probe_main_bandwidth_write;
+extern const struct probe probe_main_bandwidth_copy;
+extern const struct probe probe_l2_bandwidth_read;
+extern const struct probe probe_l2_bandwidth_write;
+extern const struct probe probe_l1_data_bandwidth_read;
+extern const struct probe probe_shared_size;
+extern const struct probe probe_shared_latency;
+extern const struct probe probe_shared_bandwidth_read;
+extern const struct probe probe_host_latency;
+extern const struct probe probe_host_bandwidth_h2d;
+extern const struct probe probe_host_bandwidth_d2h;
+extern const struct probe probe_host_bandwidth_both;
+extern const struct probe probe_clock_sm;
+extern const struct probe probe_clock_memory;
+extern const struct probe probe_sm_l1_latency;
+extern const struct probe probe_sm_l2_latency;
 
 #endif

@@ -2,7 +2,6 @@
  * 6.1. */
 #include <errno.h>
 
-#include "base/str.h"
 #include "probes/bandwidth.h"
 
 static const uint32_t widths[] = {1, 2, 4, 8, 16};

@@ -1,0 +1,67 @@
+/* Latency of a memory behind all caches: single loads in random order, no line twice. */
+#include "probes/scattered.h"
+
+#include <stdlib.h>
+
+#include "cpd/cpd.h"
+#include "probes/chase.h"
+#include "probes/repeats.h"
+
+/* Half of the lines may lie behind the far part of L2, where the median would fall between two
+ * peaks and jump: hence the mean of the middle half. */
+static int typical_latency(struct probe_context *context, const struct scattered_task *task,
+                           size_t repeat, double *out_cycles, double *out_per_ns, struct err *err)
+{
+    struct device_job jobs[SCATTERED_JOBS];
+    struct device_answer *answers;
+    for (size_t i = 0; i < SCATTERED_JOBS; i++) {
+        const struct device_array array = {.path = task->path,
+                                           .offset_bytes =
+                                               (repeat * SCATTERED_JOBS + i) * task->apart_bytes,
+                                           .size_bytes = task->size_bytes,
+                                           .stride_bytes = SCATTERED_STRIDE_BYTES,
+                                           .order = DEVICE_RANDOM,
+                                           .seed = probe_seed(context)};
+        uint64_t elements = array.size_bytes / array.stride_bytes;
+        jobs[i] = chase_job();
+        jobs[i].cold_l2 = task->cold_l2;
+        chase_add(&jobs[i], DEVICE_CHASE, &array, elements < task->loads ? elements : task->loads);
+    }
+    int rc = chase_run(context, jobs, SCATTERED_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    double middles[SCATTERED_JOBS], clocks[SCATTERED_JOBS];
+    for (size_t i = 0; i < SCATTERED_JOBS; i++) {
+        const struct device_sample *s = &answers[i].samples[0];
+        middles[i] = chase_middle_mean(s);
+        clocks[i] = s->elapsed_ns ? (double)s->total_cycles / (double)s->elapsed_ns : 0;
+    }
+    *out_cycles = cpd_median(middles, SCATTERED_JOBS);
+    *out_per_ns = cpd_median(clocks, SCATTERED_JOBS);
+    device_answers_fini(answers, SCATTERED_JOBS);
+    free(answers);
+    return 0;
+}
+
+int scattered_report(struct probe_context *context, const struct scattered_task *task,
+                     struct err *err)
+{
+    double cycles[SCATTERED_REPEATS], clocks[SCATTERED_REPEATS];
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    struct err own = {0};
+    for (size_t i = 0; i < SCATTERED_REPEATS; i++) {
+        int rc = typical_latency(context, task, i, &cycles[i], &clocks[i], &own);
+        if (rc)
+            return repeats_end(context, task->metric, rc, &own, err);
+        cycles[i] -= overhead;
+    }
+    struct measure *m = repeats_add(context, task->metric, cycles, SCATTERED_REPEATS, "cycles",
+                                    "middle half of a random chase");
+    if (!m)
+        return err_no_memory(err);
+    m->n = (uint32_t)(SCATTERED_REPEATS * SCATTERED_JOBS * task->loads);
+    double clock = cpd_median(clocks, SCATTERED_REPEATS);
+    if (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock))
+        return err_no_memory(err);
+    return 0;
+}

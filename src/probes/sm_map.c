@@ -1,0 +1,179 @@
+/* The probes that ask each SM alone: its latency to L1 and to L2, so that an odd one is seen. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "probes/chase.h"
+#include "probes/repeats.h"
+
+enum {
+    REPEATS = 3, /* batches */
+    JOBS = 2,    /* per SM and batch */
+    CHASES = 4,  /* per job */
+    PER_SM = REPEATS * JOBS * CHASES,
+    LOADS_MIN = 32,
+    LOADS_MAX = 512,
+    L1_BYTES = 1024, /* inside the smallest L1 */
+    /* Lines enough to lie in all slices of L2, so that SMs differ by themselves and not by where
+     * one line happens to be. */
+    L2_BYTES = 16 * 1024,
+    STRIDE_BYTES = 128,
+};
+
+/* A chase should meet no spike more often than not. */
+static const double SPIKES_PER_CHASE = 0.3;
+
+struct map {
+    const char *metric;
+    struct device_array array;
+    uint64_t loads;
+    double spike_share;
+    size_t sms;
+    double *chases; /* PER_SM of SM 0, then of SM 1, ...: cycles per load */
+    double *cycles; /* per SM */
+};
+
+static int run_batch(struct probe_context *context, struct map *map, size_t repeat, struct err *err)
+{
+    size_t count = JOBS * map->sms;
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    struct device_job *jobs = mem_array(count, sizeof *jobs);
+    struct device_answer *answers;
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = chase_job();
+        jobs[i].agents[0].sm = (int32_t)(i % map->sms);
+        chase_add(&jobs[i], DEVICE_WARM, &map->array, 0);
+        for (size_t c = 0; c < CHASES; c++)
+            chase_add(&jobs[i], DEVICE_AVERAGE, &map->array, map->loads);
+    }
+    int rc = chase_run(context, jobs, count, 0, &answers, err);
+    free(jobs);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        double *chases =
+            &map->chases[(i % map->sms) * PER_SM + (repeat * JOBS + i / map->sms) * CHASES];
+        for (size_t c = 0; c < CHASES; c++)
+            chases[c] =
+                ((double)answers[i].samples[c].total_cycles - overhead) / (double)map->loads;
+    }
+    device_answers_fini(answers, count);
+    free(answers);
+    return 0;
+}
+
+/* Spikes only add time: the chases without one are the lower part of all. */
+static int measure_map(struct probe_context *context, struct map *map, struct err *err)
+{
+    double undisturbed = pow(1 - map->spike_share, (double)map->loads);
+    for (size_t i = 0; i < REPEATS; i++) {
+        int rc = run_batch(context, map, i, err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < map->sms; i++)
+        map->cycles[i] = cpd_quantile(&map->chases[i * PER_SM], PER_SM, undisturbed / 2);
+    return 0;
+}
+
+static char *map_text(const struct map *map)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < map->sms; i++)
+        strbuf_printf(&text, "%s%.1f", i ? " " : "", map->cycles[i]);
+    if (!text.failed)
+        return text.data;
+    strbuf_fini(&text);
+    return NULL;
+}
+
+/* Half the range of all SMs but the worst: the scatter of the healthy ones. */
+static double spread_without(const struct map *map, size_t worst)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < map->sms; i++) {
+        if (i == worst)
+            continue;
+        low = fmin(low, map->cycles[i]);
+        high = fmax(high, map->cycles[i]);
+    }
+    return high > low ? (high - low) / 2 : 0;
+}
+
+static int report_map(struct probe_context *context, const struct map *map, struct err *err)
+{
+    size_t worst = 0;
+    for (size_t i = 1; i < map->sms; i++)
+        if (map->cycles[i] > map->cycles[worst])
+            worst = i;
+    char *text = map_text(map);
+    struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
+                                    "average of long chases on each SM");
+    int rc = text && m ? 0 : err_no_memory(err);
+    if (!rc) {
+        m->spread = spread_without(map, worst);
+        m->n = (uint32_t)(map->sms * PER_SM);
+        if (facts_set_int(&m->notes, "worst_sm", (int64_t)worst) ||
+            facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]) ||
+            facts_set_text(&m->notes, "map", text))
+            rc = err_no_memory(err);
+    }
+    free(text);
+    return rc;
+}
+
+static int run_map(struct probe_context *context, struct map *map, struct err *err)
+{
+    map->spike_share = context->studies[STUDY_L1_DATA].spike_share;
+    double loads = map->spike_share > 0 ? SPIKES_PER_CHASE / map->spike_share : LOADS_MAX;
+    map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
+    map->sms = device_limits(context->device)->sm_count;
+    if (!map->sms)
+        return repeats_unsupported(context, map->metric, "the number of SMs is not known", err);
+    map->chases = mem_array(map->sms * PER_SM, sizeof *map->chases);
+    map->cycles = mem_array(map->sms, sizeof *map->cycles);
+    int rc = map->chases && map->cycles ? measure_map(context, map, err) : err_no_memory(err);
+    if (!rc)
+        rc = report_map(context, map, err);
+    free(map->chases);
+    free(map->cycles);
+    return rc;
+}
+
+static int run_l1(struct probe_context *context, struct err *err)
+{
+    struct map map = {
+        .metric = "sm.l1_latency",
+        .array = {.path = DEVICE_GLOBAL_CA, .size_bytes = L1_BYTES, .stride_bytes = STRIDE_BYTES}};
+    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    if (rc)
+        return rc;
+    if (!context->studies[STUDY_L1_DATA].supported)
+        return repeats_unsupported(context, map.metric, "global loads are not cached in L1", err);
+    return run_map(context, &map, err);
+}
+
+static int run_l2(struct probe_context *context, struct err *err)
+{
+    struct map map = {
+        .metric = "sm.l2_latency",
+        .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = L2_BYTES, .stride_bytes = STRIDE_BYTES}};
+    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    return rc ? rc : run_map(context, &map, err);
+}
+
+const struct probe probe_sm_l1_latency = {
+    .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_STANDARD},
+    .metrics = {"sm.l1_latency"},
+    .run = run_l1,
+};
+
+const struct probe probe_sm_l2_latency = {
+    .description = {"sm.l2_latency", "latency of each SM to L2", PROFILE_STANDARD},
+    .metrics = {"sm.l2_latency"},
+    .run = run_l2,
+};
