@@ -72,7 +72,7 @@ static int report_fetch(struct probe_context *context, const char *memory,
                      (double)study->fetch_bytes, "B", "cold chase, distance between misses");
     if (!fetch)
         return err_no_memory(err);
-    fetch->confidence = study->fetch_agreement;
+    fetch->confidence = study->fetch_contrast;
     return 0;
 }
 

@@ -14,8 +14,7 @@ enum {
     WORD_BYTES = 8, /* the smallest stride: chases follow stored 64-bit pointers */
     FETCH_JOBS = 4,
     FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
-    DISTANCES_MIN = FETCH_JOBS * (FETCH_BYTES / 1024 - 1),
-    REGION_ROUND = 16, /* sizes per round of the narrowing search */
+    REGION_ROUND = 16,       /* sizes per round of the narrowing search */
     REGION_ROUNDS = 2,
     FLOOR_FACTOR = 4, /* constant L1.5: arrays of so many times L1 */
 };
@@ -23,21 +22,31 @@ enum {
 /* The search by doubling ends here: no L1 of any GPU is near. */
 static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 
+/* The least contrast between words that begin a fetch unit and the others. */
+static const double FETCH_CLEAR = 0.3;
+
 /* A size does not fit when this share of its loads misses, strays aside. */
 static const double OVER_SHARE = 0.02;
 
-/* Counts how often each distance, in words, lies between neighbouring misses. */
-static void count_distances(const struct device_sample *sample, double threshold,
-                            uint32_t *distances, size_t limit)
+/* Log-likelihood of `hits` in `count` draws at their own rate. */
+static double certainty(double hits, double count)
 {
-    size_t last = SIZE_MAX;
-    for (size_t i = 0; i < sample->kept_count; i++) {
-        if (sample->kept[i] <= threshold)
-            continue;
-        if (last != SIZE_MAX && i - last < limit)
-            distances[i - last]++;
-        last = i;
+    double rate = count > 0 ? hits / count : 0;
+    return rate > 0 && rate < 1 ? hits * log(rate) + (count - hits) * log(1 - rate) : 0;
+}
+
+/* How well "every d-th word misses, the others do not" explains the misses: highest for the fetch
+ * unit. A multiple of it leaves misses among the others, a fraction has hits among its own.
+ * contrast: share of misses of the ones less that of the others. */
+static double explain(const uint32_t *misses, size_t words, size_t d, double *out_contrast)
+{
+    double on = 0, off = 0, on_count = 0, off_count = 0;
+    for (size_t i = 0; i < words; i++) {
+        *(i % d ? &off : &on) += misses[i];
+        *(i % d ? &off_count : &on_count) += FETCH_JOBS;
     }
+    *out_contrast = on / on_count - (off_count > 0 ? off / off_count : 0);
+    return certainty(on, on_count) + certainty(off, off_count);
 }
 
 /* A cold chase word by word misses once per fetch unit. Global memory is brought into L2 first, so
@@ -61,42 +70,42 @@ static struct device_job fetch_job(const struct study *study, bool evicted)
     return job;
 }
 
-/* A stray latency breaks a few distances up; the most frequent one is the unit. */
 static int try_fetch(struct probe_context *context, struct study *study, bool evicted,
                      struct err *err)
 {
-    enum { DISTANCE_MAX = 1024 / WORD_BYTES + 1 };
+    enum { WORDS = FETCH_BYTES / WORD_BYTES, UNIT_MAX = 1024 / WORD_BYTES };
+    uint32_t misses[WORDS] = {0};
     struct device_job jobs[FETCH_JOBS];
+    study->fetch_contrast = 0;
     for (size_t i = 0; i < FETCH_JOBS; i++)
         jobs[i] = fetch_job(study, evicted);
     struct device_answer *answers;
     int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
     if (rc)
         return rc;
-    uint32_t distances[DISTANCE_MAX] = {0}, all = 0;
-    size_t best = 0;
     for (size_t i = 0; i < FETCH_JOBS; i++)
-        count_distances(&answers[i].samples[0], study->threshold, distances, DISTANCE_MAX);
-    for (size_t d = 0; d < DISTANCE_MAX; d++) {
-        all += distances[d];
-        if (distances[d] > distances[best])
-            best = d;
-    }
+        for (size_t k = 0; k < WORDS && k < answers[i].samples[0].kept_count; k++)
+            misses[k] += answers[i].samples[0].kept[k] > study->threshold;
     device_answers_fini(answers, FETCH_JOBS);
     free(answers);
-    /* Fewer misses than units of 1 KiB would give are strays of a chase that hits. */
-    bool regular = all >= DISTANCES_MIN;
-    study->fetch_bytes = regular ? best * WORD_BYTES : 0;
-    study->fetch_agreement = regular ? (double)distances[best] / all : 0;
+    double best = -INFINITY;
+    for (size_t d = 1; d <= UNIT_MAX; d++) {
+        double contrast, likely = explain(misses, WORDS, d, &contrast);
+        if (likely > best && contrast > 0) {
+            best = likely;
+            study->fetch_contrast = contrast;
+            study->fetch_bytes = d * WORD_BYTES;
+        }
+    }
     return 0;
 }
 
 static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
 {
     int rc = try_fetch(context, study, false, err);
-    if (!rc && study->fetch_agreement < 0.5 && study->path == DEVICE_CONSTANT)
+    if (!rc && study->fetch_contrast < FETCH_CLEAR && study->path == DEVICE_CONSTANT)
         rc = try_fetch(context, study, true, err);
-    if (!rc && !study->fetch_bytes)
+    if (!rc && study->fetch_contrast < FETCH_CLEAR)
         return err_set(err, -ENODATA, "a word-by-word chase shows no regular misses");
     return rc;
 }
@@ -127,12 +136,14 @@ static int search_octave(struct probe_context *context, struct study *study, dou
     uint64_t highest = study->limit_bytes / study->fetch_bytes * study->fetch_bytes;
     uint64_t size = study->floor_bytes ? study->floor_bytes : 4 * study->fetch_bytes;
     study->region_low_bytes = study->floor_bytes ? study->floor_bytes / 2 : study->fetch_bytes;
-    while (size <= highest) {
+    for (bool more = true; more;) {
         uint64_t sizes[GROUP];
         double shares[GROUP];
         size_t count = 0;
-        for (; count < GROUP && size <= highest; size *= 2)
-            sizes[count++] = size;
+        for (; count < GROUP && more; size *= 2) {
+            more = size < highest; /* the last size is all there is */
+            sizes[count++] = more ? size : highest;
+        }
         int rc = sweep_sizes(context, study, sizes, count, study->fetch_bytes, shares, err);
         if (rc)
             return rc;

@@ -49,7 +49,7 @@ struct study {
     double slip_share;   /* misses that look like hits */
 
     uint64_t fetch_bytes;
-    double fetch_agreement; /* share of miss distances that equal it */
+    double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
 

@@ -1,0 +1,98 @@
+/* What is learnt of L2 on the way to its attributes; each stage is measured when it is first asked
+ * for, once, and shared by the probes of L2.
+ *
+ * All SMs share L2, so its jobs run one at a time. Loads go through .cg and pass L1 by. */
+#ifndef GPUMEMTOPO_PROBES_L2_H
+#define GPUMEMTOPO_PROBES_L2_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct probe_context;
+
+enum l2_stage {
+    L2_NOTHING,
+    L2_LEVEL,    /* latencies of near, far and missed loads, thresholds between them, parts */
+    L2_FETCH,    /* the fetch unit */
+    L2_CAPACITY, /* bytes that stay resident of an oversized array */
+    L2_LINE,     /* the unit of tags */
+};
+
+/* A latency as single timed loads show it, timer overhead included. */
+struct l2_latency {
+    double cycles;
+    double spread; /* half the range of three repetitions */
+};
+
+struct l2_study {
+    enum l2_stage stage; /* the last stage that is done */
+
+    uint32_t parts; /* 1 or 2 */
+    struct l2_latency near, far, main;
+    double average_cycles; /* per load of a long chase that always hits, one SM */
+    double single_cycles;  /* mean of its single loads, to be held against the average */
+    double cycles_per_ns;  /* 0 where the device has no real-time clock */
+    uint32_t level_n;      /* timed loads behind each latency */
+    double far_threshold;  /* a load above it was not served by the near part */
+    double miss_threshold; /* a load above it was served by main memory */
+    double near_stray;     /* near hits above the far threshold, as a share */
+    double hit_stray;      /* hits above the miss threshold */
+    double miss_slip;      /* misses below it */
+
+    uint64_t fetch_bytes;
+    double fetch_agreement; /* share of the distances between misses that equal it */
+
+    bool unbounded;        /* no miss up to resident_bytes */
+    double resident_bytes; /* capacity by the resident share */
+    uint32_t resident_n;
+
+    uint64_t line_bytes;
+    double line_exact; /* before rounding to a whole number of fetch units */
+};
+
+/* Brings the study to a stage. 0 also when unbounded ends it early. */
+int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err);
+
+/* The stages (l2_level.c, l2_capacity.c). */
+int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct err *err);
+int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err);
+int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
+int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
+
+/* "Fill L2 with an array by all warps, then time a sample of it by one thread" (l2_look.c). The
+ * sample is spread evenly over the first `window` share of the array: what was filled first is
+ * what is evicted first. */
+struct l2_look {
+    uint64_t size_bytes, stride_bytes;
+    double window;  /* 0..1 */
+    uint32_t loads; /* of the sample, about */
+};
+struct l2_shares {
+    double beyond_near; /* of the loads: served by the far part or by main memory */
+    double missed;      /* served by main memory */
+    uint32_t n;
+};
+
+/* Shares corrected for misjudged latencies, 0..1. */
+int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
+            struct l2_shares *out_shares, struct err *err);
+
+/* A step of the latency over the array size (l2_step.c). */
+enum l2_step_kind {
+    L2_STEP_HALF,  /* the near part begins to lack copies */
+    L2_STEP_WHOLE, /* main memory begins to serve loads */
+};
+struct l2_step {
+    bool found;
+    double bytes;       /* the largest size before it */
+    double spread;      /* half the range of the repetitions */
+    double width_bytes; /* from there to where the latency has risen by nine tenths */
+    double confidence;  /* calibrated, of the change point */
+    uint32_t n;         /* sizes looked at */
+};
+int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum l2_step_kind kind,
+                 struct l2_step *out_step, struct err *err);
+
+#endif

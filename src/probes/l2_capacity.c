@@ -1,0 +1,185 @@
+/* The fetch unit of L2, how much of an oversized array it keeps, and its line.
+ *
+ * What stays resident is counted twice: with one element per fetch unit it is bytes, with elements
+ * so far apart that each needs a line of its own it is tags. Bytes over tags is the line. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "probes/chase.h"
+
+enum {
+    WORD_BYTES = 4,
+    FETCH_BYTES = 8192, /* chased word by word */
+    FETCH_JOBS = 6,
+    FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
+    CAPACITY_LOADS = 4096,
+    TAG_LOADS = 2048,
+    LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
+    TAG_ROUNDS_MAX = 6,
+};
+
+/* The array over what the driver claims, and how far it is doubled where it fits. */
+static const double OVERSIZE = 1.5, REGION_FACTOR = 8;
+static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /* no claim */
+
+/* Below: all but all of the array is resident. An array over RETRY times the capacity gives a
+ * coarse value only. */
+static const double OVERFILLED_SHARE = 0.03, RETRY = 3;
+
+/* The same for tags: elements far apart do not fall into the sets quite evenly. */
+static const double TAG_OVERSIZE = 2, TAGS_OVERFILLED_SHARE = 0.25, TAGS_FEW_SHARE = 0.2;
+
+/* Elements are a prime number of fetch units apart, so that they fall into all sets, unless the
+ * number of sets is a multiple of it: hence two primes each time. */
+static const uint64_t PRIMES[] = {5, 7, 11, 13, 17, 19, 23, 29, 37, 41, 67, 71, 131, 137};
+enum { PRIME_COUNT = sizeof PRIMES / sizeof *PRIMES };
+static const uint64_t TAG_STRIDE_MIN_BYTES = 320;
+
+static void count_distances(const struct device_sample *sample, double threshold,
+                            uint32_t *distances)
+{
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < sample->kept_count; i++) {
+        if (sample->kept[i] <= threshold)
+            continue;
+        if (last != SIZE_MAX && i - last < FETCH_DISTANCE_MAX)
+            distances[i - last]++;
+        last = i;
+    }
+}
+
+/* A cold chase word by word misses once per fetch unit; a stray latency breaks a few distances
+ * up, so the most frequent one counts. */
+int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    const struct device_array words = {
+        .path = DEVICE_GLOBAL_CG, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
+    struct device_job jobs[FETCH_JOBS];
+    struct device_answer *answers;
+    for (size_t i = 0; i < FETCH_JOBS; i++) {
+        jobs[i] = chase_job();
+        jobs[i].cold_l2 = true;
+        chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
+    }
+    int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    uint32_t distances[FETCH_DISTANCE_MAX] = {0}, all = 0;
+    size_t best = 0;
+    for (size_t i = 0; i < FETCH_JOBS; i++)
+        count_distances(&answers[i].samples[0], l2->miss_threshold, distances);
+    for (size_t d = 0; d < FETCH_DISTANCE_MAX; d++) {
+        all += distances[d];
+        if (distances[d] > distances[best])
+            best = d;
+    }
+    device_answers_fini(answers, FETCH_JOBS);
+    free(answers);
+    if (!best)
+        return err_set(err, -ENODATA, "a cold word-by-word chase shows no regular misses");
+    l2->fetch_bytes = best * WORD_BYTES;
+    l2->fetch_agreement = (double)distances[best] / all;
+    return 0;
+}
+
+static int resident_share(struct probe_context *context, const struct l2_study *l2, double elements,
+                          uint64_t stride, uint32_t loads, struct l2_shares *out_shares,
+                          struct err *err)
+{
+    const struct l2_look look = {.size_bytes = (uint64_t)ceil(elements) * stride,
+                                 .stride_bytes = stride,
+                                 .window = 1,
+                                 .loads = loads};
+    return l2_look(context, l2, &look, out_shares, err);
+}
+
+int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    double claim = (double)limits->l2_reported_bytes, fetch = (double)l2->fetch_bytes;
+    double most = claim > 0 ? REGION_FACTOR * claim : REGION_MAX_BYTES;
+    double size = claim > 0 ? OVERSIZE * claim : REGION_FIRST_BYTES;
+    if (limits->global_bytes)
+        most = fmin(most, (double)limits->global_bytes / 2);
+    for (bool again = true; again;) {
+        struct l2_shares shares;
+        size = fmin(size, most);
+        int rc = resident_share(context, l2, size / fetch, l2->fetch_bytes, CAPACITY_LOADS, &shares,
+                                err);
+        if (rc)
+            return rc;
+        bool fits = shares.missed < OVERFILLED_SHARE;
+        l2->resident_bytes = fits ? size : (1 - shares.missed) * size;
+        l2->resident_n = shares.n;
+        l2->unbounded = fits && size >= most;
+        again = fits ? size < most : size > RETRY * l2->resident_bytes;
+        if (l2->resident_bytes < fetch)
+            return err_set(err, -ENODATA, "nothing stays resident in L2");
+        size = fits ? 2 * size : OVERSIZE * l2->resident_bytes;
+    }
+    return 0;
+}
+
+/* Tags by elements `stride` apart, beginning with `tags` expected. */
+static int count_tags(struct probe_context *context, const struct l2_study *l2, uint64_t stride,
+                      double expected, double *out_tags, struct err *err)
+{
+    double tags = expected, most = INFINITY;
+    uint64_t room = device_limits(context->device)->global_bytes;
+    if (room)
+        most = (double)(room / stride) - 1;
+    for (int round = 0; round < TAG_ROUNDS_MAX; round++) {
+        double elements = fmin(TAG_OVERSIZE * tags, most);
+        struct l2_shares shares;
+        int rc = resident_share(context, l2, elements, stride, TAG_LOADS, &shares, err);
+        if (rc)
+            return rc;
+        tags = fmax((1 - shares.missed) * elements, 1);
+        /* Nearly all resident: there may be more. Hardly any: the count is coarse. */
+        if (shares.missed > TAGS_OVERFILLED_SHARE && 1 - shares.missed > TAGS_FEW_SHARE)
+            break;
+        if (elements >= most)
+            return err_set(err, -ENODATA, "too little memory to use up the tags of L2");
+    }
+    *out_tags = tags;
+    return 0;
+}
+
+/* The larger count of two strides. */
+static int measure_tags(struct probe_context *context, const struct l2_study *l2, size_t prime,
+                        double expected, double *out_tags, struct err *err)
+{
+    double tags[2];
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t stride = PRIMES[prime + i] * l2->fetch_bytes;
+        int rc = count_tags(context, l2, stride, i ? tags[0] : expected, &tags[i], err);
+        if (rc)
+            return rc;
+    }
+    *out_tags = fmax(tags[0], tags[1]);
+    return 0;
+}
+
+int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    double fetch = (double)l2->fetch_bytes, tags;
+    double expected = l2->resident_bytes / fmax(fetch, LINE_EXPECTED_BYTES);
+    size_t prime = 0;
+    while (prime + 3 < PRIME_COUNT && PRIMES[prime] * l2->fetch_bytes < TAG_STRIDE_MIN_BYTES)
+        prime++;
+    for (;;) {
+        int rc = measure_tags(context, l2, prime, expected, &tags, err);
+        if (rc)
+            return rc;
+        l2->line_exact = l2->resident_bytes / tags;
+        /* Elements that are closer than a line share tags: then this is their distance. */
+        if (l2->line_exact < 0.8 * fetch * (double)PRIMES[prime] || prime + 3 >= PRIME_COUNT)
+            break;
+        prime += 2;
+        expected = tags;
+    }
+    double units = round(l2->line_exact / fetch);
+    l2->line_bytes = (uint64_t)(units < 1 ? 1 : units) * l2->fetch_bytes;
+    return 0;
+}
