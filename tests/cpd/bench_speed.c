@@ -7,6 +7,7 @@
 #include "series.h"
 
 enum { POINTS = 1000000, CASES = 6 };
+static const double limit_s = 1.0;
 
 struct bench {
     const char *name;
@@ -76,10 +77,12 @@ int main(void)
             double start = clock_monotonic_s();
             int result = benches[i].run(series);
             double elapsed = clock_monotonic_s() - start;
-            printf("%-17s %-13s %s: %.3f s\n", benches[i].name,
+            bool failed = result != 0 || elapsed >= limit_s;
+            printf("%-17s %-13s %-5s: %.3f s, limit %.0f s%s\n", benches[i].name,
                    series_noise_names[number % NOISE_KINDS],
-                   number < NOISE_KINDS ? "flat" : "steps", elapsed);
-            failures += result != 0 || elapsed >= 1.0;
+                   number < NOISE_KINDS ? "flat" : "steps", elapsed, limit_s,
+                   failed ? ": FAILED" : "");
+            failures += failed;
         }
         free(series);
     }

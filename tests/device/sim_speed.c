@@ -1,9 +1,11 @@
-/* Benchmark: simulated accesses per second of processor time. Wanted: at least 20 million. */
+/* Benchmark: simulated accesses per second of processor time. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "device/sim/sim.h"
+
+static const double wanted = 20; /* million per second */
 
 static const char head[] = "name: Speed\n"
                            "sms: 4\n"
@@ -78,6 +80,7 @@ static int measure(const struct shape *shape, double *out_rate, struct err *err)
 
 int main(void)
 {
+    bool slow = false;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct err err = {0};
         double rate;
@@ -85,7 +88,9 @@ int main(void)
             fprintf(stderr, "%s: %s\n", shapes[i].name, err.text);
             return 1;
         }
-        printf("%-40s %6.1f million accesses per second\n", shapes[i].name, rate);
+        printf("%-40s %6.1f million accesses per second, wanted %.0f%s\n", shapes[i].name, rate,
+               wanted, rate < wanted ? ": TOO SLOW" : "");
+        slow |= rate < wanted;
     }
-    return 0;
+    return slow;
 }

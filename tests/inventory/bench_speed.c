@@ -11,6 +11,9 @@
 
 enum { GPUS = 100000, VALUES = 40 };
 
+/* Some times what it takes: to notice a cost that no longer grows linearly. */
+static const double print_limit_s = 10, read_limit_s = 40, peak_limit_mib = 2048;
+
 static void *must(void *memory)
 {
     if (!memory)
@@ -71,15 +74,18 @@ int main(void)
     inventory_fini(&inventory);
     if (text.failed)
         return 1;
-    printf("print: %d GPUs of %d values, %.1f MiB in %.2f CPU s, peak %.0f MiB\n", GPUS, VALUES,
-           (double)text.length / (1 << 20), printed - start, peak_mib());
+    double print_s = printed - start;
+    printf("print: %d GPUs of %d values, %.1f MiB in %.2f CPU s (limit %.0f), peak %.0f MiB\n",
+           GPUS, VALUES, (double)text.length / (1 << 20), print_s, print_limit_s, peak_mib());
     start = cpu_s();
     if (inventory_read_text(text.data, text.length, "large", &inventory, &err)) {
         fprintf(stderr, "%s\n", err_format(&err, message, sizeof message));
         return 1;
     }
-    printf("read: %.2f CPU s, peak %.0f MiB\n", cpu_s() - start, peak_mib());
+    double read_s = cpu_s() - start;
+    printf("read: %.2f CPU s (limit %.0f), peak %.0f MiB (limit %.0f)\n", read_s, read_limit_s,
+           peak_mib(), peak_limit_mib);
     inventory_fini(&inventory);
     strbuf_fini(&text);
-    return 0;
+    return print_s > print_limit_s || read_s > read_limit_s || peak_mib() > peak_limit_mib;
 }
