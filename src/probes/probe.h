@@ -4,6 +4,7 @@
 
 #include "probes/probes.h"
 
+#include "probes/l2.h"
 #include "probes/study.h"
 
 /* What a probe sees while it runs. */
@@ -12,6 +13,7 @@ struct probe_context {
     const struct probe_options *options;
     struct measures *measures; /* results so far, and where new ones go */
     struct study studies[STUDY_COUNT];
+    struct l2_study l2;
     uint64_t seeds_drawn;
 };
 
@@ -56,6 +58,9 @@ extern const struct probe probe_main_size;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;
+extern const struct probe probe_l2_latency;
+extern const struct probe probe_l2_line;
+extern const struct probe probe_l2_size;
 extern const struct probe probe_l2_bandwidth_read;
 extern const struct probe probe_l2_bandwidth_write;
 extern const struct probe probe_l1_data_bandwidth_read;

@@ -1,0 +1,266 @@
+/* The probes of L2: what they report. */
+#include "probes/l2.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "probes/chase.h"
+
+enum { REASON_MAX = 160 };
+
+/* Step of the latency and resident share agree when they differ by no more than this share. */
+static const double AGREEMENT = 0.03;
+
+/* Single loads and long chases may differ by this share. */
+static const double LATENCY_AGREEMENT = 0.1;
+
+/* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
+static const double LINE_TOSS_UP = 0.35;
+
+int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err)
+{
+    static int (*const stages[])(struct probe_context *, struct l2_study *, struct err *) = {
+        [L2_LEVEL] = l2_measure_level,
+        [L2_FETCH] = l2_measure_fetch,
+        [L2_CAPACITY] = l2_measure_capacity,
+        [L2_LINE] = l2_measure_line,
+    };
+    struct l2_study *l2 = &context->l2;
+    while (l2->stage < stage && !(l2->stage >= L2_CAPACITY && l2->unbounded)) {
+        int rc = stages[l2->stage + 1](context, l2, err);
+        if (rc)
+            return rc;
+        l2->stage++;
+    }
+    return 0;
+}
+
+static int report_missing(struct probe_context *context, const char *metric,
+                          enum measure_status status, const char *reason, struct err *err)
+{
+    return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
+}
+
+static struct measure *add_latency(struct probe_context *context, const char *metric,
+                                   const struct l2_latency *latency)
+{
+    const struct l2_study *l2 = &context->l2;
+    double cycles = latency->cycles - device_limits(context->device)->timer_overhead_cycles;
+    struct measure *m = measures_add(context->measures, metric, cycles, "cycles",
+                                     "medians of single loads, SM by SM");
+    if (!m)
+        return NULL;
+    m->spread = latency->spread;
+    m->n = l2->level_n;
+    m->confidence = 0.99;
+    if (l2->cycles_per_ns > 0 && facts_set_real(&m->notes, "ns", cycles / l2->cycles_per_ns))
+        return NULL;
+    return m;
+}
+
+static int report_near(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    struct measure *near = add_latency(context, "l2.latency", &l2->near);
+    if (!near)
+        return err_no_memory(err);
+    if (l2->parts > 1 && facts_set_real(&near->notes, "far", l2->far.cycles - overhead))
+        return err_no_memory(err);
+    double single = l2->single_cycles - overhead;
+    if (fabs(single - l2->average_cycles) <= LATENCY_AGREEMENT * single)
+        return 0;
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason,
+             "single loads take %.1f cycles after correction, long chases %.1f per load", single,
+             l2->average_cycles);
+    near->confidence = 0.5;
+    return measure_set_status(near, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
+static int report_penalty(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    double hit = l2->parts > 1 ? (l2->near.cycles + l2->far.cycles) / 2 : l2->near.cycles;
+    struct measure *m = measures_add(context->measures, "l2.miss_penalty", l2->main.cycles - hit,
+                                     "cycles", "cold against warm loads");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = l2->main.spread + l2->near.spread;
+    m->n = l2->level_n;
+    m->confidence = 0.99;
+    return 0;
+}
+
+static int run_latency(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    int rc = l2_reach(context, L2_LEVEL, err);
+    if (!rc)
+        rc = report_near(context, err);
+    if (rc)
+        return rc;
+    if (l2->parts < 2)
+        rc = report_missing(context, "l2.latency_far", MEASURE_UNSUPPORTED,
+                            "all of L2 is equally far from an SM", err);
+    else if (!add_latency(context, "l2.latency_far", &l2->far))
+        rc = err_no_memory(err);
+    if (rc)
+        return rc;
+    struct measure *parts = measures_add(context->measures, "l2.parts", l2->parts, "",
+                                         "levels of latency that one SM sees");
+    if (!parts)
+        return err_no_memory(err);
+    parts->n = l2->level_n;
+    parts->confidence = 0.99;
+    return report_penalty(context, err);
+}
+
+static int run_line(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    int rc = l2_reach(context, L2_FETCH, err);
+    if (rc)
+        return rc;
+    struct measure *fetch = measures_add(context->measures, "l2.fetch", (double)l2->fetch_bytes,
+                                         "B", "cold chase, distance between misses");
+    if (!fetch)
+        return err_no_memory(err);
+    fetch->confidence = l2->fetch_agreement;
+    rc = l2_reach(context, L2_LINE, err);
+    if (rc)
+        return rc;
+    if (l2->unbounded)
+        return report_missing(context, "l2.line", MEASURE_FAILED, "L2 could not be overfilled",
+                              err);
+    struct measure *line = measures_add(context->measures, "l2.line", (double)l2->line_bytes, "B",
+                                        "resident bytes per tag");
+    if (!line)
+        return err_no_memory(err);
+    double off = fabs(l2->line_exact - (double)l2->line_bytes) / (double)l2->fetch_bytes;
+    line->n = l2->resident_n;
+    line->confidence = off < 0.5 ? 1 - off : 0.5;
+    if (off > LINE_TOSS_UP &&
+        measure_set_status(line, MEASURE_NOISY,
+                           "bytes per tag lie between two multiples of the fetch unit"))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int report_step(struct probe_context *context, const char *metric,
+                       const struct l2_step *step, struct err *err)
+{
+    struct measure *m = measures_add(context->measures, metric, step->bytes, "B", "fill+cpd");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = step->spread;
+    m->n = step->n;
+    m->confidence = step->confidence;
+    return facts_set_int(&m->notes, "width", llround(step->width_bytes)) ? err_no_memory(err) : 0;
+}
+
+static int set_reported(struct probe_context *context, struct measure *size, struct err *err)
+{
+    uint64_t reported = device_limits(context->device)->l2_reported_bytes;
+    if (reported && facts_set_int(&size->notes, "reported", (int64_t)reported))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int report_unbounded(struct probe_context *context, struct err *err)
+{
+    static const char *const metrics[] = {"l2.step_whole", "l2.size"};
+    int rc =
+        report_missing(context, "l2.step_half", MEASURE_FAILED, "L2 could not be overfilled", err);
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics && !rc; i++) {
+        struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
+                                         "B", "resident share");
+        if (!m)
+            return err_no_memory(err);
+        m->bound = MEASURE_AT_LEAST;
+        m->n = context->l2.resident_n;
+        m->confidence = 1;
+        rc = set_reported(context, m, err);
+    }
+    return rc;
+}
+
+/* The step where both methods agree; where they do not, the resident share is the capacity (it
+ * does not depend on the replacement policy), and the status says so. */
+static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
+{
+    double resident = context->l2.resident_bytes;
+    bool agree = whole->found && fabs(whole->bytes - resident) <= AGREEMENT * resident;
+    struct measure *size =
+        measures_add(context->measures, "l2.size", agree ? whole->bytes : resident, "B",
+                     "fill+cpd, resident share");
+    if (!size)
+        return err_no_memory(err);
+    size->n = whole->n;
+    size->spread = whole->spread;
+    size->confidence = agree ? whole->confidence : 0.5;
+    if (facts_set_int(&size->notes, "by_residency", llround(resident)))
+        return err_no_memory(err);
+    char reason[REASON_MAX];
+    if (whole->found)
+        snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident",
+                 whole->bytes, resident);
+    else
+        snprintf(reason, sizeof reason, "no step of the latency near the %.0f B that stay resident",
+                 resident);
+    if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
+        return err_no_memory(err);
+    return set_reported(context, size, err);
+}
+
+static int run_size(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    struct l2_step half = {0}, whole;
+    int rc = l2_reach(context, L2_LINE, err);
+    if (rc)
+        return rc;
+    if (l2->unbounded)
+        return report_unbounded(context, err);
+    rc = l2_find_step(context, l2, L2_STEP_WHOLE, &whole, err);
+    if (!rc && l2->parts > 1)
+        rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
+    if (rc)
+        return rc;
+    if (half.found)
+        rc = report_step(context, "l2.step_half", &half, err);
+    else
+        rc = report_missing(context, "l2.step_half", MEASURE_UNSUPPORTED,
+                            l2->parts > 1 ? "an SM's own part keeps no copies of far lines"
+                                          : "L2 has one part",
+                            err);
+    if (rc)
+        return rc;
+    if (whole.found)
+        rc = report_step(context, "l2.step_whole", &whole, err);
+    else
+        rc = report_missing(context, "l2.step_whole", MEASURE_FAILED,
+                            "no change point around the resident share", err);
+    return rc ? rc : report_size(context, &whole, err);
+}
+
+const struct probe probe_l2_latency = {
+    .description = {"l2.latency", "latency of L2, near and far, its parts and miss penalty",
+                    PROFILE_QUICK},
+    .metrics = {"l2.latency", "l2.latency_far", "l2.parts", "l2.miss_penalty"},
+    .run = run_latency,
+};
+
+const struct probe probe_l2_line = {
+    .description = {"l2.line", "fetch unit and line of L2", PROFILE_STANDARD},
+    .depends = {"l2.latency"},
+    .metrics = {"l2.fetch", "l2.line"},
+    .run = run_line,
+};
+
+const struct probe probe_l2_size = {
+    .description = {"l2.size", "size of L2 and both steps of its latency", PROFILE_STANDARD},
+    .depends = {"l2.line"},
+    .metrics = {"l2.size", "l2.step_half", "l2.step_whole"},
+    .run = run_size,
+};
