@@ -24,6 +24,9 @@ static const double STREAM_NS = 3e6;
 static const double GROWTH_MIN = 2, GROWTH_MAX = 256;
 static const uint64_t TOTAL_MAX_BYTES = UINT64_C(1) << 42;
 
+/* Another shape than the first must be better by this: chance alone does not decide. */
+static const double BETTER = 1.01;
+
 /* Half range over median above which repetitions do not agree. */
 static const double AGREEMENT = 0.05;
 
@@ -129,7 +132,7 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
         }
     }
     for (size_t i = 1; i < candidates->count; i++)
-        if (cpd_median(gbs[i], REPEATS) > cpd_median(gbs[best], REPEATS))
+        if (cpd_median(gbs[i], REPEATS) > BETTER * cpd_median(gbs[best], REPEATS))
             best = i;
     out_series->shape = candidates->shapes[best];
     for (size_t r = 0; r < REPEATS; r++)
