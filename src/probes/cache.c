@@ -7,6 +7,7 @@
 
 #include "cpd/cpd.h"
 #include "probes/latency.h"
+#include "probes/resident.h"
 #include "probes/sweep.h"
 
 enum {
@@ -260,18 +261,41 @@ static int report_unbounded(struct probe_context *context, const char *memory,
     return 0;
 }
 
+/* Without the sweep: enough to see that a cache is smaller than its peers'. */
+static int report_quick_size(struct probe_context *context, const struct study *study,
+                             struct err *err)
+{
+    char name[METRIC_MAX];
+    double bytes, error;
+    int rc = resident_measure_quick(context, study, &bytes, &error, err);
+    if (rc)
+        return rc;
+    struct measure *size =
+        measures_add(context->measures, metric_name(name, study_name(study->id), "size"),
+                     round(bytes), "B", "resident share");
+    if (!size)
+        return err_no_memory(err);
+    size->n = 1;
+    size->spread = error;
+    size->confidence = 0.9; /* one method, not confirmed by the other */
+    return 0;
+}
+
 int cache_report_size(struct probe_context *context, enum study_id id, struct err *err)
 {
-    const char *memory = study_name(id);
     static const char *const attributes[] = {"size", "reach", NULL};
+    const char *memory = study_name(id);
     const struct study *study = &context->studies[id];
-    int rc = study_reach(context, id, STUDY_RESIDENT, err);
+    bool quick = context->options->profile == PROFILE_QUICK;
+    int rc = study_reach(context, id, quick ? STUDY_REGION : STUDY_RESIDENT, err);
     if (rc)
         return rc;
     if (!study->supported)
         return report_unsupported(context, memory, attributes, study, err);
     if (study->unbounded)
         return report_unbounded(context, memory, study, err);
+    if (quick)
+        return report_quick_size(context, study, err);
     struct size_found found = {0};
     rc = measure_size(context, study, &found, err);
     return rc ? rc : report_size(context, memory, &found, err);

@@ -26,7 +26,6 @@ const struct probe probe_constant_l1_line = {
 const struct probe probe_constant_l1_size = {
     .description = {"constant_l1.size", "size and reach of the constant L1 cache",
                     PROFILE_STANDARD},
-    .depends = {"constant_l1.line"},
     .metrics = {"constant_l1.size", "constant_l1.reach"},
     .run = run_l1_size,
 };
@@ -63,7 +62,6 @@ const struct probe probe_constant_l15_line = {
 const struct probe probe_constant_l15_size = {
     .description = {"constant_l15.size", "size and reach of the constant L1.5 cache",
                     PROFILE_STANDARD},
-    .depends = {"constant_l15.line"},
     .metrics = {"constant_l15.size", "constant_l15.reach"},
     .run = run_l15_size,
 };

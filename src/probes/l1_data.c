@@ -17,14 +17,13 @@ static int run_latency(struct probe_context *context, struct err *err)
 }
 
 const struct probe probe_l1_data_line = {
-    .description = {"l1_data.line", "fetch unit and line of the L1 data cache", PROFILE_QUICK},
+    .description = {"l1_data.line", "fetch unit and line of the L1 data cache", PROFILE_STANDARD},
     .metrics = {"l1_data.fetch", "l1_data.line"},
     .run = run_line,
 };
 
 const struct probe probe_l1_data_size = {
     .description = {"l1_data.size", "size and reach of the L1 data cache", PROFILE_QUICK},
-    .depends = {"l1_data.line"},
     .metrics = {"l1_data.size", "l1_data.reach"},
     .run = run_size,
 };

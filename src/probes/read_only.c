@@ -25,7 +25,6 @@ const struct probe probe_read_only_line = {
 
 const struct probe probe_read_only_size = {
     .description = {"read_only.size", "size and reach of the read-only cache", PROFILE_STANDARD},
-    .depends = {"read_only.line"},
     .metrics = {"read_only.size", "read_only.reach"},
     .run = run_size,
 };

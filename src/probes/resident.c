@@ -17,7 +17,7 @@
 #include "probes/chase.h"
 
 enum {
-    JOBS_MIN = 16,
+    JOBS_MIN = 4,
     JOBS_MAX = 8192,
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
@@ -27,7 +27,7 @@ enum {
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
  * milliseconds. */
-static const double LOADS_BUDGET = 1.5e6;
+static const double LOADS_BUDGET = 1e6;
 
 /* The array's size over what is thought to fit. */
 static const double OVERSIZE = 1.5;
@@ -41,7 +41,8 @@ static const double SNAP_LINES = 0.25;
 
 /* Wanted standard errors, as shares of the value: to tell lines of 7 and 8 fetch units apart, and
  * to stay well within the 2 % that a size may be off. */
-static const double LINE_PRECISION = 0.015, SIZE_PRECISION = 0.005;
+static const double ROUGH_PRECISION = 0.05, LINE_PRECISION = 0.02, SIZE_PRECISION = 0.006,
+                    QUICK_PRECISION = 0.01;
 
 /* Elements this many fetch units apart lie in lines of their own, and, the factor being prime, in
  * all sets of the cache, unless the number of sets is a multiple of it: hence two of them. */
@@ -137,11 +138,11 @@ static int measure_tags_apart(struct probe_context *context, struct study *study
 {
     double tags = study->resident_bytes / (double)study->fetch_bytes;
     for (int round = 0; round < TAG_ROUNDS; round++) {
-        double most = 0;
-        for (size_t i = 0; i < sizeof TAG_STRIDES / sizeof *TAG_STRIDES; i++) {
+        double oversize = round ? TAG_OVERSIZE : OVERSIZE, most = 0;
+        for (size_t i = 0; i < COUNT_OF(TAG_STRIDES); i++) {
             const struct layout layout =
-                make_layout(study, TAG_OVERSIZE * tags, TAG_STRIDES[i] * study->fetch_bytes,
-                            TAG_OVERSIZE, round ? LINE_PRECISION : 4 * LINE_PRECISION);
+                make_layout(study, oversize * tags, TAG_STRIDES[i] * study->fetch_bytes, oversize,
+                            round ? LINE_PRECISION : ROUGH_PRECISION);
             struct share share;
             int rc = measure_share(context, study, &layout, &share, err);
             if (rc)
@@ -285,4 +286,20 @@ int resident_measure(struct probe_context *context, struct study *study, struct 
     if (!rc)
         rc = measure_capacity(context, study, err);
     return rc;
+}
+
+int resident_measure_quick(struct probe_context *context, const struct study *study,
+                           double *out_bytes, double *out_error, struct err *err)
+{
+    const struct layout layout =
+        make_layout(study, OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes,
+                    study->fetch_bytes, OVERSIZE, QUICK_PRECISION);
+    struct share share;
+    int rc = measure_share(context, study, &layout, &share, err);
+    if (rc)
+        return rc;
+    double span = (double)(layout.elements * layout.stride);
+    *out_bytes = share.hits * span;
+    *out_error = share.error * span;
+    return 0;
 }

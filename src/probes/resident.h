@@ -8,4 +8,9 @@
 /* Stage STUDY_RESIDENT: resident_bytes, tags and line_bytes of the study. */
 int resident_measure(struct probe_context *context, struct study *study, struct err *err);
 
+/* Capacity alone, at stage STUDY_REGION: bytes at one element per fetch unit, and the standard
+ * error. */
+int resident_measure_quick(struct probe_context *context, const struct study *study,
+                           double *out_bytes, double *out_error, struct err *err);
+
 #endif

@@ -24,7 +24,6 @@ const struct probe probe_texture_line = {
 
 const struct probe probe_texture_size = {
     .description = {"texture.size", "size and reach of the texture cache", PROFILE_STANDARD},
-    .depends = {"texture.line"},
     .metrics = {"texture.size", "texture.reach"},
     .run = run_size,
 };
