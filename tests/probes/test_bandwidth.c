@@ -1,0 +1,260 @@
+/* Bandwidths against the truth of simulated GPUs, healthy and faulty. */
+#include "../check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probed.h"
+
+static const char LIST[] = "main.bandwidth,l2.bandwidth,l1_data.bandwidth,shared.bandwidth,"
+                           "host.bandwidth";
+enum { METRICS = 10 };
+static const char *const metrics[METRICS] = {
+    "main.bandwidth.read", "main.bandwidth.write",   "main.bandwidth.copy",   "l2.bandwidth.read",
+    "l2.bandwidth.write",  "l1_data.bandwidth.read", "shared.bandwidth.read", "host.bandwidth.h2d",
+    "host.bandwidth.d2h",  "host.bandwidth.both",
+};
+
+/* Kepler's way: no L1 for global loads, 13 SMs that take less than L2 could give, L2 in two parts.
+ * No shared memory path at all. */
+static const char no_l1[] =
+    "name: No L1\nsms: 13\nmemory: {size: 2 GiB}\n"
+    "clock: {sm_mhz: 700, ramp_ms: 0, memory_mhz: 2600}\n"
+    "l2: {size: 1280 KiB, line: 128, ways: 16, parts: homes, far_cycles: 40}\n"
+    "bandwidth: {sm: 32, l2_read: 500, l2_write: 200, main_read: 150, main_write: 140,"
+    " main_copy: 130, h2d: 6, d2h: 6.5, bidir: 12}\n"
+    "paths: {global_ca: [l2: 220, main: 440], global_cg: [l2: 220, main: 440]}\n";
+
+/* In the manner of Hopper, small: L1 and shared memory carved out of one array. */
+static const char carved[] =
+    "name: Carved\nsms: 20\nmemory: {size: 4 GiB}\nclock: {sm_mhz: 1800, memory_mhz: 3000}\n"
+    "carveout: {total: 256 KiB, steps: [0, 8 KiB, 32 KiB, 64 KiB, 228 KiB], reserve: 1 KiB}\n"
+    "caches: {l1: {carveout: true, nominal: 256 KiB, line: 128, sector: 32, ways: 4}}\n"
+    "l2: {size: 6 MiB, line: 128, sector: 32, ways: 16, parts: copies, far_cycles: 100}\n"
+    "noise: {bandwidth: 0.004}\n"
+    "bandwidth: {l1: 128, shared: 128, l2_read: 1000, l2_write: 900, main_read: 700,"
+    " main_write: 690, main_copy: 650, h2d: 55, d2h: 54, bidir: 100}\n"
+    "paths: {global_ca: [l1: 33, l2: 260, main: 800], global_cg: [l2: 260, main: 800],"
+    " shared: 29, host: 1500}\n";
+
+/* Bytes in flight are the limit: 4 SMs, and 1536 threads of an SM fill with blocks of 512 or 256,
+ * not with those of 1024. Nor may a block have 1024. */
+static const char few_threads[] =
+    "name: Few\nsms: 4\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "hardware: {threads_per_sm: 1536}\n"
+    "caches: {l1: {size: 64 KiB, line: 128, ways: 4}}\nl2: {size: 1 MiB, line: 128, ways: 16}\n"
+    "bandwidth: {sm: 1000, l2_read: 9000, main_read: 9000}\n"
+    "paths: {global_ca: [l1: 30, l2: 200, main: 2000], global_cg: [l2: 200, main: 2000]}\n";
+
+struct truth {
+    const char *model;
+    double gbs[METRICS]; /* 0: unsupported */
+};
+static const struct truth truths[] = {
+    {probed_plain, {200, 180, 160, 400, 300, 1024, 800, 24, 22, 40}},
+    {no_l1, {150, 140, 130, 13 * 32 * 0.7, 200, 0, 0, 6, 6.5, 12}},
+    {carved, {700, 690, 650, 1000, 900, 20 * 128 * 1.8, 20 * 128 * 1.8, 55, 54, 100}},
+};
+
+static void truth_is_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(truths); i++) {
+        struct measures all = probed_run(
+            &(struct probed){.model = truths[i].model, .profile = PROFILE_STANDARD, .list = LIST});
+        for (size_t k = 0; k < METRICS; k++) {
+            probed_expect(&all, metrics[k], truths[i].gbs[k], truths[i].model);
+            const struct measure *m = measures_get(&all, metrics[k]);
+            if (m->status == MEASURE_OK && (m->n < 3 || strcmp(m->unit, "GB/s") != 0 || !m->method))
+                fail_msg("%s lacks evidence", metrics[k]);
+        }
+        measures_fini(&all);
+    }
+}
+
+struct fault_case {
+    const char *what;
+    struct sim_fault fault;
+    double factors[METRICS]; /* on the healthy figures; 0: unchanged */
+};
+static const struct fault_case fault_cases[] = {
+    {"nothing", {.kind = SIM_VBIOS, .text = "x"}, {0}},
+    {"slow DRAM", {.kind = SIM_SLOW_DRAM, .share = 0.25}, {0.8, 0.8, 0.8}},
+    {"memory clock", {.kind = SIM_MEMORY_CLOCK, .mhz = 1200}, {0.6, 0.6, 0.6}},
+    {"SM clock", {.kind = SIM_SM_CLOCK, .mhz = 500}, {0, 0, 0, 0.5, 0.5, 0.5, 0.5}},
+    {"L2 slice", {.kind = SIM_L2_SLICE, .share = 0.3}, {0, 0, 0, 0.7, 0.7}},
+    /* One SM of eight gives two thirds. */
+    {"slow SM",
+     {.kind = SIM_SLOW_SM, .sm = 3, .share = 0.5},
+     {0, 0, 0, 0, 0, 23 / 24.0, 23 / 24.0}},
+    {"PCIe width", {.kind = SIM_PCIE, .width = 8}, {0, 0, 0, 0, 0, 0, 0, 0.5, 0.5, 0.5}},
+    {"PCIe generation", {.kind = SIM_PCIE, .gen = 2}, {0, 0, 0, 0, 0, 0, 0, 0.25, 0.25, 0.25}},
+};
+
+static void faults_show_where_they_act(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fault_cases); i++) {
+        const struct fault_case *c = &fault_cases[i];
+        struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                          .fault = c->fault,
+                                                          .faulty = true,
+                                                          .profile = PROFILE_STANDARD,
+                                                          .list = LIST});
+        for (size_t k = 0; k < METRICS; k++)
+            probed_expect(&all, metrics[k],
+                          truths[0].gbs[k] * (c->factors[k] > 0 ? c->factors[k] : 1), c->what);
+        measures_fini(&all);
+    }
+}
+
+static void best_shape_is_taken(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){
+        .model = few_threads, .profile = PROFILE_QUICK, .list = "main.bandwidth.read"});
+    const struct measure *m = measures_get(&all, "main.bandwidth.read");
+    /* Little: 4 SMs, 1536 threads, 8 accesses of 16 bytes in 2000 ns. */
+    probed_expect(&all, "main.bandwidth.read", 4 * 1536 * 8 * 16 / 2000.0, "few threads");
+    assert_non_null(strstr(m->method, "16 B, 512 threads"));
+    measures_fini(&all);
+}
+
+static double surface_figure(const char *surface, const char *row)
+{
+    const char *at = strstr(surface, row);
+    if (!at)
+        fail_msg("no row \"%s\" in: %s", row, surface);
+    return strtod(at + strlen(row), NULL);
+}
+
+static void full_keeps_the_surface(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){
+        .model = probed_plain, .profile = PROFILE_FULL, .list = "main.bandwidth.read"});
+    const char *surface = facts_text(&measures_get(&all, "main.bandwidth.read")->notes, "surface");
+    assert_non_null(surface);
+    probed_expect(&all, "main.bandwidth.read", 200, "full");
+    /* One block of 32 threads per SM, 8 accesses in flight, 500 ns. */
+    assert_true(fabs(surface_figure(surface, "; 1x32 ") - 8 * 32 * 8 / 500.0) < 0.1);
+    assert_true(fabs(surface_figure(surface, "; 4x64 ") - 8 * 64 * 4 * 8 / 500.0) < 0.7);
+    assert_true(fabs(surface_figure(surface, "; 16x1024 ") - 200) < 4);
+    measures_fini(&all);
+
+    all = probed_run(&(struct probed){
+        .model = probed_plain, .profile = PROFILE_STANDARD, .list = "main.bandwidth.read"});
+    assert_null(facts_text(&measures_get(&all, "main.bandwidth.read")->notes, "surface"));
+    measures_fini(&all);
+}
+
+static void scattering_rates_are_noisy(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                      .fault = {.kind = SIM_NOISY, .factor = 200},
+                                                      .faulty = true,
+                                                      .profile = PROFILE_QUICK,
+                                                      .list = "host.bandwidth.h2d"});
+    const struct measure *m = measures_get(&all, "host.bandwidth.h2d");
+    assert_int_equal(m->status, MEASURE_NOISY);
+    assert_true(m->confidence <= 0.5 && m->reason);
+    measures_fini(&all);
+}
+
+static void forget_host(struct device *device)
+{
+    device->limits.host_bytes = 0;
+}
+
+static void forget_l2(struct device *device)
+{
+    device->limits.l2_reported_bytes = 0;
+}
+
+static void what_is_missing_is_told(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){
+        .model = probed_plain, .profile = PROFILE_FULL, .list = "host", .prepare = forget_host});
+    probed_expect(&all, "host.bandwidth.h2d", 0, "no host");
+    probed_expect(&all, "host.bandwidth.d2h", 0, "no host");
+    probed_expect(&all, "host.bandwidth.both", 0, "no host");
+    probed_expect(&all, "host.latency", 0, "no host");
+    measures_fini(&all);
+    all = probed_run(&(struct probed){.model = probed_plain,
+                                      .profile = PROFILE_QUICK,
+                                      .list = "l2.bandwidth.read",
+                                      .prepare = forget_l2});
+    probed_expect(&all, "l2.bandwidth.read", 0, "no L2 reported");
+    measures_fini(&all);
+}
+
+/* A link between probe and device that counts streams, and adds what a launch costs. */
+static const struct device_ops *inner;
+static struct device_ops outer;
+static struct {
+    uint32_t count;
+    double all_ns, longest_ns;
+} streams;
+
+static int counted_stream(struct device *device, const struct device_stream *stream,
+                          struct device_stream_answer *out_answer, struct err *err)
+{
+    int rc = inner->run_stream(device, stream, out_answer, err);
+    out_answer->elapsed_ns += 6000;
+    double ns = (double)out_answer->elapsed_ns;
+    streams.count++;
+    streams.all_ns += ns;
+    streams.longest_ns = ns > streams.longest_ns ? ns : streams.longest_ns;
+    return rc;
+}
+
+static void count_streams(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.run_stream = counted_stream;
+    device->ops = &outer;
+}
+
+/* The rates of an H200: all of quick must stay far below a second. */
+static const char fast[] =
+    "name: Fast\nsms: 132\nmemory: {size: 64 GiB}\nclock: {sm_mhz: 1980, ramp_ms: 0}\n"
+    "caches: {l1: {size: 200 KiB, line: 128, ways: 4}}\n"
+    "l2: {size: 50 MiB, line: 128, ways: 16}\n"
+    "bandwidth: {l2_read: 7000, main_read: 4500, h2d: 55, d2h: 55}\n"
+    "paths: {global_ca: [l1: 33, l2: 270, main: 800], global_cg: [l2: 270, main: 800]}\n";
+
+static void streams_are_short(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(
+        &(struct probed){.model = fast,
+                         .profile = PROFILE_QUICK,
+                         .list = "main.bandwidth.read,l2.bandwidth.read,host.bandwidth.h2d,"
+                                 "host.bandwidth.d2h",
+                         .prepare = count_streams});
+    probed_expect(&all, "main.bandwidth.read", 4500, "fast");
+    probed_expect(&all, "l2.bandwidth.read", 7000, "fast");
+    probed_expect(&all, "host.bandwidth.h2d", 55, "fast");
+    measures_fini(&all);
+    if (streams.longest_ns > 6e6 || streams.all_ns > 0.2e9)
+        fail_msg("%u streams, %.1f ms, the longest %.1f ms", streams.count, streams.all_ns / 1e6,
+                 streams.longest_ns / 1e6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(truth_is_found),
+        cmocka_unit_test(faults_show_where_they_act),
+        cmocka_unit_test(best_shape_is_taken),
+        cmocka_unit_test(full_keeps_the_surface),
+        cmocka_unit_test(scattering_rates_are_noisy),
+        cmocka_unit_test(what_is_missing_is_told),
+        cmocka_unit_test(streams_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

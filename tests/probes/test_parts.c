@@ -1,0 +1,230 @@
+/* Host and shared memory, clocks, the per-SM map and what the driver claims, against the truth of
+ * simulated GPUs. */
+#include "../check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probed.h"
+
+static const char LIST[] = "host.latency,shared.latency,shared.size,main.size,clock,sm";
+enum { METRICS = 8 };
+static const char *const metrics[METRICS] = {"host.latency",  "shared.latency", "shared.size",
+                                             "main.size",     "clock.sm",       "clock.memory",
+                                             "sm.l1_latency", "sm.l2_latency"};
+
+/* No L1 for global loads, neither shared nor host memory, L2 in two parts with fixed homes. */
+static const char bare[] =
+    "name: Bare\nsms: 6\nmemory: {size: 2 GiB}\nclock: {sm_mhz: 700, memory_mhz: 2600}\n"
+    "noise: {jitter_cycles: 1}\n"
+    "l2: {size: 1 MiB, line: 128, ways: 16, parts: homes, far_cycles: 40}\n"
+    "paths: {global_ca: [l2: 220, main: 440], global_cg: [l2: 220, main: 440]}\n";
+
+/* Noise as bad as it gets; a shared-memory wish of nothing gets nothing. */
+static const char noisy[] =
+    "name: Noisy\nsms: 20\nmemory: {size: 4 GiB}\n"
+    "clock: {sm_mhz: 1785, ramp_ms: 30, memory_mhz: 3201}\n"
+    "timer: {overhead_cycles: 14, granularity_cycles: 2}\n"
+    "noise: {jitter_cycles: 4, spike_rate: 0.01, spike_cycles: 700}\n"
+    "carveout: {total: 256 KiB, steps: [0, 8 KiB, 32 KiB, 228 KiB]}\n"
+    "caches: {l1: {carveout: true, line: 128, sector: 32, ways: 4}}\n"
+    "l2: {size: 6 MiB, line: 128, sector: 32, ways: 16}\n"
+    "paths: {global_ca: [l1: 33, l2: 260, main: 800], global_cg: [l2: 265, main: 800],"
+    " shared: 29, host: 1500}\n";
+
+static const struct {
+    const char *model;
+    double values[METRICS]; /* 0: unsupported */
+} truths[] = {
+    {probed_plain, {1000, 20, 48 << 10, 1 << 30, 1000, 2000, 30, 200}},
+    {bare, {0, 0, 48 << 10, 2e9 * 1.073741824, 700, 2600, 0, 240}},
+    {noisy, {1500, 29, 228 << 10, 4e9 * 1.073741824, 1785, 3201, 33, 265}},
+};
+
+static void truth_is_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(truths); i++) {
+        struct measures all = probed_run(
+            &(struct probed){.model = truths[i].model, .profile = PROFILE_STANDARD, .list = LIST});
+        for (size_t k = 0; k < METRICS; k++)
+            probed_expect(&all, metrics[k], truths[i].values[k], truths[i].model);
+        measures_fini(&all);
+    }
+}
+
+static const struct {
+    const char *what;
+    struct sim_fault fault;
+    double factors[METRICS]; /* 0: unchanged */
+    const char *throttle;
+} fault_cases[] = {
+    {"nothing", {.kind = SIM_DRIVER, .text = "x"}, {0}, "none"},
+    {"slow DRAM", {.kind = SIM_SLOW_DRAM, .share = 0.5}, {0}, "none"},
+    {"memory clock", {.kind = SIM_MEMORY_CLOCK, .mhz = 1500}, {0, 0, 0, 0, 0, 0.75}, "none"},
+    /* The host's latency is time: fewer cycles at a lower clock. */
+    {"heat", {.kind = SIM_SM_CLOCK, .mhz = 600, .reason = 1}, {0.6, 0, 0, 0, 0.6}, "sw_thermal"},
+    {"power", {.kind = SIM_POWER_LIMIT, .w = 25}, {0.5, 0, 0, 0, 0.5}, "power_cap"},
+    {"slow SM", {.kind = SIM_SLOW_SM, .sm = 3, .share = 0.5}, {0}, "none"},
+    {"PCIe", {.kind = SIM_PCIE, .gen = 1}, {0}, "none"},
+};
+
+static void faults_show_where_they_act(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fault_cases); i++) {
+        struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                          .fault = fault_cases[i].fault,
+                                                          .faulty = true,
+                                                          .profile = PROFILE_STANDARD,
+                                                          .list = LIST});
+        for (size_t k = 0; k < METRICS; k++) {
+            double factor = fault_cases[i].factors[k];
+            probed_expect(&all, metrics[k], truths[0].values[k] * (factor > 0 ? factor : 1),
+                          fault_cases[i].what);
+        }
+        assert_string_equal(facts_text(&measures_get(&all, "clock.sm")->notes, "throttle"),
+                            fault_cases[i].throttle);
+        measures_fini(&all);
+    }
+}
+
+static void expect_map(const struct measures *all, const char *metric, int slow_sm, double slow,
+                       double others)
+{
+    const struct measure *m = measures_get(all, metric);
+    const char *map = facts_text(&m->notes, "map");
+    assert_non_null(map);
+    char *at = (char *)map;
+    for (int sm = 0; sm < 8; sm++) {
+        double wanted = sm == slow_sm ? slow : others;
+        double cycles = strtod(at, &at);
+        if (fabs(cycles - wanted) > 0.02 * wanted)
+            fail_msg("%s: SM %d takes %g: %s", metric, sm, cycles, map);
+    }
+    assert_string_equal(at, "");
+    double worst = facts_get(&m->notes, "worst_cycles")->real;
+    if (slow_sm >= 0)
+        assert_int_equal(facts_int(&m->notes, "worst_sm", -1), slow_sm);
+    assert_true(fabs(worst - slow) <= 0.02 * slow);
+    /* The odd one does not widen the spread of the others. */
+    assert_true(m->spread < 0.01 * others);
+}
+
+static void one_odd_sm_is_seen(void **state)
+{
+    (void)state;
+    struct probed probed = {.model = probed_plain, .profile = PROFILE_STANDARD, .list = "sm"};
+    struct measures all = probed_run(&probed);
+    expect_map(&all, "sm.l1_latency", -1, 30, 30);
+    expect_map(&all, "sm.l2_latency", -1, 200, 200);
+    measures_fini(&all);
+    for (uint32_t sm = 0; sm < 8; sm += 7) {
+        probed.faulty = true;
+        probed.fault = (struct sim_fault){.kind = SIM_SLOW_SM, .sm = sm, .share = 0.1};
+        all = probed_run(&probed);
+        expect_map(&all, "sm.l1_latency", (int)sm, 33, 30);
+        expect_map(&all, "sm.l2_latency", (int)sm, 220, 200);
+        measures_fini(&all);
+    }
+}
+
+static double note_real(const struct measures *all, const char *metric, const char *key)
+{
+    const struct fact *fact = facts_get(&measures_get(all, metric)->notes, key);
+    if (!fact || fact->kind != FACT_REAL)
+        fail_msg("%s has no note %s", metric, key);
+    return fact->real;
+}
+
+static void nanoseconds_and_claims_stand_beside(void **state)
+{
+    (void)state;
+    struct measures all =
+        probed_run(&(struct probed){.model = noisy, .profile = PROFILE_STANDARD, .list = LIST});
+    assert_true(fabs(note_real(&all, "host.latency", "ns") - 1500 / 1.785) < 17);
+    assert_true(fabs(note_real(&all, "shared.latency", "ns") - 29 / 1.785) < 0.4);
+    assert_true(fabs(note_real(&all, "clock.sm", "reported") - 1785) < 1);
+    const char *const claims[] = {"main.size", "shared.size", "clock.memory"};
+    for (size_t i = 0; i < COUNT_OF(claims); i++) {
+        const struct measure *m = measures_get(&all, claims[i]);
+        assert_string_equal(m->method, "reported");
+        assert_true(m->confidence <= 0.5);
+    }
+    assert_int_equal(facts_int(&measures_get(&all, "shared.size")->notes, "reported", 0),
+                     228 << 10);
+    measures_fini(&all);
+}
+
+static int no_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    (void)device, (void)out_clocks;
+    return err_set(err, -ENOTSUP, "no management library");
+}
+
+static int some_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    (void)device, (void)err;
+    *out_clocks = (struct device_clocks){.sm_mhz = -1, .memory_mhz = -1};
+    return 0;
+}
+
+static struct device_ops changed_ops;
+
+static void hide_library(struct device *device)
+{
+    changed_ops = *device->ops;
+    changed_ops.read_clocks = no_clocks;
+    device->ops = &changed_ops;
+}
+
+static void hide_clocks(struct device *device)
+{
+    changed_ops = *device->ops;
+    changed_ops.read_clocks = some_clocks;
+    device->ops = &changed_ops;
+}
+
+static void hide_shared(struct device *device)
+{
+    device->limits.shared_bytes_max = 0;
+}
+
+static void what_is_missing_is_told(void **state)
+{
+    (void)state;
+    void (*const hides[])(struct device *) = {hide_library, hide_clocks};
+    for (size_t i = 0; i < COUNT_OF(hides); i++) {
+        struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                          .profile = PROFILE_STANDARD,
+                                                          .list = "clock",
+                                                          .prepare = hides[i]});
+        probed_expect(&all, "clock.memory", 0, "no clocks");
+        probed_expect(&all, "clock.sm", 1000, "no clocks");
+        const struct fact *throttle = facts_get(&measures_get(&all, "clock.sm")->notes, "throttle");
+        assert_true(throttle && throttle->kind == FACT_UNKNOWN);
+        measures_fini(&all);
+    }
+    struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                      .profile = PROFILE_STANDARD,
+                                                      .list = "shared",
+                                                      .prepare = hide_shared});
+    probed_expect(&all, "shared.size", 0, "no shared memory");
+    probed_expect(&all, "shared.latency", 0, "no shared memory");
+    probed_expect(&all, "shared.bandwidth.read", 0, "no shared memory");
+    measures_fini(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(truth_is_found),
+        cmocka_unit_test(faults_show_where_they_act),
+        cmocka_unit_test(one_odd_sm_is_seen),
+        cmocka_unit_test(nanoseconds_and_claims_stand_beside),
+        cmocka_unit_test(what_is_missing_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
