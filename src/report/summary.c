@@ -22,8 +22,10 @@ static void put_headline(struct strbuf *out, const struct inventory *inventory)
     strbuf_printf(out, ": %u measured, %u unmeasured, ", inventory->measured,
                   inventory->unmeasured_count);
     put_count(out, inventory->outlier_count, "outlier", "outliers");
-    if (inventory->lost_ranks)
-        strbuf_printf(out, ", %u ranks lost", inventory->lost_ranks);
+    if (inventory->lost_ranks) {
+        strbuf_puts(out, ", ");
+        put_count(out, inventory->lost_ranks, "rank lost", "ranks lost");
+    }
     if (isfinite(inventory->wall_s))
         strbuf_printf(out, "; %.1f s", inventory->wall_s);
     strbuf_puts(out, "\n");
@@ -70,6 +72,14 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
         strbuf_puts(out, " (noisy)");
 }
 
+/* Takes over the text of `line`: wrapped, then released. */
+static void end_line(struct strbuf *out, struct strbuf *line, unsigned first, unsigned indent)
+{
+    report_put_wrapped(out, line->data ? line->data : "", first, indent);
+    out->failed |= line->failed;
+    strbuf_fini(line);
+}
+
 /* All attributes of the memory that measure `first` is the first one of. */
 static void put_memory(struct strbuf *out, const struct measures *memory, size_t first)
 {
@@ -85,10 +95,9 @@ static void put_memory(struct strbuf *out, const struct measures *memory, size_t
     strbuf_puts(out, "  ");
     report_put_column(out, name.data, MEMORY_COLUMNS);
     strbuf_puts(out, " ");
-    report_put_wrapped(out, line.data ? line.data : "", MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
-    out->failed |= line.failed || name.failed;
-    strbuf_fini(&line);
+    out->failed |= name.failed;
     strbuf_fini(&name);
+    end_line(out, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
 
 static void put_model(struct strbuf *out, const struct inventory_model *model)
@@ -106,14 +115,6 @@ static void put_model(struct strbuf *out, const struct inventory_model *model)
         if (!seen)
             put_memory(out, memory, i);
     }
-}
-
-/* Takes over the text of `line`: wrapped, then released. */
-static void end_line(struct strbuf *out, struct strbuf *line, unsigned first, unsigned indent)
-{
-    report_put_wrapped(out, line->data ? line->data : "", first, indent);
-    out->failed |= line->failed;
-    strbuf_fini(line);
 }
 
 static void put_finding(struct strbuf *out, const struct inventory_finding *finding)

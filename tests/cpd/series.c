@@ -31,3 +31,13 @@ double *series_step(size_t n, size_t split, double step, struct rng *rng)
         series[i] += step;
     return series;
 }
+
+double series_cost(const double *values, size_t begin, size_t end)
+{
+    double mean = 0.0, cost = 0.0;
+    for (size_t i = begin; i < end; i++)
+        mean += values[i] / (double)(end - begin);
+    for (size_t i = begin; i < end; i++)
+        cost += (values[i] - mean) * (values[i] - mean);
+    return cost;
+}

@@ -19,4 +19,7 @@ double *series_flat(size_t n, enum series_noise kind, struct rng *rng);
 /* Normal noise of one sigma, raised by `step` from split on. */
 double *series_step(size_t n, size_t split, double step, struct rng *rng);
 
+/* Squared error of [begin, end) around its own mean, which is not empty. */
+double series_cost(const double *values, size_t begin, size_t end);
+
 #endif

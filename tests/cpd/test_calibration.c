@@ -1,15 +1,11 @@
 /* How often flat series are said to have a change point: at most alpha, whatever the noise. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -52,7 +48,7 @@ static void test_false_positives(void **state)
 {
     (void)state;
     int failures = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (int kind = 0; kind < NOISE_KINDS; kind++) {
             enum cpd_cost cost = i % 2 ? CPD_COST_RANK : CPD_COST_MEAN;
             struct rate rate =

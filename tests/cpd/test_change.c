@@ -1,15 +1,11 @@
 /* The verdict on one change point: what must be found, what must not, and the odd inputs. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -73,8 +69,8 @@ static void test_clean_step_in_long_series(void **state)
     const size_t sides[] = {3, 4, 10, 30, 100};
     struct rng rng;
     rng_init(&rng, 5, "long steps");
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        for (size_t j = 0; j < sizeof sides / sizeof sides[0]; j++) {
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        for (size_t j = 0; j < COUNT_OF(sides); j++) {
             for (int end = 0; end < 2; end++) {
                 size_t split = end ? lengths[i] - sides[j] : sides[j];
                 double *series = series_step(lengths[i], split, 10.0, &rng);
@@ -118,7 +114,7 @@ static void test_outlier_makes_no_step(void **state)
     const size_t lengths[] = {12, 20, 64, 263, 2000, 5000};
     struct rng rng;
     rng_init(&rng, 8, "outlier");
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         size_t n = lengths[i];
         const size_t places[] = {0, 1, n / 2, n - 2, n - 1};
         for (size_t j = 0; j < 5; j++) {
@@ -139,7 +135,7 @@ static void test_outlier_hides_no_step(void **state)
     const size_t lengths[] = {20, 64, 263, 5000};
     struct rng rng;
     rng_init(&rng, 9, "outlier and step");
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         size_t n = lengths[i];
         for (size_t place = 0; place < n; place += n / 5) {
             size_t split = n * 7 / 10;
@@ -280,7 +276,7 @@ static void test_ranks_against_enumeration(void **state)
         {3, 2, 1, 8, 9, 5, 4, 7, 6}, {5, 9, 1, 6, 4, 2, 8, 3, 7},
     };
     const struct cpd_options options = {.alpha = 0.99, .rounds = ROUNDS, .seed = 1};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         double ranks[N];
         for (size_t j = 0; j < N; j++)
             ranks[j] = rows[i][j] <= 2 ? 1.5 : rows[i][j] >= 8 ? 8.5 : rows[i][j];

@@ -1,15 +1,11 @@
 /* Geometric mapping: distances and angles worked out by hand. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -36,7 +32,7 @@ static void test_rows(void **state)
         {{1, 1 + 2e-9}, 1, 2e-9, 1e-9},
         {{1e300, 0}, 1e300, 1e300, pi / 4},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         double distance = -1.0;
         double angle = -1.0;
         assert_int_equal(cpd_map_geometric(rows[i].row, 1, 2, rows[i].reference, &distance, &angle),

@@ -1,15 +1,11 @@
 /* The two-sample KS test: statistic, critical value and p-value worked out by hand. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -45,7 +41,7 @@ static const struct {
 static void test_rows(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct cpd_ks ks;
         const struct cpd_ks *expected = &rows[i].expected;
         assert_int_equal(cpd_ks_test(rows[i].values, rows[i].n, rows[i].split, rows[i].alpha, &ks),

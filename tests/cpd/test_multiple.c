@@ -1,29 +1,16 @@
 /* Several change points: against optimal partitioning by brute force, and the odd inputs. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
 
 enum { LENGTH_MAX = 40 };
-
-static double segment_cost(const double *values, size_t begin, size_t end)
-{
-    double mean = cpd_mean(values + begin, end - begin);
-    double cost = 0.0;
-    for (size_t i = begin; i < end; i++)
-        cost += (values[i] - mean) * (values[i] - mean);
-    return cost;
-}
 
 static double least_cost(const double *values, size_t n, double penalty, size_t min_length)
 {
@@ -32,7 +19,7 @@ static double least_cost(const double *values, size_t n, double penalty, size_t 
     for (size_t t = 1; t <= n; t++) {
         cost[t] = INFINITY;
         for (size_t s = 0; s + min_length <= t; s++)
-            cost[t] = fmin(cost[t], cost[s] + penalty + segment_cost(values, s, t));
+            cost[t] = fmin(cost[t], cost[s] + penalty + series_cost(values, s, t));
     }
     return cost[n];
 }
@@ -45,7 +32,7 @@ static double cost_of(const double *values, size_t n, double penalty, size_t min
     for (size_t i = 0; i <= count; i++) {
         size_t end = i < count ? splits[i] : n;
         assert_true(end >= begin + min_length && end <= n);
-        cost += segment_cost(values, begin, end);
+        cost += series_cost(values, begin, end);
         begin = end;
     }
     return cost;
@@ -141,7 +128,7 @@ static void test_plateaus(void **state)
     const size_t lengths[] = {24, 100, 1000, 20000};
     struct rng rng;
     rng_init(&rng, 14, "plateaus");
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         size_t n = lengths[i];
         const size_t expected[] = {n / 4, n / 2};
         double *series = series_flat(n, NOISE_NORMAL, &rng);

@@ -1,15 +1,11 @@
 /* Order statistics: values worked out by hand, and the odd inputs. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -53,7 +49,7 @@ static void test_quantile(void **state)
         {ARRAY(-INFINITY, INFINITY), 0.5, NAN},
         {ARRAY(-1.7e308, 1.7e308), 0.5, 0},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
         check_value(cpd_quantile(rows[i].values, rows[i].n, rows[i].q), rows[i].expected);
     assert_true(isnan(cpd_quantile(NULL, 0, 0.5)));
 }
@@ -78,7 +74,7 @@ static void test_median_and_mad(void **state)
         {ARRAY(1, 2, INFINITY), 2, 1},
         {ARRAY(NAN, 2, 3), NAN, NAN},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         check_value(cpd_median(rows[i].values, rows[i].n), rows[i].median);
         check_value(cpd_mad(rows[i].values, rows[i].n), rows[i].mad);
     }

@@ -1,15 +1,11 @@
 /* The single split of least cost: by hand, against brute force, and the odd inputs. */
+#include "../check.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cpd/cpd.h"
 #include "series.h"
@@ -44,7 +40,7 @@ static const struct row rows[] = {
 static void test_rows(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct row *row = &rows[i];
         size_t split = 99;
         double gain = 99.0;
@@ -69,15 +65,6 @@ static void test_not_finite(void **state)
     }
 }
 
-static double segment_cost(const double *values, size_t begin, size_t end)
-{
-    double mean = cpd_mean(values + begin, end - begin);
-    double cost = 0.0;
-    for (size_t i = begin; i < end; i++)
-        cost += (values[i] - mean) * (values[i] - mean);
-    return cost;
-}
-
 static void mid_ranks(const double *values, size_t n, double *out_ranks)
 {
     for (size_t i = 0; i < n; i++) {
@@ -95,10 +82,10 @@ static void check_against_brute_force(const double *series, size_t n, enum cpd_c
         mid_ranks(series, n, ranks);
         values = ranks;
     }
-    double total = segment_cost(values, 0, n);
+    double total = series_cost(values, 0, n);
     double best = INFINITY;
     for (size_t s = 1; s < n; s++)
-        best = fmin(best, segment_cost(values, 0, s) + segment_cost(values, s, n));
+        best = fmin(best, series_cost(values, 0, s) + series_cost(values, s, n));
     size_t split;
     double gain;
     assert_int_equal(cpd_single(series, n, cost, &split, &gain), 0);
@@ -107,7 +94,7 @@ static void check_against_brute_force(const double *series, size_t n, enum cpd_c
         return;
     }
     assert_true(fabs(gain - (1.0 - best / total)) < 1e-9);
-    double own = segment_cost(values, 0, split) + segment_cost(values, split, n);
+    double own = series_cost(values, 0, split) + series_cost(values, split, n);
     assert_true(own <= best + 1e-9 * total);
 }
 

@@ -1,10 +1,6 @@
 /* Frames, wire values and encoded results: what was sent comes back, and nothing else does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -67,7 +63,7 @@ static void hostile_lengths_cost_nothing(void **state)
         {{5, 0, 0, 0, 'a'}, 0},
         {{2, 0, 0, 0, 'a', 0, 'b'}, 0},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct wire_reader reader = {.data = rows[i].bytes, .length = sizeof rows[i].bytes};
         if (rows[i].item_bytes && wire_get_count(&reader, rows[i].item_bytes) != 0)
             fail_msg("row %zu gave a count", i);

@@ -1,10 +1,6 @@
 /* Facts, measures and results as data: set, replace, look up, copy. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/str.h"
@@ -55,7 +51,7 @@ static void facts_compare_by_value(void **state)
         {{key, FACT_UNKNOWN, .text = a}, {key, FACT_UNKNOWN, .text = b}, true},
         {{key, FACT_UNKNOWN, .text = a}, {key, FACT_TEXT, .text = a}, false},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (fact_equal(&rows[i].left, &rows[i].right) != rows[i].equal)
             fail_msg("row %zu", i);
         if (fact_equal(&rows[i].right, &rows[i].left) != rows[i].equal)

@@ -1,10 +1,6 @@
 /* Single values as YAML: quoting, escapes, shortest numbers that read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +52,7 @@ static void texts_are_quoted_where_needed(void **state)
         {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
         {"\x80", "\"\xef\xbf\xbd\""},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf buffer = {0};
         scalar_put_text(&buffer, rows[i].text);
         if (strcmp(buffer.data, rows[i].yaml) != 0)
@@ -94,7 +90,7 @@ static void numbers_are_shortest(void **state)
         {INFINITY, "null"},
         {-INFINITY, "null"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf buffer = {0};
         scalar_put_number(&buffer, rows[i].value);
         if (strcmp(buffer.data, rows[i].yaml) != 0)

@@ -1,10 +1,6 @@
 /* Writing the file: whole or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -131,7 +127,7 @@ static void bad_paths_are_explained(void **state)
     };
     assert_int_equal(mkdir("folder", 0777), 0);
     put_file("old.yaml", "old");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct err err = {0};
         char message[1024];
         int rc = inventory_write_file(&f->inventory, rows[i].path, &err);

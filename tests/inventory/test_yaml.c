@@ -1,10 +1,6 @@
 /* The inventory's text: layout, exact round trip, and what a bad file is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -98,7 +94,7 @@ static void every_value_survives(void **state)
     assert_int_equal(m->word_count, 3);
     static const char *const odd[] = {"tlb",        "tlb.reach",         "tlb.reach.l1",
                                       "odd..dots.", "a.b.c.d.e.f.g.h.i", "x.value"};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+    for (size_t i = 0; i < COUNT_OF(odd); i++)
         if (!measures_get(&model->memory, odd[i]))
             fail_msg("%s is lost", odd[i]);
     inventory_fini(&v);
@@ -170,7 +166,7 @@ static void layout_is_the_contract(void **state)
     struct strbuf text = {0};
     print_rich(&text);
     const char *at = text.data;
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
         const char *found = strstr(at, lines[i]);
         if (!found)
             fail_msg("missing or out of order: %s", lines[i]);
@@ -280,7 +276,7 @@ static void bad_files_are_explained(void **state)
     char message[1024];
     assert_int_equal(inventory_read_text(valid, sizeof valid - 1, "good", &inventory, &err), 0);
     inventory_fini(&inventory);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
         spoil(rows[i].from, rows[i].to, &text);
         memset(&inventory, 0x55, sizeof inventory);

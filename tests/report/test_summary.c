@@ -1,10 +1,6 @@
 /* The summary: what it says, and that no name can break its lines or drive the terminal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +30,7 @@ static void quantities_are_human(void **state)
         {NAN, "B", "-"},
         {3, "\x1b[31m", "3 ?[31m"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
         report_put_quantity(&text, rows[i].value, rows[i].unit);
         if (strcmp(text.data, rows[i].text) != 0)
@@ -65,7 +61,7 @@ static void foreign_text_is_cleaned(void **state)
         {"\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 6, "\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2"},
         {"\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 5, "\xe6\xbc\xa2..."},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
         strbuf_puts(&text, "");
         report_put_clean(&text, rows[i].text, rows[i].columns);
@@ -99,7 +95,7 @@ static void summary_says_what_matters(void **state)
     rich_inventory(&inventory);
     report_summary(&inventory, &text);
     const char *at = text.data;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
         const char *found = strstr(at, parts[i]);
         if (!found)
             fail_msg("missing or out of order: %s in\n%s", parts[i], text.data);
@@ -118,6 +114,20 @@ static void empty_inventory_has_a_summary(void **state)
     assert_string_equal(text.data,
                         "0 GPUs on 0 nodes: 0 measured, 0 unmeasured, 0 outliers; 0.0 s\n");
     strbuf_fini(&text);
+}
+
+static void lost_ranks_are_counted(void **state)
+{
+    (void)state;
+    static const char *const said[] = {"outliers; 0.0 s", "outliers, 1 rank lost; 0.0 s",
+                                       "outliers, 2 ranks lost; 0.0 s"};
+    for (uint32_t lost = 0; lost < COUNT_OF(said); lost++) {
+        struct inventory inventory = {.lost_ranks = lost};
+        struct strbuf text = {0};
+        report_summary(&inventory, &text);
+        assert_non_null(strstr(text.data, said[lost]));
+        strbuf_fini(&text);
+    }
 }
 
 static void replace(char **text, const char *with)
@@ -186,6 +196,7 @@ int main(void)
         cmocka_unit_test(foreign_text_is_cleaned),
         cmocka_unit_test(summary_says_what_matters),
         cmocka_unit_test(empty_inventory_has_a_summary),
+        cmocka_unit_test(lost_ranks_are_counted),
         cmocka_unit_test(names_cannot_break_the_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

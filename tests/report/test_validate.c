@@ -1,10 +1,6 @@
 /* Validation: an inventory that contradicts itself is named as such. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../check.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +126,7 @@ static void contradictions_are_named(void **state)
         {foreign_node_gpu, "nodes: GPU-z is not among the gpus"},
         {wrong_exit_code, "exit_code 3 does not fit"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct inventory inventory;
         struct err err = {0};
         rich_inventory(&inventory);
