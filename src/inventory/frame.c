@@ -102,3 +102,9 @@ void frame_reader_fini(struct frame_reader *reader)
     strbuf_fini(&reader->buffer);
     reader->consumed = 0;
 }
+
+struct wire_reader frame_values(const struct frame *frame)
+{
+    return (struct wire_reader){.data = (const unsigned char *)frame->payload,
+                                .length = frame->length};
+}

@@ -1,4 +1,7 @@
 /* Values inside a frame's payload: little-endian, every bound checked before use. */
+#include "inventory/wire.h"
+
+#include <errno.h>
 #include <string.h>
 
 #include "inventory/frame.h"
@@ -100,4 +103,11 @@ uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes)
     if (!reader->bad && item_bytes && count > (reader->length - reader->position) / item_bytes)
         reader->bad = true;
     return reader->bad ? 0 : count;
+}
+
+int wire_end(const struct wire_reader *reader, const char *what, struct err *err)
+{
+    if (reader->bad || reader->position != reader->length)
+        return err_set(err, -EBADMSG, "malformed %s", what);
+    return 0;
 }

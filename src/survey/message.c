@@ -9,20 +9,7 @@
 
 #include "base/mem.h"
 
-struct wire_reader wire_reader_of(const struct frame *frame)
-{
-    return (struct wire_reader){.data = (const unsigned char *)frame->payload,
-                                .length = frame->length};
-}
-
-int wire_end(const struct wire_reader *reader, const char *what, struct err *err)
-{
-    if (reader->bad || reader->position != reader->length)
-        return err_set(err, -EBADMSG, "malformed %s", what);
-    return 0;
-}
-
-void wire_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
+void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
 {
     wire_put_text(buffer, gpu->uuid);
     wire_put_text(buffer, gpu->node);
@@ -32,7 +19,7 @@ void wire_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
     wire_put_text(buffer, gpu->model_key);
 }
 
-void wire_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu)
+void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu)
 {
     out_gpu->uuid = wire_get_text(reader);
     out_gpu->node = wire_get_text(reader);
@@ -44,7 +31,7 @@ void wire_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu)
         reader->bad = true; /* the UUID is what a GPU is known by */
 }
 
-void wire_put_err(struct strbuf *buffer, const struct err *err)
+void message_put_err(struct strbuf *buffer, const struct err *err)
 {
     wire_put_u32(buffer, (uint32_t)err->code);
     wire_put_u32(buffer, (uint32_t)err->line);
@@ -53,7 +40,7 @@ void wire_put_err(struct strbuf *buffer, const struct err *err)
     wire_put_text(buffer, err->text);
 }
 
-void wire_get_err(struct wire_reader *reader, struct err *out_err)
+void message_get_err(struct wire_reader *reader, struct err *out_err)
 {
     out_err->code = (int)wire_get_u32(reader);
     out_err->line = (int)wire_get_u32(reader);
@@ -73,10 +60,10 @@ void announce_encode(const struct announce *announce, struct strbuf *buffer)
     wire_put_u32(buffer, announce->at_once);
     wire_put_u32(buffer, announce->listing);
     wire_put_u32(buffer, announce->failed_as);
-    wire_put_err(buffer, &announce->err);
+    message_put_err(buffer, &announce->err);
     wire_put_u32(buffer, (uint32_t)announce->gpu_count);
     for (size_t i = 0; i < announce->gpu_count; i++)
-        wire_put_identity(buffer, &announce->gpus[i]);
+        message_put_identity(buffer, &announce->gpus[i]);
     wire_put_u32(buffer, (uint32_t)announce->bare_count);
     for (size_t i = 0; i < announce->bare_count; i++)
         wire_put_text(buffer, announce->bare_nodes[i]);
@@ -94,11 +81,11 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
         reader->bad = true;
     out->listing = listing;
     out->failed_as = failed_as;
-    wire_get_err(reader, &out->err);
+    message_get_err(reader, &out->err);
     uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
     out->gpus = mem_array(gpus, sizeof *out->gpus);
     for (; out->gpus && out->gpu_count < gpus && !reader->bad; out->gpu_count++)
-        wire_get_identity(reader, &out->gpus[out->gpu_count]);
+        message_get_identity(reader, &out->gpus[out->gpu_count]);
     uint32_t bare = wire_get_count(reader, TEXT_BYTES_MIN);
     out->bare_nodes = mem_array(bare, sizeof *out->bare_nodes);
     for (; out->bare_nodes && out->bare_count < bare && !reader->bad; out->bare_count++)
@@ -109,7 +96,7 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
 
 int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     struct announce announce = {0};
     int rc = get_announce(&reader, &announce);
     if (rc)
@@ -147,7 +134,7 @@ void assignment_encode(const struct assignment *assignment, struct strbuf *buffe
 
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     struct assignment assignment = {0};
     assignment.time_limit_s = wire_get_f64(&reader);
     assignment.leave_within_s = wire_get_f64(&reader);
@@ -182,7 +169,7 @@ void result_encode(uint32_t position, const struct gpu_result *result, struct st
 int result_decode(const struct frame *frame, uint32_t *out_position, struct gpu_result *out_result,
                   struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     uint32_t position = wire_get_u32(&reader);
     if (reader.bad)
         return err_set(err, -EBADMSG, "malformed result");
@@ -200,7 +187,7 @@ void ack_encode(uint32_t position, struct strbuf *buffer)
 
 int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     uint32_t position = wire_get_u32(&reader);
     int rc = wire_end(&reader, "acknowledgement", err);
     if (!rc)

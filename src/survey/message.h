@@ -68,13 +68,9 @@ int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *er
 
 /* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
  * model_key) and an error. */
-void wire_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
-void wire_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
-void wire_put_err(struct strbuf *buffer, const struct err *err);
-void wire_get_err(struct wire_reader *reader, struct err *out_err);
-struct wire_reader wire_reader_of(const struct frame *frame);
-
-/* 0 when all was read and nothing was bad, else -EBADMSG naming `what`. */
-int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
+void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
+void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
+void message_put_err(struct strbuf *buffer, const struct err *err);
+void message_get_err(struct wire_reader *reader, struct err *out_err);
 
 #endif

@@ -20,9 +20,9 @@ void outcome_fini(struct outcome *outcome)
 
 static int take_fail(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     struct err said = {0};
-    wire_get_err(&reader, &said);
+    message_get_err(&reader, &said);
     int rc = wire_end(&reader, "failure", err);
     if (rc)
         return rc;
@@ -33,7 +33,7 @@ static int take_fail(struct outcome *outcome, const struct frame *frame, struct 
 
 static int take_text(const struct frame *frame, char **out_text, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     char *text = wire_get_text(&reader);
     int rc = wire_end(&reader, "text", err);
     if (!rc && !text)
@@ -47,9 +47,9 @@ static int take_text(const struct frame *frame, char **out_text, struct err *err
 
 static int take_info(struct announce *listing, const struct frame *frame, struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     struct gpu_result gpu = {0};
-    wire_get_identity(&reader, &gpu);
+    message_get_identity(&reader, &gpu);
     int rc = wire_end(&reader, "identity", err);
     struct gpu_result *grown = rc ? NULL
                                   : mem_grow(listing->gpus, &listing->gpu_capacity,

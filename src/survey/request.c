@@ -27,7 +27,7 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
 int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
                           struct err *err)
 {
-    struct wire_reader reader = wire_reader_of(frame);
+    struct wire_reader reader = frame_values(frame);
     struct worker_request request = {0};
     if (frame->type != WORKER_REQUEST)
         return err_set(err, -EBADMSG, "not a request");

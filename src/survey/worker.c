@@ -110,7 +110,7 @@ static int list(const struct device_source *source, struct err *err)
     int rc = 0;
     for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
         struct gpu_result gpu = identity_of(device_source_info(source, i));
-        wire_put_identity(&payload, &gpu);
+        message_put_identity(&payload, &gpu);
         rc = answer(WORKER_INFO, &payload, err);
     }
     for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
@@ -224,6 +224,6 @@ out:
         return 0;
     if (!err.code)
         err_set(&err, rc, "%s", strerror(-rc));
-    wire_put_err(&payload, &err);
+    message_put_err(&payload, &err);
     return answer(WORKER_FAIL, &payload, &err) ? 1 : 0;
 }

@@ -40,7 +40,7 @@ static void put_fail(struct strbuf *stream)
     struct strbuf payload = {0};
     struct err err = {0};
     err_set(&err, -EIO, "the device fell off the bus");
-    wire_put_err(&payload, &err);
+    message_put_err(&payload, &err);
     frame_write(stream, WORKER_FAIL, payload.data, payload.length);
     strbuf_fini(&payload);
 }
