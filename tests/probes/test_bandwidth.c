@@ -195,7 +195,7 @@ static void what_is_missing_is_told(void **state)
 static const struct device_ops *inner;
 static struct device_ops outer;
 static struct {
-    uint32_t count;
+    uint32_t count, disturbed; /* the number of the stream that something disturbs; 0: none */
     double all_ns, longest_ns;
 } streams;
 
@@ -204,8 +204,9 @@ static int counted_stream(struct device *device, const struct device_stream *str
 {
     int rc = inner->run_stream(device, stream, out_answer, err);
     out_answer->elapsed_ns += 6000;
+    if (++streams.count == streams.disturbed)
+        out_answer->elapsed_ns *= 2;
     double ns = (double)out_answer->elapsed_ns;
-    streams.count++;
     streams.all_ns += ns;
     streams.longest_ns = ns > streams.longest_ns ? ns : streams.longest_ns;
     return rc;
@@ -213,10 +214,26 @@ static int counted_stream(struct device *device, const struct device_stream *str
 
 static void count_streams(struct device *device)
 {
+    streams.count = 0;
+    streams.all_ns = streams.longest_ns = 0;
     inner = device->ops;
     outer = *inner;
     outer.run_stream = counted_stream;
     device->ops = &outer;
+}
+
+static void one_disturbance_is_measured_again(void **state)
+{
+    (void)state;
+    streams.disturbed = 4;
+    struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                      .profile = PROFILE_QUICK,
+                                                      .list = "host.bandwidth.h2d",
+                                                      .prepare = count_streams});
+    streams.disturbed = 0;
+    probed_expect(&all, "host.bandwidth.h2d", 24, "disturbed");
+    assert_true(streams.count > 2 * 5);
+    measures_fini(&all);
 }
 
 /* The rates of an H200: all of quick must stay far below a second. */
@@ -254,6 +271,7 @@ int main(void)
         cmocka_unit_test(full_keeps_the_surface),
         cmocka_unit_test(scattering_rates_are_noisy),
         cmocka_unit_test(what_is_missing_is_told),
+        cmocka_unit_test(one_disturbance_is_measured_again),
         cmocka_unit_test(streams_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
