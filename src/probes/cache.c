@@ -23,7 +23,7 @@ enum {
 };
 
 /* Sweep and residency agree when they differ by no more than this share. */
-static const double AGREEMENT = 0.02;
+static const double AGREEMENT = 0.01;
 
 /* A sweep reaches so far beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
@@ -167,41 +167,59 @@ struct size_found {
     double confidence;
     double by_residency, residency_error;
     bool agree;
-    bool line_sure; /* sizes are counted in lines */
+    bool line_sure;   /* sizes are counted in lines */
+    uint32_t at_once; /* jobs in flight, where one per SM disturbed each other; else 0 */
 };
+
+/* The coarse sweep and SIZE_REPEATS fine ones around what it found. Where most fine sweeps see no
+ * step, the coarse one was mistaken about the place: all is done again, once. */
+static int sweep_repeatedly(struct probe_context *context, const struct study *study,
+                            double sizes[SIZE_REPEATS], double *out_confidence, struct err *err)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct sweep_onset coarse;
+        uint64_t step = 1;
+        int rc = sweep_coarse(context, study, &coarse, &step, err), seen = 0;
+        if (rc)
+            return rc;
+        if (!coarse.change.found)
+            return err_set(err, -ENODATA,
+                           "no change point between %.0f and %.0f bytes (KS %.2f, critical %.2f)",
+                           (double)study->region_low_bytes, (double)study->region_high_bytes,
+                           coarse.change.ks.statistic, coarse.change.ks.critical);
+        *out_confidence = 1;
+        for (size_t i = 0; i < SIZE_REPEATS; i++) {
+            struct sweep_onset fine;
+            rc = sweep_fine(context, study, coarse.fits_bytes, step, &fine, err);
+            if (rc)
+                return rc;
+            const struct sweep_onset *best = fine.change.found ? &fine : &coarse;
+            sizes[i] = (double)best->fits_bytes;
+            *out_confidence = fmin(*out_confidence, best->change.confidence);
+            seen += fine.change.found;
+        }
+        if (2 * seen > SIZE_REPEATS)
+            break;
+    }
+    return 0;
+}
 
 static int measure_size(struct probe_context *context, const struct study *study,
                         struct size_found *out_found, struct err *err)
 {
-    struct sweep_onset coarse;
-    uint64_t step = 1;
-    int rc = sweep_coarse(context, study, &coarse, &step, err);
+    double sizes[SIZE_REPEATS];
+    struct size_found *f = out_found;
+    int rc = sweep_repeatedly(context, study, sizes, &f->confidence, err);
     if (rc)
         return rc;
-    if (!coarse.change.found)
-        return err_set(err, -ENODATA,
-                       "no change point between %.0f and %.0f bytes (KS %.2f, critical %.2f)",
-                       (double)study->region_low_bytes, (double)study->region_high_bytes,
-                       coarse.change.ks.statistic, coarse.change.ks.critical);
-    double sizes[SIZE_REPEATS], confidence = 1;
-    for (size_t i = 0; i < SIZE_REPEATS; i++) {
-        struct sweep_onset fine;
-        rc = sweep_fine(context, study, coarse.fits_bytes, step, &fine, err);
-        if (rc)
-            return rc;
-        const struct sweep_onset *best = fine.change.found ? &fine : &coarse;
-        sizes[i] = (double)best->fits_bytes;
-        confidence = fmin(confidence, best->change.confidence);
-    }
-    struct size_found *f = out_found;
     f->by_sweep = cpd_median(sizes, SIZE_REPEATS);
     f->spread = (cpd_quantile(sizes, SIZE_REPEATS, 1) - cpd_quantile(sizes, SIZE_REPEATS, 0)) / 2;
-    f->confidence = confidence;
     f->by_residency = study->resident_bytes;
     f->residency_error = study->resident_error;
-    double room = fmax(AGREEMENT * f->by_sweep, 3 * f->residency_error);
+    double room = fmax(AGREEMENT * f->by_sweep, 2.5 * f->residency_error);
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
     f->line_sure = line_distance(study) < LINE_TOSS_UP;
+    f->at_once = study->at_once;
     return 0;
 }
 
@@ -232,6 +250,8 @@ static int report_size(struct probe_context *context, const char *memory,
     }
     if (facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep)) ||
         facts_set_int(&size->notes, "by_residency", llround(found->by_residency)))
+        return err_no_memory(err);
+    if (found->at_once && facts_set_int(&size->notes, "at_once", found->at_once))
         return err_no_memory(err);
     struct measure *reach = measures_add(context->measures, metric_name(name, memory, "reach"),
                                          found->by_sweep, "B", "chase+cpd");
@@ -314,10 +334,25 @@ static struct device_array latency_array(const struct study *study)
     return array;
 }
 
+/* What a miss costs more than a hit. Both from single loads, so that the timer's share cancels. */
+static int report_penalty(struct probe_context *context, const struct study *study, struct err *err)
+{
+    char name[METRIC_MAX];
+    struct measure *m =
+        measures_add(context->measures, metric_name(name, study_name(study->id), "miss_penalty"),
+                     study->miss_cycles - study->hit_cycles, "cycles", "single loads");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = study->sigma_cycles;
+    m->n = 1;
+    m->confidence = 0.9;
+    return 0;
+}
+
 int cache_report_latency(struct probe_context *context, enum study_id id, struct err *err)
 {
     const char *memory = study_name(id);
-    static const char *const attributes[] = {"latency", NULL};
+    static const char *const attributes[] = {"latency", "miss_penalty", NULL};
     const struct study *study = &context->studies[id];
     int rc = study_reach(context, id, STUDY_FETCH, err);
     if (rc)
@@ -348,5 +383,5 @@ int cache_report_latency(struct probe_context *context, enum study_id id, struct
         if (measure_set_status(m, MEASURE_NOISY, reason))
             return err_no_memory(err);
     }
-    return 0;
+    return report_penalty(context, study, err);
 }

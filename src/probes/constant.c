@@ -33,7 +33,7 @@ const struct probe probe_constant_l1_size = {
 const struct probe probe_constant_l1_latency = {
     .description = {"constant_l1.latency", "latency of a hit in the constant L1 cache",
                     PROFILE_STANDARD},
-    .metrics = {"constant_l1.latency"},
+    .metrics = {"constant_l1.latency", "constant_l1.miss_penalty"},
     .run = run_l1_latency,
 };
 
@@ -69,7 +69,7 @@ const struct probe probe_constant_l15_size = {
 const struct probe probe_constant_l15_latency = {
     .description = {"constant_l15.latency", "latency of a hit in the constant L1.5 cache",
                     PROFILE_STANDARD},
-    .metrics = {"constant_l15.latency"},
+    .metrics = {"constant_l15.latency", "constant_l15.miss_penalty"},
     .run = run_l15_latency,
 };
 

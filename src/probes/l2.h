@@ -6,6 +6,7 @@
 #define GPUMEMTOPO_PROBES_L2_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -61,12 +62,16 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
 
-/* "Fill L2 with an array by all warps, then time a sample of it by one thread" (l2_look.c). The
- * sample is spread evenly over the first `window` share of the array: what was filled first is
- * what is evicted first. */
+/* "Fill L2 with an array by all warps, then time a sample of it by one thread" (l2_look.c), for
+ * up to three sizes in one job: the array grows from one to the next. The sample is spread evenly
+ * over the first `window` share of the smallest: what was filled first is evicted first. */
+enum { L2_LOOK_SIZES = 3 };
 struct l2_look {
-    uint64_t size_bytes, stride_bytes;
+    uint64_t sizes[L2_LOOK_SIZES]; /* bytes, rising */
+    size_t count;
+    uint64_t stride_bytes;
     double window;  /* 0..1 */
+    uint32_t part;  /* one job times at most 1 / part of the elements, since misses evict */
     uint32_t loads; /* of the sample, about */
 };
 struct l2_shares {
@@ -75,7 +80,7 @@ struct l2_shares {
     uint32_t n;
 };
 
-/* Shares corrected for misjudged latencies, 0..1. */
+/* Shares corrected for misjudged latencies, 0..1; out_shares: one per size. */
 int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
             struct l2_shares *out_shares, struct err *err);
 

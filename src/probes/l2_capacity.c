@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "probes/chase.h"
 
 enum {
@@ -13,14 +14,16 @@ enum {
     FETCH_BYTES = 8192, /* chased word by word */
     FETCH_JOBS = 6,
     FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
-    CAPACITY_LOADS = 4096,
+    CAPACITY_LOADS = 2048,
+    CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
     TAG_LOADS = 2048,
+    TAG_PART = 64,
     LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
     TAG_ROUNDS_MAX = 6,
 };
 
 /* The array over what the driver claims, and how far it is doubled where it fits. */
-static const double OVERSIZE = 1.5, REGION_FACTOR = 8;
+static const double OVERSIZE = 1.25, REGION_FACTOR = 8;
 static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /* no claim */
 
 /* Below: all but all of the array is resident. An array over RETRY times the capacity gives a
@@ -28,13 +31,14 @@ static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /*
 static const double OVERFILLED_SHARE = 0.03, RETRY = 3;
 
 /* The same for tags: elements far apart do not fall into the sets quite evenly. */
-static const double TAG_OVERSIZE = 2, TAGS_OVERFILLED_SHARE = 0.25, TAGS_FEW_SHARE = 0.2;
+static const double TAG_OVERSIZE = 1.35, TAGS_OVERFILLED_SHARE = 0.12, TAGS_FEW_SHARE = 0.2;
 
 /* Elements are a prime number of fetch units apart, so that they fall into all sets, unless the
- * number of sets is a multiple of it: hence two primes each time. */
-static const uint64_t PRIMES[] = {5, 7, 11, 13, 17, 19, 23, 29, 37, 41, 67, 71, 131, 137};
-enum { PRIME_COUNT = sizeof PRIMES / sizeof *PRIMES };
-static const uint64_t TAG_STRIDE_MIN_BYTES = 320;
+ * number of sets is a multiple of it: then the tags seem so few that a line would be longer than
+ * that, or no whole number of fetch units, and another prime is tried. */
+static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
+static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
+static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
 
 static void count_distances(const struct device_sample *sample, double threshold,
                             uint32_t *distances)
@@ -84,13 +88,14 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
 }
 
 static int resident_share(struct probe_context *context, const struct l2_study *l2, double elements,
-                          uint64_t stride, uint32_t loads, struct l2_shares *out_shares,
-                          struct err *err)
+                          uint64_t stride, bool tags, struct l2_shares *out_shares, struct err *err)
 {
-    const struct l2_look look = {.size_bytes = (uint64_t)ceil(elements) * stride,
+    const struct l2_look look = {.sizes = {(uint64_t)ceil(elements) * stride},
+                                 .count = 1,
                                  .stride_bytes = stride,
                                  .window = 1,
-                                 .loads = loads};
+                                 .part = tags ? TAG_PART : CAPACITY_PART,
+                                 .loads = tags ? TAG_LOADS : CAPACITY_LOADS};
     return l2_look(context, l2, &look, out_shares, err);
 }
 
@@ -105,8 +110,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
     for (bool again = true; again;) {
         struct l2_shares shares;
         size = fmin(size, most);
-        int rc = resident_share(context, l2, size / fetch, l2->fetch_bytes, CAPACITY_LOADS, &shares,
-                                err);
+        int rc = resident_share(context, l2, size / fetch, l2->fetch_bytes, false, &shares, err);
         if (rc)
             return rc;
         bool fits = shares.missed < OVERFILLED_SHARE;
@@ -132,7 +136,7 @@ static int count_tags(struct probe_context *context, const struct l2_study *l2, 
     for (int round = 0; round < TAG_ROUNDS_MAX; round++) {
         double elements = fmin(TAG_OVERSIZE * tags, most);
         struct l2_shares shares;
-        int rc = resident_share(context, l2, elements, stride, TAG_LOADS, &shares, err);
+        int rc = resident_share(context, l2, elements, stride, true, &shares, err);
         if (rc)
             return rc;
         tags = fmax((1 - shares.missed) * elements, 1);
@@ -146,40 +150,35 @@ static int count_tags(struct probe_context *context, const struct l2_study *l2, 
     return 0;
 }
 
-/* The larger count of two strides. */
-static int measure_tags(struct probe_context *context, const struct l2_study *l2, size_t prime,
-                        double expected, double *out_tags, struct err *err)
+/* How far a line is from a whole number of fetch units. */
+static double line_distance(const struct l2_study *l2, double line)
 {
-    double tags[2];
-    for (size_t i = 0; i < 2; i++) {
-        uint64_t stride = PRIMES[prime + i] * l2->fetch_bytes;
-        int rc = count_tags(context, l2, stride, i ? tags[0] : expected, &tags[i], err);
-        if (rc)
-            return rc;
-    }
-    *out_tags = fmax(tags[0], tags[1]);
-    return 0;
+    double units = line / (double)l2->fetch_bytes;
+    return fabs(units - fmax(round(units), 1));
 }
 
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
-    double fetch = (double)l2->fetch_bytes, tags;
+    double fetch = (double)l2->fetch_bytes, doubtful = INFINITY, line = fetch;
     double expected = l2->resident_bytes / fmax(fetch, LINE_EXPECTED_BYTES);
-    size_t prime = 0;
-    while (prime + 3 < PRIME_COUNT && PRIMES[prime] * l2->fetch_bytes < TAG_STRIDE_MIN_BYTES)
-        prime++;
-    for (;;) {
-        int rc = measure_tags(context, l2, prime, expected, &tags, err);
+    size_t first = 0;
+    while (first + 1 < COUNT_OF(PRIMES) && PRIMES[first] * l2->fetch_bytes < TAG_STRIDE_MIN_BYTES)
+        first++;
+    for (size_t i = first; i < COUNT_OF(PRIMES); i++) {
+        uint64_t stride = PRIMES[i] * l2->fetch_bytes;
+        double tags = 1;
+        int rc = count_tags(context, l2, stride, expected, &tags, err);
         if (rc)
             return rc;
-        l2->line_exact = l2->resident_bytes / tags;
+        line = l2->resident_bytes / tags;
         /* Elements that are closer than a line share tags: then this is their distance. */
-        if (l2->line_exact < 0.8 * fetch * (double)PRIMES[prime] || prime + 3 >= PRIME_COUNT)
+        if (line > SHARED_TAGS * (double)stride)
+            continue;
+        if (isfinite(doubtful) || line_distance(l2, line) < TOSS_UP)
             break;
-        prime += 2;
-        expected = tags;
+        doubtful = line;
     }
-    double units = round(l2->line_exact / fetch);
-    l2->line_bytes = (uint64_t)(units < 1 ? 1 : units) * l2->fetch_bytes;
+    l2->line_exact = fmin(line, doubtful);
+    l2->line_bytes = (uint64_t)fmax(round(l2->line_exact / fetch), 1) * l2->fetch_bytes;
     return 0;
 }

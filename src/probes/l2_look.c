@@ -8,10 +8,7 @@
 #include "base/mem.h"
 #include "probes/chase.h"
 
-enum {
-    SAMPLE_PART = 32, /* one job times at most so small a part of the array: misses evict */
-    JOBS_MAX = 256,
-};
+enum { JOBS_MAX = 256 };
 
 static bool is_prime(uint64_t n)
 {
@@ -28,46 +25,56 @@ static uint64_t prime_from(uint64_t n)
     return n;
 }
 
-/* A part of the array, in elements: every `spacing`-th. */
+/* A part of the array, in elements: every `spacing`-th of the first `window`. */
 struct sample {
-    uint64_t spacing, count;
+    uint64_t window, spacing;
     size_t jobs;
 };
 
 static struct sample make_sample(const struct l2_look *look)
 {
-    uint64_t elements = look->size_bytes / look->stride_bytes;
-    uint64_t window = (uint64_t)(look->window * (double)elements);
-    uint64_t most = elements / SAMPLE_PART;
-    struct sample sample = {.spacing = 1};
-    window = window ? window : 1;
-    sample.count = most < look->loads ? most : look->loads;
-    sample.count = sample.count ? sample.count : 1;
-    if (sample.count < window)
-        sample.spacing = prime_from(window / sample.count);
-    sample.count = window / sample.spacing;
-    sample.count = sample.count ? sample.count : 1;
-    uint64_t jobs = (look->loads + sample.count - 1) / sample.count;
+    uint64_t elements = look->sizes[0] / look->stride_bytes, count = elements / look->part;
+    struct sample sample = {.window = (uint64_t)(look->window * (double)elements), .spacing = 1};
+    sample.window = sample.window ? sample.window : 1;
+    count = count < look->loads ? count : look->loads;
+    count = count ? count : 1;
+    if (count < sample.window)
+        sample.spacing = prime_from(sample.window / count);
+    uint64_t jobs = look->loads * sample.spacing / sample.window + 1;
     sample.jobs = jobs < JOBS_MAX ? (size_t)jobs : JOBS_MAX;
     return sample;
 }
 
+/* Begins with any of the first elements, so that each of the window has the same chance. */
+static struct device_array timed_array(const struct l2_look *look, const struct sample *sample,
+                                       uint64_t shift)
+{
+    uint64_t reach = sample->spacing < sample->window ? sample->spacing : sample->window;
+    uint64_t first = shift % reach, stride = sample->spacing * look->stride_bytes;
+    uint64_t count = (sample->window - 1 - first) / sample->spacing + 1;
+    return (struct device_array){.path = DEVICE_GLOBAL_CG,
+                                 .offset_bytes = first * look->stride_bytes,
+                                 .size_bytes = count * stride,
+                                 .stride_bytes = stride};
+}
+
+/* Each size times other elements than the one before. */
 static struct device_job make_job(struct probe_context *context, const struct l2_look *look,
                                   const struct sample *sample)
 {
-    const struct device_array all = {.path = DEVICE_GLOBAL_CG,
-                                     .size_bytes = look->size_bytes,
-                                     .stride_bytes = look->stride_bytes};
-    struct device_array timed = all;
-    uint64_t room = look->size_bytes / look->stride_bytes - sample->count * sample->spacing;
-    uint64_t shift = sample->spacing < room ? sample->spacing : room + 1;
-    timed.offset_bytes = probe_seed(context) % shift * look->stride_bytes;
-    timed.stride_bytes = sample->spacing * look->stride_bytes;
-    timed.size_bytes = sample->count * timed.stride_bytes;
     struct device_job job = chase_job();
+    uint64_t filled = 0, shift = probe_seed(context) >> 1;
     job.cold_l2 = true;
-    chase_add(&job, DEVICE_FILL, &all, 0);
-    chase_add(&job, DEVICE_CHASE, &timed, 0);
+    for (size_t i = 0; i < look->count; i++) {
+        const struct device_array more = {.path = DEVICE_GLOBAL_CG,
+                                          .offset_bytes = filled,
+                                          .size_bytes = look->sizes[i] - filled,
+                                          .stride_bytes = look->stride_bytes};
+        const struct device_array timed = timed_array(look, sample, shift + i);
+        chase_add(&job, DEVICE_FILL, &more, 0);
+        chase_add(&job, DEVICE_CHASE, &timed, 0);
+        filled = look->sizes[i];
+    }
     return job;
 }
 
@@ -76,6 +83,24 @@ static double correct(double seen, double stray, double slip)
 {
     double share = (seen - stray) / (1 - stray - slip);
     return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+static struct l2_shares read_shares(const struct l2_study *l2, const struct device_answer *answers,
+                                    size_t jobs, size_t size)
+{
+    double missed = 0, beyond = 0;
+    uint64_t loads = 0;
+    for (size_t i = 0; i < jobs; i++) {
+        const struct device_sample *sample = &answers[i].samples[size];
+        double weight = (double)sample->loads;
+        missed += weight * chase_share_above(sample, l2->miss_threshold);
+        beyond += weight * chase_share_above(sample, l2->far_threshold);
+        loads += sample->loads;
+    }
+    return (struct l2_shares){.missed =
+                                  correct(missed / (double)loads, l2->hit_stray, l2->miss_slip),
+                              .beyond_near = correct(beyond / (double)loads, l2->near_stray, 0),
+                              .n = (uint32_t)loads};
 }
 
 int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
@@ -92,17 +117,9 @@ int l2_look(struct probe_context *context, const struct l2_study *l2, const stru
     free(jobs);
     if (rc)
         return rc;
-    double missed = 0, beyond = 0;
-    for (size_t i = 0; i < sample.jobs; i++) {
-        missed += chase_share_above(&answers[i].samples[0], l2->miss_threshold);
-        beyond += chase_share_above(&answers[i].samples[0], l2->far_threshold);
-    }
+    for (size_t i = 0; i < look->count; i++)
+        out_shares[i] = read_shares(l2, answers, sample.jobs, i);
     device_answers_fini(answers, sample.jobs);
     free(answers);
-    missed /= (double)sample.jobs;
-    beyond /= (double)sample.jobs;
-    out_shares->missed = correct(missed, l2->hit_stray, l2->miss_slip);
-    out_shares->beyond_near = correct(beyond, l2->near_stray, 0);
-    out_shares->n = (uint32_t)(sample.jobs * sample.count);
     return 0;
 }

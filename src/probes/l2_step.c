@@ -14,9 +14,8 @@
 enum {
     CURVE_MAX = 24,
     LOOK_LOADS = 2048,
-    ROUNDS = 4, /* of halving between the sizes of the curve */
-    REPEATS = 3,
-    BEFORE = 3, /* the change point of a slow rise comes late by up to so many sizes */
+    LOOK_PART = 32,
+    REPEATS = 3, /* of the last, fine looks */
 };
 
 static const double WINDOW = 0.125;
@@ -36,8 +35,8 @@ struct range {
 };
 enum { RANGES = 2 };
 static const struct range RANGES_OF[][RANGES] = {
-    [L2_STEP_HALF] = {{0.3, 0.9, 13}, {0.08, 0.98, CURVE_MAX}},
-    [L2_STEP_WHOLE] = {{0.88, 1.12, 13}, {0.4, 1.4, CURVE_MAX}},
+    [L2_STEP_HALF] = {{0.35, 0.9, 12}, {0.08, 0.98, CURVE_MAX}},
+    [L2_STEP_WHOLE] = {{0.89, 1.11, 12}, {0.4, 1.4, CURVE_MAX}},
 };
 
 struct curve {
@@ -52,36 +51,56 @@ struct search {
     uint32_t looks;
 };
 
-static int look_at(struct search *search, double bytes, double *out_bytes, double *out_share,
+static uint64_t whole_lines(double bytes, uint64_t line)
+{
+    uint64_t lines = (uint64_t)(bytes / (double)line);
+    return (lines ? lines : 1) * line;
+}
+
+/* Looks at rising sizes, several in one job. */
+static int look_at(struct search *search, const double *bytes, size_t count, double *out_shares,
                    struct err *err)
 {
-    uint64_t line = search->l2->line_bytes, lines = (uint64_t)(bytes / (double)line);
-    const struct l2_look look = {.size_bytes = (lines ? lines : 1) * line,
-                                 .stride_bytes = line,
-                                 .window = WINDOW,
-                                 .loads = LOOK_LOADS};
-    struct l2_shares shares;
-    int rc = l2_look(search->context, search->l2, &look, &shares, err);
-    if (rc)
-        return rc;
-    search->looks++;
-    *out_bytes = (double)look.size_bytes;
-    *out_share = search->kind == L2_STEP_HALF ? shares.beyond_near : shares.missed;
+    for (size_t done = 0; done < count;) {
+        struct l2_look look = {.stride_bytes = search->l2->line_bytes,
+                               .window = WINDOW,
+                               .part = LOOK_PART,
+                               .loads = LOOK_LOADS};
+        for (; look.count < L2_LOOK_SIZES && done + look.count < count; look.count++)
+            look.sizes[look.count] = (uint64_t)bytes[done + look.count];
+        struct l2_shares shares[L2_LOOK_SIZES];
+        int rc = l2_look(search->context, search->l2, &look, shares, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < look.count; i++)
+            out_shares[done + i] =
+                search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].missed;
+        done += look.count;
+    }
+    search->looks += (uint32_t)count;
     return 0;
+}
+
+/* Evenly spaced sizes of whole lines, each larger than the one before. */
+static size_t make_sizes(double low, double high, size_t count, uint64_t line, double *out_bytes)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < count; i++) {
+        double bytes = low + (high - low) * (double)i / (double)(count > 1 ? count - 1 : 1);
+        double whole = (double)whole_lines(bytes, line);
+        if (!made || whole > out_bytes[made - 1])
+            out_bytes[made++] = whole;
+    }
+    return made;
 }
 
 static int measure_curve(struct search *search, const struct range *range, struct curve *out_curve,
                          struct err *err)
 {
-    double step = (range->high - range->low) / (double)(range->count - 1);
-    for (size_t i = 0; i < range->count; i++) {
-        double bytes = (range->low + step * (double)i) * search->l2->resident_bytes;
-        int rc = look_at(search, bytes, &out_curve->bytes[i], &out_curve->shares[i], err);
-        if (rc)
-            return rc;
-    }
-    out_curve->count = range->count;
-    return 0;
+    double resident = search->l2->resident_bytes;
+    out_curve->count = make_sizes(range->low * resident, range->high * resident, range->count,
+                                  search->l2->line_bytes, out_curve->bytes);
+    return look_at(search, out_curve->bytes, out_curve->count, out_curve->shares, err);
 }
 
 /* The first change point: the part before one is searched again for as long as it has one of its
@@ -113,24 +132,21 @@ static double beyond_limit(const struct search *search)
     return fmax(BEYOND_MIN, BEYOND_ERRORS * sqrt(stray * (1 - stray) / LOOK_LOADS));
 }
 
-/* Halves the distance between a size before the step and one behind it. */
+/* The last size before the step, between one before it and one behind it. */
 static int narrow(struct search *search, double low, double high, double *out_bytes,
                   struct err *err)
 {
-    double limit = beyond_limit(search);
-    for (int round = 0; round < ROUNDS; round++) {
-        double bytes, share;
-        int rc = look_at(search, (low + high) / 2, &bytes, &share, err);
-        if (rc)
-            return rc;
-        if (bytes <= low)
-            break;
-        if (share > limit)
-            high = bytes;
-        else
-            low = bytes;
-    }
-    *out_bytes = low;
+    double sizes[L2_LOOK_SIZES], shares[L2_LOOK_SIZES];
+    double step = (high - low) / (L2_LOOK_SIZES + 1), limit = beyond_limit(search);
+    size_t count =
+        make_sizes(low + step, high - step, L2_LOOK_SIZES, search->l2->line_bytes, sizes);
+    int rc = look_at(search, sizes, count, shares, err);
+    if (rc)
+        return rc;
+    double last = low;
+    for (size_t i = 0; i < count && shares[i] <= limit; i++)
+        last = sizes[i];
+    *out_bytes = last;
     return 0;
 }
 
@@ -149,11 +165,11 @@ static int locate(struct search *search, const struct curve *curve, size_t split
 {
     double limit = beyond_limit(search), found[REPEATS];
     size_t first = split;
-    while (first > 0 && split - first < BEFORE && curve->shares[first - 1] > limit)
+    /* The change point of a slow rise comes late. */
+    while (first > 1 && curve->shares[first - 1] > limit)
         first--;
-    size_t last = first > 0 ? first - 1 : 0;
     for (size_t i = 0; i < REPEATS; i++) {
-        int rc = narrow(search, curve->bytes[last], curve->bytes[first], &found[i], err);
+        int rc = narrow(search, curve->bytes[first - 1], curve->bytes[first], &found[i], err);
         if (rc)
             return rc;
     }

@@ -35,6 +35,7 @@ struct probe {
 /* The table, NULL-terminated (table.c). */
 extern const struct probe *const probe_table[];
 
+extern const struct probe probe_l1_data_global;
 extern const struct probe probe_l1_data_line;
 extern const struct probe probe_l1_data_size;
 extern const struct probe probe_l1_data_latency;

@@ -32,6 +32,6 @@ const struct probe probe_read_only_size = {
 const struct probe probe_read_only_latency = {
     .description = {"read_only.latency", "latency of a hit in the read-only cache",
                     PROFILE_STANDARD},
-    .metrics = {"read_only.latency"},
+    .metrics = {"read_only.latency", "read_only.miss_penalty"},
     .run = run_latency,
 };

@@ -11,6 +11,7 @@
  * stands before all others of constant memory. */
 /* clang-format off */
 const struct probe *const probe_table[] = {
+    &probe_l1_data_global,
     &probe_l1_data_line,
     &probe_l1_data_size,
     &probe_l1_data_latency,

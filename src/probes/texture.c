@@ -30,6 +30,6 @@ const struct probe probe_texture_size = {
 
 const struct probe probe_texture_latency = {
     .description = {"texture.latency", "latency of a hit in the texture cache", PROFILE_STANDARD},
-    .metrics = {"texture.latency"},
+    .metrics = {"texture.latency", "texture.miss_penalty"},
     .run = run_latency,
 };

@@ -40,30 +40,45 @@ static void dependencies(void **state)
     free(all.indices);
 }
 
+/* Probes of a group, counted without the code under test. */
+static size_t members(const char *group)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < probe_count(); i++) {
+        const char *name = probe_describe(i).name;
+        count += strncmp(name, group, strlen(group)) == 0 && name[strlen(group)] == '.';
+    }
+    return count;
+}
+
 static void selections(void **state)
 {
     (void)state;
     static const struct {
         const char *list;
-        size_t count;
+        const char *groups[2]; /* all of these, and */
+        size_t more;           /* so many single ones, what they depend on included */
         const char *error;
     } cases[] = {
-        {"main.latency", 1, NULL},
-        {"l1_data.size", 2, NULL}, /* and what it depends on */
-        {"l1_data", 3, NULL},
-        {"l1_data,main", 4, NULL},
-        {"main.latency,main.latency", 1, NULL},
-        {"l1_data.sise", 0, "did you mean \"l1_data.size\"?"},
-        {"l1_dat", 0, "no probe is called"},
-        {"", 0, "no probe is called"},
-        {"main,,l1_data", 0, "no probe is called"},
+        {"main.latency", {NULL}, 1, NULL},
+        {"cache.shared", {NULL}, 5, NULL},
+        {"l1_data", {"l1_data"}, 0, NULL},
+        {"l1_data,main", {"l1_data", "main"}, 0, NULL},
+        {"main.latency,main.latency", {NULL}, 1, NULL},
+        {"l1_data.sise", {NULL}, 0, "did you mean \"l1_data.size\"?"},
+        {"l1_dat", {NULL}, 0, "no probe is called"},
+        {"", {NULL}, 0, "no probe is called"},
+        {"main,,l1_data", {NULL}, 0, "no probe is called"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct probe_selection s = {0};
         struct err err = {0};
+        size_t expected = cases[i].more;
+        for (size_t g = 0; g < 2 && cases[i].groups[g]; g++)
+            expected += members(cases[i].groups[g]);
         int rc = probes_select(PROFILE_STANDARD, cases[i].list, &s, &err);
         assert_int_equal(rc, cases[i].error ? -EINVAL : 0);
-        assert_int_equal(s.count, cases[i].count);
+        assert_int_equal(s.count, expected);
         if (cases[i].error)
             assert_non_null(strstr(err.text, cases[i].error));
         free(s.indices);

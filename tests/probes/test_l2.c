@@ -1,0 +1,205 @@
+/* Simulated L2 caches of all kinds: what the probes of L2 find against what is there. */
+#include "../check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "device/sim/sim.h"
+#include "probes/probes.h"
+
+enum parts { ONE, HOMES, COPIES };
+
+/* Sizes in KiB. 0: 12 ways, LRU, 200 and 480 cycles, quiet, 16 SMs. */
+struct l2 {
+    const char *name;
+    double size_kib, reported_kib;
+    unsigned line, sector, fetch, ways;
+    enum parts parts;
+    const char *index, *policy;
+    double far_cycles;
+    double jitter, spike_rate;
+    bool tlb;
+    double lost; /* fault l2_slice */
+    unsigned sms;
+};
+
+static const double SIZE_TOLERANCE = 0.03, LATENCY_TOLERANCE = 0.02;
+
+static const struct l2 quiet[] = {
+    {"one part", .size_kib = 1024, .line = 128, .sector = 32, .fetch = 32, .index = "hashed"},
+    {"modulo, fetch 64", .size_kib = 1280, .line = 128, .sector = 32, .fetch = 64, .ways = 16},
+    {"tiny", .size_kib = 64, .line = 64, .sector = 32, .fetch = 32, .ways = 8},
+    {"tiny, random", .size_kib = 72, .line = 32, .fetch = 32, .ways = 9, .policy = "random"},
+    {"line 96", .size_kib = 1464, .line = 96, .sector = 96, .fetch = 96, .index = "hashed"},
+    {"line 256", .size_kib = 256, .line = 256, .sector = 32, .fetch = 128, .ways = 8},
+    {"line 32", .size_kib = 700, .line = 32, .fetch = 32, .ways = 14, .index = "hashed"},
+    {"fully associative", .size_kib = 768, .line = 128, .sector = 64, .fetch = 64},
+    {"random", .size_kib = 2560, .line = 128, .sector = 32, .fetch = 128, .ways = 20,
+     .index = "hashed", .policy = "random"},
+    {"homes", .size_kib = 3072, .line = 128, .sector = 32, .fetch = 32, .ways = 24,
+     .index = "hashed", .parts = HOMES, .far_cycles = 70, .tlb = true},
+    {"homes, small, modulo", .size_kib = 512, .line = 64, .sector = 32, .fetch = 64, .ways = 16,
+     .parts = HOMES, .far_cycles = 40},
+    {"copies", .size_kib = 4096, .line = 128, .sector = 32, .fetch = 64, .ways = 16,
+     .index = "hashed", .parts = COPIES, .far_cycles = 60, .tlb = true},
+    {"copies, modulo, odd size", .size_kib = 5600, .line = 128, .sector = 32, .fetch = 64,
+     .ways = 14, .parts = COPIES, .far_cycles = 110, .tlb = true},
+    {"copies, random", .size_kib = 3000, .line = 64, .sector = 32, .fetch = 32, .ways = 12,
+     .index = "hashed", .policy = "random", .parts = COPIES, .far_cycles = 60},
+    {"larger than reported", .size_kib = 4096, .reported_kib = 2048, .line = 128, .sector = 32,
+     .fetch = 64, .ways = 16},
+    {"smaller than reported", .size_kib = 1100, .reported_kib = 6144, .line = 128, .sector = 32,
+     .fetch = 64, .ways = 16},
+    {"a slice is missing", .size_kib = 2048, .line = 128, .sector = 32, .fetch = 64, .ways = 16,
+     .index = "hashed", .lost = 0.25},
+    {"copies, a slice is missing", .size_kib = 4096, .line = 128, .sector = 32, .fetch = 64,
+     .ways = 16, .index = "hashed", .parts = COPIES, .far_cycles = 60, .lost = 0.125},
+    {"sets a multiple of 7", .size_kib = 1792, .line = 128, .sector = 32, .fetch = 64, .ways = 16},
+    {"sets a multiple of 7, homes", .size_kib = 3584, .line = 128, .sector = 32, .fetch = 64,
+     .ways = 16, .parts = HOMES, .far_cycles = 60},
+    {"line 512", .size_kib = 2048, .line = 512, .sector = 32, .fetch = 64, .ways = 16},
+    {"8 sectors", .size_kib = 1500, .line = 256, .sector = 32, .fetch = 32, .ways = 16},
+    {"one SM", .size_kib = 512, .line = 128, .sector = 32, .fetch = 32, .ways = 16, .sms = 1},
+};
+
+static const struct l2 noisy[] = {
+    {"one part", .size_kib = 1500, .line = 128, .sector = 32, .fetch = 64, .ways = 12,
+     .index = "hashed", .jitter = 25, .spike_rate = 0.01, .tlb = true},
+    {"homes", .size_kib = 2048, .line = 128, .sector = 32, .fetch = 64, .ways = 16,
+     .index = "hashed", .parts = HOMES, .far_cycles = 80, .jitter = 12, .spike_rate = 0.005},
+    {"copies", .size_kib = 4096, .line = 128, .sector = 32, .fetch = 64, .ways = 16,
+     .index = "hashed", .parts = COPIES, .far_cycles = 60, .jitter = 32, .spike_rate = 0.01},
+    {"copies, random", .size_kib = 2000, .line = 128, .sector = 32, .fetch = 32, .ways = 16,
+     .index = "hashed", .policy = "random", .parts = COPIES, .far_cycles = 100, .jitter = 10,
+     .spike_rate = 0.01, .tlb = true},
+};
+
+static const struct l2 large[] = {
+    {"60 MiB, copies", .size_kib = 61440, .line = 128, .sector = 32, .fetch = 64, .ways = 16,
+     .index = "hashed", .parts = COPIES, .far_cycles = 64, .jitter = 0.7, .spike_rate = 0.0003,
+     .tlb = true, .sms = 132},
+    {"40 MiB, a slice is missing", .size_kib = 40960, .line = 128, .sector = 32, .fetch = 64,
+     .ways = 16, .index = "hashed", .parts = COPIES, .far_cycles = 60, .jitter = 0.7,
+     .spike_rate = 0.0003, .tlb = true, .lost = 0.1, .sms = 108},
+};
+
+static void print_model(const struct l2 *l2, struct strbuf *out)
+{
+    static const char *const parts[] = {"one", "homes", "copies"};
+    double reported = l2->reported_kib > 0 ? l2->reported_kib : l2->size_kib;
+    strbuf_printf(out,
+                  "name: L2 test\nsms: %u\n"
+                  "clock: {sm_mhz: 1500, idle_mhz: 300, ramp_ms: 2, memory_mhz: 2000}\n"
+                  "timer: {overhead_cycles: 10, granularity_cycles: 1}\n"
+                  "noise: {jitter_cycles: %g, spike_rate: %g, spike_cycles: 500}\n"
+                  "memory: {size: 16 GiB}\n"
+                  "paths:\n  global_ca: [l2: 200, main: 480]\n  global_cg: [l2: 200, main: 480]\n",
+                  l2->sms ? l2->sms : 16, l2->jitter, l2->spike_rate);
+    strbuf_printf(out,
+                  "l2: {size: %.0f KiB, reported: %.0f KiB, line: %u, sector: %u, fetch: %u, "
+                  "ways: %u, index: %s, policy: %s, parts: %s, far_cycles: %g}\n",
+                  l2->size_kib, reported, l2->line, l2->sector ? l2->sector : l2->line, l2->fetch,
+                  l2->ways, l2->index ? l2->index : "modulo", l2->policy ? l2->policy : "lru",
+                  parts[l2->parts], l2->far_cycles);
+    if (l2->tlb)
+        strbuf_printf(out, "tlb:\n"
+                           "  - {entries: 16, ways: full, page: 2 MiB, miss_cycles: 60}\n"
+                           "  - {entries: 512, ways: 8, page: 2 MiB, miss_cycles: 300}\n");
+}
+
+static void measure(const struct l2 *l2, uint64_t seed, struct measures *out_measures)
+{
+    struct strbuf yaml = {0};
+    struct sim_model *model = NULL;
+    struct device *device = NULL;
+    struct probe_selection selection;
+    struct err err = {0};
+    const struct probe_options options = {.profile = PROFILE_STANDARD, .seed = seed};
+    const struct sim_fault fault = {.kind = SIM_L2_SLICE, .share = l2->lost};
+    char shown[ERR_LINE_MAX];
+    print_model(l2, &yaml);
+    if (sim_model_read_text(yaml.data, yaml.length, "l2", &model, &err) ||
+        sim_open(model, &fault, l2->lost > 0, seed, &device, &err) ||
+        probes_select(PROFILE_STANDARD, "l2.latency,l2.line,l2.size", &selection, &err) ||
+        probes_run(device, &selection, &options, NULL, out_measures, &err))
+        fail_msg("%s\n%s", err_format(&err, shown, sizeof shown), yaml.data);
+    free(selection.indices);
+    device_destroy(device);
+    sim_model_destroy(model);
+    strbuf_fini(&yaml);
+}
+
+/* truth 0: the metric must be missing as unsupported. */
+static int hold(const struct measures *found, const char *metric, double truth, double tolerance)
+{
+    const struct measure *m = measures_get(found, metric);
+    double value = NAN;
+    bool there = measures_value(found, metric, &value);
+    bool right = truth > 0 ? there && fabs(value - truth) <= tolerance * truth
+                           : m && m->status == MEASURE_UNSUPPORTED;
+    printf(" %s %.0f%s", strchr(metric, '.') + 1, value, right ? "" : "!");
+    if (!right)
+        printf(" (truth %.0f, %s, %s)", truth, m ? measure_status_name(m->status) : "not there",
+               m && m->reason ? m->reason : "");
+    return !right;
+}
+
+static int compare(const struct l2 *l2, uint64_t seed)
+{
+    struct measures found = {0};
+    double size = floor(l2->size_kib * 1024 * (1 - l2->lost)), far = l2->far_cycles;
+    bool two = l2->parts != ONE;
+    double begin = (double)clock() / CLOCKS_PER_SEC;
+    measure(l2, seed, &found);
+    double seconds = (double)clock() / CLOCKS_PER_SEC - begin;
+    printf("%-28s", l2->name);
+    int wrong = hold(&found, "l2.latency", 200, LATENCY_TOLERANCE) +
+                hold(&found, "l2.latency_far", two ? 200 + far : 0, LATENCY_TOLERANCE) +
+                hold(&found, "l2.parts", two ? 2 : 1, 0) +
+                hold(&found, "l2.miss_penalty", 280, LATENCY_TOLERANCE) +
+                hold(&found, "l2.fetch", l2->fetch, 0) + hold(&found, "l2.line", l2->line, 0) +
+                hold(&found, "l2.size", size, SIZE_TOLERANCE) +
+                hold(&found, "l2.step_whole", size, SIZE_TOLERANCE) +
+                hold(&found, "l2.step_half", l2->parts == COPIES ? size / 2 : 0, SIZE_TOLERANCE);
+    printf("  %.3f s\n", seconds);
+    measures_fini(&found);
+    return wrong;
+}
+
+static void compare_all(const struct l2 *all, size_t count)
+{
+    int wrong = 0;
+    for (size_t i = 0; i < count; i++)
+        wrong += compare(&all[i], 1 + i);
+    assert_int_equal(wrong, 0);
+}
+
+static void quiet_ones(void **state)
+{
+    (void)state;
+    compare_all(quiet, COUNT_OF(quiet));
+}
+
+static void noisy_ones(void **state)
+{
+    (void)state;
+    compare_all(noisy, COUNT_OF(noisy));
+}
+
+static void large_ones(void **state)
+{
+    (void)state;
+    compare_all(large, COUNT_OF(large));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quiet_ones), cmocka_unit_test(noisy_ones),
+                                       cmocka_unit_test(large_ones)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
