@@ -1,11 +1,14 @@
-/* Strings: parsers, buffers, nearest word; growing arrays and arenas beside them. */
+/* Strings: parsers, buffers, nearest word; growing arrays, arenas and whole writes beside them. */
 #include "../check.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/arena.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -112,11 +115,57 @@ static void memory_is_checked(void **state)
     arena_fini(&arena);
 }
 
+static void copies_and_orders(void **state)
+{
+    (void)state;
+    char *copy = NULL;
+    assert_int_equal(str_copy_to(&copy, "abc"), 0);
+    assert_string_equal(copy, "abc");
+    free(copy);
+    assert_int_equal(str_copy_to(&copy, NULL), 0);
+    assert_null(copy);
+    assert_true(str_order("a", "b") < 0 && str_order("b", "a") > 0 && str_order("a", "a") == 0);
+    assert_true(str_order(NULL, "a") < 0 && str_order("a", NULL) > 0);
+    assert_true(str_order(NULL, NULL) == 0 && str_order(NULL, "") == 0);
+    assert_true(str_equal(NULL, NULL) && !str_equal(NULL, "") && str_equal("a", "a"));
+}
+
+/* More than a pipe holds, so that it takes several writes. */
+static void writes_all(void **state)
+{
+    (void)state;
+    enum { BYTES = 300000 };
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    char *sent = mem_array(BYTES, 1);
+    assert_non_null(sent);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        _exit(io_write_all(ends[1], sent, BYTES) != 0);
+    }
+    assert_true(child > 0);
+    close(ends[1]);
+    size_t got = 0;
+    char block[4096];
+    for (ssize_t n; (n = read(ends[0], block, sizeof block)) > 0;)
+        got += (size_t)n;
+    assert_int_equal(got, BYTES);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(ends[0]);
+    free(sent);
+    assert_int_equal(io_write_all(-1, "x", 1), -EBADF);
+    assert_int_equal(io_write_all(-1, "", 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_bytes), cmocka_unit_test(parses_numbers),
-        cmocka_unit_test(finds_nearest), cmocka_unit_test(buffers_grow),
-        cmocka_unit_test(memory_is_checked)};
+        cmocka_unit_test(parses_bytes),      cmocka_unit_test(parses_numbers),
+        cmocka_unit_test(finds_nearest),     cmocka_unit_test(buffers_grow),
+        cmocka_unit_test(memory_is_checked), cmocka_unit_test(copies_and_orders),
+        cmocka_unit_test(writes_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,10 @@ static void limits_cost(void **state)
     assert_int_equal(yaml_read_text(wide.data, 2 * yaml_limits_config.bytes_max, "big",
                                     &yaml_limits_config, &doc, &err),
                      -EFBIG);
+    const struct yaml_limits careless = {
+        .bytes_max = 1 << 20, .nodes_max = 100000, .depth_max = 100000};
+    assert_int_equal(yaml_read_text(deep.data, deep.length, "t.yaml", &careless, &doc, &err),
+                     -EFBIG);
     strbuf_fini(&deep);
     strbuf_fini(&wide);
     assert_int_equal(yaml_read_file("/dev/zero", &yaml_limits_config, &doc, &err), -EFBIG);
