@@ -119,7 +119,11 @@ static int merge_column(const struct column *column, struct measure *out_measure
     out_measure->n = (uint32_t)n;
     if (!is_number(kind))
         return 0;
+    /* A single GPU has no peers to scatter among: its own spread stays, never a certain zero. */
+    double own_spread = kind->spread;
     out_measure->value = median_figure(column, kind, FIGURE_VALUE, &out_measure->spread);
+    if (n == 1)
+        out_measure->spread = own_spread;
     out_measure->confidence = median_figure(column, kind, FIGURE_CONFIDENCE, NULL);
     merge_notes(column, kind, out_measure);
     measure_round(out_measure);

@@ -1,5 +1,6 @@
 /* From the GPUs' results to the fleet's inventory. */
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -28,11 +29,12 @@ static int judged_values(const struct gpu_result *gpu, const struct judge_config
         return -ENOMEM;
     for (size_t i = 0; i < config->metric_count; i++) {
         const struct measure *m = measures_get(&gpu->measures, config->metrics[i].metric);
-        double value;
-        if (!m || !measures_value(&gpu->measures, config->metrics[i].metric, &value))
+        double value = NAN; /* null in the file: tried in vain is not the same as not tried */
+        if (!m)
             continue;
+        measures_value(&gpu->measures, m->metric, &value);
         struct inventory_value *slot = &out->values[out->value_count++];
-        *slot = (struct inventory_value){.value = value, .spread = m->spread};
+        *slot = (struct inventory_value){.value = value, .spread = isnan(value) ? NAN : m->spread};
         if (str_copy_to(&slot->metric, m->metric))
             return -ENOMEM;
     }

@@ -132,6 +132,24 @@ static void own_spread_protects(void **state)
     free_fleet(gpus, 16);
 }
 
+/* A single GPU's figures keep its own spread; what it failed to give is null, not absent. */
+static void one_gpu(void **state)
+{
+    (void)state;
+    struct gpu_result gpu;
+    make_fleet(&gpu, 1);
+    measures_add_missing(&gpu.measures, "l1_data.line", MEASURE_FAILED, "no step found");
+    struct inventory inventory = judged(&gpu, 1);
+    assert_true(measures_get(&inventory.models[0].memory, "main.latency")->spread == 1);
+    const struct inventory_gpu *out = &inventory.gpus[0];
+    assert_int_equal(out->value_count, 3);
+    assert_string_equal(out->values[1].metric, "l1_data.line");
+    assert_true(isnan(out->values[1].value) && isnan(out->values[1].spread));
+    assert_true(out->values[2].value == 500 && out->values[2].spread == 1);
+    inventory_fini(&inventory);
+    free_fleet(&gpu, 1);
+}
+
 static void small_fleets(void **state)
 {
     (void)state;
@@ -257,10 +275,14 @@ static void order_does_not_matter(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(consensus),           cmocka_unit_test(deviations),
-        cmocka_unit_test(own_spread_protects), cmocka_unit_test(small_fleets),
-        cmocka_unit_test(unmeasured),          cmocka_unit_test(settings),
-        cmocka_unit_test(model_ids),           cmocka_unit_test(order_does_not_matter)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(consensus),
+                                       cmocka_unit_test(one_gpu),
+                                       cmocka_unit_test(deviations),
+                                       cmocka_unit_test(own_spread_protects),
+                                       cmocka_unit_test(small_fleets),
+                                       cmocka_unit_test(unmeasured),
+                                       cmocka_unit_test(settings),
+                                       cmocka_unit_test(model_ids),
+                                       cmocka_unit_test(order_does_not_matter)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
