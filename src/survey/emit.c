@@ -21,13 +21,19 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
     return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
 }
 
+/* What exists is written in place when it is a pipe or a device, and replaced otherwise. */
 int emit_check_output(const char *path, struct err *err)
 {
     struct stat info;
     if (str_equal(path, "-"))
         return 0;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
         return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; --output names a file");
+    if (exists && access(path, W_OK))
+        return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
+    if (exists && !S_ISREG(info.st_mode))
+        return 0;
     char *copy = str_copy(path);
     if (!copy)
         return err_no_memory(err);
@@ -140,25 +146,27 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     return rc;
 }
 
-/* What was written must be readable, or no report was made. stdout cannot be read back: there the
- * text is checked before it goes out. */
+static bool can_read_back(const char *path)
+{
+    struct stat info;
+    return !str_equal(path, "-") && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* What was written must be readable, or no report was made. stdout, pipes and devices cannot be
+ * read back, so the text is checked before it goes anywhere. */
 static int write_checked(const struct inventory *inventory, const char *path, struct err *err)
 {
-    struct inventory back = {0};
+    struct inventory before = {0}, back = {0};
     struct strbuf text = {0};
-    int rc = 0;
-    if (str_equal(path, "-")) {
-        inventory_print(inventory, &text);
-        rc = text.failed ? err_no_memory(err)
-                         : inventory_read_text(text.data, text.length, "inventory", &back, err);
-        if (!rc)
-            rc = inventory_write_file(inventory, path, err);
-    } else {
+    inventory_print(inventory, &text);
+    int rc = text.failed ? err_no_memory(err)
+                         : inventory_read_text(text.data, text.length, "inventory", &before, err);
+    if (!rc)
         rc = inventory_write_file(inventory, path, err);
-        if (!rc)
-            rc = inventory_read_file(path, &back, err);
-    }
+    if (!rc && can_read_back(path))
+        rc = inventory_read_file(path, &back, err);
     inventory_fini(&back);
+    inventory_fini(&before);
     strbuf_fini(&text);
     return rc;
 }

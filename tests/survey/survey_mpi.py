@@ -301,6 +301,11 @@ def case_alone(folder):
     written = list(folder.glob("gpumemtopo-*.yaml"))
     check(len(written) == 1 and re.fullmatch(r"gpumemtopo-\d{8}T\d{6}Z\.yaml", written[0].name),
           f"default output: {written}")
+    for special in ("/dev/null", "/dev/stdout"):
+        code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", special, "--quiet",
+                                 *FAST)
+        check(code == 0 and not said and bool(out) == (special == "/dev/stdout"),
+              f"-o {special}: {code} {said}")
     for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),
                        ("--list-probes", "l1_data.size")):
         code, out, said = survey(folder, 0, flag, env=bare)
