@@ -1,7 +1,7 @@
 /* Filling L2 with an array and timing a sample of it.
  *
  * The sample's elements stand evenly spaced, so that consecutive loads share pages and the TLBs
- * cost little; the spacing is a prime number of elements, so that they fall into all sets. */
+ * cost little. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,33 +25,42 @@ static uint64_t prime_from(uint64_t n)
     return n;
 }
 
-/* A part of the array, in elements: every `spacing`-th of the first `window`. */
+/* A part of the array, in elements: every `spacing`-th of the first `window`. Each job draws its
+ * spacing: one that is close to a multiple of the sets lets samples meet in few sets, where each
+ * miss evicts what is timed next. */
 struct sample {
-    uint64_t window, spacing;
+    uint64_t window, spacing_min;
     size_t jobs;
 };
 
 static struct sample make_sample(const struct l2_look *look)
 {
-    uint64_t elements = look->sizes[0] / look->stride_bytes, count = elements / look->part;
-    struct sample sample = {.window = (uint64_t)(look->window * (double)elements), .spacing = 1};
+    uint64_t elements = look->sizes[0] / look->stride_bytes, most = elements / look->part;
+    struct sample sample = {.window = (uint64_t)(look->window * (double)elements), .jobs = 1};
     sample.window = sample.window ? sample.window : 1;
-    count = count < look->loads ? count : look->loads;
-    count = count ? count : 1;
-    if (count < sample.window)
-        sample.spacing = prime_from(sample.window / count);
-    uint64_t jobs = look->loads * sample.spacing / sample.window + 1;
-    sample.jobs = jobs < JOBS_MAX ? (size_t)jobs : JOBS_MAX;
+    most = most ? most : 1;
+    uint64_t count = most < look->loads ? most : look->loads;
+    sample.spacing_min = count < sample.window ? sample.window / count : 1;
+    /* A large array gives enough loads in one job: filling it is what costs. */
+    if (most < look->loads) {
+        uint64_t jobs = look->loads * sample.spacing_min * 3 / 2 / sample.window + 1;
+        sample.jobs = jobs < JOBS_MAX ? (size_t)jobs : JOBS_MAX;
+    }
     return sample;
 }
 
-/* Begins with any of the first elements, so that each of the window has the same chance. */
-static struct device_array timed_array(const struct l2_look *look, const struct sample *sample,
-                                       uint64_t shift)
+static uint64_t draw_spacing(struct probe_context *context, const struct sample *sample)
 {
-    uint64_t reach = sample->spacing < sample->window ? sample->spacing : sample->window;
-    uint64_t first = shift % reach, stride = sample->spacing * look->stride_bytes;
-    uint64_t count = (sample->window - 1 - first) / sample->spacing + 1;
+    uint64_t least = sample->spacing_min;
+    return least > 1 ? prime_from(least + probe_seed(context) % least) : 1;
+}
+
+/* Begins with any of the first elements, so that each of the window has the same chance. */
+static struct device_array timed_array(const struct l2_look *look, uint64_t window,
+                                       uint64_t spacing, uint64_t shift)
+{
+    uint64_t first = shift % (spacing < window ? spacing : window);
+    uint64_t count = (window - 1 - first) / spacing + 1, stride = spacing * look->stride_bytes;
     return (struct device_array){.path = DEVICE_GLOBAL_CG,
                                  .offset_bytes = first * look->stride_bytes,
                                  .size_bytes = count * stride,
@@ -63,14 +72,15 @@ static struct device_job make_job(struct probe_context *context, const struct l2
                                   const struct sample *sample)
 {
     struct device_job job = chase_job();
-    uint64_t filled = 0, shift = probe_seed(context) >> 1;
+    uint64_t spacing = draw_spacing(context, sample), filled = 0;
+    uint64_t shift = probe_seed(context) >> 1;
     job.cold_l2 = true;
     for (size_t i = 0; i < look->count; i++) {
         const struct device_array more = {.path = DEVICE_GLOBAL_CG,
                                           .offset_bytes = filled,
                                           .size_bytes = look->sizes[i] - filled,
                                           .stride_bytes = look->stride_bytes};
-        const struct device_array timed = timed_array(look, sample, shift + i);
+        const struct device_array timed = timed_array(look, sample->window, spacing, shift + i);
         chase_add(&job, DEVICE_FILL, &more, 0);
         chase_add(&job, DEVICE_CHASE, &timed, 0);
         filled = look->sizes[i];

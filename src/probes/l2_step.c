@@ -23,7 +23,8 @@ static const double ALPHA = 0.01;
 
 /* A step must raise the share of slower loads by this much, and a size counts as beyond the step
  * with this much of it, or with so many standard errors more than misjudged loads explain. */
-static const double STEP_MIN = 0.02, BEYOND_MIN = 0.01, BEYOND_ERRORS = 4;
+static const double STEP_MIN[] = {[L2_STEP_HALF] = 0.1, [L2_STEP_WHOLE] = 0.02};
+static const double BEYOND_MIN = 0.01, BEYOND_ERRORS = 4;
 
 /* At the smallest size so many loads are far already: no copies are kept. */
 static const double ALWAYS_FAR = 0.25;
@@ -105,11 +106,11 @@ static int measure_curve(struct search *search, const struct range *range, struc
 
 /* The first change point: the part before one is searched again for as long as it has one of its
  * own. */
-static int find_onset(const struct curve *curve, uint64_t seed, struct cpd_change *out_change,
-                      struct err *err)
+static int find_onset(const struct curve *curve, enum l2_step_kind kind, uint64_t seed,
+                      struct cpd_change *out_change, struct err *err)
 {
     const struct cpd_options options = {
-        .cost = CPD_COST_MEAN, .alpha = ALPHA, .step_min = STEP_MIN, .seed = seed};
+        .cost = CPD_COST_MEAN, .alpha = ALPHA, .step_min = STEP_MIN[kind], .seed = seed};
     struct cpd_change onset = {0};
     for (size_t end = curve->count; end;) {
         struct cpd_change change;
@@ -188,18 +189,16 @@ int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum 
         struct curve curve;
         struct cpd_change change = {0};
         int rc = measure_curve(&search, &RANGES_OF[kind][i], &curve, err);
+        if (!rc && kind == L2_STEP_HALF && curve.shares[0] > ALWAYS_FAR)
+            break;
         if (!rc)
-            rc = find_onset(&curve, probe_seed(context), &change, err);
+            rc = find_onset(&curve, kind, probe_seed(context), &change, err);
+        if (!rc && change.found)
+            rc = locate(&search, &curve, change.split, &step, err);
         if (rc)
             return rc;
         step.found = change.found;
         step.confidence = change.confidence;
-        if (change.found)
-            rc = locate(&search, &curve, change.split, &step, err);
-        if (rc)
-            return rc;
-        if (kind == L2_STEP_HALF && curve.shares[0] > ALWAYS_FAR)
-            break;
     }
     step.n = search.looks;
     *out_step = step;
