@@ -1,0 +1,95 @@
+/* plot_sweeps: draws one sweep per memory of a simulated GPU, the figures of docs/METHOD.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "device/sim/sim.h"
+#include "plot.h"
+
+enum { SEED = 1, MEMORY_L2 = STUDY_COUNT, MEMORIES };
+
+static const char *memory_name(int memory)
+{
+    return memory == MEMORY_L2 ? "l2" : study_name((enum study_id)memory);
+}
+
+/* On a GPU of its own, so that a figure does not depend on which others are drawn. */
+static int measure(const struct sim_model *model, int memory, struct plot *out_plot,
+                   struct err *err)
+{
+    static const struct probe_options options = {.profile = PROFILE_STANDARD, .seed = SEED};
+    struct measures measures = {0};
+    struct probe_context context = {.options = &options, .measures = &measures};
+    double mhz;
+    int rc = sim_open(model, NULL, 0, SEED, &context.device, err);
+    if (!rc)
+        rc = device_warm_up(context.device, &mhz, err);
+    if (!rc)
+        rc = memory == MEMORY_L2 ? plot_l2(&context, out_plot, err)
+                                 : plot_cache(&context, (enum study_id)memory, out_plot, err);
+    if (!rc)
+        snprintf(out_plot->title, sizeof out_plot->title, "%.60s (simulated): %s",
+                 sim_model_name(model), memory_name(memory));
+    measures_fini(&measures);
+    device_destroy(context.device);
+    return rc;
+}
+
+/* FOLDER/h200-l1_data.svg for the model h200.yaml */
+static int write_file(const char *model_path, const char *folder, int memory,
+                      const struct plot *plot, struct err *err)
+{
+    const char *slash = strrchr(model_path, '/'), *base = slash ? slash + 1 : model_path;
+    struct strbuf path = {0};
+    strbuf_printf(&path, "%s/%.*s-%s.svg", folder, (int)strcspn(base, "."), base,
+                  memory_name(memory));
+    if (path.failed)
+        return err_no_memory(err);
+    FILE *file = fopen(path.data, "w");
+    int rc = file ? 0 : err_set(err, -errno, "%s: %s", path.data, strerror(errno));
+    if (file) {
+        plot_write_svg(file, plot);
+        bool failed = ferror(file);
+        if (fclose(file) || failed)
+            rc = err_set(err, -EIO, "%s: not written", path.data);
+    }
+    strbuf_fini(&path);
+    return rc;
+}
+
+static bool is_wanted(const char *name, char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return count == 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct sim_model *model = NULL;
+    struct err err = {0};
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s MODEL.yaml FOLDER [MEMORY]...\n", argv[0]);
+        return 2;
+    }
+    int rc = sim_model_read_file(argv[1], &model, &err);
+    for (int memory = 0; memory < MEMORIES && !rc; memory++) {
+        struct plot plot;
+        if (!is_wanted(memory_name(memory), argv + 3, argc - 3))
+            continue;
+        rc = measure(model, memory, &plot, &err);
+        if (rc == -ENODATA) {
+            fprintf(stderr, "%s: %s\n", memory_name(memory), err.text);
+            rc = 0;
+            continue;
+        }
+        if (!rc)
+            rc = write_file(argv[1], argv[2], memory, &plot, &err);
+    }
+    if (rc)
+        fprintf(stderr, "%s: %s\n", argv[0], err.text);
+    sim_model_destroy(model);
+    return rc ? 1 : 0;
+}

@@ -1,0 +1,178 @@
+/* Drawing a plot as SVG, in the reader's light or dark colours. */
+#include "plot.h"
+
+#include <math.h>
+
+static const double KIB = 1024, MIB = 1024 * 1024;
+
+/* Of the picture, and of the frame within it. */
+enum {
+    WIDTH = 720,
+    HEIGHT = 400,
+    LEFT = 64,
+    RIGHT = 620,
+    TOP = 104,
+    BOTTOM = 344,
+    LEGEND_TOP = 48,
+    LEGEND_LINE = 18,
+    LABEL_HEIGHT = 14,
+    TICKS_X_MAX = 9,
+    TICKS_Y_MAX = 7,
+};
+
+/* Each colour twice, without variables: simple renderers know none. */
+static const char STYLE[] =
+    "<style>\n"
+    "svg { font: 13px sans-serif } .title { font-size: 15px }\n"
+    ".ground { fill: #ffffff } text { fill: #1f2328 } .grid { stroke: #d8dee4 }\n"
+    ".frame { fill: none; stroke: #1f2328 }\n"
+    ".level { stroke: #1f2328; stroke-dasharray: 2 3 }\n"
+    ".curve { fill: none; stroke: #0550ae; stroke-opacity: 0.5 } .dot { fill: #0550ae }\n"
+    ".mark { stroke-width: 2 } .m0 { stroke: #cf222e }\n"
+    ".m1 { stroke: #1a7f37; stroke-dasharray: 7 4 }\n"
+    ".m2 { stroke: #8250df; stroke-dasharray: 2 3 }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    ".ground { fill: #0d1117 } text { fill: #e6edf3 } .grid { stroke: #30363d }\n"
+    ".frame, .level { stroke: #e6edf3 } .curve { stroke: #79c0ff } .dot { fill: #79c0ff }\n"
+    ".m0 { stroke: #ff7b72 } .m1 { stroke: #56d364 } .m2 { stroke: #d2a8ff }\n"
+    "}\n"
+    "</style>\n";
+
+/* What lies on the axes: sizes in `unit`, cycles from 0. */
+struct axes {
+    double low, high, unit, top;
+};
+
+void plot_format_bytes(char text[PLOT_TEXT_MAX], double bytes)
+{
+    if (bytes >= MIB)
+        snprintf(text, PLOT_TEXT_MAX, "%.2f MiB", bytes / MIB);
+    else
+        snprintf(text, PLOT_TEXT_MAX, "%.2f KiB", bytes / KIB);
+}
+
+static double x_of(const struct axes *axes, double bytes)
+{
+    return LEFT + (bytes - axes->low) / (axes->high - axes->low) * (RIGHT - LEFT);
+}
+
+static double y_of(const struct axes *axes, double cycles)
+{
+    return BOTTOM - cycles / axes->top * (BOTTOM - TOP);
+}
+
+/* The least step that leaves few enough ticks: a power of two for sizes, 1, 2 or 5 times a power of
+ * ten otherwise. */
+static double binary_step(double span)
+{
+    return exp2(ceil(log2(span / TICKS_X_MAX)));
+}
+
+static double decimal_step(double span)
+{
+    static const double parts[] = {1, 2, 5, 10};
+    double power = pow(10, floor(log10(span / TICKS_Y_MAX)));
+    size_t i = 0;
+    while (i < 3 && span / (parts[i] * power) > TICKS_Y_MAX)
+        i++;
+    return parts[i] * power;
+}
+
+static struct axes make_axes(const struct plot *plot)
+{
+    double margin = 0.02 * (plot->bytes[plot->count - 1] - plot->bytes[0]);
+    struct axes axes = {
+        .low = plot->bytes[0] - margin, .high = plot->bytes[plot->count - 1] + margin, .top = 0};
+    for (size_t i = 0; i < plot->count; i++)
+        axes.top = fmax(axes.top, plot->cycles[i]);
+    for (size_t i = 0; i < plot->level_count; i++)
+        axes.top = fmax(axes.top, plot->levels[i].cycles);
+    axes.top *= 1.08;
+    axes.unit = axes.high >= MIB ? MIB : KIB;
+    return axes;
+}
+
+static void write_axes(FILE *file, const struct axes *axes)
+{
+    double step = binary_step((axes->high - axes->low) / axes->unit) * axes->unit;
+    for (double at = ceil(axes->low / step) * step; at <= axes->high; at += step) {
+        double x = x_of(axes, at);
+        fprintf(file, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n", x,
+                TOP, x, BOTTOM);
+        fprintf(file, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
+                BOTTOM + 18, at / axes->unit);
+    }
+    step = decimal_step(axes->top);
+    for (double at = 0; at <= axes->top; at += step) {
+        double y = y_of(axes, at);
+        fprintf(file, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n", LEFT,
+                y, RIGHT, y);
+        fprintf(file, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4,
+                at);
+    }
+    fprintf(file, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", LEFT,
+            TOP, RIGHT - LEFT, BOTTOM - TOP);
+    fprintf(file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">array size (%s)</text>\n",
+            (LEFT + RIGHT) / 2, BOTTOM + 42, axes->unit == MIB ? "MiB" : "KiB");
+    fprintf(file,
+            "<text transform=\"translate(18 %d) rotate(-90)\" text-anchor=\"middle\">"
+            "mean latency (cycles)</text>\n",
+            (TOP + BOTTOM) / 2);
+}
+
+/* Labels stand to the right of the frame, pushed up where they would touch. */
+static void write_levels(FILE *file, const struct plot *plot, const struct axes *axes)
+{
+    double free_below = INFINITY;
+    for (size_t i = 0; i < plot->level_count; i++) {
+        const struct plot_level *level = &plot->levels[i];
+        double y = y_of(axes, level->cycles), label = fmin(y, free_below);
+        fprintf(file, "<line class=\"level\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n", LEFT,
+                y, RIGHT, y);
+        fprintf(file, "<text x=\"%d\" y=\"%.1f\">%s %.1f</text>\n", RIGHT + 6, label + 4,
+                level->label, level->cycles);
+        free_below = label - LABEL_HEIGHT;
+    }
+}
+
+static void write_marks(FILE *file, const struct plot *plot, const struct axes *axes)
+{
+    for (size_t i = 0; i < plot->mark_count; i++) {
+        double x = x_of(axes, plot->marks[i].bytes);
+        int y = LEGEND_TOP + (int)i * LEGEND_LINE;
+        fprintf(file, "<line class=\"mark m%zu\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
+                i, x, TOP, x, BOTTOM);
+        fprintf(file, "<line class=\"mark m%zu\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", i,
+                LEFT, y, LEFT + 30, y);
+        fprintf(file, "<text x=\"%d\" y=\"%d\">%s</text>\n", LEFT + 38, y + 4,
+                plot->marks[i].label);
+    }
+}
+
+static void write_curve(FILE *file, const struct plot *plot, const struct axes *axes)
+{
+    fprintf(file, "<polyline class=\"curve\" points=\"");
+    for (size_t i = 0; i < plot->count; i++)
+        fprintf(file, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->bytes[i]),
+                y_of(axes, plot->cycles[i]));
+    fprintf(file, "\"/>\n");
+    for (size_t i = 0; i < plot->count; i++)
+        fprintf(file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
+                x_of(axes, plot->bytes[i]), y_of(axes, plot->cycles[i]));
+}
+
+void plot_write_svg(FILE *file, const struct plot *plot)
+{
+    const struct axes axes = make_axes(plot);
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>%s</title>\n%s",
+            WIDTH, HEIGHT, WIDTH, HEIGHT, plot->title, STYLE);
+    fprintf(file, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", WIDTH, HEIGHT);
+    fprintf(file, "<text class=\"title\" x=\"%d\" y=\"26\">%s</text>\n", LEFT, plot->title);
+    write_axes(file, &axes);
+    write_levels(file, plot, &axes);
+    write_curve(file, plot, &axes);
+    write_marks(file, plot, &axes);
+    fprintf(file, "</svg>\n");
+}
