@@ -8,21 +8,11 @@
 
 static const uint32_t none = UINT32_MAX;
 
+/* Up to so many ways the oldest line is found sooner by looking at all than by keeping a list. */
+enum { FEW_WAYS = 4 };
+
 /* How often a fill replaces a valid line of an early-evicting set that has room left. */
 static const double early_chance = 0.5;
-
-static struct divider divider_of(uint64_t d)
-{
-    struct divider by = {.d = d, .shift = (uint32_t)__builtin_ctzll(d)};
-    if (d & (d - 1))
-        by.magic = UINT64_MAX / d + 1;
-    return by;
-}
-
-static inline uint64_t divide(const struct divider *by, uint64_t x)
-{
-    return by->magic ? (uint64_t)(((unsigned __int128)x * by->magic) >> 64) : x >> by->shift;
-}
 
 /* Fibonacci hashing: the upper half of the product is well mixed. */
 static inline uint64_t mix(uint64_t x)
@@ -111,7 +101,7 @@ static void list_add_newest(struct cache *cache, struct cache_set *set, uint32_t
 
 /* Before the ticks run out, all become smaller alike; what was not used for two thousand million
  * accesses becomes equally old. */
-static void renumber(struct cache *cache)
+static __attribute__((noinline)) void renumber(struct cache *cache)
 {
     static const uint32_t less = UINT32_C(1) << 31;
     for (uint32_t i = 0; i < cache->lines_max; i++)
@@ -127,18 +117,29 @@ static inline uint32_t next_tick(struct cache *cache)
     return ++cache->tick;
 }
 
+static inline uint64_t age_of(const struct cache_line *lines, uint32_t i)
+{
+    return (uint64_t)lines[i].used << 32 | i;
+}
+
+static inline uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Two minima side by side, neither with a branch: which way is oldest cannot be guessed. */
 static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set *set)
 {
     const struct cache_line *lines = &cache->lines[set->first];
-    uint32_t victim = 0;
-    uint32_t oldest = lines[0].used;
-    for (uint32_t i = 1; i < set->filled; i++) {
-        if (lines[i].used < oldest) {
-            victim = i;
-            oldest = lines[i].used;
-        }
+    uint64_t even = age_of(lines, 0), odd = even;
+    uint32_t i = 1;
+    for (; i + 1 < set->filled; i += 2) {
+        odd = smaller(odd, age_of(lines, i));
+        even = smaller(even, age_of(lines, i + 1));
     }
-    return set->first + victim;
+    if (i < set->filled)
+        odd = smaller(odd, age_of(lines, i));
+    return set->first + (uint32_t)smaller(odd, even);
 }
 
 /* none: no copy in the set. */
@@ -224,58 +225,57 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
     cache->fills++;
 }
 
-/* An address, and where its line is. */
-struct place {
-    struct cache_set *set;
-    uint64_t key;
-    uint32_t sector;
-    uint32_t slot; /* none: the line is not there */
-};
-
-static inline struct place look(struct cache *cache, uint64_t address)
-{
-    uint64_t number = divide(&cache->by_line, address);
-    struct place at = {.key = number + 1, .slot = cache->last};
-    at.sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
-    if (cache->lines[cache->last].key == at.key)
-        return at;
-    uint32_t set = set_of(cache, number);
-    at.set = &cache->sets[set];
-    at.slot = cache->links ? find_linked(cache, at.key) : find_scanned(cache, set, at.key);
-    return at;
-}
-
 /* True when the sector of a line that is there is there too; brings it in otherwise. */
-static inline bool use(struct cache *cache, const struct place *at)
+static inline bool use(struct cache *cache, uint32_t slot, uint32_t sector)
 {
-    struct cache_line *line = &cache->lines[at->slot];
+    struct cache_line *line = &cache->lines[slot];
     line->used = next_tick(cache);
-    if (at->slot != cache->last) {
-        cache->last = at->slot;
-        if (cache->links) {
-            list_remove(cache, at->set, at->slot);
-            list_add_newest(cache, at->set, at->slot);
-        }
-    }
-    if (line->sectors & (UINT32_C(1) << at->sector))
+    if (line->sectors & (UINT32_C(1) << sector))
         return true;
-    line->sectors = (uint16_t)(line->sectors | cache->fetch_masks[at->sector]);
+    line->sectors = (uint16_t)(line->sectors | cache->fetch_masks[sector]);
     cache->fills++;
     return false;
 }
 
-bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng)
+static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, uint64_t key,
+                                           uint32_t sector, enum cache_claim claim, struct rng *rng)
 {
-    struct place at = look(cache, address);
-    if (at.slot != none)
-        return use(cache, &at);
-    uint32_t slot =
-        claim == CACHE_HOME ? choose_slot(cache, at.set, rng) : choose_copy_slot(cache, at.set);
+    struct cache_set *at = &cache->sets[set];
+    uint32_t slot = claim == CACHE_HOME ? choose_slot(cache, at, rng) : choose_copy_slot(cache, at);
     if (slot == none)
         return false;
-    place(cache, at.set, slot, at.key, cache->fetch_masks[at.sector]);
+    place(cache, at, slot, key, cache->fetch_masks[sector]);
     cache->lines[slot].copy = claim == CACHE_COPY;
     return false;
+}
+
+static __attribute__((noinline)) bool access_linked(struct cache *cache, uint32_t set, uint64_t key,
+                                                    uint32_t sector, enum cache_claim claim,
+                                                    struct rng *rng)
+{
+    uint32_t slot = find_linked(cache, key);
+    if (slot == none)
+        return miss(cache, set, key, sector, claim, rng);
+    cache->last = slot;
+    list_remove(cache, &cache->sets[set], slot);
+    list_add_newest(cache, &cache->sets[set], slot);
+    return use(cache, slot, sector);
+}
+
+bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng)
+{
+    uint64_t number = divide(&cache->by_line, address), key = number + 1;
+    uint32_t sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
+    if (cache->lines[cache->last].key == key)
+        return use(cache, cache->last, sector);
+    uint32_t set = set_of(cache, number);
+    if (cache->links)
+        return access_linked(cache, set, key, sector, claim, rng);
+    uint32_t slot = find_scanned(cache, set, key);
+    if (slot == none)
+        return miss(cache, set, key, sector, claim, rng);
+    cache->last = slot;
+    return use(cache, slot, sector);
 }
 
 void cache_age(struct cache *cache)
@@ -351,7 +351,8 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = mem_array(cache->lines_max, sizeof *cache->lines);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
-    bool linked = geometry->ways == 0 || geometry->ways > CACHE_SCANNED_WAYS;
+    uint64_t scanned = geometry->mostly_hits ? CACHE_SCANNED_WAYS : FEW_WAYS;
+    bool linked = geometry->ways == 0 || geometry->ways > scanned;
     if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
         cache_destroy(cache);
         return NULL;

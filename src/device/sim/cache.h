@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/rng.h"
+#include "device/sim/divider.h"
 
 enum cache_index { CACHE_MODULO, CACHE_HASHED };
 enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
@@ -24,13 +25,7 @@ struct cache_geometry {
     enum cache_index index;
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
-};
-
-/* x / d for d and x with x * d below 2^64 (any x when d is a power of two), without a division. */
-struct divider {
-    uint64_t magic; /* ceil(2^64 / d); 0 for a power of two */
-    uint64_t d;
-    uint32_t shift;
+    bool mostly_hits;  /* L2: its sets are searched in the way that makes hits fast, not misses */
 };
 
 /* Small, so that a search and what follows stay within few lines of the real cache. */
@@ -61,6 +56,7 @@ struct cache {
     uint32_t lines_max, set_count;
     uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
     struct cache_line *lines;
+    uint8_t *tags;     /* a byte of each line's key, hashed; scanned caches only */
     uint32_t last;     /* the line used last of all */
     uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;

@@ -260,6 +260,7 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
         return yaml_error(sim_at(node, "far_cycles"), err, "an L2 of one part has no far side");
     model->l2.reported = text.reported ? text.reported : text.size;
     model->l2.parts = text.parts;
+    model->l2.geometry.mostly_hits = true;
     model->l2.far_cycles = text.far_cycles;
     return 0;
 }

@@ -93,7 +93,7 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
     route->l2[1] = gpu->l2[1];
     route->parts = l2->parts;
     route->side = side_of(model, place->sm);
-    route->granule = GRANULE_LINES * l2->geometry.line;
+    route->granule = divider_of(GRANULE_LINES * l2->geometry.line);
     if (l2->parts == SIM_COPIES) {
         uint64_t span = cache_span(gpu->l2[0]);
         route->copies_at = (local_end / span + 1) * span;
@@ -146,13 +146,14 @@ void route_set_clock(struct route *route, double share_of_nominal)
  * irregular as real address hashing, yet any contiguous array is split evenly. */
 static inline uint32_t home_of(const struct route *route, uint64_t address, uint64_t *out_local)
 {
-    uint64_t granule = address / route->granule;
+    uint64_t granule = divide(&route->granule, address);
     uint64_t pair = granule / 2;
     uint64_t hash = (pair + 1) * 0x9e3779b97f4a7c15u;
-    *out_local = pair * route->granule + address % route->granule;
+    *out_local = address - (granule - pair) * route->granule.d;
     return (uint32_t)((granule ^ (hash >> 63)) & 1);
 }
 
+/* One part is asked first, whether the line is at home there or a copy. */
 static double load_l2(const struct route *route, uint64_t address, uint32_t side, struct rng *rng)
 {
     if (route->parts == SIM_ONE)
@@ -161,15 +162,20 @@ static double load_l2(const struct route *route, uint64_t address, uint32_t side
                    : route->l2_cycles + route->dram_now;
     uint64_t local;
     uint32_t home = home_of(route, address, &local);
-    if (home != side && route->parts == SIM_COPIES &&
-        cache_access(route->l2[side], local + route->copies_at, CACHE_COPY, rng))
-        return route->l2_cycles;
-    double cycles = route->l2_cycles + (home != side ? route->far_cycles : 0);
+    bool far = home != side;
+    if (route->parts == SIM_COPIES) {
+        if (cache_access(route->l2[side], far ? local + route->copies_at : local,
+                         far ? CACHE_COPY : CACHE_HOME, rng))
+            return route->l2_cycles;
+        if (!far)
+            return route->l2_cycles + route->dram_now;
+    }
+    double cycles = route->l2_cycles + (far ? route->far_cycles : 0);
     return cache_access(route->l2[home], local, CACHE_HOME, rng) ? cycles
                                                                  : cycles + route->dram_now;
 }
 
-double route_load(const struct route *route, uint64_t address, struct rng *rng)
+static inline double load(const struct route *route, uint64_t address, struct rng *rng)
 {
     if (route->direct)
         return route->direct_now;
@@ -185,6 +191,13 @@ double route_load(const struct route *route, uint64_t address, struct rng *rng)
         translation += route->tlb_cycles[i];
     }
     return translation + load_l2(route, address, route->side, rng);
+}
+
+void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
+                struct rng *rng, double *out_cycles)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out_cycles[i] = load(route, addresses[i], rng);
 }
 
 /* Shared memory has 32 banks of 4 bytes: lanes that want different words of one bank wait for each
@@ -215,7 +228,7 @@ double route_load_lanes(const struct route *route, uint64_t address, uint32_t la
     }
     double slowest = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        double cycles = route_load(route, address + (uint64_t)lane * lane_stride_bytes, rng);
+        double cycles = load(route, address + (uint64_t)lane * lane_stride_bytes, rng);
         slowest = cycles > slowest ? cycles : slowest;
     }
     return slowest;

@@ -14,9 +14,9 @@ struct route {
     double tlb_cycles[SIM_TLBS];
     struct cache *l2[GPU_L2_PARTS];
     int parts;
-    uint32_t side;      /* the L2 part near this SM */
-    uint64_t granule;   /* bytes that have one home */
-    uint64_t copies_at; /* where copies of far lines stand in the near part's address range */
+    uint32_t side;          /* the L2 part near this SM */
+    struct divider granule; /* bytes that have one home */
+    uint64_t copies_at;     /* where copies of far lines stand in the near part's address range */
     double l2_cycles, far_cycles;
     double dram_cycles; /* at the nominal clock */
     double dram_now;    /* at the clock of this moment */
@@ -42,8 +42,9 @@ int route_prepare(struct gpu *gpu, enum device_path path, const struct route_pla
 /* DRAM and the host link take nanoseconds, not cycles: fewer cycles at a lower SM clock. */
 void route_set_clock(struct route *route, double share_of_nominal);
 
-/* Executes one load; its latency in cycles. */
-double route_load(const struct route *route, uint64_t address, struct rng *rng);
+/* Executes loads one after the other; their latencies in cycles. */
+void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
+                struct rng *rng, double *out_cycles);
 
 /* A warp's `lanes` loads at once: the slowest decides; bank conflicts in shared memory add up. */
 double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,

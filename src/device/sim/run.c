@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 /* The clock is looked at once per chunk; a ramp of milliseconds has many of them. */
-enum { CHUNK_LOADS = 4096, SKIP_LOADS = 65536 };
+enum { CHUNK_LOADS = 4096, SKIP_LOADS = 65536, BLOCK_LOADS = 64 };
 
 static double clock_now(const struct run *run)
 {
@@ -56,13 +56,21 @@ static inline double draw_noise(struct run *run, double jitter_cycles)
     return run->spike_in-- ? cycles : cycles + draw_spike(run);
 }
 
-static inline double load_one(struct run *run, const struct device_step *step, struct walk *walk)
+/* The walk's next loads, at most BLOCK_LOADS of them: their latencies without noise. Addresses,
+ * loads and noise each in a loop of their own: whether a load hits cannot be guessed, and what does
+ * not depend on it need not wait for it. */
+static void load_block(struct run *run, const struct device_step *step, struct walk *walk,
+                       uint32_t count, double *out_cycles)
 {
-    uint64_t address = walk_next(walk);
-    if (step->lanes > 1)
-        return route_load_lanes(&run->route, address, step->lanes, step->lane_stride_bytes,
-                                &run->replacement);
-    return route_load(&run->route, address, &run->replacement);
+    uint64_t addresses[BLOCK_LOADS];
+    walk_next(walk, addresses, count);
+    if (step->lanes <= 1) {
+        route_load(&run->route, addresses, count, &run->replacement, out_cycles);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out_cycles[i] = route_load_lanes(&run->route, addresses[i], step->lanes,
+                                         step->lane_stride_bytes, &run->replacement);
 }
 
 /* What two clock reads around a load give. */
@@ -76,27 +84,35 @@ static inline uint32_t read_timer(const struct sim_model *model, double cycles, 
     return cycles < 1 ? 1 : cycles > 4e9 ? UINT32_C(4000000000) : (uint32_t)cycles;
 }
 
+static uint64_t next_kept(const struct run *run)
+{
+    return run->kept_next < run->kept_count ? run->kept_next * run->loads / run->kept_count
+                                            : UINT64_MAX;
+}
+
 static void chase(struct run *run, const struct device_step *step, struct walk *walk,
                   uint64_t loads)
 {
     const struct sim_model *model = &run->gpu->model;
-    uint64_t total = 0, next_kept = UINT64_MAX;
-    if (run->kept_next < run->kept_count)
-        next_kept = run->kept_next * run->loads / run->kept_count;
-    for (uint64_t i = 0; i < loads; i++) {
-        double latency = load_one(run, step, walk) + draw_noise(run, model->noise.jitter_cycles);
-        latency = latency < 1 ? 1 : latency;
-        uint32_t cycles = read_timer(model, latency + model->timer_overhead_cycles, &run->noise);
-        total += cycles;
-        run->counts[cycles < 256 ? cycles : device_bin_of(cycles)]++;
-        if (run->done + i == next_kept) {
-            run->kept[run->kept_next++] = cycles;
-            next_kept = run->kept_next < run->kept_count
-                            ? run->kept_next * run->loads / run->kept_count
-                            : UINT64_MAX;
+    uint64_t total = 0, end = run->done + loads, kept = next_kept(run);
+    double block[BLOCK_LOADS];
+    while (run->done < end) {
+        uint32_t count = end - run->done < BLOCK_LOADS ? (uint32_t)(end - run->done) : BLOCK_LOADS;
+        load_block(run, step, walk, count, block);
+        for (uint32_t i = 0; i < count; i++) {
+            double latency = block[i] + draw_noise(run, model->noise.jitter_cycles);
+            latency = latency < 1 ? 1 : latency;
+            uint32_t cycles =
+                read_timer(model, latency + model->timer_overhead_cycles, &run->noise);
+            total += cycles;
+            run->counts[cycles < 256 ? cycles : device_bin_of(cycles)]++;
+            if (run->done + i == kept) {
+                run->kept[run->kept_next++] = cycles;
+                kept = next_kept(run);
+            }
         }
+        run->done += count;
     }
-    run->done += loads;
     pass_time(run, (double)total, clock_now(run));
 }
 
@@ -130,12 +146,16 @@ static void stride_along(struct run *run, const struct device_step *step, struct
     double jitter = run->gpu->model.noise.jitter_cycles;
     bool noisy = step->kind == DEVICE_AVERAGE;
     loads = loads < run->pass_left ? loads : run->pass_left;
-    double pure = 0, total = 0;
-    for (uint64_t i = 0; i < loads; i++) {
-        double latency = load_one(run, step, walk);
-        pure += latency;
-        latency += noisy ? draw_noise(run, jitter) : 0;
-        total += latency < 1 ? 1 : latency;
+    double pure = 0, total = 0, block[BLOCK_LOADS];
+    for (uint64_t begun = 0; begun < loads; begun += BLOCK_LOADS) {
+        uint32_t count = loads - begun < BLOCK_LOADS ? (uint32_t)(loads - begun) : BLOCK_LOADS;
+        load_block(run, step, walk, count, block);
+        for (uint32_t i = 0; i < count; i++) {
+            double latency = block[i];
+            pure += latency;
+            latency += noisy ? draw_noise(run, jitter) : 0;
+            total += latency < 1 ? 1 : latency;
+        }
     }
     run->done += loads;
     run->pass_left -= loads;

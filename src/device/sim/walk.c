@@ -15,7 +15,7 @@ static inline uint64_t low_mask(uint32_t bits)
     return (UINT64_C(1) << bits) - 1;
 }
 
-static uint64_t permute(const struct walk *walk, uint64_t x)
+static inline uint64_t permute(const struct walk *walk, uint64_t x)
 {
     uint64_t low = x & low_mask(walk->low_bits), high = x >> walk->low_bits;
     for (int i = 0; i < WALK_ROUNDS; i += 2) {
@@ -35,7 +35,7 @@ static uint64_t permute_back(const struct walk *walk, uint64_t x)
     return high << walk->low_bits | low;
 }
 
-uint64_t walk_element(const struct walk *walk, uint64_t position)
+static inline uint64_t element_at(const struct walk *walk, uint64_t position)
 {
     do
         position = permute(walk, position);
@@ -68,4 +68,15 @@ void walk_init(struct walk *walk, const struct device_array *array, uint64_t sta
     for (int i = 0; i < WALK_ROUNDS; i++)
         walk->keys[i] = rng_derive(array->seed, "walk", (uint64_t)i);
     walk->position = position_of(walk, start);
+}
+
+void walk_next(struct walk *walk, uint64_t *out_addresses, uint32_t count)
+{
+    uint64_t position = walk->position;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t element = walk->random ? element_at(walk, position) : position;
+        out_addresses[i] = walk->first + element * walk->stride;
+        position = position + 1 == walk->count ? 0 : position + 1;
+    }
+    walk->position = position;
 }

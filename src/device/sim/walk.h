@@ -20,16 +20,8 @@ struct walk {
 /* Begins at element `start` of the array. */
 void walk_init(struct walk *walk, const struct device_array *array, uint64_t start);
 
-/* Element at a position of the random cycle. */
-uint64_t walk_element(const struct walk *walk, uint64_t position);
-
-/* Address of the element the walk stands at; goes on to the next. */
-static inline uint64_t walk_next(struct walk *walk)
-{
-    uint64_t position = walk->position;
-    walk->position = position + 1 == walk->count ? 0 : position + 1;
-    uint64_t element = walk->random ? walk_element(walk, position) : position;
-    return walk->first + element * walk->stride;
-}
+/* Addresses of the next `count` elements. Many at once: a random one takes long to reckon but waits
+ * for none of its neighbours. */
+void walk_next(struct walk *walk, uint64_t *out_addresses, uint32_t count);
 
 #endif
