@@ -168,7 +168,7 @@ static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
         snprintf(method, METHOD_MAX, "stream: %u B, %u threads, %u blocks per SM",
                  shape->width_bytes, shape->threads, shape->blocks_per_sm);
     else
-        snprintf(method, METHOD_MAX, "stream: %u B, %u threads, blocks as many as fit",
+        snprintf(method, METHOD_MAX, "stream: %u B, %u threads, blocks chosen by the backend",
                  shape->width_bytes, shape->threads);
 }
 
