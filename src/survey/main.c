@@ -47,7 +47,7 @@ static int print_about(enum survey_action action)
                       comm_mpi_version(mpi, sizeof mpi));
     for (size_t i = 0; action == SURVEY_LIST_PROBES && i < probe_count(); i++) {
         const struct probe_description probe = probe_describe(i);
-        strbuf_printf(&text, "%-20s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);
+        strbuf_printf(&text, "%-24s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);
     }
     int code = print_text(&text);
     strbuf_fini(&text);

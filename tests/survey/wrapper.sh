@@ -1,0 +1,47 @@
+#!/bin/sh
+# ./survey around a stand-in for mpirun and the program: signals, exit codes, -h.
+# usage: wrapper.sh SOURCE_ROOT
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/tools" "$folder/bin" "$folder/build/src/survey"
+cp "$1/survey" "$folder/survey"
+echo 'setup_packages() { :; }; setup_build() { :; }' >"$folder/tools/setup.sh"
+cat >"$folder/bin/mpirun" <<'END'
+#!/bin/sh
+finish() { echo "$1" >"$GPUMEMTOPO_EXIT_FILE"; exit 0; }
+case $* in *--quick*) finish 3 ;; *--lost*) exit 7 ;; esac
+echo x >>"$MARKS/started"
+trap 'echo x >>"$MARKS/signals"; sleep 0.3; finish 4' TERM
+for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.5 & wait $!; done
+finish 0
+END
+printf '#!/bin/sh\necho "program $*"\n' >"$folder/build/src/survey/gpumemtopo-survey"
+chmod +x "$folder/bin/mpirun" "$folder/build/src/survey/gpumemtopo-survey"
+export PATH="$folder/bin:$PATH" MARKS="$folder"
+
+fail() {
+    echo "FAILED: $1"
+    exit 1
+}
+
+code=0
+"$folder/survey" --simulate x --quick || code=$?
+[ "$code" -eq 3 ] || fail "exit code of the survey: $code"
+code=0
+"$folder/survey" --simulate x --lost 2>"$folder/said" || code=$?
+[ "$code" -eq 1 ] && grep -q 'mpirun returned 7' "$folder/said" || fail "no result: $code"
+[ "$("$folder/survey" -h 2>&1)" = "program -h" ] || fail "-h"
+
+"$folder/survey" --simulate x &
+survey=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    [ ! -f "$folder/started" ] || break
+    sleep 0.2
+done
+sleep 0.2
+kill -TERM "$survey"
+code=0
+wait "$survey" || code=$?
+[ "$code" -eq 4 ] || fail "the report of an interrupted survey was not waited for: $code"
+[ "$(wc -l <"$folder/signals")" -eq 1 ] || fail "mpirun got more than one signal"
