@@ -190,7 +190,8 @@ static int report_unbounded(struct probe_context *context, struct err *err)
 static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
 {
     double resident = context->l2.resident_bytes;
-    bool agree = whole->found && fabs(whole->bytes - resident) <= AGREEMENT * resident;
+    double room = fmax(AGREEMENT * resident, 3 * context->l2.resident_error);
+    bool agree = whole->found && fabs(whole->bytes - resident) <= room;
     struct measure *size =
         measures_add(context->measures, "l2.size", agree ? whole->bytes : resident, "B",
                      "fill+cpd, resident share");

@@ -47,6 +47,7 @@ struct l2_study {
 
     bool unbounded;        /* no miss up to resident_bytes */
     double resident_bytes; /* capacity by the resident share */
+    double resident_error; /* its standard error */
     uint32_t resident_n;
 
     uint64_t line_bytes;

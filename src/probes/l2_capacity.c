@@ -115,6 +115,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
             return rc;
         bool fits = shares.missed < OVERFILLED_SHARE;
         l2->resident_bytes = fits ? size : (1 - shares.missed) * size;
+        l2->resident_error = sqrt(shares.missed * (1 - shares.missed) / shares.n) * size;
         l2->resident_n = shares.n;
         l2->unbounded = fits && size >= most;
         again = fits ? size < most : size > RETRY * l2->resident_bytes;

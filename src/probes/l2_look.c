@@ -8,7 +8,10 @@
 #include "base/mem.h"
 #include "probes/chase.h"
 
-enum { JOBS_MAX = 256 };
+enum {
+    JOBS_MAX = 1024,
+    COUNT_MIN = 4, /* elements that a job times, however small the array */
+};
 
 static bool is_prime(uint64_t n)
 {
@@ -38,7 +41,7 @@ static struct sample make_sample(const struct l2_look *look)
     uint64_t elements = look->sizes[0] / look->stride_bytes, most = elements / look->part;
     struct sample sample = {.window = (uint64_t)(look->window * (double)elements), .jobs = 1};
     sample.window = sample.window ? sample.window : 1;
-    most = most ? most : 1;
+    most = most > COUNT_MIN ? most : COUNT_MIN;
     uint64_t count = most < look->loads ? most : look->loads;
     sample.spacing_min = count < sample.window ? sample.window / count : 1;
     /* A large array gives enough loads in one job: filling it is what costs. */

@@ -18,7 +18,8 @@ enum {
     REPEATS = 3, /* of the last, fine looks */
 };
 
-static const double WINDOW = 0.125;
+/* At least one way: where sets are hashed, the first line to go may be any of the oldest way. */
+static const double WINDOW = 0.5;
 static const double ALPHA = 0.01;
 
 /* A step must raise the share of slower loads by this much, and a size counts as beyond the step
@@ -126,19 +127,21 @@ static int find_onset(const struct curve *curve, enum l2_step_kind kind, uint64_
     return 0;
 }
 
-static double beyond_limit(const struct search *search)
+/* base: the share of slower loads before the step. */
+static double beyond_limit(const struct search *search, double base)
 {
     const struct l2_study *l2 = search->l2;
     double stray = search->kind == L2_STEP_HALF ? l2->near_stray : l2->hit_stray;
-    return fmax(BEYOND_MIN, BEYOND_ERRORS * sqrt(stray * (1 - stray) / LOOK_LOADS));
+    double error = sqrt(stray * (1 - stray) / LOOK_LOADS) / (1 - stray);
+    return base + fmax(BEYOND_MIN, BEYOND_ERRORS * error);
 }
 
 /* The last size before the step, between one before it and one behind it. */
-static int narrow(struct search *search, double low, double high, double *out_bytes,
+static int narrow(struct search *search, double low, double high, double limit, double *out_bytes,
                   struct err *err)
 {
     double sizes[L2_LOOK_SIZES], shares[L2_LOOK_SIZES];
-    double step = (high - low) / (L2_LOOK_SIZES + 1), limit = beyond_limit(search);
+    double step = (high - low) / (L2_LOOK_SIZES + 1);
     size_t count =
         make_sizes(low + step, high - step, L2_LOOK_SIZES, search->l2->line_bytes, sizes);
     int rc = look_at(search, sizes, count, shares, err);
@@ -164,13 +167,14 @@ static double step_width(const struct curve *curve, double begin)
 static int locate(struct search *search, const struct curve *curve, size_t split,
                   struct l2_step *out_step, struct err *err)
 {
-    double limit = beyond_limit(search), found[REPEATS];
+    double limit = beyond_limit(search, cpd_median(curve->shares, split)), found[REPEATS];
     size_t first = split;
     /* The change point of a slow rise comes late. */
     while (first > 1 && curve->shares[first - 1] > limit)
         first--;
     for (size_t i = 0; i < REPEATS; i++) {
-        int rc = narrow(search, curve->bytes[first - 1], curve->bytes[first], &found[i], err);
+        int rc =
+            narrow(search, curve->bytes[first - 1], curve->bytes[first], limit, &found[i], err);
         if (rc)
             return rc;
     }

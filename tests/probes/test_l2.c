@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
+#include "base/rng.h"
 #include "base/str.h"
 #include "device/sim/sim.h"
 #include "probes/probes.h"
@@ -28,6 +28,8 @@ struct l2 {
     unsigned sms;
 };
 
+enum { RANDOM_COUNT = 12 };
+static const uint64_t SEED = 20261115;
 static const double SIZE_TOLERANCE = 0.03, LATENCY_TOLERANCE = 0.02;
 
 static const struct l2 quiet[] = {
@@ -110,6 +112,14 @@ static void print_model(const struct l2 *l2, struct strbuf *out)
         strbuf_printf(out, "tlb:\n"
                            "  - {entries: 16, ways: full, page: 2 MiB, miss_cycles: 60}\n"
                            "  - {entries: 512, ways: 8, page: 2 MiB, miss_cycles: 300}\n");
+}
+
+static void print_one(const struct l2 *l2)
+{
+    struct strbuf yaml = {0};
+    print_model(l2, &yaml);
+    printf("%s", yaml.data);
+    strbuf_fini(&yaml);
 }
 
 static void measure(const struct l2 *l2, uint64_t seed, struct measures *out_measures)
@@ -197,9 +207,54 @@ static void large_ones(void **state)
     compare_all(large, COUNT_OF(large));
 }
 
+/* Number i of the random ones: sizes spread evenly over the octaves, any number of lines. */
+static struct l2 random_l2(uint64_t i)
+{
+    static const unsigned sectors[] = {32, 64, 96, 128}, ways[] = {4, 8, 10, 12, 16};
+    struct rng rng;
+    rng_init(&rng, rng_derive(SEED, "l2", i), "l2");
+    struct l2 l2 = {.name = "random", .parts = (enum parts)rng_below(&rng, 3)};
+    l2.sector = sectors[rng_below(&rng, COUNT_OF(sectors))];
+    l2.fetch = l2.sector << rng_below(&rng, 2);
+    l2.line = l2.fetch << rng_below(&rng, 3);
+    if (l2.line > 256)
+        l2.line = l2.fetch;
+    l2.ways = ways[rng_below(&rng, COUNT_OF(ways))];
+    l2.index = rng_below(&rng, 2) ? "hashed" : "modulo";
+    l2.policy = rng_below(&rng, 3) ? "lru" : "random";
+    double octave = 64 << rng_below(&rng, 7);
+    if (l2.parts != ONE) {
+        octave = fmax(octave, 1024); /* homes are dealt out by many lines at a time */
+        l2.far_cycles = 30 + (double)rng_below(&rng, 120);
+    }
+    /* Whole lines in both parts: 3 KiB are a multiple of every line. */
+    l2.size_kib = 6 * floor(octave * (1 + rng_uniform(&rng)) / 6);
+    l2.jitter = 15 * rng_uniform(&rng) * (l2.parts == ONE ? 1 : l2.far_cycles / 150);
+    l2.spike_rate = 0.01 * rng_uniform(&rng);
+    l2.tlb = rng_below(&rng, 2);
+    l2.sms = 2 + (unsigned)rng_below(&rng, 60);
+    return l2;
+}
+
+static void random_ones(void **state)
+{
+    (void)state;
+    const char *many = getenv("GPUMEMTOPO_GEOMETRIES");
+    int count = many ? atoi(many) : RANDOM_COUNT, wrong = 0;
+    for (int i = 0; i < count; i++) {
+        struct l2 l2 = random_l2((uint64_t)i);
+        int off = compare(&l2, SEED + (uint64_t)i);
+        if (off)
+            print_one(&l2);
+        wrong += off;
+    }
+    printf("%d random ones, %d attributes wrong\n", count, wrong);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(quiet_ones), cmocka_unit_test(noisy_ones),
-                                       cmocka_unit_test(large_ones)};
+                                       cmocka_unit_test(large_ones), cmocka_unit_test(random_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
