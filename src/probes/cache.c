@@ -53,9 +53,12 @@ static int report_unsupported(struct probe_context *context, const char *memory,
                               struct err *err)
 {
     char reason[REASON_MAX];
-    snprintf(reason, sizeof reason,
-             "loads are not cached before L2: a repeated load takes %.0f cycles",
-             study->hit_cycles);
+    if (study->hit_cycles > 0)
+        snprintf(reason, sizeof reason,
+                 "not cached before the next level: a repeated load takes %.0f cycles",
+                 study->hit_cycles);
+    else
+        snprintf(reason, sizeof reason, "this GPU has no such path");
     for (; *attributes; attributes++) {
         int rc = report_missing(context, memory, *attributes, MEASURE_UNSUPPORTED, reason, err);
         if (rc)

@@ -10,10 +10,12 @@ enum {
     SIZES = 8,  /* doubling, the largest at the end of the path's memory or of the search */
     SPARSE = 4, /* one load per so many fetch units: this is about disturbance, not detail */
     JOBS_MAX = 256,
+    REPEATS = 3,
+    LOADS_MIN = 128,
 };
 
 /* Miss shares that differ by more than this are not the same. */
-static const double DIFFERENCE = 0.1;
+static const double DIFFERENCE = 0.15;
 
 /* Larger arrays are no test: they overflow every SM's cache anyhow. */
 static const uint64_t LARGEST_BYTES = 256 * 1024;
@@ -24,7 +26,7 @@ static struct device_job make_job(const struct study *study, size_t number)
     uint64_t size = largest >> (number % SIZES), stride = SPARSE * study->fetch_bytes;
     const struct device_array array = {
         .path = study->path, .size_bytes = size > stride ? size : stride, .stride_bytes = stride};
-    return chase_twice(&array, 0);
+    return chase_twice(&array, LOADS_MIN);
 }
 
 /* The median miss share of each size, with so many jobs in flight. */
@@ -42,10 +44,11 @@ static int measure(struct probe_context *context, const struct study *study, siz
     if (rc)
         return rc;
     for (size_t size = 0; size < SIZES; size++) {
-        double worst = 0;
+        double shares[JOBS_MAX / SIZES + 1];
+        size_t n = 0;
         for (size_t i = size; i < count; i += SIZES)
-            worst = fmax(worst, chase_share_above(&answers[i].samples[0], study->threshold));
-        out_shares[size] = worst;
+            shares[n++] = chase_share_above(&answers[i].samples[0], study->threshold);
+        out_shares[size] = cpd_median(shares, n);
     }
     device_answers_fini(answers, count);
     free(answers);
@@ -56,11 +59,11 @@ int fidelity_check(struct probe_context *context, struct study *study, struct er
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     double alone[SIZES], together[SIZES];
-    int rc = measure(context, study, SIZES, 1, alone, err);
+    int rc = measure(context, study, REPEATS * SIZES, 1, alone, err);
     for (uint32_t at_once = sms; !rc && at_once > 1; at_once /= 2) {
-        size_t count = at_once < JOBS_MAX ? at_once : JOBS_MAX;
+        size_t least = REPEATS * SIZES, count = at_once < JOBS_MAX ? at_once : JOBS_MAX;
         bool same = true;
-        rc = measure(context, study, count < SIZES ? SIZES : count, at_once, together, err);
+        rc = measure(context, study, count < least ? least : count, at_once, together, err);
         for (size_t i = 0; i < SIZES && !rc; i++)
             same = same && fabs(together[i] - alone[i]) < DIFFERENCE;
         if (same) {

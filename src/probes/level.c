@@ -11,8 +11,8 @@ enum {
     SMALL_BYTES = 256,  /* fits into any cache */
     SMALL_LOADS = 2048, /* timed per SM */
     APART_BYTES = 1024, /* further apart than any line: every first touch misses */
-    APART_COUNT = 128,  /* few enough to stay in the smallest L2 */
-    JOBS = 4,           /* SMs that each kind of job runs on */
+    APART_COUNT = 512,
+    JOBS = 4, /* SMs that each kind of job runs on */
 
     /* Constant memory: past L1 (2 to 8 KiB on every GPU), inside L1.5 (thesis 4.4). */
     PAST_L1_BYTES = 16 * 1024,

@@ -22,7 +22,9 @@ enum {
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     TAG_ROUNDS = 2,
-    FEW_TAGS = 64, /* below: one line more or less is a share to reckon with */
+    SMALL_ELEMENTS = 128,
+    PICKED_OF = 40, /* one in so many elements is picked in a round */
+    FEW_TAGS = 64,  /* below: one line more or less is a share to reckon with */
 };
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
@@ -70,7 +72,9 @@ static struct layout make_layout(const struct study *study, double elements, uin
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)ceil(bounded ? room : elements);
-    layout.few = layout.elements < 256 ? 1 : layout.elements / 128;
+    layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / PICKED_OF;
+    if (layout.elements < SMALL_ELEMENTS)
+        precision /= 2; /* cheap, and few lines must be told apart */
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
     double affordable = LOADS_BUDGET / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
@@ -126,7 +130,10 @@ static int measure_share(struct probe_context *context, const struct study *stud
     seen /= (double)(ROUNDS * layout->jobs);
     device_answers_fini(answers, layout->jobs);
     free(answers);
-    out_share->hits = correct(study, seen);
+    /* While sampling, each miss evicts an element that a later pick may look for. */
+    double hits = correct(study, seen);
+    double misses = (double)(layout->few - 1) * (1 - hits) / 2;
+    out_share->hits = fmin(1, hits + misses / (double)layout->elements);
     out_share->n = (uint32_t)(layout->jobs * ROUNDS * layout->few);
     out_share->error = sqrt(seen * (1 - seen) / out_share->n);
     return 0;
@@ -261,10 +268,7 @@ static int measure_capacity(struct probe_context *context, struct study *study, 
     int rc = measure_share(context, study, &layout, &share, err);
     if (rc)
         return rc;
-    /* While sampling, each miss evicts a line that a later sample may look for. */
     double lines = share.hits * (double)layout.elements;
-    double misses = (double)(layout.few - 1) * (1 - share.hits) / 2;
-    lines *= 1 + misses / lines;
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
     double error = share.error * (double)layout.elements;
     study->resident_bytes = (error < SNAP_LINES ? round(lines) : lines) * line;

@@ -17,6 +17,7 @@ struct geometry geometry_default(void)
         .l1_sector_bytes = 32,
         .l1_ways = 4,
         .l1_for_global = true,
+        .instances = 1,
         .l1_cycles = 32,
         .l2_cycles = 200,
         .main_cycles = 500,
@@ -56,6 +57,9 @@ struct geometry geometry_random(uint64_t seed, uint64_t i)
     g.spike_cycles = 200 + (double)rng_below(&rng, 1000);
     g.overhead_cycles = (double)rng_below(&rng, 12);
     g.sms = 2 + (uint32_t)rng_below(&rng, 40);
+    g.instances = 1u << rng_below(&rng, 3);
+    g.blocked = rng_below(&rng, 2);
+    g.texture_apart = rng_below(&rng, 2);
     return g;
 }
 
@@ -70,15 +74,19 @@ void geometry_print(const struct geometry *g, struct strbuf *out)
                   g->sms, g->overhead_cycles, g->jitter_cycles, g->spike_rate, g->spike_cycles);
     strbuf_printf(out,
                   "caches:\n  l1: {size: %llu, line: %llu, sector: %llu, ways: %u, index: %s, "
-                  "policy: %s}\n",
+                  "policy: %s, instances: %u, warp_map: %s}\n",
                   (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
                   (unsigned long long)g->l1_sector_bytes, g->l1_ways,
-                  g->hashed ? "hashed" : "modulo", policies[g->policy]);
+                  g->hashed ? "hashed" : "modulo", policies[g->policy], g->instances,
+                  g->blocked ? "blocked" : "interleaved");
+    strbuf_puts(out, "  tex: {size: 6 KiB, line: 64, sector: 32, ways: 4}\n");
     strbuf_printf(out, "l2: {size: 2 MiB, line: 128, sector: 32, fetch: 64, ways: 16}\n"
                        "memory: {size: 1 GiB}\npaths:\n  global_ca:\n");
     if (g->l1_for_global)
         strbuf_printf(out, "    - l1: %g\n", g->l1_cycles);
     strbuf_printf(out, "    - l2: %g\n    - main: %g\n", g->l2_cycles, g->main_cycles);
+    strbuf_printf(out, "  texture:\n    - %s: %g\n    - l2: %g\n    - main: %g\n",
+                  g->texture_apart ? "tex" : "l1", g->l1_cycles, g->l2_cycles, g->main_cycles);
     strbuf_printf(out, "  global_cg:\n    - l2: %g\n    - main: %g\n", g->l2_cycles,
                   g->main_cycles);
 }

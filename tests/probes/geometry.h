@@ -17,6 +17,9 @@ struct geometry {
     bool hashed;
     enum geometry_policy policy;
     bool l1_for_global; /* global loads are cached in L1 */
+    uint32_t instances; /* L1s per SM */
+    bool blocked;       /* warps in blocks to instances, else interleaved */
+    bool texture_apart; /* texture has a cache of its own, else it is L1's array */
     double l1_cycles, l2_cycles, main_cycles;
     double jitter_cycles, spike_rate, spike_cycles;
     double overhead_cycles;
@@ -27,8 +30,8 @@ struct geometry {
 struct geometry geometry_default(void);
 
 /* Number `i` of the random geometries of a seed: L1 of 1 to 512 KiB, direct-mapped to fully
- * associative, modulo and hashed, 1 to 8 sectors, all policies, jitter up to 20 % of the gap
- * between hit and miss, spikes up to 1 %. */
+ * associative, modulo and hashed, 1 to 8 sectors, all policies, 1 to 4 per SM, texture in the same
+ * array or apart, jitter up to 20 % of the gap between hit and miss, spikes up to 1 %. */
 struct geometry geometry_random(uint64_t seed, uint64_t i);
 
 void geometry_print(const struct geometry *geometry, struct strbuf *out_yaml);
