@@ -54,6 +54,7 @@ extern const struct probe probe_constant_l1_size;
 extern const struct probe probe_constant_l1_latency;
 extern const struct probe probe_cache_shared;
 extern const struct probe probe_cache_per_sm;
+extern const struct probe probe_shared_carveout;
 extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_main_bandwidth_read;

@@ -91,6 +91,7 @@ static struct device_job make_job(struct probe_context *context, const struct st
                                      .size_bytes = layout->elements * layout->stride,
                                      .stride_bytes = layout->stride};
     struct device_job job = chase_job();
+    job.shared_bytes = study->shared_bytes;
     for (size_t round = 0; round < ROUNDS; round++) {
         struct device_array picked = all;
         picked.order = DEVICE_RANDOM;

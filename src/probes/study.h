@@ -36,8 +36,9 @@ struct study {
     enum study_id id;
     enum study_stage stage; /* the last stage that is done */
     enum device_path path;
-    uint64_t limit_bytes; /* arrays on this path end here */
-    uint64_t floor_bytes; /* smaller arrays stay in the cache before this one */
+    uint64_t limit_bytes;  /* arrays on this path end here */
+    uint64_t floor_bytes;  /* smaller arrays stay in the cache before this one */
+    uint64_t shared_bytes; /* shared memory its jobs ask for */
 
     bool supported;      /* loads on this path are served by this cache */
     double hit_cycles;   /* fine-grained medians, timer overhead included */

@@ -30,6 +30,7 @@ const struct probe *const probe_table[] = {
     &probe_constant_l1_latency,
     &probe_cache_shared,
     &probe_cache_per_sm,
+    &probe_shared_carveout,
     &probe_main_latency,
     &probe_main_size,
     &probe_main_bandwidth_read,
