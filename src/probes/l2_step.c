@@ -37,7 +37,7 @@ struct range {
 };
 enum { RANGES = 2 };
 static const struct range RANGES_OF[][RANGES] = {
-    [L2_STEP_HALF] = {{0.35, 0.9, 12}, {0.08, 0.98, CURVE_MAX}},
+    [L2_STEP_HALF] = {{0.4, 0.68, 12}, {0.08, 0.98, CURVE_MAX}},
     [L2_STEP_WHOLE] = {{0.89, 1.11, 12}, {0.4, 1.4, CURVE_MAX}},
 };
 

@@ -28,7 +28,7 @@ struct l2 {
     unsigned sms;
 };
 
-enum { RANDOM_COUNT = 12 };
+static int random_count = 12; /* the benchmark has more */
 static const uint64_t SEED = 20261115;
 static const double SIZE_TOLERANCE = 0.03, LATENCY_TOLERANCE = 0.02;
 
@@ -239,22 +239,111 @@ static struct l2 random_l2(uint64_t i)
 static void random_ones(void **state)
 {
     (void)state;
-    const char *many = getenv("GPUMEMTOPO_GEOMETRIES");
-    int count = many ? atoi(many) : RANDOM_COUNT, wrong = 0;
-    for (int i = 0; i < count; i++) {
+    int wrong = 0;
+    for (int i = 0; i < random_count; i++) {
         struct l2 l2 = random_l2((uint64_t)i);
         int off = compare(&l2, SEED + (uint64_t)i);
         if (off)
             print_one(&l2);
         wrong += off;
     }
-    printf("%d random ones, %d attributes wrong\n", count, wrong);
+    printf("%d random ones, %d attributes wrong\n", random_count, wrong);
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
+/* Larger than the region that is searched: an answer, not an error. */
+static void larger_than_searched(void **state)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quiet_ones), cmocka_unit_test(noisy_ones),
-                                       cmocka_unit_test(large_ones), cmocka_unit_test(random_ones)};
+    (void)state;
+    const struct l2 l2 = {"far larger", .size_kib = 1024, .reported_kib = 64,
+                          .line = 128,  .fetch = 128,     .ways = 16};
+    struct measures found = {0};
+    measure(&l2, 1, &found);
+    const struct measure *size = measures_get(&found, "l2.size");
+    assert_int_equal(size->bound, MEASURE_AT_LEAST);
+    assert_true(size->value == 8 * 64 * 1024);
+    assert_int_equal(measures_get(&found, "l2.line")->status, MEASURE_FAILED);
+    assert_int_equal(measures_get(&found, "l2.step_half")->status, MEASURE_FAILED);
+    measures_fini(&found);
+}
+
+/* Misses begin before L2 is full: step and capacity differ, and that is said. */
+static void early_misses(void **state)
+{
+    (void)state;
+    const struct l2 l2 = {"early",     .size_kib = 1024, .line = 128,      .sector = 32,
+                          .fetch = 64, .ways = 16,       .policy = "early"};
+    struct measures found = {0};
+    double size, step;
+    measure(&l2, 1, &found);
+    assert_true(measures_value(&found, "l2.size", &size));
+    assert_true(measures_value(&found, "l2.step_whole", &step));
+    assert_true(step < 0.95 * size);
+    assert_true(fabs(size - 1024 * 1024) < SIZE_TOLERANCE * 1024 * 1024);
+    assert_int_equal(measures_get(&found, "l2.size")->status, MEASURE_NOISY);
+    measures_fini(&found);
+}
+
+/* What stands beside the values. */
+static void notes(void **state)
+{
+    (void)state;
+    const struct l2 l2 = {"copies",   .size_kib = 2048, .line = 128,      .sector = 32, .fetch = 64,
+                          .ways = 16, .parts = COPIES,  .far_cycles = 60, .lost = 0.25};
+    struct measures found = {0};
+    measure(&l2, 1, &found);
+    static const struct {
+        const char *metric, *note;
+        double low, high;
+    } cases[] = {
+        {"l2.latency", "far", 258, 262},
+        {"l2.latency", "ns", 132, 135}, /* 200 cycles at 1.5 GHz */
+        {"l2.latency_far", "ns", 172, 175},
+        {"l2.size", "reported", 2048 * 1024, 2048 * 1024},
+        {"l2.size", "by_residency", 0.97 * 1536 * 1024, 1.03 * 1536 * 1024},
+        {"l2.step_half", "width", 1, 768 * 1024},
+        {"l2.step_whole", "width", 1, 768 * 1024},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct measure *m = measures_get(&found, cases[i].metric);
+        const struct fact *note = facts_get(&m->notes, cases[i].note);
+        assert_non_null(note);
+        double value = note->kind == FACT_INT ? (double)note->integer : note->real;
+        assert_true(value >= cases[i].low && value <= cases[i].high);
+        assert_true(m->confidence > 0.9);
+        assert_int_equal(m->status, MEASURE_OK);
+    }
+    measures_fini(&found);
+}
+
+static void same_seed_same_result(void **state)
+{
+    (void)state;
+    struct measures a = {0}, b = {0};
+    const struct l2 l2 = random_l2(2);
+    measure(&l2, 5, &a);
+    measure(&l2, 5, &b);
+    assert_int_equal(a.count, b.count);
+    for (size_t i = 0; i < a.count; i++) {
+        assert_string_equal(a.items[i].metric, b.items[i].metric);
+        assert_true(a.items[i].value == b.items[i].value);
+        assert_true(a.items[i].spread == b.items[i].spread);
+    }
+    measures_fini(&a);
+    measures_fini(&b);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quiet_ones),
+                                       cmocka_unit_test(noisy_ones),
+                                       cmocka_unit_test(large_ones),
+                                       cmocka_unit_test(random_ones),
+                                       cmocka_unit_test(larger_than_searched),
+                                       cmocka_unit_test(early_misses),
+                                       cmocka_unit_test(notes),
+                                       cmocka_unit_test(same_seed_same_result)};
+    if (argc > 1)
+        random_count = atoi(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
