@@ -141,9 +141,9 @@ static void spreads_less_where_sms_share(void **state)
 {
     (void)state;
     const struct probe_options options = {.profile = PROFILE_STANDARD, .seed = 1};
-    struct sim_model *model;
-    struct device *device;
-    struct probe_selection selection;
+    struct sim_model *model = NULL;
+    struct device *device = NULL;
+    struct probe_selection selection = {0};
     struct measures found = {0};
     struct err err = {0};
     if (sim_model_read_file(pairs_path, &model, &err) ||
