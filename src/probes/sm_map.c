@@ -9,10 +9,10 @@
 #include "probes/repeats.h"
 
 enum {
-    REPEATS = 3, /* batches */
-    JOBS = 2,    /* per SM and batch */
-    CHASES = 4,  /* per job */
-    PER_SM = REPEATS * JOBS * CHASES,
+    REPEATS = 3,  /* batches */
+    JOBS_MIN = 2, /* per SM and batch */
+    JOBS_MAX = 32,
+    CHASES = 4, /* per job */
     LOADS_MIN = 32,
     LOADS_MAX = 512,
     L1_BYTES = 1024, /* inside the smallest L1 */
@@ -25,19 +25,23 @@ enum {
 /* A chase should meet no spike more often than not. */
 static const double SPIKES_PER_CHASE = 0.3;
 
+/* Wanted standard error of one SM's figure, as a share of it: SMs shall differ by themselves. */
+static const double PRECISION = 0.01;
+
 struct map {
     const char *metric;
     struct device_array array;
+    double expected_cycles;
     uint64_t loads;
     double spike_share;
-    size_t sms;
-    double *chases; /* PER_SM of SM 0, then of SM 1, ...: cycles per load */
-    double *cycles; /* per SM */
+    size_t sms, jobs, per_sm; /* jobs per SM and batch, chases per SM in all */
+    double *chases;           /* per_sm of SM 0, then of SM 1, ...: cycles per load */
+    double *cycles;           /* per SM */
 };
 
 static int run_batch(struct probe_context *context, struct map *map, size_t repeat, struct err *err)
 {
-    size_t count = JOBS * map->sms;
+    size_t count = map->jobs * map->sms;
     double overhead = device_limits(context->device)->timer_overhead_cycles;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
@@ -55,8 +59,8 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++) {
-        double *chases =
-            &map->chases[(i % map->sms) * PER_SM + (repeat * JOBS + i / map->sms) * CHASES];
+        double *chases = &map->chases[(i % map->sms) * map->per_sm +
+                                      (repeat * map->jobs + i / map->sms) * CHASES];
         for (size_t c = 0; c < CHASES; c++)
             chases[c] =
                 ((double)answers[i].samples[c].total_cycles - overhead) / (double)map->loads;
@@ -76,7 +80,7 @@ static int measure_map(struct probe_context *context, struct map *map, struct er
             return rc;
     }
     for (size_t i = 0; i < map->sms; i++)
-        map->cycles[i] = cpd_quantile(&map->chases[i * PER_SM], PER_SM, undisturbed / 2);
+        map->cycles[i] = cpd_quantile(&map->chases[i * map->per_sm], map->per_sm, undisturbed / 2);
     return 0;
 }
 
@@ -116,7 +120,7 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     int rc = text && m ? 0 : err_no_memory(err);
     if (!rc) {
         m->spread = spread_without(map, worst);
-        m->n = (uint32_t)(map->sms * PER_SM);
+        m->n = (uint32_t)(map->sms * map->per_sm);
         if (facts_set_int(&m->notes, "worst_sm", (int64_t)worst) ||
             facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]) ||
             facts_set_text(&m->notes, "map", text))
@@ -126,15 +130,25 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     return rc;
 }
 
+/* Chases are short where spikes are frequent, and many where loads scatter. */
+static void plan(const struct study *study, struct map *map)
+{
+    double loads = study->spike_share > 0 ? SPIKES_PER_CHASE / study->spike_share : LOADS_MAX;
+    map->spike_share = study->spike_share;
+    map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
+    double error = 1.25 * study->sigma_cycles / sqrt((double)map->loads);
+    double chases = pow(error / (PRECISION * map->expected_cycles), 2);
+    map->jobs = (size_t)fmin(fmax(chases / (REPEATS * CHASES), JOBS_MIN), JOBS_MAX);
+    map->per_sm = REPEATS * map->jobs * CHASES;
+}
+
 static int run_map(struct probe_context *context, struct map *map, struct err *err)
 {
-    map->spike_share = context->studies[STUDY_L1_DATA].spike_share;
-    double loads = map->spike_share > 0 ? SPIKES_PER_CHASE / map->spike_share : LOADS_MAX;
-    map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
+    plan(&context->studies[STUDY_L1_DATA], map);
     map->sms = device_limits(context->device)->sm_count;
     if (!map->sms)
         return repeats_unsupported(context, map->metric, "the number of SMs is not known", err);
-    map->chases = mem_array(map->sms * PER_SM, sizeof *map->chases);
+    map->chases = mem_array(map->sms * map->per_sm, sizeof *map->chases);
     map->cycles = mem_array(map->sms, sizeof *map->cycles);
     int rc = map->chases && map->cycles ? measure_map(context, map, err) : err_no_memory(err);
     if (!rc)
@@ -154,6 +168,7 @@ static int run_l1(struct probe_context *context, struct err *err)
         return rc;
     if (!context->studies[STUDY_L1_DATA].supported)
         return repeats_unsupported(context, map.metric, "global loads are not cached in L1", err);
+    map.expected_cycles = context->studies[STUDY_L1_DATA].hit_cycles;
     return run_map(context, &map, err);
 }
 
@@ -163,7 +178,10 @@ static int run_l2(struct probe_context *context, struct err *err)
         .metric = "sm.l2_latency",
         .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = L2_BYTES, .stride_bytes = STRIDE_BYTES}};
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
-    return rc ? rc : run_map(context, &map, err);
+    if (rc)
+        return rc;
+    map.expected_cycles = context->studies[STUDY_L1_DATA].miss_cycles;
+    return run_map(context, &map, err);
 }
 
 const struct probe probe_sm_l1_latency = {
