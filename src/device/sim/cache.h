@@ -56,7 +56,6 @@ struct cache {
     uint32_t lines_max, set_count;
     uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
     struct cache_line *lines;
-    uint8_t *tags;     /* a byte of each line's key, hashed; scanned caches only */
     uint32_t last;     /* the line used last of all */
     uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;
