@@ -58,6 +58,18 @@ static int write_file(const char *model_path, const char *folder, int memory,
     return rc;
 }
 
+static int check_names(char *const *names, int count, struct err *err)
+{
+    for (int i = 0; i < count; i++) {
+        int memory = 0;
+        while (memory < MEMORIES && strcmp(names[i], memory_name(memory)) != 0)
+            memory++;
+        if (memory == MEMORIES)
+            return err_set(err, -EINVAL, "no memory is called \"%.60s\"", names[i]);
+    }
+    return 0;
+}
+
 static bool is_wanted(const char *name, char *const *names, int count)
 {
     for (int i = 0; i < count; i++)
@@ -70,11 +82,14 @@ int main(int argc, char **argv)
 {
     struct sim_model *model = NULL;
     struct err err = {0};
+    char line[ERR_LINE_MAX];
     if (argc < 3) {
-        fprintf(stderr, "usage: %s MODEL.yaml FOLDER [MEMORY]...\n", argv[0]);
+        fprintf(stderr, "usage: plot_sweeps MODEL.yaml FOLDER [MEMORY]...\n");
         return 2;
     }
-    int rc = sim_model_read_file(argv[1], &model, &err);
+    int rc = check_names(argv + 3, argc - 3, &err);
+    if (!rc)
+        rc = sim_model_read_file(argv[1], &model, &err);
     for (int memory = 0; memory < MEMORIES && !rc; memory++) {
         struct plot plot;
         if (!is_wanted(memory_name(memory), argv + 3, argc - 3))
@@ -82,6 +97,7 @@ int main(int argc, char **argv)
         rc = measure(model, memory, &plot, &err);
         if (rc == -ENODATA) {
             fprintf(stderr, "%s: %s\n", memory_name(memory), err.text);
+            err_clear(&err);
             rc = 0;
             continue;
         }
@@ -89,7 +105,7 @@ int main(int argc, char **argv)
             rc = write_file(argv[1], argv[2], memory, &plot, &err);
     }
     if (rc)
-        fprintf(stderr, "%s: %s\n", argv[0], err.text);
+        fprintf(stderr, "plot_sweeps: %s\n", err_format(&err, line, sizeof line));
     sim_model_destroy(model);
     return rc ? 1 : 0;
 }
