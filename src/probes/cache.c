@@ -17,8 +17,6 @@ enum {
     WIDEN_MAX = 3,
     SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
     FINE_LINES = 12,
-    PAST_CONSTANT_L1_BYTES = 16 * 1024,
-    CONSTANT_L1_LINE_BYTES = 64,
     FINE_REPEATS = 5,
 };
 
@@ -55,7 +53,7 @@ static int report_unsupported(struct probe_context *context, const char *memory,
     char reason[REASON_MAX];
     if (study->hit_cycles > 0)
         snprintf(reason, sizeof reason,
-                 "not cached before the next level: a repeated load takes %.0f cycles",
+                 "no cache seen before the next level: a repeated load takes %.0f cycles",
                  study->hit_cycles);
     else
         snprintf(reason, sizeof reason, "this GPU has no such path");
@@ -324,17 +322,24 @@ int cache_report_size(struct probe_context *context, enum study_id id, struct er
     return rc ? rc : report_size(context, memory, &found, err);
 }
 
-/* Constant L1.5 is timed past L1: an array several times larger than that (thesis 4.4). */
-static struct device_array latency_array(const struct study *study)
+/* Constant L1.5 is timed past L1: an array several times larger than that, and no larger than L1.5
+ * itself (thesis 4.4). */
+static int latency_array(struct probe_context *context, const struct study *study,
+                         struct device_array *out_array, struct err *err)
 {
-    struct device_array array = {.path = study->path,
-                                 .size_bytes = 8 * study->fetch_bytes,
-                                 .stride_bytes = study->fetch_bytes};
-    if (study->id == STUDY_CONSTANT_L15) {
-        array.size_bytes = PAST_CONSTANT_L1_BYTES;
-        array.stride_bytes = CONSTANT_L1_LINE_BYTES;
-    }
-    return array;
+    *out_array = (struct device_array){.path = study->path,
+                                       .size_bytes = 8 * study->fetch_bytes,
+                                       .stride_bytes = study->fetch_bytes};
+    if (study->id != STUDY_CONSTANT_L15)
+        return 0;
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
+    int rc = study_reach(context, STUDY_CONSTANT_L15, STUDY_REGION, err);
+    if (rc)
+        return rc;
+    uint64_t size = 8 * before->region_high_bytes;
+    out_array->size_bytes = size < study->region_low_bytes ? size : study->region_low_bytes;
+    out_array->stride_bytes = before->fetch_bytes;
+    return 0;
 }
 
 /* What a miss costs more than a hit. Both from single loads, so that the timer's share cancels. */
@@ -362,7 +367,10 @@ int cache_report_latency(struct probe_context *context, enum study_id id, struct
         return rc;
     if (!study->supported)
         return report_unsupported(context, memory, attributes, study, err);
-    const struct device_array array = latency_array(study);
+    struct device_array array;
+    rc = latency_array(context, study, &array, err);
+    if (rc)
+        return rc;
     struct latency latency;
     rc = latency_measure(context, &array, study, &latency, err);
     if (rc)

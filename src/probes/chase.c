@@ -64,20 +64,28 @@ double chase_share_above(const struct device_sample *sample, double cycles)
     return all ? (double)above / (double)all : NAN;
 }
 
-double chase_quantile(const struct device_sample *sample, double q)
+double chase_quantile_above(const struct device_sample *sample, double cycles, double q)
 {
     uint64_t all = 0, seen = 0;
-    for (uint32_t i = 0; i < sample->bin_count; i++)
+    uint32_t first = 0;
+    while (first < sample->bin_count && device_bin_cycles(sample->bins[first].bin) <= cycles)
+        first++;
+    for (uint32_t i = first; i < sample->bin_count; i++)
         all += sample->bins[i].count;
     if (!all)
         return NAN;
     double wanted = q * (double)(all - 1);
-    for (uint32_t i = 0; i < sample->bin_count; i++) {
+    for (uint32_t i = first; i < sample->bin_count; i++) {
         seen += sample->bins[i].count;
         if ((double)seen > wanted)
             return device_bin_cycles(sample->bins[i].bin);
     }
     return device_bin_cycles(sample->bins[sample->bin_count - 1].bin);
+}
+
+double chase_quantile(const struct device_sample *sample, double q)
+{
+    return chase_quantile_above(sample, -1, q);
 }
 
 double chase_middle_mean(const struct device_sample *sample)

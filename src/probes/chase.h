@@ -28,6 +28,9 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
 double chase_share_above(const struct device_sample *sample, double cycles);
 double chase_quantile(const struct device_sample *sample, double q);
 
+/* The same among the loads above `cycles` alone; NaN where there is none. */
+double chase_quantile_above(const struct device_sample *sample, double cycles, double q);
+
 /* Mean of the middle half of the latencies: as deaf to spikes as the median, and steady where two
  * halves of the loads go to a near and a far part of a memory. */
 double chase_middle_mean(const struct device_sample *sample);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "cpd/cpd.h"
 #include "probes/chase.h"
 
@@ -14,10 +15,9 @@ enum {
     APART_COUNT = 512,
     JOBS = 4, /* SMs that each kind of job runs on */
 
-    /* Constant memory: past L1 (2 to 8 KiB on every GPU), inside L1.5 (thesis 4.4). */
-    PAST_L1_BYTES = 16 * 1024,
-    PAST_L1_STRIDE = 64,
-    PAST_L1_PICKS = 64, /* the first 4 KiB, long evicted from L1 when the pass ends */
+    CONSTANT_STRIDE = 64,
+    DOUBLINGS = 10,
+    NEIGHBOUR_OFFSET = 16 * 1024,
     NEIGHBOUR_BYTES = 1024,
     NEIGHBOUR_STRIDE = 256,
 };
@@ -27,6 +27,12 @@ static const double QUARTILES_SIGMA = 1.349;
 
 /* Loads that are cached take at most this share of one that goes to the next level. */
 static const double SUPPORTED_SHARE = 0.9;
+
+/* A level lies between two others when it takes at most this share of the one behind. */
+static const double BETWEEN_SHARE = 0.75;
+
+/* A size does not fit when this share of its loads is slower, spikes aside. */
+static const double SLOWER_SHARE = 0.1;
 
 static double median_of(const struct device_answer *answers, size_t count)
 {
@@ -96,47 +102,17 @@ static int measure_global(struct probe_context *context, struct study *study, st
     return 0;
 }
 
-/* "Load more than L1 holds, then time its beginning": served by L1.5. */
-static struct device_job past_l1_job(void)
-{
-    const struct device_array all = {
-        .path = DEVICE_CONSTANT, .size_bytes = PAST_L1_BYTES, .stride_bytes = PAST_L1_STRIDE};
-    struct device_job job = chase_job();
-    chase_add(&job, DEVICE_WARM, &all, 0);
-    chase_add(&job, DEVICE_CHASE, &all, PAST_L1_PICKS);
-    return job;
-}
-
-static int measure_constant_l1(struct probe_context *context, struct study *study, struct err *err)
-{
-    const struct device_array small = {
-        .path = DEVICE_CONSTANT, .size_bytes = SMALL_BYTES, .stride_bytes = WORD_BYTES};
-    struct device_job jobs[2 * JOBS];
-    for (size_t i = 0; i < JOBS; i++) {
-        jobs[i] = chase_twice(&small, SMALL_LOADS);
-        jobs[JOBS + i] = past_l1_job();
-    }
-    struct device_answer *answers;
-    int rc = chase_run(context, jobs, 2 * JOBS, 1, &answers, err);
-    if (rc)
-        return rc;
-    settle(study, answers, answers + JOBS, INFINITY);
-    device_answers_fini(answers, 2 * JOBS);
-    free(answers);
-    return 0;
-}
-
 /* SM 0 loads a piece of constant memory that nobody has touched yet; SM i's first touch of it then
- * is served by L1.5 where the two share one, and by L2 where they do not (thesis 4.4; the bank
- * ends at 64 KiB, so overfilling may be impossible). One piece per SM i, each used once. */
+ * is served by L1.5 where the two share one, and by L2 where they do not (the bank ends at 64 KiB,
+ * so overfilling may be impossible). One piece per SM i, each used once. */
 static int measure_neighbours(struct probe_context *context, struct study *study, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
-    uint64_t pieces = (limits->constant_bytes - PAST_L1_BYTES) / NEIGHBOUR_BYTES;
+    uint64_t pieces = (limits->constant_bytes - NEIGHBOUR_OFFSET) / NEIGHBOUR_BYTES;
     for (uint32_t i = 1; i < limits->sm_count && i < STUDY_NEIGHBOURS_MAX && i < pieces; i++) {
         const struct device_array piece = {.path = DEVICE_CONSTANT,
                                            .offset_bytes =
-                                               PAST_L1_BYTES + (uint64_t)i * NEIGHBOUR_BYTES,
+                                               NEIGHBOUR_OFFSET + (uint64_t)i * NEIGHBOUR_BYTES,
                                            .size_bytes = NEIGHBOUR_BYTES,
                                            .stride_bytes = NEIGHBOUR_STRIDE};
         struct device_job job = chase_job();
@@ -157,52 +133,74 @@ static int measure_neighbours(struct probe_context *context, struct study *study
     return 0;
 }
 
-/* What is served by L2: a first touch, once another SM brought the data into L2. SM 0 and the last
- * one share nothing but L2 on any GPU of more than a few SMs; each job has a piece of its own. */
-static int measure_behind_l15(struct probe_context *context, struct study *study, struct err *err)
+/* Constant memory of growing size, each twice; and .cg, which tells what L2 takes. The first size
+ * of which part of the loads is slower shows what L1 misses cost: the median of the slower ones. */
+static int measure_constant_l1(struct probe_context *context, struct study *study, struct err *err)
 {
-    const struct device_limits *limits = device_limits(context->device);
-    struct device_job jobs[2 * JOBS];
+    const struct device_array small = {
+        .path = DEVICE_CONSTANT, .size_bytes = SMALL_BYTES, .stride_bytes = WORD_BYTES};
+    struct device_array in_l2 = small;
+    in_l2.path = DEVICE_GLOBAL_CG;
+    struct device_job jobs[2 * JOBS + DOUBLINGS];
+    size_t count = 2 * JOBS;
     for (size_t i = 0; i < JOBS; i++) {
-        const struct device_array piece = {.path = DEVICE_CONSTANT,
-                                           .offset_bytes =
-                                               limits->constant_bytes - (i + 1) * NEIGHBOUR_BYTES,
-                                           .size_bytes = NEIGHBOUR_BYTES,
-                                           .stride_bytes = NEIGHBOUR_STRIDE};
-        jobs[i] = past_l1_job();
-        jobs[JOBS + i] = chase_job();
-        jobs[JOBS + i].agent_count = 2;
-        jobs[JOBS + i].agents[0].sm = 0;
-        jobs[JOBS + i].agents[1].sm = (int32_t)limits->sm_count - 1;
-        chase_add(&jobs[JOBS + i], DEVICE_WARM, &piece, 0);
-        chase_add(&jobs[JOBS + i], DEVICE_CHASE, &piece, 0)->agent = 1;
+        jobs[i] = chase_twice(&small, SMALL_LOADS);
+        jobs[JOBS + i] = chase_twice(&in_l2, SMALL_LOADS);
+    }
+    for (uint64_t size = 2 * SMALL_BYTES; size <= study->limit_bytes && count < COUNT_OF(jobs);
+         size *= 2) {
+        const struct device_array larger = {
+            .path = DEVICE_CONSTANT, .size_bytes = size, .stride_bytes = CONSTANT_STRIDE};
+        jobs[count++] = chase_twice(&larger, SMALL_LOADS);
     }
     struct device_answer *answers;
-    int rc = chase_run(context, jobs, 2 * JOBS, 1, &answers, err);
+    int rc = chase_run(context, jobs, count, 1, &answers, err);
     if (rc)
         return rc;
     settle(study, answers, answers + JOBS, INFINITY);
-    device_answers_fini(answers, 2 * JOBS);
+    double cut = study->hit_cycles + 5 * study->sigma_cycles + 2;
+    for (size_t i = 2 * JOBS; i < count; i++) {
+        const struct device_sample *sample = &answers[i].samples[0];
+        if (chase_share_above(sample, cut) < study->spike_share + SLOWER_SHARE)
+            continue;
+        study->miss_cycles = fmin(chase_quantile_above(sample, cut, 0.5), study->miss_cycles);
+        break;
+    }
+    context->studies[STUDY_CONSTANT_L15].miss_cycles = median_of(answers + JOBS, JOBS);
+    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
+    study->stray_share = study->slip_share = share_of(answers, JOBS, study->threshold);
+    device_answers_fini(answers, count);
     free(answers);
     return 0;
 }
 
+/* What an L1 miss costs is a hit in L1.5, if it is clearly less than L2 takes. Loads of both levels
+ * scatter alike. */
 static int measure_constant_l15(struct probe_context *context, struct study *study, struct err *err)
 {
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
     int rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, err);
-    if (rc || !context->studies[STUDY_CONSTANT_L1].supported)
+    if (rc || !before->supported)
         return rc;
-    rc = measure_neighbours(context, study, err);
-    return rc ? rc : measure_behind_l15(context, study, err);
+    study->hit_cycles = before->miss_cycles;
+    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
+    study->supported = study->hit_cycles < BETWEEN_SHARE * study->miss_cycles;
+    study->sigma_cycles = before->sigma_cycles;
+    study->spike_share = study->stray_share = before->spike_share;
+    study->slip_share = 0;
+    return 0;
 }
 
 int level_measure(struct probe_context *context, struct study *study, struct err *err)
 {
     struct err own = {0};
     int rc;
-    if (study->id == STUDY_CONSTANT_L1)
-        rc = measure_constant_l1(context, study, &own);
-    else if (study->id == STUDY_CONSTANT_L15)
+    if (study->id == STUDY_CONSTANT_L1) {
+        /* First of all, while nobody has touched the memory that this is about. */
+        rc = measure_neighbours(context, &context->studies[STUDY_CONSTANT_L15], &own);
+        if (!rc)
+            rc = measure_constant_l1(context, study, &own);
+    } else if (study->id == STUDY_CONSTANT_L15)
         rc = measure_constant_l15(context, study, &own);
     else
         rc = measure_global(context, study, &own);

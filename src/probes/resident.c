@@ -22,6 +22,7 @@ enum {
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     TAG_ROUNDS = 2,
+    ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
     PICKED_OF = 40, /* one in so many elements is picked in a round */
     FEW_TAGS = 64,  /* below: one line more or less is a share to reckon with */
@@ -37,6 +38,9 @@ static const double OVERSIZE = 1.5;
 /* The same for tags: elements far apart fall into the sets at random, and only many of them fill
  * every set of a direct-mapped cache. */
 static const double TAG_OVERSIZE = 4;
+
+/* More than this share of an array resident: the cache may not be full. */
+static const double FULL_SHARE = 0.85;
 
 /* A count of lines with a smaller standard error than this is rounded. */
 static const double SNAP_LINES = 0.25;
@@ -217,6 +221,20 @@ static int measure_tags(struct probe_context *context, struct study *study, stru
     return measure_tags_apart(context, study, err);
 }
 
+/* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
+ * begins to miss long before): twice as much of it, up to a limit. */
+static int measure_overflowing(struct probe_context *context, const struct study *study,
+                               double elements, uint64_t stride, double precision,
+                               struct layout *out_layout, struct share *out_share, struct err *err)
+{
+    for (int attempt = 0;; attempt++, elements *= 2) {
+        *out_layout = make_layout(study, elements, stride, OVERSIZE, precision);
+        int rc = measure_share(context, study, out_layout, out_share, err);
+        if (rc || out_share->hits < FULL_SHARE || attempt == ENLARGE_MAX)
+            return rc;
+    }
+}
+
 /* Bytes that stay resident of an array of whole lines of `line_units` fetch units: an array that
  * ends inside a line leaves that line partly empty. */
 static int measure_bytes(struct probe_context *context, const struct study *study,
@@ -224,10 +242,10 @@ static int measure_bytes(struct probe_context *context, const struct study *stud
 {
     uint64_t line_bytes = line_units * study->fetch_bytes;
     double lines = ceil(OVERSIZE * (double)study->region_high_bytes / (double)line_bytes);
-    const struct layout layout = make_layout(study, lines * (double)line_units, study->fetch_bytes,
-                                             OVERSIZE, LINE_PRECISION);
+    struct layout layout;
     struct share share;
-    int rc = measure_share(context, study, &layout, &share, err);
+    int rc = measure_overflowing(context, study, lines * (double)line_units, study->fetch_bytes,
+                                 LINE_PRECISION, &layout, &share, err);
     if (!rc)
         *out_bytes = share.hits * (double)(layout.elements * layout.stride);
     return rc;
@@ -263,10 +281,10 @@ static int measure_line(struct probe_context *context, struct study *study, stru
 static int measure_capacity(struct probe_context *context, struct study *study, struct err *err)
 {
     double line = (double)study->line_bytes;
-    const struct layout layout = make_layout(study, OVERSIZE * study->resident_bytes / line,
-                                             study->line_bytes, OVERSIZE, SIZE_PRECISION);
+    struct layout layout;
     struct share share;
-    int rc = measure_share(context, study, &layout, &share, err);
+    int rc = measure_overflowing(context, study, OVERSIZE * study->resident_bytes / line,
+                                 study->line_bytes, SIZE_PRECISION, &layout, &share, err);
     if (rc)
         return rc;
     double lines = share.hits * (double)layout.elements;
@@ -296,11 +314,11 @@ int resident_measure(struct probe_context *context, struct study *study, struct 
 int resident_measure_quick(struct probe_context *context, const struct study *study,
                            double *out_bytes, double *out_error, struct err *err)
 {
-    const struct layout layout =
-        make_layout(study, OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes,
-                    study->fetch_bytes, OVERSIZE, QUICK_PRECISION);
+    double elements = OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes;
+    struct layout layout;
     struct share share;
-    int rc = measure_share(context, study, &layout, &share, err);
+    int rc = measure_overflowing(context, study, elements, study->fetch_bytes, QUICK_PRECISION,
+                                 &layout, &share, err);
     if (rc)
         return rc;
     double span = (double)(layout.elements * layout.stride);

@@ -16,7 +16,7 @@ enum {
     FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
     REGION_ROUND = 16,       /* sizes per round of the narrowing search */
     REGION_ROUNDS = 2,
-    FLOOR_FACTOR = 4, /* constant L1.5: arrays of so many times L1 */
+    FLOOR_FACTOR = 2, /* constant L1.5: arrays of so many times L1 */
 };
 
 /* The search by doubling ends here: no L1 of any GPU is near. */
