@@ -53,6 +53,8 @@ static const struct l2 quiet[] = {
      .ways = 14, .parts = COPIES, .far_cycles = 110, .tlb = true},
     {"copies, random", .size_kib = 3000, .line = 64, .sector = 32, .fetch = 32, .ways = 12,
      .index = "hashed", .policy = "random", .parts = COPIES, .far_cycles = 60},
+    {"copies, 4 ways", .size_kib = 1650, .line = 256, .sector = 128, .fetch = 256, .ways = 4,
+     .index = "hashed", .parts = COPIES, .far_cycles = 132},
     {"larger than reported", .size_kib = 4096, .reported_kib = 2048, .line = 128, .sector = 32,
      .fetch = 64, .ways = 16},
     {"smaller than reported", .size_kib = 1100, .reported_kib = 6144, .line = 128, .sector = 32,
