@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "probes/chase.h"
 
 enum { REASON_MAX = 160 };
@@ -127,6 +128,7 @@ static int run_line(struct probe_context *context, struct err *err)
     if (!fetch)
         return err_no_memory(err);
     fetch->confidence = l2->fetch_agreement;
+    fetch->n = l2->fetch_n;
     rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
@@ -172,7 +174,7 @@ static int report_unbounded(struct probe_context *context, struct err *err)
     static const char *const metrics[] = {"l2.step_whole", "l2.size"};
     int rc =
         report_missing(context, "l2.step_half", MEASURE_FAILED, "L2 could not be overfilled", err);
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics && !rc; i++) {
+    for (size_t i = 0; i < COUNT_OF(metrics) && !rc; i++) {
         struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
                                          "B", "resident share");
         if (!m)

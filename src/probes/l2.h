@@ -44,6 +44,7 @@ struct l2_study {
 
     uint64_t fetch_bytes;
     double fetch_agreement; /* share of the distances between misses that equal it */
+    uint32_t fetch_n;       /* distances */
 
     bool unbounded;        /* no miss up to resident_bytes */
     double resident_bytes; /* capacity by the resident share */

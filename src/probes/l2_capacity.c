@@ -84,6 +84,7 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
         return err_set(err, -ENODATA, "a cold word-by-word chase shows no regular misses");
     l2->fetch_bytes = best * WORD_BYTES;
     l2->fetch_agreement = (double)distances[best] / all;
+    l2->fetch_n = all;
     return 0;
 }
 
