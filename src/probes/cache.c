@@ -26,8 +26,8 @@ static const double AGREEMENT = 0.01;
 /* A sweep reaches so far beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
 
-/* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
-static const double LINE_TOSS_UP = 0.35;
+/* Below this confidence the line is reported as noisy, and with it what is counted in lines. */
+static const double LINE_SURE = 0.9;
 
 /* Fine-grained and averaged latency may differ by this share, or by two cycles. */
 static const double LATENCY_AGREEMENT = 0.1;
@@ -69,6 +69,9 @@ static int report_fetch(struct probe_context *context, const char *memory,
                         const struct study *study, struct err *err)
 {
     char name[METRIC_MAX];
+    if (study->fetch_unseen)
+        return report_missing(context, memory, "fetch", MEASURE_FAILED,
+                              "the cache could not be made to miss", err);
     struct measure *fetch =
         measures_add(context->measures, metric_name(name, memory, "fetch"),
                      (double)study->fetch_bytes, "B", "cold chase, distance between misses");
@@ -78,11 +81,13 @@ static int report_fetch(struct probe_context *context, const char *memory,
     return 0;
 }
 
-/* How far bytes per tag lie from the nearest whole number of fetch units: 0 is certain, half a unit
- * a toss-up between two. */
-static double line_distance(const struct study *study)
+/* How likely the nearest whole number of fetch units is the line: how far bytes per tag lie from
+ * the next toss-up between two, in standard errors. */
+static double line_confidence(const struct study *study)
 {
-    return fabs(study->line_exact - (double)study->line_bytes) / (double)study->fetch_bytes;
+    double off = fabs(study->line_exact - (double)study->line_bytes);
+    double margin = (double)study->fetch_bytes / 2 - off;
+    return study->line_error > 0 ? fmax(0, erf(margin / study->line_error / sqrt(2))) : 1;
 }
 
 int cache_report_line(struct probe_context *context, enum study_id id, struct err *err)
@@ -106,10 +111,9 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
                                         (double)study->line_bytes, "B", "resident bytes per tag");
     if (!line)
         return err_no_memory(err);
-    double off = line_distance(study);
-    line->confidence = off < 0.5 ? 1 - off : 0.5;
+    line->confidence = line_confidence(study);
     line->n = study->resident_n;
-    if (off > LINE_TOSS_UP &&
+    if (line->confidence < LINE_SURE &&
         measure_set_status(line, MEASURE_NOISY,
                            "bytes per tag lie between two multiples of the fetch unit"))
         return err_no_memory(err);
@@ -219,7 +223,7 @@ static int measure_size(struct probe_context *context, const struct study *study
     f->residency_error = study->resident_error;
     double room = fmax(AGREEMENT * f->by_sweep, 2.5 * f->residency_error);
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
-    f->line_sure = line_distance(study) < LINE_TOSS_UP;
+    f->line_sure = line_confidence(study) >= LINE_SURE;
     f->at_once = study->at_once;
     return 0;
 }

@@ -21,7 +21,6 @@ enum {
     JOBS_MAX = 8192,
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
-    TAG_ROUNDS = 2,
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
     PICKED_OF = 40, /* one in so many elements is picked in a round */
@@ -39,6 +38,13 @@ static const double OVERSIZE = 1.5;
  * every set of a direct-mapped cache. */
 static const double TAG_OVERSIZE = 4;
 
+/* A line's standard error in fetch units, above which it is measured again; and how far that goes.
+ */
+static const double UNIT_SURE = 0.1, PRECISION_MIN = 0.007;
+
+/* Fetch units per line where nobody has measured them: four on every GPU since Maxwell. */
+static const double USUAL_UNITS = 4;
+
 /* More than this share of an array resident: the cache may not be full. */
 static const double FULL_SHARE = 0.85;
 
@@ -51,8 +57,11 @@ static const double ROUGH_PRECISION = 0.05, LINE_PRECISION = 0.02, SIZE_PRECISIO
                     QUICK_PRECISION = 0.01;
 
 /* Elements this many fetch units apart lie in lines of their own, and, the factor being prime, in
- * all sets of the cache, unless the number of sets is a multiple of it: hence two of them. */
-static const uint64_t TAG_STRIDES[] = {17, 19};
+ * all sets of the cache, unless the number of sets is a multiple of it: hence three of them. */
+static const uint64_t TAG_STRIDES[] = {17, 19, 23};
+
+/* A stride that shows so many times the tags of another: that one left sets unused. */
+static const double ALIASED = 1.15;
 
 /* What to time: elements a stride apart, of which a few are picked after loading all. */
 struct layout {
@@ -114,6 +123,15 @@ static double correct(const struct study *study, double seen)
     return hits < 0 ? 0 : hits > 1 ? 1 : hits;
 }
 
+/* Elements that were resident before the sampling began. Each miss of it evicts a line, and with it
+ * `per_tag` elements that a later pick may look for. */
+static double resident_elements(const struct layout *layout, const struct share *share,
+                                double per_tag)
+{
+    double lost = (double)(layout->few - 1) * (1 - share->hits) / 2 * per_tag;
+    return fmin((double)layout->elements, share->hits * (double)layout->elements + lost);
+}
+
 /* The share of the layout's elements that are still cached after loading all of them. */
 static int measure_share(struct probe_context *context, const struct study *study,
                          const struct layout *layout, struct share *out_share, struct err *err)
@@ -135,38 +153,44 @@ static int measure_share(struct probe_context *context, const struct study *stud
     seen /= (double)(ROUNDS * layout->jobs);
     device_answers_fini(answers, layout->jobs);
     free(answers);
-    /* While sampling, each miss evicts an element that a later pick may look for. */
-    double hits = correct(study, seen);
-    double misses = (double)(layout->few - 1) * (1 - hits) / 2;
-    out_share->hits = fmin(1, hits + misses / (double)layout->elements);
+    out_share->hits = correct(study, seen);
     out_share->n = (uint32_t)(layout->jobs * ROUNDS * layout->few);
     out_share->error = sqrt(seen * (1 - seen) / out_share->n);
     return 0;
 }
 
-/* Tags, as the larger count of the two strides. First asked of as many elements as there could be
- * tags, then of as many as the answer says: that is where the precision comes from. */
-static int measure_tags_apart(struct probe_context *context, struct study *study, struct err *err)
+static int count_tags(struct probe_context *context, const struct study *study, double tags,
+                      uint64_t apart, double oversize, double precision, double *out_tags,
+                      struct err *err)
 {
-    double tags = study->resident_bytes / (double)study->fetch_bytes;
-    for (int round = 0; round < TAG_ROUNDS; round++) {
-        double oversize = round ? TAG_OVERSIZE : OVERSIZE, most = 0;
-        for (size_t i = 0; i < COUNT_OF(TAG_STRIDES); i++) {
-            const struct layout layout =
-                make_layout(study, oversize * tags, TAG_STRIDES[i] * study->fetch_bytes, oversize,
-                            round ? LINE_PRECISION : ROUGH_PRECISION);
-            struct share share;
-            int rc = measure_share(context, study, &layout, &share, err);
-            if (rc)
-                return rc;
-            most = fmax(most, share.hits * (double)layout.elements);
-        }
-        if (most < 1)
-            return err_set(err, -ENODATA, "nothing stays resident in the cache");
-        tags = most;
+    const struct layout layout =
+        make_layout(study, oversize * tags, apart * study->fetch_bytes, oversize, precision);
+    struct share share;
+    int rc = measure_share(context, study, &layout, &share, err);
+    if (!rc)
+        *out_tags = resident_elements(&layout, &share, 1);
+    return rc;
+}
+
+/* First roughly, of as many elements as there could be tags and with each stride; then with the
+ * stride that showed most, of as many elements as the answer says: that gives the precision. */
+static int measure_tags_apart(struct probe_context *context, struct study *study, double precision,
+                              struct err *err)
+{
+    double most = 0, units = study->resident_bytes / (double)study->fetch_bytes;
+    uint64_t best = TAG_STRIDES[0];
+    for (size_t i = 0; i < COUNT_OF(TAG_STRIDES); i++) {
+        double tags;
+        int rc = count_tags(context, study, units, TAG_STRIDES[i], OVERSIZE, ROUGH_PRECISION, &tags,
+                            err);
+        if (rc)
+            return rc;
+        best = tags > ALIASED * most ? TAG_STRIDES[i] : best;
+        most = fmax(most, tags);
     }
-    study->tags = tags;
-    return 0;
+    if (most < 1)
+        return err_set(err, -ENODATA, "nothing stays resident in the cache");
+    return count_tags(context, study, most, best, TAG_OVERSIZE, precision, &study->tags, err);
 }
 
 /* How well a line of `units` fetch units explains the shares that stayed resident of the whole
@@ -213,12 +237,13 @@ static int measure_tags_bounded(struct probe_context *context, struct study *stu
     return 0;
 }
 
-static int measure_tags(struct probe_context *context, struct study *study, struct err *err)
+static int measure_tags(struct probe_context *context, struct study *study, double precision,
+                        struct err *err)
 {
     double span = OVERSIZE * study->resident_bytes * (double)TAG_STRIDES[0];
     if (study->path == DEVICE_CONSTANT && span > (double)study->limit_bytes)
         return measure_tags_bounded(context, study, err);
-    return measure_tags_apart(context, study, err);
+    return measure_tags_apart(context, study, precision, err);
 }
 
 /* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
@@ -235,44 +260,70 @@ static int measure_overflowing(struct probe_context *context, const struct study
     }
 }
 
-/* Bytes that stay resident of an array of whole lines of `line_units` fetch units: an array that
+/* Fetch units that stay resident of an array of whole lines of `line_units` of them: an array that
  * ends inside a line leaves that line partly empty. */
-static int measure_bytes(struct probe_context *context, const struct study *study,
-                         uint64_t line_units, double *out_bytes, struct err *err)
+static int measure_units(struct probe_context *context, const struct study *study,
+                         uint64_t line_units, double precision, struct layout *out_layout,
+                         struct share *out_share, struct err *err)
 {
-    uint64_t line_bytes = line_units * study->fetch_bytes;
-    double lines = ceil(OVERSIZE * (double)study->region_high_bytes / (double)line_bytes);
-    struct layout layout;
-    struct share share;
-    int rc = measure_overflowing(context, study, lines * (double)line_units, study->fetch_bytes,
-                                 LINE_PRECISION, &layout, &share, err);
-    if (!rc)
-        *out_bytes = share.hits * (double)(layout.elements * layout.stride);
-    return rc;
+    double line_bytes = (double)(line_units * study->fetch_bytes);
+    double lines = ceil(OVERSIZE * (double)study->region_high_bytes / line_bytes);
+    return measure_overflowing(context, study, lines * (double)line_units, study->fetch_bytes,
+                               precision, out_layout, out_share, err);
 }
 
-/* The whole number of fetch units per line that agrees best with bytes over tags, where the bytes
- * were counted under the same assumption. Caches of many lines do not notice the difference. */
-static int measure_line(struct probe_context *context, struct study *study, struct err *err)
+/* The whole number of fetch units per line that agrees best with units over tags, where the units
+ * were counted under the same assumption. Caches of many lines do not notice where an array ends;
+ * for others it is measured again for each candidate. */
+static int measure_line(struct probe_context *context, struct study *study,
+                        const struct layout *layout, const struct share *share, double precision,
+                        struct err *err)
 {
-    double unit = (double)study->fetch_bytes;
-    double exact = study->resident_bytes / study->tags / unit, best_off = INFINITY;
-    uint64_t middle = exact < 1 ? 1 : (uint64_t)llround(exact), low = middle, high = middle;
-    if (study->tags < FEW_TAGS) {
-        low = middle > 1 ? middle - 1 : 1;
-        high = middle + 1;
-    }
-    for (uint64_t units = low; units <= high; units++) {
-        double bytes = study->resident_bytes;
-        int rc = low < high ? measure_bytes(context, study, units, &bytes, err) : 0;
+    double best_off = INFINITY;
+    uint64_t guess = (uint64_t)fmax(1, round(resident_elements(layout, share, 1) / study->tags));
+    uint64_t low = guess > 3 ? guess - 2 : 1;
+    for (uint64_t units = low; units <= guess + 3; units++) {
+        struct layout own_layout = *layout;
+        struct share own_share = *share;
+        int rc = study->tags < FEW_TAGS
+                     ? measure_units(context, study, units, precision, &own_layout, &own_share, err)
+                     : 0;
         if (rc)
             return rc;
-        double found = bytes / study->tags / unit, off = fabs(found - (double)units);
+        double found = resident_elements(&own_layout, &own_share, (double)units) / study->tags;
+        double off = fabs(found - (double)units);
         if (off < best_off) {
             best_off = off;
-            study->line_exact = found * unit;
+            study->line_exact = found * (double)study->fetch_bytes;
             study->line_bytes = units * study->fetch_bytes;
         }
+    }
+    /* Both counts err by about `precision`. */
+    study->line_error = study->line_exact * precision * sqrt(2);
+    return 0;
+}
+
+/* Units, tags and from both the line; lines of many fetch units need the precision to be told from
+ * their neighbours, and get a second round. */
+static int study_line(struct probe_context *context, struct study *study, struct err *err)
+{
+    double precision = LINE_PRECISION;
+    for (int round = 0; round < 2; round++) {
+        struct layout layout;
+        struct share share;
+        int rc = measure_units(context, study, 1, precision, &layout, &share, err);
+        if (rc)
+            return rc;
+        study->resident_bytes = resident_elements(&layout, &share, 1) * (double)study->fetch_bytes;
+        if (study->resident_bytes < (double)study->fetch_bytes)
+            return err_set(err, -ENODATA, "nothing stays resident in the cache");
+        rc = measure_tags(context, study, precision, err);
+        if (!rc)
+            rc = measure_line(context, study, &layout, &share, precision, err);
+        double units = study->line_exact / (double)study->fetch_bytes;
+        if (rc || units * LINE_PRECISION < UNIT_SURE)
+            return rc;
+        precision = fmax(UNIT_SURE / units, PRECISION_MIN);
     }
     return 0;
 }
@@ -287,7 +338,7 @@ static int measure_capacity(struct probe_context *context, struct study *study, 
                                  study->line_bytes, SIZE_PRECISION, &layout, &share, err);
     if (rc)
         return rc;
-    double lines = share.hits * (double)layout.elements;
+    double lines = resident_elements(&layout, &share, 1);
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
     double error = share.error * (double)layout.elements;
     study->resident_bytes = (error < SNAP_LINES ? round(lines) : lines) * line;
@@ -298,17 +349,8 @@ static int measure_capacity(struct probe_context *context, struct study *study, 
 
 int resident_measure(struct probe_context *context, struct study *study, struct err *err)
 {
-    int rc = measure_bytes(context, study, 1, &study->resident_bytes, err);
-    if (rc)
-        return rc;
-    if (study->resident_bytes < (double)study->fetch_bytes)
-        return err_set(err, -ENODATA, "nothing stays resident in the cache");
-    rc = measure_tags(context, study, err);
-    if (!rc)
-        rc = measure_line(context, study, err);
-    if (!rc)
-        rc = measure_capacity(context, study, err);
-    return rc;
+    int rc = study_line(context, study, err);
+    return rc ? rc : measure_capacity(context, study, err);
 }
 
 int resident_measure_quick(struct probe_context *context, const struct study *study,
@@ -322,7 +364,7 @@ int resident_measure_quick(struct probe_context *context, const struct study *st
     if (rc)
         return rc;
     double span = (double)(layout.elements * layout.stride);
-    *out_bytes = share.hits * span;
+    *out_bytes = resident_elements(&layout, &share, USUAL_UNITS) * (double)layout.stride;
     *out_error = share.error * span;
     return 0;
 }

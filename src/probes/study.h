@@ -50,6 +50,7 @@ struct study {
     double slip_share;   /* misses that look like hits */
 
     uint64_t fetch_bytes;
+    bool fetch_unseen; /* never made to miss: fetch_bytes is only a stride that is fine enough */
     double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
@@ -63,6 +64,7 @@ struct study {
     double tags;           /* lines that are resident when each holds one element */
     uint64_t line_bytes;
     double line_exact; /* before rounding to a whole number of fetch units */
+    double line_error; /* its standard error */
 
     /* Constant L1.5 only: latency of SM i's first touch of what SM 0 has just loaded. */
     double neighbour_cycles[STUDY_NEIGHBOURS_MAX];
