@@ -310,7 +310,7 @@ int cache_report_size(struct probe_context *context, enum study_id id, struct er
 {
     static const char *const attributes[] = {"size", "reach", NULL};
     const char *memory = study_name(id);
-    const struct study *study = &context->studies[id];
+    struct study *study = &context->studies[id];
     bool quick = context->options->profile == PROFILE_QUICK;
     int rc = study_reach(context, id, quick ? STUDY_REGION : STUDY_RESIDENT, err);
     if (rc)
@@ -323,6 +323,14 @@ int cache_report_size(struct probe_context *context, enum study_id id, struct er
         return report_quick_size(context, study, err);
     struct size_found found = {0};
     rc = measure_size(context, study, &found, err);
+    if (rc == -ENODATA && study->at_once != 1) {
+        study_begin_alone(study);
+        rc = study_reach(context, id, STUDY_RESIDENT, err);
+        if (!rc && study->unbounded)
+            return report_unbounded(context, memory, study, err);
+        if (!rc)
+            rc = measure_size(context, study, &found, err);
+    }
     return rc ? rc : report_size(context, memory, &found, err);
 }
 

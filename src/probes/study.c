@@ -249,7 +249,7 @@ static int measure_stage(struct probe_context *context, struct study *study, enu
     case STUDY_REGION:
         if (study->id == STUDY_CONSTANT_L15)
             rc = set_floor(context, study, err);
-        if (!rc)
+        if (!rc && !study->alone)
             rc = fidelity_check(context, study, err);
         return rc ? rc : measure_region(context, study, err);
     case STUDY_RESIDENT:
@@ -276,4 +276,12 @@ int study_reach(struct probe_context *context, enum study_id id, enum study_stag
         study->stage++;
     }
     return 0;
+}
+
+void study_begin_alone(struct study *study)
+{
+    study->stage = STUDY_FETCH;
+    study->at_once = 1;
+    study->alone = true;
+    study->unbounded = false;
 }

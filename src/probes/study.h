@@ -54,6 +54,7 @@ struct study {
     double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
+    bool alone;       /* at_once is 1 by decision, not by the fidelity check */
 
     bool unbounded;                               /* no miss up to region_high_bytes */
     uint64_t region_low_bytes, region_high_bytes; /* fits; does not */
@@ -74,6 +75,10 @@ struct study {
 /* Brings the study of a cache to a stage. 0 also when !supported or unbounded ends it early. */
 int study_reach(struct probe_context *context, enum study_id id, enum study_stage stage,
                 struct err *err);
+
+/* Takes the study back to before the region and measures from there on with one job at a time: for
+ * a sweep that contradicts the region, as one that other SMs disturb does. */
+void study_begin_alone(struct study *study);
 
 /* The name in the inventory: "l1_data", ... */
 const char *study_name(enum study_id id);
