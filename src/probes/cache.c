@@ -7,6 +7,7 @@
 
 #include "cpd/cpd.h"
 #include "probes/latency.h"
+#include "probes/repeats.h"
 #include "probes/resident.h"
 #include "probes/sweep.h"
 
@@ -395,7 +396,8 @@ int cache_report_latency(struct probe_context *context, enum study_id id, struct
     double fine = study->hit_cycles - device_limits(context->device)->timer_overhead_cycles;
     m->spread = latency.spread;
     m->n = latency.n;
-    m->confidence = 0.99;
+    if (repeats_settle(m))
+        return err_no_memory(err);
     if (latency.ns > 0 && facts_set_real(&m->notes, "ns", latency.ns))
         return err_no_memory(err);
     if (fabs(fine - latency.cycles) > fmax(2, LATENCY_AGREEMENT * latency.cycles)) {

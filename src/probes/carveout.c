@@ -40,6 +40,15 @@ static int report(struct probe_context *context, const uint64_t *wishes, const d
     if (words) {
         words->n = WISHES;
         words->confidence = 0.99;
+    }
+    if (words && !shared) {
+        strbuf_fini(&text);
+        return measures_add_missing(context->measures, "shared.carveout", MEASURE_UNSUPPORTED,
+                                    "L1 does not shrink when shared memory is asked for")
+                   ? 0
+                   : err_no_memory(err);
+    }
+    if (words) {
         m = measures_add(context->measures, "shared.carveout", round(sizes[0] - sizes[WISHES - 1]),
                          "B", "L1 size by shared memory asked for");
     }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "probes/chase.h"
+#include "probes/repeats.h"
 
 enum { REASON_MAX = 160 };
 
@@ -53,7 +54,8 @@ static struct measure *add_latency(struct probe_context *context, const char *me
         return NULL;
     m->spread = latency->spread;
     m->n = l2->level_n;
-    m->confidence = 0.99;
+    if (repeats_settle(m))
+        return NULL;
     if (l2->cycles_per_ns > 0 && facts_set_real(&m->notes, "ns", cycles / l2->cycles_per_ns))
         return NULL;
     return m;
@@ -89,7 +91,7 @@ static int report_penalty(struct probe_context *context, struct err *err)
         return err_no_memory(err);
     m->spread = l2->main.spread + l2->near.spread;
     m->n = l2->level_n;
-    m->confidence = 0.99;
+    m->confidence = repeats_confidence(m->value, m->spread);
     return 0;
 }
 

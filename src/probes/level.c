@@ -28,6 +28,9 @@ static const double QUARTILES_SIGMA = 1.349;
 /* Loads that are cached take at most this share of one that goes to the next level. */
 static const double SUPPORTED_SHARE = 0.9;
 
+/* Misses that take so many times the nearest level were served by a further one. */
+static const double FURTHER = 1.4;
+
 /* A level lies between two others when it takes at most this share of the one behind. */
 static const double BETWEEN_SHARE = 0.75;
 
@@ -62,7 +65,9 @@ static void settle(struct study *study, const struct device_answer *hits,
                      chase_quantile(&hits[i].samples[0], 0.25)) /
                     QUARTILES_SIGMA;
     study->hit_cycles = median_of(hits, JOBS);
-    study->miss_cycles = fmin(median_of(misses, JOBS), nearest);
+    study->miss_cycles = median_of(misses, JOBS);
+    if (study->miss_cycles > FURTHER * nearest)
+        study->miss_cycles = nearest;
     study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
     study->supported = study->hit_cycles < SUPPORTED_SHARE * study->miss_cycles;
     study->sigma_cycles = cpd_median(sigmas, JOBS);

@@ -24,6 +24,9 @@ struct probe_description {
 size_t probe_count(void);
 struct probe_description probe_describe(size_t i);
 
+/* Whether some probe reports the metric; NULL, or the nearest name one reports. */
+bool probe_reports(const char *metric, const char **out_nearest);
+
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
  * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for
  * an unknown one, with the nearest name. Freed with free(). */

@@ -2,10 +2,15 @@
 #include "probes/repeats.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "cpd/cpd.h"
 
-static const double CONFIDENCE = 0.99;
+/* Confidence lost per share of spread. */
+static const double CONFIDENCE_SLOPE = 10;
+
+/* Repetitions with a larger half range than this are unstable. */
+static const double UNSTABLE = 0.02;
 
 double repeats_half_range(const double *values, size_t count)
 {
@@ -20,7 +25,7 @@ struct measure *repeats_add(struct probe_context *context, const char *metric, c
     if (m) {
         m->spread = repeats_half_range(values, count);
         m->n = (uint32_t)count;
-        m->confidence = CONFIDENCE;
+        m->confidence = repeats_confidence(m->value, m->spread);
     }
     return m;
 }
@@ -38,4 +43,17 @@ int repeats_end(struct probe_context *context, const char *metric, int rc, const
     if (rc == -ENOTSUP)
         return repeats_unsupported(context, metric, own->text, err);
     return rc ? err_set(err, rc, "%s", own->text) : 0;
+}
+
+double repeats_confidence(double value, double spread)
+{
+    return value != 0 ? fmax(0.5, 1 - CONFIDENCE_SLOPE * fabs(spread / value)) : 0.5;
+}
+
+int repeats_settle(struct measure *measure)
+{
+    measure->confidence = repeats_confidence(measure->value, measure->spread);
+    if (fabs(measure->spread) <= UNSTABLE * fabs(measure->value))
+        return 0;
+    return measure_set_status(measure, MEASURE_NOISY, "the repetitions differ by more than 2 %");
 }

@@ -14,6 +14,14 @@ double repeats_half_range(const double *values, size_t count);
 struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
                             size_t count, const char *unit, const char *method);
 
+/* What a spread of repetitions says of their median: 1 for none, 0.9 at one per cent of it, never
+ * below 0.5. */
+double repeats_confidence(double value, double spread);
+
+/* Sets the measure's confidence from its spread, and noisy where that is above two per cent. 0 or
+ * -ENOMEM. */
+int repeats_settle(struct measure *measure);
+
 /* Adds the metric as unsupported. 0 or -ENOMEM. */
 int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
                         struct err *err);

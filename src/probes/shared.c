@@ -60,7 +60,8 @@ static int run(struct probe_context *context, struct err *err)
         return err_no_memory(err);
     m->spread = latency.spread;
     m->n = latency.n;
-    m->confidence = 0.99;
+    if (repeats_settle(m))
+        return err_no_memory(err);
     if (latency.ns > 0 && facts_set_real(&m->notes, "ns", latency.ns))
         return err_no_memory(err);
     return 0;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "probes/probes.h"
 
 static char *beside_program(void)
 {
@@ -57,6 +58,22 @@ struct config_nodes {
     const struct yaml_node *judge;
 };
 
+/* A misspelt metric would silently not be judged. */
+static int check_metrics(const struct yaml_node *judge, struct err *err)
+{
+    const struct yaml_node *metrics = yaml_get(judge, "metrics");
+    for (size_t i = 0; i < yaml_count(metrics); i++) {
+        const char *nearest, *name = yaml_key(metrics, i);
+        if (probe_reports(name, &nearest))
+            continue;
+        if (nearest)
+            return yaml_error(yaml_at(metrics, i), err,
+                              "no probe reports \"%.60s\"; did you mean \"%s\"?", name, nearest);
+        return yaml_error(yaml_at(metrics, i), err, "no probe reports \"%.60s\"", name);
+    }
+    return 0;
+}
+
 static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
 {
     static const struct yaml_field top[] = {
@@ -77,6 +94,10 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     if (!rc)
         rc = judge_config_read(nodes.judge, &config.judge, err);
     if (!rc)
+        rc = check_metrics(nodes.judge, err);
+    if (rc)
+        judge_config_fini(&config.judge);
+    else
         *out = config;
     return rc;
 }

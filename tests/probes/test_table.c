@@ -96,6 +96,18 @@ static void profiles(void **state)
     assert_int_equal(probe_profile_parse("fast", &profile), -EINVAL);
 }
 
+static void metrics(void **state)
+{
+    (void)state;
+    const char *nearest;
+    assert_true(probe_reports("l1_data.size", &nearest));
+    assert_true(probe_reports("host.bandwidth.d2h", &nearest));
+    assert_false(probe_reports("l1_data.sizes", &nearest));
+    assert_string_equal(nearest, "l1_data.size");
+    assert_false(probe_reports("zebra", &nearest));
+    assert_null(nearest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dependencies), cmocka_unit_test(selections),
