@@ -111,6 +111,6 @@ static void metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dependencies), cmocka_unit_test(selections),
-                                       cmocka_unit_test(profiles)};
+                                       cmocka_unit_test(profiles), cmocka_unit_test(metrics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

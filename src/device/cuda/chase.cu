@@ -348,33 +348,6 @@ DEFINE_KERNEL(chase_shared, 1u << SHARED)
 DEFINE_KERNEL(chase_host, 1u << HOST)
 DEFINE_KERNEL(chase_mixed, (1u << PATH_COUNT) - 1)
 
-/* The clock pair of the timed loads around one dependent instruction (a) and around two (b): what
- * the pair itself takes is 2a - b. Real instructions, since the assembler drops a plain move. */
-extern "C" __global__ void clock_overhead(uint32_t *cycles)
-{
-    __shared__ uint32_t one[KERNEL_OVERHEAD_COUNT], two[KERNEL_OVERHEAD_COUNT];
-    uint32_t value = cycles[0];
-#pragma unroll 1
-    for (int i = 0; i < KERNEL_OVERHEAD_COUNT; i++) {
-        uint64_t start, end = 0;
-        asm volatile(TIMED("add.u32 %2, %3, 1;", LOW_OF_32)
-                     : "=&l"(start), "+l"(end), "=&r"(value)
-                     : "r"(value)
-                     : "memory");
-        one[i] = cycles_between(start, end);
-        end = 0;
-        asm volatile(TIMED("add.u32 a, %3, 1;\nxor.b32 %2, a, 4;", LOW_OF_32)
-                     : "=&l"(start), "+l"(end), "=&r"(value)
-                     : "r"(value)
-                     : "memory");
-        two[i] = cycles_between(start, end);
-    }
-    for (int i = 0; i < KERNEL_OVERHEAD_COUNT; i++) {
-        cycles[i] = one[i];
-        cycles[KERNEL_OVERHEAD_COUNT + i] = two[i];
-    }
-}
-
 /* Marks the SMs that exist: their ids need not be contiguous. */
 extern "C" __global__ void find_sms(uint32_t *seen, uint32_t count)
 {

@@ -28,8 +28,7 @@ enum {
 
     KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
     KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare besides */
-    KERNEL_OVERHEAD_COUNT = 1024,
-    KERNEL_WRITTEN_WORD = 0x5a5a5a5a, /* what streams write: not 0xffffffff, see chase.cu */
+    KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
 };
 
 /* The same values as enum device_step_kind; FILL never reaches the chase kernels. */

@@ -120,9 +120,6 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
     else if (strcmp(name, "find_sms") == 0)
         for (int i = 0; i < SMS; i++)
             (*(uint32_t **)parameters[0])[sm_ids[i]] = 1;
-    else if (strcmp(name, "clock_overhead") == 0)
-        for (int i = 0; i < 2 * KERNEL_OVERHEAD_COUNT; i++)
-            (*(uint32_t **)parameters[0])[i] = i < KERNEL_OVERHEAD_COUNT ? 8 : 12;
     return CUDA_SUCCESS;
 }
 
