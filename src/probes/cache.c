@@ -222,7 +222,9 @@ static int measure_size(struct probe_context *context, const struct study *study
     f->spread = (cpd_quantile(sizes, SIZE_REPEATS, 1) - cpd_quantile(sizes, SIZE_REPEATS, 0)) / 2;
     f->by_residency = study->resident_bytes;
     f->residency_error = study->resident_error;
-    double room = fmax(AGREEMENT * f->by_sweep, 2.5 * f->residency_error);
+    /* A chase cannot reach further than the cache holds: less room on that side. */
+    double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
+    double room = fmax(AGREEMENT * f->by_sweep, errors * f->residency_error);
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
     f->line_sure = line_confidence(study) >= LINE_SURE;
     f->at_once = study->at_once;

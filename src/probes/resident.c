@@ -23,13 +23,14 @@ enum {
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
+    FEW_ELEMENTS = 1024,
     PICKED_OF = 40, /* one in so many elements is picked in a round */
     FEW_TAGS = 64,  /* below: one line more or less is a share to reckon with */
 };
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
  * milliseconds. */
-static const double LOADS_BUDGET = 1e6;
+static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_SMALL = 2e6;
 
 /* The array's size over what is thought to fit. */
 static const double OVERSIZE = 1.5;
@@ -53,7 +54,7 @@ static const double SNAP_LINES = 0.25;
 
 /* Wanted standard errors, as shares of the value: to tell lines of 7 and 8 fetch units apart, and
  * to stay well within the 2 % that a size may be off. */
-static const double ROUGH_PRECISION = 0.05, LINE_PRECISION = 0.02, SIZE_PRECISION = 0.006,
+static const double ROUGH_PRECISION = 0.05, LINE_PRECISION = 0.02, SIZE_PRECISION = 0.005,
                     QUICK_PRECISION = 0.01;
 
 /* Elements this many fetch units apart lie in lines of their own, and, the factor being prime, in
@@ -90,7 +91,8 @@ static struct layout make_layout(const struct study *study, double elements, uin
         precision /= 2; /* cheap, and few lines must be told apart */
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
-    double affordable = LOADS_BUDGET / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
+    double budget = layout.elements < FEW_ELEMENTS ? LOADS_BUDGET_SMALL : LOADS_BUDGET;
+    double affordable = budget / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
     layout.jobs = (size_t)fmin(fmax(fmin(jobs, affordable), JOBS_MIN), JOBS_MAX);
     return layout;
 }
@@ -272,25 +274,34 @@ static int measure_units(struct probe_context *context, const struct study *stud
                                precision, out_layout, out_share, err);
 }
 
-/* The whole number of fetch units per line that agrees best with units over tags, where the units
- * were counted under the same assumption. Caches of many lines do not notice where an array ends;
- * for others it is measured again for each candidate. */
-static int measure_line(struct probe_context *context, struct study *study,
-                        const struct layout *layout, const struct share *share, double precision,
-                        struct err *err)
+/* In a cache of few lines it matters where an array ends: inside a line it leaves that line partly
+ * empty. So arrays of whole lines of each candidate are tried, and the one that holds most tells.
+ */
+static int line_of_few(struct probe_context *context, struct study *study, uint64_t guess,
+                       double precision, struct err *err)
 {
-    double best_off = INFINITY;
-    uint64_t guess = (uint64_t)fmax(1, round(resident_elements(layout, share, 1) / study->tags));
-    uint64_t low = guess > 3 ? guess - 2 : 1;
-    for (uint64_t units = low; units <= guess + 3; units++) {
-        struct layout own_layout = *layout;
-        struct share own_share = *share;
-        int rc = study->tags < FEW_TAGS
-                     ? measure_units(context, study, units, precision, &own_layout, &own_share, err)
-                     : 0;
+    double most = 0;
+    for (uint64_t units = guess > 3 ? guess - 2 : 1; units <= guess + 3; units++) {
+        struct layout layout;
+        struct share share;
+        int rc = measure_units(context, study, units, precision, &layout, &share, err);
         if (rc)
             return rc;
-        double found = resident_elements(&own_layout, &own_share, (double)units) / study->tags;
+        most = fmax(most, resident_elements(&layout, &share, (double)units) / study->tags);
+    }
+    study->line_exact = most * (double)study->fetch_bytes;
+    study->line_bytes = (uint64_t)fmax(1, round(most)) * study->fetch_bytes;
+    return 0;
+}
+
+/* Otherwise one count serves: the whole number of fetch units per line that agrees best with units
+ * over tags, where what the picks evicted is reckoned under the same assumption. */
+static void line_of_many(struct study *study, const struct layout *layout,
+                         const struct share *share, uint64_t guess)
+{
+    double best_off = INFINITY;
+    for (uint64_t units = guess > 3 ? guess - 2 : 1; units <= guess + 3; units++) {
+        double found = resident_elements(layout, share, (double)units) / study->tags;
         double off = fabs(found - (double)units);
         if (off < best_off) {
             best_off = off;
@@ -298,9 +309,21 @@ static int measure_line(struct probe_context *context, struct study *study,
             study->line_bytes = units * study->fetch_bytes;
         }
     }
+}
+
+static int measure_line(struct probe_context *context, struct study *study,
+                        const struct layout *layout, const struct share *share, double precision,
+                        struct err *err)
+{
+    uint64_t guess = (uint64_t)fmax(1, round(resident_elements(layout, share, 1) / study->tags));
+    int rc = 0;
+    if (study->tags < FEW_TAGS)
+        rc = line_of_few(context, study, guess, precision, err);
+    else
+        line_of_many(study, layout, share, guess);
     /* Both counts err by about `precision`. */
     study->line_error = study->line_exact * precision * sqrt(2);
-    return 0;
+    return rc;
 }
 
 /* Units, tags and from both the line; lines of many fetch units need the precision to be told from
