@@ -30,7 +30,7 @@ enum {
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
  * milliseconds. */
-static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_SMALL = 2e6;
+static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_PRECISE = 2e6;
 
 /* The array's size over what is thought to fit. */
 static const double OVERSIZE = 1.5;
@@ -87,11 +87,10 @@ static struct layout make_layout(const struct study *study, double elements, uin
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)ceil(bounded ? room : elements);
     layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / PICKED_OF;
-    if (layout.elements < SMALL_ELEMENTS)
-        precision /= 2; /* cheap, and few lines must be told apart */
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
-    double budget = layout.elements < FEW_ELEMENTS ? LOADS_BUDGET_SMALL : LOADS_BUDGET;
+    bool precise = precision < LINE_PRECISION && layout.elements < FEW_ELEMENTS;
+    double budget = precise ? LOADS_BUDGET_PRECISE : LOADS_BUDGET;
     double affordable = budget / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
     layout.jobs = (size_t)fmin(fmax(fmin(jobs, affordable), JOBS_MIN), JOBS_MAX);
     return layout;
