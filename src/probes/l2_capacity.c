@@ -10,8 +10,8 @@
 #include "probes/chase.h"
 
 enum {
-    WORD_BYTES = 4,
-    FETCH_BYTES = 8192, /* chased word by word */
+    WORD_BYTES = 8,      /* the smallest stride: chases follow stored 64-bit pointers */
+    FETCH_BYTES = 16384, /* chased word by word */
     FETCH_JOBS = 6,
     FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
     CAPACITY_LOADS = 2048,
@@ -57,11 +57,16 @@ static void count_distances(const struct device_sample *sample, double threshold
  * up, so the most frequent one counts. */
 int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
-    const struct device_array words = {
+    const struct device_limits *limits = device_limits(context->device);
+    struct device_array words = {
         .path = DEVICE_GLOBAL_CG, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
+    /* Untouched memory, as for the latency of misses, behind what that uses. */
+    uint64_t behind = 3 * limits->l2_reported_bytes;
+    bool enough = behind + FETCH_JOBS * FETCH_BYTES <= limits->global_bytes;
     struct device_job jobs[FETCH_JOBS];
     struct device_answer *answers;
     for (size_t i = 0; i < FETCH_JOBS; i++) {
+        words.offset_bytes = enough ? behind + i * FETCH_BYTES : 0;
         jobs[i] = chase_job();
         jobs[i].cold_l2 = true;
         chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
