@@ -5,7 +5,9 @@
 
 #include "device/sim/sim.h"
 
-static const double wanted = 20; /* million per second */
+/* Million per second, of sequential chases: what sweeps are made of. Random order is shown beside
+ * them; it costs more and is asked for in small samples. */
+static const double wanted = 20;
 
 static const char head[] = "name: Speed\n"
                            "sms: 4\n"
@@ -88,9 +90,12 @@ int main(void)
             fprintf(stderr, "%s: %s\n", shapes[i].name, err.text);
             return 1;
         }
-        printf("%-40s %6.1f million accesses per second, wanted %.0f%s\n", shapes[i].name, rate,
-               wanted, rate < wanted ? ": TOO SLOW" : "");
-        slow |= rate < wanted;
+        bool limited = shapes[i].order == DEVICE_SEQUENTIAL;
+        printf("%-40s %6.1f million accesses per second", shapes[i].name, rate);
+        if (limited)
+            printf(", wanted %.0f%s", wanted, rate < wanted ? ": TOO SLOW" : "");
+        printf("\n");
+        slow |= limited && rate < wanted;
     }
     return slow;
 }
