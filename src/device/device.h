@@ -157,6 +157,8 @@ struct device_limits {
     uint64_t host_bytes;
     uint64_t l2_reported_bytes;   /* the driver's claim */
     double timer_overhead_cycles; /* measured by the backend when it was opened */
+    uint64_t l1_nominal_bytes;    /* L1 as documented, for the carve-out below; 0: not documented */
+    uint64_t l1_carveout_bytes;   /* of shared memory, that jobs without a wish run under */
 };
 
 /* Read while the GPU works. Values below 0 are unknown. */

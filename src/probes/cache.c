@@ -175,6 +175,7 @@ struct size_found {
     bool agree;
     bool line_sure;   /* sizes are counted in lines */
     uint32_t at_once; /* jobs in flight, where one per SM disturbed each other; else 0 */
+    bool l1;          /* the L1 data cache */
 };
 
 /* The coarse sweep and SIZE_REPEATS fine ones around what it found. Where most fine sweeps see no
@@ -228,6 +229,20 @@ static int measure_size(struct probe_context *context, const struct study *study
     f->agree = fabs(f->by_sweep - f->by_residency) <= room;
     f->line_sure = line_confidence(study) >= LINE_SURE;
     f->at_once = study->at_once;
+    f->l1 = study->id == STUDY_L1_DATA;
+    return 0;
+}
+
+/* What is documented for L1 stands beside what is measured. */
+static int add_documented(struct probe_context *context, struct measure *size, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    if (limits->l1_nominal_bytes &&
+        facts_set_int(&size->notes, "nominal", (int64_t)limits->l1_nominal_bytes))
+        return err_no_memory(err);
+    if (limits->l1_carveout_bytes &&
+        facts_set_int(&size->notes, "carveout", (int64_t)limits->l1_carveout_bytes))
+        return err_no_memory(err);
     return 0;
 }
 
@@ -261,6 +276,8 @@ static int report_size(struct probe_context *context, const char *memory,
         return err_no_memory(err);
     if (found->at_once && facts_set_int(&size->notes, "at_once", found->at_once))
         return err_no_memory(err);
+    if (found->l1 && add_documented(context, size, err))
+        return err->code;
     struct measure *reach = measures_add(context->measures, metric_name(name, memory, "reach"),
                                          found->by_sweep, "B", "chase+cpd");
     if (!reach)
@@ -294,17 +311,19 @@ static int report_quick_size(struct probe_context *context, const struct study *
                              struct err *err)
 {
     char name[METRIC_MAX];
-    double bytes, error;
-    int rc = resident_measure_quick(context, study, &bytes, &error, err);
-    if (rc)
-        return rc;
+    double bytes[SIZE_REPEATS], error;
+    for (size_t i = 0; i < SIZE_REPEATS; i++) {
+        int rc = resident_measure_quick(context, study, &bytes[i], &error, err);
+        if (rc)
+            return rc;
+    }
     struct measure *size =
         measures_add(context->measures, metric_name(name, study_name(study->id), "size"),
-                     round(bytes), "B", "resident share");
+                     round(cpd_median(bytes, SIZE_REPEATS)), "B", "resident share");
     if (!size)
         return err_no_memory(err);
-    size->n = 1;
-    size->spread = error;
+    size->n = SIZE_REPEATS;
+    size->spread = fmax(error, repeats_half_range(bytes, SIZE_REPEATS));
     size->confidence = 0.9; /* one method, not confirmed by the other */
     return 0;
 }

@@ -54,6 +54,7 @@ const struct probe probe_host_bandwidth_h2d = {
     .description = {"host.bandwidth.h2d", "bandwidth of copies from the host to the GPU",
                     PROFILE_QUICK},
     .metrics = {"host.bandwidth.h2d"},
+    .again = true,
     .run = run_h2d,
 };
 
@@ -61,6 +62,7 @@ const struct probe probe_host_bandwidth_d2h = {
     .description = {"host.bandwidth.d2h", "bandwidth of copies from the GPU to the host",
                     PROFILE_QUICK},
     .metrics = {"host.bandwidth.d2h"},
+    .again = true,
     .run = run_d2h,
 };
 

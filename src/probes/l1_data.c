@@ -49,11 +49,13 @@ const struct probe probe_l1_data_line = {
 const struct probe probe_l1_data_size = {
     .description = {"l1_data.size", "size and reach of the L1 data cache", PROFILE_QUICK},
     .metrics = {"l1_data.size", "l1_data.reach"},
+    .again = true,
     .run = run_size,
 };
 
 const struct probe probe_l1_data_latency = {
     .description = {"l1_data.latency", "latency of a hit in the L1 data cache", PROFILE_QUICK},
     .metrics = {"l1_data.latency", "l1_data.miss_penalty"},
+    .again = true,
     .run = run_latency,
 };

@@ -30,5 +30,6 @@ static int run_latency(struct probe_context *context, struct err *err)
 const struct probe probe_main_latency = {
     .description = {"main.latency", "latency of main memory", PROFILE_QUICK},
     .metrics = {"main.latency"},
+    .again = true,
     .run = run_latency,
 };

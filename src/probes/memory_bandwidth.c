@@ -66,12 +66,14 @@ static int run_l2_write(struct probe_context *context, struct err *err)
 const struct probe probe_main_bandwidth_read = {
     .description = {"main.bandwidth.read", "bandwidth of reading main memory", PROFILE_QUICK},
     .metrics = {"main.bandwidth.read"},
+    .again = true,
     .run = run_main_read,
 };
 
 const struct probe probe_main_bandwidth_write = {
     .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_STANDARD},
     .metrics = {"main.bandwidth.write"},
+    .again = true,
     .run = run_main_write,
 };
 
@@ -85,6 +87,7 @@ const struct probe probe_main_bandwidth_copy = {
 const struct probe probe_l2_bandwidth_read = {
     .description = {"l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK},
     .metrics = {"l2.bandwidth.read"},
+    .again = true,
     .run = run_l2_read,
 };
 

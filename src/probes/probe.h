@@ -15,6 +15,7 @@ struct probe_context {
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
     uint64_t seeds_drawn;
+    bool repeating; /* everything was measured once; this is a further round */
 };
 
 /* A fresh seed: the same sequence for the same options, whatever the device answers. */
@@ -27,6 +28,8 @@ struct probe {
     struct probe_description description;
     const char *depends[PROBE_LIST_MAX]; /* probes whose results it reads; NULL-terminated */
     const char *metrics[PROBE_LIST_MAX]; /* what it reports: marked failed when run fails */
+
+    bool again; /* measured once more in the middle and at the end of the run, and merged */
 
     /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. */
     int (*run)(struct probe_context *context, struct err *err);

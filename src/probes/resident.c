@@ -17,7 +17,7 @@
 #include "probes/chase.h"
 
 enum {
-    JOBS_MIN = 4,
+    JOBS_MIN = 2,
     JOBS_MAX = 8192,
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */

@@ -49,18 +49,20 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
     double cycles[SCATTERED_REPEATS], clocks[SCATTERED_REPEATS];
     double overhead = device_limits(context->device)->timer_overhead_cycles;
     struct err own = {0};
-    for (size_t i = 0; i < SCATTERED_REPEATS; i++) {
+    /* A further round over the run is one more repetition. */
+    size_t repeats = context->repeating ? 1 : SCATTERED_REPEATS;
+    for (size_t i = 0; i < repeats; i++) {
         int rc = typical_latency(context, task, i, &cycles[i], &clocks[i], &own);
         if (rc)
             return repeats_end(context, task->metric, rc, &own, err);
         cycles[i] -= overhead;
     }
-    struct measure *m = repeats_add(context, task->metric, cycles, SCATTERED_REPEATS, "cycles",
+    struct measure *m = repeats_add(context, task->metric, cycles, repeats, "cycles",
                                     "middle half of a random chase");
     if (!m)
         return err_no_memory(err);
-    m->n = (uint32_t)(SCATTERED_REPEATS * SCATTERED_JOBS * task->loads);
-    double clock = cpd_median(clocks, SCATTERED_REPEATS);
+    m->n = (uint32_t)(repeats * SCATTERED_JOBS * task->loads);
+    double clock = cpd_median(clocks, repeats);
     if (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock))
         return err_no_memory(err);
     return 0;

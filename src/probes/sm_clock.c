@@ -86,5 +86,6 @@ static int run(struct probe_context *context, struct err *err)
 const struct probe probe_clock_sm = {
     .description = {"clock.sm", "SM clock reached while all SMs work", PROFILE_QUICK},
     .metrics = {"clock.sm"},
+    .again = true,
     .run = run,
 };

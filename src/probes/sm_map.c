@@ -187,6 +187,7 @@ static int run_l2(struct probe_context *context, struct err *err)
 const struct probe probe_sm_l1_latency = {
     .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_STANDARD},
     .metrics = {"sm.l1_latency"},
+    .again = true,
     .run = run_l1,
 };
 

@@ -252,6 +252,53 @@ static int measure_overhead(struct cuda_gpu *gpu, struct err *err)
     return 0;
 }
 
+/* L1 and shared memory together, and the steps of shared memory, as the CUDA C++ Programming Guide
+ * documents them by compute capability. The driver grants the smallest step that holds what a block
+ * asks for and what the system reserves; which one it granted cannot be queried. */
+struct documented {
+    int capability;
+    uint32_t total_kib;
+    uint16_t steps_kib[12];
+};
+
+static const struct documented documented[] = {
+    {70, 128, {8, 16, 32, 64, 96}},
+    {75, 96, {32, 64}},
+    {80, 192, {8, 16, 32, 64, 100, 132, 164}},
+    {86, 128, {8, 16, 32, 64, 100}},
+    {87, 192, {8, 16, 32, 64, 100, 132, 164}},
+    {89, 128, {8, 16, 32, 64, 100}},
+    {90, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {100, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {120, 128, {8, 16, 32, 64, 100}},
+};
+
+static int set_documented(struct cuda_gpu *gpu, struct err *err)
+{
+    int major, minor, reserved = 0;
+    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
+    if (!rc)
+        rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
+    if (!rc)
+        rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved,
+                            err);
+    if (rc)
+        return rc;
+    uint32_t needed = KERNEL_BUFFER_BYTES + KERNEL_STATIC_BYTES + (uint32_t)reserved;
+    for (size_t i = 0; i < COUNT_OF(documented); i++) {
+        if (documented[i].capability != 10 * major + minor)
+            continue;
+        for (const uint16_t *step = documented[i].steps_kib; *step; step++) {
+            if (*step * UINT32_C(1024) < needed)
+                continue;
+            gpu->base.limits.l1_carveout_bytes = *step * UINT64_C(1024);
+            gpu->base.limits.l1_nominal_bytes = (documented[i].total_kib - *step) * UINT64_C(1024);
+            break;
+        }
+    }
+    return 0;
+}
+
 static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
 {
     struct device_limits *limits = &gpu->base.limits;
@@ -367,6 +414,8 @@ int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice dev
         rc = create_context(gpu, err);
     if (!rc)
         rc = set_limits(gpu, &shared_max, err);
+    if (!rc)
+        rc = set_documented(gpu, err);
     if (!rc)
         rc = load_kernels(gpu, shared_max, err);
     if (!rc)

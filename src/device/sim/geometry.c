@@ -147,7 +147,7 @@ static int read_cache(const char *name, const struct yaml_node *node, struct sim
         rc = sim_copy_text(node, "caches", name, cache->name, err);
     if (rc)
         return rc;
-    cache->nominal = text.nominal ? text.nominal : size;
+    cache->nominal = text.nominal;
     cache->scope = text.scope;
     cache->instances = text.instances;
     cache->warp_map = text.warp_map;

@@ -128,6 +128,13 @@ static void set_limits(struct gpu *gpu)
         .l2_reported_bytes = model->l2.reported,
         .timer_overhead_cycles = model->timer_overhead_cycles,
     };
+    const struct sim_path *path = &gpu->model.paths[DEVICE_GLOBAL_CA];
+    const struct sim_carveout *carveout = &gpu->model.carveout;
+    uint64_t granted = 0, beside = 0;
+    if (path->cache_count)
+        gpu->device.limits.l1_nominal_bytes = gpu->model.caches[path->caches[0]].nominal;
+    if (carveout->present && !sim_carveout_grant(carveout, 0, &granted, &beside, NULL))
+        gpu->device.limits.l1_carveout_bytes = granted;
 }
 
 static int create_shared_caches(struct gpu *gpu, struct err *err)

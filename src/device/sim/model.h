@@ -26,7 +26,7 @@ enum sim_parts { SIM_ONE, SIM_HOMES, SIM_COPIES };
 struct sim_cache {
     char name[SIM_TEXT_MAX];
     struct cache_geometry geometry; /* of one instance */
-    uint64_t nominal;
+    uint64_t nominal;               /* as documented; 0: nothing is */
     int scope;
     uint32_t instances; /* per SM */
     int warp_map;
