@@ -193,11 +193,24 @@ static int report_unbounded(struct probe_context *context, struct err *err)
 
 /* The step where both methods agree; where they do not, the resident share is the capacity (it
  * does not depend on the replacement policy), and the status says so. */
+/* Without a step nothing confirms the resident share: no size then, only the reason. */
+static int report_no_step(struct probe_context *context, struct err *err)
+{
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason, "no step of the latency near the %.0f B that stay resident",
+             context->l2.resident_bytes);
+    struct measure *size =
+        measures_add_missing(context->measures, "l2.size", MEASURE_FAILED, reason);
+    return size ? set_reported(context, size, err) : err_no_memory(err);
+}
+
 static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
 {
     double resident = context->l2.resident_bytes;
     double room = fmax(AGREEMENT * resident, 3 * context->l2.resident_error);
-    bool agree = whole->found && fabs(whole->bytes - resident) <= room;
+    if (!whole->found)
+        return report_no_step(context, err);
+    bool agree = fabs(whole->bytes - resident) <= room;
     struct measure *size =
         measures_add(context->measures, "l2.size", agree ? whole->bytes : resident, "B",
                      "fill+cpd, resident share");
@@ -209,12 +222,8 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     if (facts_set_int(&size->notes, "by_residency", llround(resident)))
         return err_no_memory(err);
     char reason[REASON_MAX];
-    if (whole->found)
-        snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident",
-                 whole->bytes, resident);
-    else
-        snprintf(reason, sizeof reason, "no step of the latency near the %.0f B that stay resident",
-                 resident);
+    snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident", whole->bytes,
+             resident);
     if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
     return set_reported(context, size, err);
