@@ -1,4 +1,4 @@
-/* How a probe reaches a GPU: jobs in, raw samples out. Backends: sim, cuda, replay.
+/* How a probe reaches a GPU: jobs in, raw samples out. Backends: sim, cuda.
  *
  * A probe asks for work, not for a kernel. The unit of work is a *job*: a short program of steps
  * ("chase these bytes", "fill that array") for one or two agents (threads). Jobs come in batches;
@@ -172,7 +172,7 @@ struct device_clocks {
 /* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
  * device has not. run_batch fills answers that were zeroed; on failure it leaves none allocated. */
 struct device_ops {
-    const char *backend; /* "sim", "cuda", "replay" */
+    const char *backend; /* "sim", "cuda" */
     int (*identify)(struct device *device, struct facts *hardware, struct facts *board,
                     struct facts *config, struct err *err);
     int (*run_batch)(struct device *device, const struct device_batch *batch,

@@ -1,4 +1,4 @@
-/* Where GPUs come from: a simulated fleet, this machine's driver, a record. Lists and opens them.
+/* Where GPUs come from: a simulated fleet or this machine's driver. Lists and opens them.
  */
 #ifndef GPUMEMTOPO_DEVICE_SOURCE_H
 #define GPUMEMTOPO_DEVICE_SOURCE_H
@@ -47,7 +47,7 @@ void device_source_destroy(struct device_source *source); /* accepts NULL */
 
 /* The functions of a source; first member of every backend's own struct. */
 struct device_source_ops {
-    const char *backend; /* "sim", "cuda", "replay" */
+    const char *backend; /* "sim", "cuda" */
     int (*open)(struct device_source *source, size_t i, struct device **out_device,
                 struct err *err);
     void (*destroy)(struct device_source *source);
