@@ -50,6 +50,7 @@ static int run_one(struct probe_context *context, const struct probe *probe,
 struct history {
     double values[ROUNDS];
     size_t count;
+    uint32_t n; /* samples of all rounds together */
 };
 
 static bool is_number(const struct measure *m)
@@ -64,7 +65,8 @@ static void merge(struct measure *into, const struct history *history)
     double range = repeats_half_range(history->values, history->count);
     into->value = cpd_median(history->values, history->count);
     into->spread = fmax(into->spread, range);
-    into->n *= (uint32_t)history->count;
+    into->n = history->n;
+    into->confidence = fmin(into->confidence, repeats_confidence(into->value, into->spread));
     measure_round(into);
 }
 
@@ -80,8 +82,10 @@ static int repeat_one(struct probe_context *context, const struct probe *probe,
     context->measures = first;
     for (size_t i = 0; i < first->count && !rc; i++) {
         const struct measure *m = measures_get(&own, first->items[i].metric);
-        if (m && is_number(m) && is_number(&first->items[i]))
+        if (m && is_number(m) && is_number(&first->items[i])) {
             histories[i].values[histories[i].count++] = m->value;
+            histories[i].n += m->n;
+        }
     }
     measures_fini(&own);
     return rc == -EIO ? rc : 0;
@@ -97,7 +101,8 @@ static int repeat_all(struct probe_context *context, const struct probe_selectio
     int rc = histories ? 0 : err_no_memory(err);
     context->repeating = true;
     for (size_t i = 0; i < count && !rc; i++)
-        histories[i] = (struct history){{context->measures->items[i].value}, 1};
+        histories[i] =
+            (struct history){{context->measures->items[i].value}, 1, context->measures->items[i].n};
     for (int round = 1; round < ROUNDS && !rc; round++)
         for (size_t i = 0; i < selection->count && !rc; i++)
             if (probe_table[selection->indices[i]]->again)
