@@ -50,9 +50,6 @@ struct geometry geometry_random(uint64_t seed, uint64_t i)
     g.l2_cycles = g.l1_cycles * 1.5 + 50 + (double)rng_below(&rng, 150);
     g.main_cycles = g.l2_cycles + 100 + (double)rng_below(&rng, 400);
     g.jitter_cycles = 0.2 * rng_uniform(&rng) * (g.l2_cycles - g.l1_cycles);
-    /* A load cannot take less than a cycle: jitter near the latency itself would shift its mean. */
-    if (g.jitter_cycles > g.l1_cycles / 4)
-        g.jitter_cycles = g.l1_cycles / 4;
     g.spike_rate = 0.01 * rng_uniform(&rng);
     g.spike_cycles = 200 + (double)rng_below(&rng, 1000);
     g.overhead_cycles = (double)rng_below(&rng, 12);
