@@ -46,7 +46,7 @@ static int check_array(const struct device_limits *limits, const struct device_s
                        struct err *err)
 {
     const struct device_array *array = &step->array;
-    if ((unsigned)array->path >= DEVICE_PATH_COUNT || (unsigned)array->order > DEVICE_RANDOM)
+    if ((unsigned)array->path >= DEVICE_PATH_COUNT || (unsigned)array->order > DEVICE_DESCENDING)
         return err_set(err, -EINVAL, "no such path or order");
     if (array->stride_bytes == 0 || array->stride_bytes % WORD_BYTES ||
         array->offset_bytes % WORD_BYTES)

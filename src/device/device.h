@@ -34,6 +34,7 @@ enum device_path {
 enum device_order {
     DEVICE_SEQUENTIAL, /* element 0, 1, 2, ... and round again */
     DEVICE_RANDOM,     /* one random cycle through all elements, chosen by seed */
+    DEVICE_DESCENDING, /* element 2, 1, 0, the last one, ... and round again */
 };
 struct device_array {
     enum device_path path;
@@ -48,7 +49,7 @@ enum device_step_kind {
     DEVICE_WARM,    /* one thread chases, untimed */
     DEVICE_CHASE,   /* one thread chases, every load timed: gives a sample with a histogram */
     DEVICE_AVERAGE, /* one thread chases, the whole timed: sample with total cycles only */
-    DEVICE_FILL,    /* all warps of all SMs load the array once, untimed: fills L2 */
+    DEVICE_FILL,    /* all warps of the agent's SM load the array once, past L1, untimed */
 };
 
 /* loads: how many; 0 means each element once. A step of an agent that continues on the array of

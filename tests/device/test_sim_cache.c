@@ -31,7 +31,7 @@ static uint64_t pass(struct cache *cache, uint64_t size, uint64_t stride)
 {
     uint64_t misses = 0;
     for (uint64_t a = 0; a < size; a += stride)
-        misses += !cache_access(cache, a, CACHE_HOME, &rng);
+        misses += !cache_access(cache, a, &rng);
     return misses;
 }
 
@@ -141,7 +141,7 @@ static void count_victims(enum cache_policy policy, uint64_t ways, double *share
     pass(cache, ways * 64, 64);
     memset(share, 0, ways * sizeof *share);
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        assert_false(cache_access(cache, (ways + i) * 64, CACHE_HOME, &rng));
+        assert_false(cache_access(cache, (ways + i) * 64, &rng));
         share[cache->last] += 1.0 / ROUNDS;
     }
     cache_destroy(cache);
@@ -202,26 +202,8 @@ static void many_ways_are_lru(void **state)
         at = at < count ? at : count - 1;
         memmove(&order[1], &order[0], at * sizeof order[0]);
         order[0] = line;
-        assert_int_equal(cache_access(cache, line * 64, CACHE_HOME, &rng), expected);
+        assert_int_equal(cache_access(cache, line * 64, &rng), expected);
     }
-    cache_destroy(cache);
-}
-
-static void copies_give_way(void **state)
-{
-    (void)state;
-    struct cache *cache = create(geometry(4 * 64, 64, 4));
-    uint64_t far = UINT64_C(1) << 40;
-    for (uint64_t i = 0; i < 4; i++)
-        assert_false(cache_access(cache, far + i * 64, CACHE_COPY, &rng));
-    assert_true(cache_access(cache, far, CACHE_COPY, &rng));
-    assert_int_equal(pass(cache, 4 * 64, 64), 4); /* lines at home push all copies out */
-    assert_false(cache_access(cache, far, CACHE_COPY, &rng));
-    assert_false(cache_access(cache, far, CACHE_COPY, &rng));
-    assert_int_equal(pass(cache, 4 * 64, 64), 0);
-    cache_age(cache); /* nobody's any more: copies may have the room */
-    assert_false(cache_access(cache, far, CACHE_COPY, &rng));
-    assert_true(cache_access(cache, far, CACHE_COPY, &rng));
     cache_destroy(cache);
 }
 
@@ -231,9 +213,9 @@ static void ticks_may_run_out(void **state)
     struct cache *cache = create(geometry(4 * 64, 64, 4));
     cache->tick = UINT32_MAX - 2;
     pass(cache, 4 * 64, 64);
-    assert_false(cache_access(cache, 4 * 64, CACHE_HOME, &rng)); /* takes the oldest: line 0 */
-    assert_true(cache_access(cache, 1 * 64, CACHE_HOME, &rng));
-    assert_false(cache_access(cache, 0, CACHE_HOME, &rng));
+    assert_false(cache_access(cache, 4 * 64, &rng)); /* takes the oldest: line 0 */
+    assert_true(cache_access(cache, 1 * 64, &rng));
+    assert_false(cache_access(cache, 0, &rng));
     cache_destroy(cache);
 }
 
@@ -267,7 +249,6 @@ int main(void)
         cmocka_unit_test(random_and_fermi_choose_ways),
         cmocka_unit_test(early_misses_before_it_is_full),
         cmocka_unit_test(many_ways_are_lru),
-        cmocka_unit_test(copies_give_way),
         cmocka_unit_test(ticks_may_run_out),
         cmocka_unit_test(reset_makes_cold_and_smaller),
     };

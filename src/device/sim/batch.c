@@ -120,13 +120,10 @@ static void suffer_faults(const struct gpu *gpu)
         crash();
 }
 
-static void prepare_l2(struct gpu *gpu, bool cold)
+static void empty_l2(struct gpu *gpu)
 {
-    for (int i = 0; i < GPU_L2_PARTS && gpu->l2[i]; i++) {
-        if (cold)
-            cache_reset(gpu->l2[i], gpu->l2[i]->geometry.size);
-        cache_age(gpu->l2[i]);
-    }
+    for (int i = 0; i < GPU_L2_PARTS && gpu->l2[i]; i++)
+        cache_reset(gpu->l2[i], gpu->l2[i]->geometry.size);
 }
 
 /* slot: which run and contexts to use. */
@@ -138,7 +135,8 @@ static int start(struct gpu *gpu, const struct device_batch *batch, const struct
     struct sm_context *contexts = &gpu->contexts[slot * DEVICE_AGENTS_MAX];
     bool same = wave->sms[i][0] == wave->sms[i][1];
     suffer_faults(gpu);
-    prepare_l2(gpu, job->cold_l2);
+    if (job->cold_l2)
+        empty_l2(gpu);
     run->agents[0].context = &contexts[0];
     run->agents[1].context = same ? &contexts[0] : &contexts[1];
     run->agents[0].sm = wave->sms[i][0];

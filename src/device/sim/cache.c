@@ -9,7 +9,7 @@
 static const uint32_t none = UINT32_MAX;
 
 /* Up to so many ways the oldest line is found sooner by looking at all than by keeping a list. */
-enum { FEW_WAYS = 4 };
+enum { FEW_WAYS = 4, SCANNED_WAYS = 16 };
 
 /* How often a fill replaces a valid line of an early-evicting set that has room left. */
 static const double early_chance = 0.5;
@@ -106,7 +106,6 @@ static __attribute__((noinline)) void renumber(struct cache *cache)
     static const uint32_t less = UINT32_C(1) << 31;
     for (uint32_t i = 0; i < cache->lines_max; i++)
         cache->lines[i].used = cache->lines[i].used > less ? cache->lines[i].used - less : 0;
-    cache->aged_tick = cache->aged_tick > less ? cache->aged_tick - less : 0;
     cache->tick -= less;
 }
 
@@ -142,24 +141,6 @@ static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set
     return set->first + (uint32_t)smaller(odd, even);
 }
 
-/* none: no copy in the set. */
-static uint32_t oldest_copy(const struct cache *cache, const struct cache_set *set)
-{
-    uint32_t victim = none;
-    for (uint32_t slot = set->first; slot < set->first + set->filled; slot++)
-        if (cache->lines[slot].copy &&
-            (victim == none || cache->lines[slot].used < cache->lines[victim].used))
-            victim = slot;
-    return victim;
-}
-
-/* What goes first where a part keeps copies: aged lines, then copies. none: all are at home. */
-static uint32_t find_expendable(const struct cache *cache, const struct cache_set *set)
-{
-    uint32_t oldest = oldest_scanned(cache, set);
-    return cache->lines[oldest].used <= cache->aged_tick ? oldest : oldest_copy(cache, set);
-}
-
 /* Fermi's L1 (Mei and Chu, section 4.5) replaces its four ways with probabilities 1/6, 1/2, 1/6,
  * 1/6: way 1 three times as often as each other one. */
 static uint32_t fermi_way(uint32_t ways, struct rng *rng)
@@ -173,9 +154,6 @@ static uint32_t fermi_way(uint32_t ways, struct rng *rng)
 static uint32_t choose_victim(const struct cache *cache, const struct cache_set *set,
                               struct rng *rng)
 {
-    uint32_t expendable = cache->with_copies ? find_expendable(cache, set) : none;
-    if (expendable != none)
-        return expendable;
     switch (cache->geometry.policy) {
     case CACHE_RANDOM:
         return set->first + (uint32_t)rng_below(rng, set->filled);
@@ -195,15 +173,6 @@ static uint32_t choose_slot(const struct cache *cache, struct cache_set *set, st
         set->filled >= cache->geometry.early_fill * set->ways && rng_uniform(rng) < early_chance)
         return set->first + (uint32_t)rng_below(rng, set->filled);
     return set->first + set->filled++;
-}
-
-/* none: nothing there gives way to a copy. */
-static uint32_t choose_copy_slot(struct cache *cache, struct cache_set *set)
-{
-    cache->with_copies = true;
-    if (set->filled < set->ways)
-        return set->first + set->filled++;
-    return find_expendable(cache, set);
 }
 
 static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uint64_t key,
@@ -238,31 +207,26 @@ static inline bool use(struct cache *cache, uint32_t slot, uint32_t sector)
 }
 
 static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, uint64_t key,
-                                           uint32_t sector, enum cache_claim claim, struct rng *rng)
+                                           uint32_t sector, struct rng *rng)
 {
     struct cache_set *at = &cache->sets[set];
-    uint32_t slot = claim == CACHE_HOME ? choose_slot(cache, at, rng) : choose_copy_slot(cache, at);
-    if (slot == none)
-        return false;
-    place(cache, at, slot, key, cache->fetch_masks[sector]);
-    cache->lines[slot].copy = claim == CACHE_COPY;
+    place(cache, at, choose_slot(cache, at, rng), key, cache->fetch_masks[sector]);
     return false;
 }
 
 static __attribute__((noinline)) bool access_linked(struct cache *cache, uint32_t set, uint64_t key,
-                                                    uint32_t sector, enum cache_claim claim,
-                                                    struct rng *rng)
+                                                    uint32_t sector, struct rng *rng)
 {
     uint32_t slot = find_linked(cache, key);
     if (slot == none)
-        return miss(cache, set, key, sector, claim, rng);
+        return miss(cache, set, key, sector, rng);
     cache->last = slot;
     list_remove(cache, &cache->sets[set], slot);
     list_add_newest(cache, &cache->sets[set], slot);
     return use(cache, slot, sector);
 }
 
-bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng)
+bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
 {
     uint64_t number = divide(&cache->by_line, address), key = number + 1;
     uint32_t sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
@@ -270,17 +234,12 @@ bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim,
         return use(cache, cache->last, sector);
     uint32_t set = set_of(cache, number);
     if (cache->links)
-        return access_linked(cache, set, key, sector, claim, rng);
+        return access_linked(cache, set, key, sector, rng);
     uint32_t slot = find_scanned(cache, set, key);
     if (slot == none)
-        return miss(cache, set, key, sector, claim, rng);
+        return miss(cache, set, key, sector, rng);
     cache->last = slot;
     return use(cache, slot, sector);
-}
-
-void cache_age(struct cache *cache)
-{
-    cache->aged_tick = cache->tick;
 }
 
 uint64_t cache_span(const struct cache *cache)
@@ -317,7 +276,6 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
         memset(cache->buckets, 0, ((size_t)cache->bucket_mask + 1) * sizeof *cache->buckets);
     memset(cache->lines, 0, cache->lines_max * sizeof *cache->lines);
     cache->last = 0;
-    cache->with_copies = false;
     cache->fills++;
 }
 
@@ -351,7 +309,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = mem_array(cache->lines_max, sizeof *cache->lines);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
-    uint64_t scanned = geometry->mostly_hits ? CACHE_SCANNED_WAYS : FEW_WAYS;
+    uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
     bool linked = geometry->ways == 0 || geometry->ways > scanned;
     if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
         cache_destroy(cache);

@@ -12,7 +12,7 @@
 enum cache_index { CACHE_MODULO, CACHE_HASHED };
 enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
 
-enum { CACHE_SECTORS_MAX = 16, CACHE_SCANNED_WAYS = 16 };
+enum { CACHE_SECTORS_MAX = 16 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
  * sectors. ways 0: fully associative. */
@@ -33,7 +33,6 @@ struct cache_line {
     uint64_t key;  /* its number + 1; 0: empty */
     uint32_t used; /* tick of the last use */
     uint16_t sectors;
-    uint16_t copy; /* of a line whose home is another part: the first to go */
 };
 
 struct cache_set {
@@ -62,8 +61,7 @@ struct cache {
     struct cache_link *links; /* NULL: sets are scanned */
     uint32_t *buckets;        /* slot + 1, 0: none */
     uint32_t bucket_mask;
-    uint32_t tick, aged_tick;
-    bool with_copies;
+    uint32_t tick;
     uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
     uint64_t epoch; /* the owner's mark of when it was reset */
 };
@@ -75,11 +73,8 @@ void cache_destroy(struct cache *cache); /* accepts NULL */
 /* Empties it and sets its size (at least one line, at most the size it was created with). */
 void cache_reset(struct cache *cache, uint64_t size_bytes);
 
-/* One load: true when its sector was there; brings it in otherwise. A copy of a line that lives
- * elsewhere takes free room, an aged line's or another copy's place, never that of a line at home
- * here (only caches of at most CACHE_SCANNED_WAYS). */
-enum cache_claim { CACHE_HOME, CACHE_COPY };
-bool cache_access(struct cache *cache, uint64_t address, enum cache_claim claim, struct rng *rng);
+/* One load: true when its sector was there; brings it in otherwise. */
+bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 
 /* True when the line of this address was the last one used: another access would change nothing.
  * For caches of one sector per line and lines of a power of two, such as TLBs. */
@@ -87,9 +82,6 @@ static inline bool cache_is_last(const struct cache *cache, uint64_t address)
 {
     return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1;
 }
-
-/* What is there now counts as aged: nobody's working set any more. */
-void cache_age(struct cache *cache);
 
 /* Bytes after which addresses meet the same set again. */
 uint64_t cache_span(const struct cache *cache);

@@ -19,7 +19,7 @@ struct cache_text {
     uint64_t size, nominal, line, sector, fetch;
     const struct yaml_node *ways;
     int index, policy, scope, warp_map, parts;
-    double early_fill, far_cycles;
+    double early_fill, far_cycles, slice_cycles;
     uint32_t instances;
     uint64_t reported;
     bool carveout;
@@ -53,6 +53,7 @@ static const struct yaml_field l2_fields[] = {
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
     {"parts", YAML_WORD, offsetof(struct cache_text, parts), .words = parts_words},
     {"far_cycles", YAML_F64, offsetof(struct cache_text, far_cycles), .min = 0, .max = 1e6},
+    {"slice_cycles", YAML_F64, offsetof(struct cache_text, slice_cycles), .min = 0, .max = 1e6},
 };
 
 static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_ways,
@@ -250,18 +251,15 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
         rc = check_geometry(node, &text, text.size, &model->l2.geometry, err);
     if (rc)
         return rc;
-    uint64_t ways = model->l2.geometry.ways;
     if (text.parts != SIM_ONE && (text.size / text.line) % 2)
         return yaml_error(sim_at(node, "size"), err, "two parts need an even number of lines");
-    if (text.parts == SIM_COPIES && (ways == 0 || ways > CACHE_SCANNED_WAYS))
-        return yaml_error(sim_at(node, "ways"), err, "`parts: copies` needs 1 to %d ways",
-                          CACHE_SCANNED_WAYS);
     if (text.parts == SIM_ONE && text.far_cycles > 0)
         return yaml_error(sim_at(node, "far_cycles"), err, "an L2 of one part has no far side");
     model->l2.reported = text.reported ? text.reported : text.size;
     model->l2.parts = text.parts;
     model->l2.geometry.mostly_hits = true;
     model->l2.far_cycles = text.far_cycles;
+    model->l2.slice_cycles = text.slice_cycles;
     return 0;
 }
 

@@ -55,7 +55,7 @@ struct sim_l2 {
     struct cache_geometry geometry; /* of all parts together */
     uint64_t reported;
     int parts;
-    double far_cycles;
+    double far_cycles, slice_cycles;
 };
 
 struct sim_tlb {

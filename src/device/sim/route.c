@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-enum { GRANULE_LINES = 32, BANKS = 32, BANK_BYTES = 4, LANES_MAX = 32 };
+enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, BANKS = 32, BANK_BYTES = 4, LANES_MAX = 32 };
 
 /* Behind all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
 static const uint64_t constant_base = UINT64_C(15) << 38;
@@ -100,6 +100,7 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
     }
     route->l2_cycles = path->l2_cycles * factor;
     route->far_cycles = l2->far_cycles;
+    route->slice_cycles = l2->slice_cycles;
     double memory_clock = model->nominal_clock.memory_mhz / model->clock.memory_mhz;
     double clocked = 1 - model->dram_clocked + model->dram_clocked * memory_clock;
     route->dram_cycles = (path->main_cycles - path->l2_cycles) * model->dram_factor * clocked;
@@ -153,26 +154,44 @@ static inline uint32_t home_of(const struct route *route, uint64_t address, uint
     return (uint32_t)((granule ^ (hash >> 63)) & 1);
 }
 
-/* One part is asked first, whether the line is at home there or a copy. */
-static double load_l2(const struct route *route, uint64_t address, uint32_t side, struct rng *rng)
+/* An SM is not equally far from all slices; which one has an address is as good as random. */
+static inline double slice_offset(const struct route *route, uint64_t address)
+{
+    if (route->slice_cycles <= 0)
+        return 0;
+    uint64_t hash = ((address >> SLICE_SHIFT) + 1) * 0x9e3779b97f4a7c15u;
+    return route->slice_cycles * ((double)(hash >> 40) / (1 << 24) - 0.5);
+}
+
+/* With copies the near part is asked first, whether the line is at home there or not. */
+static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
     if (route->parts == SIM_ONE)
-        return cache_access(route->l2[0], address, CACHE_HOME, rng)
-                   ? route->l2_cycles
-                   : route->l2_cycles + route->dram_now;
+        return cache_access(route->l2[0], address, rng) ? route->l2_cycles
+                                                        : route->l2_cycles + route->dram_now;
     uint64_t local;
     uint32_t home = home_of(route, address, &local);
-    bool far = home != side;
+    bool far = home != route->side;
     if (route->parts == SIM_COPIES) {
-        if (cache_access(route->l2[side], far ? local + route->copies_at : local,
-                         far ? CACHE_COPY : CACHE_HOME, rng))
+        if (cache_access(route->l2[route->side], far ? local + route->copies_at : local, rng))
             return route->l2_cycles;
         if (!far)
             return route->l2_cycles + route->dram_now;
     }
     double cycles = route->l2_cycles + (far ? route->far_cycles : 0);
-    return cache_access(route->l2[home], local, CACHE_HOME, rng) ? cycles
-                                                                 : cycles + route->dram_now;
+    return cache_access(route->l2[home], local, rng) ? cycles : cycles + route->dram_now;
+}
+
+/* What finding the page costs. */
+static inline double translate(const struct route *route, uint64_t address, struct rng *rng)
+{
+    double cycles = 0;
+    for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
+        if (cache_is_last(route->tlbs[i], address) || cache_access(route->tlbs[i], address, rng))
+            break;
+        cycles += route->tlb_cycles[i];
+    }
+    return cycles;
 }
 
 static inline double load(const struct route *route, uint64_t address, struct rng *rng)
@@ -181,16 +200,10 @@ static inline double load(const struct route *route, uint64_t address, struct rn
         return route->direct_now;
     address += route->base;
     for (uint32_t i = 0; i < route->cache_count; i++)
-        if (cache_access(route->caches[i], address, CACHE_HOME, rng))
+        if (cache_access(route->caches[i], address, rng))
             return route->cache_cycles[i];
-    double translation = 0;
-    for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
-        if (cache_is_last(route->tlbs[i], address) ||
-            cache_access(route->tlbs[i], address, CACHE_HOME, rng))
-            break;
-        translation += route->tlb_cycles[i];
-    }
-    return translation + load_l2(route, address, route->side, rng);
+    return translate(route, address, rng) + slice_offset(route, address) +
+           load_l2(route, address, rng);
 }
 
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
@@ -239,11 +252,8 @@ void route_fill(const struct route *route, uint64_t address, struct rng *rng)
     if (route->direct)
         return;
     address += route->base;
-    if (route->tlbs[1])
-        cache_access(route->tlbs[1], address, CACHE_HOME, rng);
-    uint32_t sides = route->parts == SIM_COPIES ? 2 : 1;
-    for (uint32_t side = 0; side < sides; side++)
-        load_l2(route, address, side, rng);
+    translate(route, address, rng);
+    load_l2(route, address, rng);
 }
 
 uint64_t route_fills(const struct route *route)

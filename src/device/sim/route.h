@@ -17,7 +17,7 @@ struct route {
     uint32_t side;          /* the L2 part near this SM */
     struct divider granule; /* bytes that have one home */
     uint64_t copies_at;     /* where copies of far lines stand in the near part's address range */
-    double l2_cycles, far_cycles;
+    double l2_cycles, far_cycles, slice_cycles;
     double dram_cycles; /* at the nominal clock */
     double dram_now;    /* at the clock of this moment */
     bool direct;        /* shared or host: one latency, no cache */
@@ -50,7 +50,7 @@ void route_load(const struct route *route, const uint64_t *addresses, uint32_t c
 double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
                         uint32_t lane_stride_bytes, struct rng *rng);
 
-/* Loads from both sides of the GPU, past the SMs' caches. */
+/* A load past the SM's caches. */
 void route_fill(const struct route *route, uint64_t address, struct rng *rng);
 
 /* Lines and sectors brought into the caches of the route so far. */

@@ -171,7 +171,7 @@ static void stride_along(struct run *run, const struct device_step *step, struct
     run->pass_cycles = 0;
 }
 
-/* All SMs stream the array in: the time is DRAM's. */
+/* All warps of one SM stream the array in. */
 static void fill(struct run *run, const struct device_step *step)
 {
     const struct device_array *array = &step->array;
@@ -179,9 +179,7 @@ static void fill(struct run *run, const struct device_step *step)
     for (uint64_t i = 0; i < count; i++)
         route_fill(&run->route, array->offset_bytes + i * array->stride_bytes, &run->replacement);
     run->done = run->loads;
-    double mhz = clock_now(run);
-    double ns = (double)array->size_bytes / run->gpu->model.bandwidth.main_read;
-    pass_time(run, ns * mhz / 1e3, mhz);
+    pass_time(run, (double)array->size_bytes / run->gpu->model.bandwidth.sm, clock_now(run));
 }
 
 static bool same_array(const struct device_array *a, const struct device_array *b)

@@ -59,6 +59,11 @@ void walk_init(struct walk *walk, const struct device_array *array, uint64_t sta
         .count = array->size_bytes / array->stride_bytes,
         .position = start,
     };
+    if (array->order == DEVICE_DESCENDING) {
+        walk->first += (walk->count - 1) * walk->stride;
+        walk->stride = -walk->stride;
+        walk->position = walk->count - 1 - start;
+    }
     if (array->order != DEVICE_RANDOM || walk->count < 2)
         return;
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(walk->count - 1);
