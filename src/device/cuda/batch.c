@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
 
+enum { WARPS_MAX = 32 };
+
 struct wave {
     struct cuda_gpu *gpu;
     struct launch_shape shape;
@@ -30,8 +32,10 @@ static struct launch_shape shape_of(const struct device_job *job)
         const struct device_step *step = &job->steps[i];
         uint64_t lanes =
             step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
-        if (step->kind != DEVICE_FILL)
-            shape.path_mask |= 1u << step->array.path;
+        /* A fill takes all warps that a block can have, and goes past L1 whatever its path. */
+        if (step->kind == DEVICE_FILL)
+            shape.warps = WARPS_MAX;
+        shape.path_mask |= 1u << (step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path);
         if (step->array.path == DEVICE_SHARED &&
             step->array.offset_bytes + step->array.size_bytes + lanes > shared)
             shared = step->array.offset_bytes + step->array.size_bytes + lanes;
@@ -115,10 +119,8 @@ static int admit(struct wave *wave, const struct device_job *job, struct device_
     if (rc)
         return rc;
     rc = fits_constants(wave, &placed->layout) ? place(wave, placed, err) : 1;
-    if (rc) {
-        layout_fini(&placed->layout);
+    if (rc)
         return rc;
-    }
     wave->shape = shape;
     wave->cold_l2 = job->cold_l2;
     wave->taken[placed->sms[0]] = wave->taken[placed->sms[1]] = true;
@@ -147,16 +149,12 @@ static uint32_t sm_of_step(const struct wave_job *job, uint32_t step)
     return job->sms[job->job->steps[step].agent];
 }
 
-/* The steps from `step` on that run in one launch: up to a fill or a step on another SM. */
+/* The steps from `step` on that run in one launch: up to a step on another SM. */
 static struct segment segment_at(struct wave_job *job, uint32_t step)
 {
     struct segment segment = {
         .job = job, .first_step = step, .step_count = 1, .sm = sm_of_step(job, step)};
-    const struct device_step *steps = job->job->steps;
-    if (steps[step].kind == DEVICE_FILL)
-        return segment;
     while (step + segment.step_count < job->job->step_count &&
-           steps[step + segment.step_count].kind != DEVICE_FILL &&
            sm_of_step(job, step + segment.step_count) == segment.sm)
         segment.step_count++;
     return segment;
@@ -174,13 +172,7 @@ static int run_phase(struct wave *wave, uint32_t *positions, bool *out_more, str
         *out_more = true;
         struct segment segment = segment_at(job, positions[i]);
         positions[i] += segment.step_count;
-        if (job->job->steps[segment.first_step].kind != DEVICE_FILL) {
-            wave->segments[count++] = segment;
-            continue;
-        }
-        int rc = launch_fill(wave->gpu, job, segment.first_step, err);
-        if (rc)
-            return rc;
+        wave->segments[count++] = segment;
     }
     return count ? launch_segments(wave->gpu, &wave->shape, wave->segments, count, err) : 0;
 }
@@ -204,8 +196,6 @@ static int run_wave(struct wave *wave, struct err *err)
 
 static void clear_wave(struct wave *wave)
 {
-    for (size_t i = 0; i < wave->job_count; i++)
-        layout_fini(&wave->jobs[i].layout);
     wave->job_count = 0;
     memset(wave->taken, 0, wave->gpu->base.limits.sm_count * sizeof *wave->taken);
 }

@@ -137,16 +137,35 @@ template <typename A> struct course {
     }
 };
 
+/* The addresses of an array in the order of a permutation. */
+template <typename A> struct scatter {
+    A base, stride;
+    uint32_t count, key, position;
+
+    __device__ __forceinline__ scatter(const struct kernel_step *step, uint64_t offset)
+        : base((A)(step->base + offset)), stride((A)step->stride), count(step->pass),
+          key(step->key), position(step->position)
+    {
+    }
+    __device__ __forceinline__ A next()
+    {
+        position = position + 1 < count ? position + 1 : 0;
+        return base + (A)(kernel_permute(position, count, key) * stride);
+    }
+};
+
 /* Without a chain in memory: one load after the other, addresses from registers. */
 template <typename P>
 static __device__ __forceinline__ typename P::address
-walk(typename P::address at, const struct kernel_step *step, uint64_t texture)
+walk(typename P::address at, const struct kernel_step *step, uint64_t texture, uint64_t offset)
 {
     struct course<typename P::address> course(step);
+    struct scatter<typename P::address> scatter(step, offset);
+    const bool permuted = step->order == KERNEL_PERMUTED;
 #pragma unroll 1
     for (uint32_t n = step->loads; n; n--) {
         uint32_t value = (uint32_t)P::load(at, texture);
-        at = after(course.next(at), value);
+        at = after(permuted ? scatter.next() : course.next(at), value);
     }
     return at;
 }
@@ -155,24 +174,27 @@ walk(typename P::address at, const struct kernel_step *step, uint64_t texture)
  * computed a load ahead), and the bookkeeping follows the second. */
 template <typename P>
 static __device__ __forceinline__ void chase(typename P::address at, const struct kernel_step *step,
-                                             uint64_t texture, uint32_t *words, bool records)
+                                             uint64_t texture, uint64_t offset, uint32_t *words,
+                                             bool records)
 {
     typedef typename P::address address;
     struct course<address> course(step);
-    const bool chained = step->chained;
+    struct scatter<address> scatter(step, offset);
+    const bool permuted = step->order == KERNEL_PERMUTED;
     const uint32_t loads = step->loads, keep = step->keep;
     uint32_t *const bins = words + step->bins_at;
     uint32_t *kept = words + step->keep_at;
     /* Position i of the kept ones is floor(i * loads / keep), without dividing in the loop. */
     const uint32_t quotient = keep ? loads / keep : 0, remainder = keep ? loads % keep : 0;
     uint32_t next_kept = keep ? 0 : UINT32_MAX, kept_left = keep, carry = 0;
-    address next = course.next(at);
+    address seen = 0, next = permuted ? scatter.next() : course.next(at);
 #pragma unroll 1
     for (uint32_t n = 0; n < loads; n++) {
         address value;
         const uint32_t cycles = P::timed(at, texture, &value);
-        at = chained ? value : next;
-        next = course.next(at);
+        at = next;
+        seen |= value + 1;
+        next = permuted ? scatter.next() : course.next(at);
         if (!records)
             continue;
         bins[kernel_bin_of(cycles)]++;
@@ -185,6 +207,9 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
                 next_kept = UINT32_MAX;
         }
     }
+    /* All of a value is used, or the assembler would load only the part that is compared. */
+    if (seen == 0)
+        bins[0] = 0;
 }
 
 template <typename P>
@@ -193,16 +218,17 @@ static __device__ __forceinline__ void run_step(const struct kernel_step *step, 
                                                 uint32_t lane, struct kernel_result *result)
 {
     typedef typename P::address address;
-    address at = (address)(step->first + shared_base + lane * step->lane_stride);
-    const uint32_t kind = step->kind, chained = step->chained, loads = step->loads;
+    const uint64_t offset = shared_base + lane * step->lane_stride;
+    address at = (address)(step->first + offset);
+    const uint32_t kind = step->kind, order = step->order, loads = step->loads;
     const uint64_t start_ns = real_time_ns();
-    const uint64_t start = clock_after((uint32_t)at ^ kind ^ chained ^ loads);
+    const uint64_t start = clock_after((uint32_t)at ^ kind ^ order ^ loads);
     if (kind == KERNEL_CHASE)
-        chase<P>(at, step, texture, words, lane == 0);
-    else if (chained)
+        chase<P>(at, step, texture, offset, words, lane == 0);
+    else if (order == KERNEL_CHAINED)
         at = follow<P>(at, texture, loads);
     else
-        at = walk<P>(at, step, texture);
+        at = walk<P>(at, step, texture, offset);
     const uint64_t end = clock_after((uint32_t)at);
     const uint64_t end_ns = real_time_ns();
     if (lane == 0) {
@@ -275,6 +301,32 @@ static __device__ __forceinline__ int claim_job(int *claims, uint32_t claim_coun
     return claimed;
 }
 
+/* All threads of the block load the array once, past L1, several loads of each at a time. */
+static __device__ __forceinline__ void fill(const struct kernel_step *step, uint32_t threads)
+{
+    enum { UNROLL = 8 };
+    const uint64_t base = step->base, stride = step->stride;
+    const uint32_t count = step->pass;
+    uint32_t waits = 0;
+    for (uint32_t i = threadIdx.x; i < count; i += UNROLL * threads) {
+        uint32_t values[UNROLL];
+#pragma unroll
+        for (uint32_t k = 0; k < UNROLL; k++) {
+            const uint32_t element = i + k * threads < count ? i + k * threads : i;
+            asm volatile("ld.global.cg.u32 %0, [%1];"
+                         : "=r"(values[k])
+                         : "l"(base + element * stride)
+                         : "memory");
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < UNROLL; k++)
+            waits += values[k] == UINT32_MAX;
+    }
+    /* No word is 0xffffffff, but the compiler does not know: it must wait for the loads. */
+    if (waits)
+        __trap();
+}
+
 template <unsigned PATHS>
 static __device__ __forceinline__ void run_steps(const struct kernel_job *job, uint32_t *words,
                                                  uint32_t image_base, uint64_t texture,
@@ -284,7 +336,9 @@ static __device__ __forceinline__ void run_steps(const struct kernel_job *job, u
 #pragma unroll 1
     for (uint32_t s = 0; s < job->step_count; s++) {
         const struct kernel_step *step = &job->steps[s];
-        if (warp == step->warp && lane < step->lanes)
+        if ((PATHS & 1u << GLOBAL_CG) && step->kind == KERNEL_FILL)
+            fill(step, threads);
+        else if (warp == step->warp && lane < step->lanes)
             choose_step<PATHS>(step, words, image_base, texture, lane, result);
         __syncthreads();
         if (step->kind == KERNEL_CHASE && !step->copied_late) {
@@ -362,15 +416,19 @@ extern "C" __global__ void count_sm_ids(uint32_t *out_count)
     *out_count = count;
 }
 
+static __device__ __forceinline__ uint64_t link_element(const struct kernel_link &link, uint32_t i)
+{
+    const uint32_t element = link.permuted ? kernel_permute(i, link.count, link.key) : i;
+    return link.base + element * link.stride;
+}
+
 extern "C" __global__ void link_chain(struct kernel_link link)
 {
-    const uint32_t *order = (const uint32_t *)link.order;
     const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < link.count;
          i += threads) {
-        const uint64_t next = i + 1 < link.count ? i + 1 : 0;
-        const uint64_t at = link.base + (order ? order[i] : i) * link.stride;
-        const uint64_t to = link.base + (order ? order[next] : next) * link.stride;
+        const uint64_t at = link_element(link, (uint32_t)i);
+        const uint64_t to = link_element(link, i + 1 < link.count ? (uint32_t)i + 1 : 0);
         if (link.wide)
             *(uint64_t *)at = to;
         else
@@ -378,18 +436,15 @@ extern "C" __global__ void link_chain(struct kernel_link link)
     }
 }
 
-/* Brings an array into L2: every thread of a wide grid loads elements, none waits for another. */
-extern "C" __global__ void fill_l2(uint64_t base, uint64_t stride, uint64_t first, uint64_t count,
-                                   uint64_t elements)
+/* Loads so much through L2 that nothing else stays there. */
+extern "C" __global__ void flush_l2(uint64_t base, uint64_t stride, uint64_t count)
 {
     const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += threads) {
-        uint64_t element = first + i;
-        element = element < elements ? element : element % elements;
         uint32_t unused;
         asm volatile("ld.global.cg.u32 %0, [%1];"
                      : "=r"(unused)
-                     : "l"(base + element * stride)
+                     : "l"(base + i * stride)
                      : "memory");
     }
 }

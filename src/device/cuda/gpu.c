@@ -143,7 +143,7 @@ static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
     if (!rc)
         rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
     if (!rc)
-        rc = find_function(gpu, "fill_l2", &gpu->fill_l2, err);
+        rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
     if (!rc)
         rc = cuda_check(gpu,
                         driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
@@ -357,9 +357,8 @@ static void destroy(struct device *device)
     struct cuda_gpu *gpu = cuda_of(device);
     const struct driver *driver = gpu->driver;
     if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
-        struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims, &gpu->results,
-                                            &gpu->outputs,  &gpu->images, &gpu->orders,
-                                            &gpu->constants};
+        struct staging *const stagings[] = {&gpu->jobs,    &gpu->claims, &gpu->results,
+                                            &gpu->outputs, &gpu->images, &gpu->constants};
         for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)

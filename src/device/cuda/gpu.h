@@ -12,7 +12,7 @@
 
 /* Written chains, so that a layout that comes again is not written again. */
 struct pool_region {
-    struct layout_chain chains[DEVICE_STEPS_MAX]; /* without their orders */
+    struct layout_chain chains[DEVICE_STEPS_MAX];
     uint32_t chain_count;
     uint64_t offset_bytes, size_bytes;
 };
@@ -49,7 +49,7 @@ struct cuda_gpu {
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
-    CUfunction chase_mixed, link_chain, fill_l2;
+    CUfunction chase_mixed, link_chain, flush_l2;
     CUdeviceptr constant_bank;
     uint64_t l2_bytes;
 
@@ -61,7 +61,7 @@ struct cuda_gpu {
     uint64_t texture_bytes;
     CUdeviceptr flush; /* twice L2's size, allocated when first needed */
 
-    struct staging jobs, claims, results, outputs, images, orders, constants;
+    struct staging jobs, claims, results, outputs, images, constants;
 };
 
 /* Opens the device; frees with its ops->destroy. driver and nvml outlive it. */
@@ -139,8 +139,7 @@ struct launch_shape {
 int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
                     const struct segment *segments, size_t count, struct err *err);
 
-/* Loads an array (or, for a job's L2 to be cold, something else) with many warps. */
-int launch_fill(struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err);
+/* Pushes everything out of L2. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err);
 
 #endif

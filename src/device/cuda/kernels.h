@@ -31,21 +31,27 @@ enum {
     KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
 };
 
-/* The same values as enum device_step_kind; FILL never reaches the chase kernels. */
-enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE };
+/* The same values as enum device_step_kind. */
+enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE, KERNEL_FILL };
+
+/* How a step gets from one element to the next: by adding, by what it loaded, by a permutation. */
+enum kernel_order { KERNEL_ASCENDING, KERNEL_CHAINED, KERNEL_PERMUTED };
 
 /* Addresses are in the unit of the path: bytes of the GPU's address space on the global paths and
  * for host memory, bytes from the beginning of the constant bank or of the shared image, elements
  * of 4 bytes in the texture. */
 struct kernel_step {
     uint64_t first;       /* address of the first load */
-    uint64_t stride;      /* to the next element, where no chain is followed */
+    uint64_t base;        /* address of element 0 */
+    uint64_t stride;      /* between elements */
     uint64_t span;        /* subtracted after the last element of a pass */
     uint64_t lane_stride; /* between the lanes of the warp */
     uint64_t output;      /* device address of KERNEL_OUTPUT_WORDS words; KERNEL_CHASE only */
     uint32_t kind;
-    uint32_t path; /* enum device_path */
-    uint32_t chained;
+    uint32_t path;     /* enum device_path */
+    uint32_t order;    /* enum kernel_order */
+    uint32_t key;      /* of the permutation */
+    uint32_t position; /* of the first element in it */
     uint32_t warp;
     uint32_t lanes;
     uint32_t loads;
@@ -75,16 +81,70 @@ struct kernel_result {
     uint32_t done; /* number of steps that ran */
 };
 
-/* Where the next element of element i of a cycle stands: order[i + 1], or just i + 1. */
+/* A chain to be written: each element points to the next in the order. */
 struct kernel_link {
     uint64_t base;   /* address of element 0 */
     uint64_t stride; /* bytes */
-    uint64_t order;  /* device address of uint32_t[count]; 0: ascending */
-    uint64_t count;
     uint64_t origin; /* subtracted from what is stored: 0 for pointers */
-    uint32_t shift;  /* and shifted: 0 for pointers, 2 for texture elements */
-    uint32_t wide;   /* 8 bytes are stored, else 4 */
+    uint32_t count;
+    uint32_t permuted; /* else ascending */
+    uint32_t key;
+    uint32_t shift; /* what is stored is shifted by: 0 for pointers, 2 for texture elements */
+    uint32_t wide;  /* 8 bytes are stored, else 4 */
 };
+
+/* A permutation of 0 .. count - 1 that anyone can compute anywhere: a Feistel network over the next
+ * power of two, repeated until the value is inside. */
+enum { KERNEL_FEISTEL_ROUNDS = 4 };
+
+KERNEL_INLINE uint32_t kernel_feistel_bits(uint32_t count)
+{
+    uint32_t bits = 2;
+    while (bits < 32 && count > (uint32_t)1 << bits)
+        bits++;
+    return bits;
+}
+
+KERNEL_INLINE uint32_t kernel_mix(uint32_t value, uint32_t key, uint32_t round)
+{
+    value = (value ^ key) * 0x9e3779b1u + round * 0x85ebca77u;
+    value ^= value >> 15;
+    value *= 0x2c1b3c6du;
+    return value ^ value >> 13;
+}
+
+/* The halves take turns: with an odd number of bits they are unequal. */
+KERNEL_INLINE uint32_t kernel_permute(uint32_t index, uint32_t count, uint32_t key)
+{
+    const uint32_t bits = kernel_feistel_bits(count), low_bits = bits / 2;
+    const uint32_t low_mask = ((uint32_t)1 << low_bits) - 1;
+    const uint32_t high_mask = ((uint32_t)1 << (bits - low_bits)) - 1;
+    do {
+        uint32_t low = index & low_mask, high = index >> low_bits;
+        for (uint32_t round = 0; round < KERNEL_FEISTEL_ROUNDS; round += 2) {
+            low ^= kernel_mix(high, key, round) & low_mask;
+            high ^= kernel_mix(low, key, round + 1) & high_mask;
+        }
+        index = high << low_bits | low;
+    } while (index >= count);
+    return index;
+}
+
+KERNEL_INLINE uint32_t kernel_unpermute(uint32_t index, uint32_t count, uint32_t key)
+{
+    const uint32_t bits = kernel_feistel_bits(count), low_bits = bits / 2;
+    const uint32_t low_mask = ((uint32_t)1 << low_bits) - 1;
+    const uint32_t high_mask = ((uint32_t)1 << (bits - low_bits)) - 1;
+    do {
+        uint32_t low = index & low_mask, high = index >> low_bits;
+        for (uint32_t round = KERNEL_FEISTEL_ROUNDS; round > 0; round -= 2) {
+            high ^= kernel_mix(low, key, round - 1) & high_mask;
+            low ^= kernel_mix(high, key, round - 2) & low_mask;
+        }
+        index = high << low_bits | low;
+    } while (index >= count);
+    return index;
+}
 
 /* device_bin_of, for the GPU. */
 KERNEL_INLINE uint32_t kernel_bin_of(uint32_t cycles)

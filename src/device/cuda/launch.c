@@ -11,8 +11,8 @@
 enum {
     WARP_THREADS = 32,
     TRIES_MAX = 4, /* launches until each SM has taken a block */
-    FILL_THREADS = 512,
-    FILL_BLOCKS_PER_SM = 4,
+    FLUSH_THREADS = 512,
+    FLUSH_BLOCKS_PER_SM = 4,
     SECTOR_BYTES = 32,
     OUTPUT_BYTES = KERNEL_OUTPUT_WORDS * 4,
 };
@@ -22,25 +22,33 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Byte address, or element of the texture, or offset, of a step's first load. */
-static int first_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
-                         uint64_t *out_first, struct err *err)
+/* Byte address, or element of the texture, or offset, of an element of a step's array. */
+static int element_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
+                           uint64_t element, uint64_t *out_address, struct err *err)
 {
     enum device_path path = job->job->steps[step].array.path;
     enum memory memory = layout_memory(path);
-    uint64_t first = job->offset_bytes[memory] + layout_first_bytes(&job->layout, job->job, step);
+    uint64_t address =
+        job->offset_bytes[memory] + layout_element_bytes(&job->layout, job->job, step, element);
     if (path == DEVICE_TEXTURE &&
         job->offset_bytes[memory] + job->layout.end_bytes[memory] > gpu->texture_bytes)
         return err_set(err, -ENOTSUP, "a texture reaches only %llu bytes",
                        (unsigned long long)gpu->texture_bytes);
     if (path == DEVICE_TEXTURE)
-        first /= 4;
+        address /= 4;
     else if (memory == MEMORY_GLOBAL)
-        first += gpu->global.base;
+        address += gpu->global.base;
     else if (memory == MEMORY_HOST)
-        first += gpu->host.base;
-    *out_first = first;
+        address += gpu->host.base;
+    *out_address = address;
     return 0;
+}
+
+static uint32_t order_of(const struct device_step *step, const struct layout_step *layout)
+{
+    if (layout->chain >= 0)
+        return KERNEL_CHAINED;
+    return step->array.order == DEVICE_RANDOM ? KERNEL_PERMUTED : KERNEL_ASCENDING;
 }
 
 static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t number,
@@ -49,21 +57,29 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
     const struct device_step *step = &job->job->steps[number];
     const struct layout_step *layout = &job->layout.steps[number];
     uint64_t unit = step->array.path == DEVICE_TEXTURE ? 4 : 1;
+    uint64_t stride = step->array.stride_bytes / unit;
+    /* Downwards is upwards by a negative stride, in any unsigned arithmetic. */
+    if (step->array.order == DEVICE_DESCENDING && step->kind != DEVICE_FILL)
+        stride = -stride;
     struct kernel_step filled = {
-        .stride = step->array.stride_bytes / unit,
+        .stride = stride,
         .lane_stride = step->lane_stride_bytes / unit,
-        .span = step->array.stride_bytes * layout->elements / unit,
+        .span = stride * layout->elements,
         .kind = (uint32_t)step->kind,
         .path = (uint32_t)step->array.path,
-        .chained = layout->chain >= 0,
+        .order = order_of(step, layout),
+        .key = layout_key(&step->array),
+        .position = (uint32_t)layout->position,
         .warp = job->job->agents[step->agent].warp,
         .lanes = step->lanes ? step->lanes : 1,
         .loads = (uint32_t)layout->loads,
-        .left = (uint32_t)(layout->elements - layout->first),
+        .left = (uint32_t)(layout->elements - layout->position),
         .pass = (uint32_t)layout->elements,
         .index = number,
     };
-    int rc = first_address(gpu, job, number, &filled.first, err);
+    int rc = element_address(gpu, job, number, layout->first, &filled.first, err);
+    if (!rc)
+        rc = element_address(gpu, job, number, 0, &filled.base, err);
     if (!rc)
         *out_step = filled;
     return rc;
@@ -262,7 +278,7 @@ static int take_samples(struct cuda_gpu *gpu, const struct segment *segment, siz
     if (result->sm_id != gpu->sm_ids[segment->sm])
         return err_set(err, -EIO, "a job for SM %u ran on another", segment->sm);
     for (uint32_t i = 0; i < job->step_count; i++) {
-        if (job->steps[i].kind == KERNEL_WARM)
+        if (job->steps[i].kind == KERNEL_WARM || job->steps[i].kind == KERNEL_FILL)
             continue;
         struct device_sample *sample = &answer->samples[answer->sample_count];
         const char *output = (const char *)gpu->outputs.host;
@@ -299,22 +315,6 @@ int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return rc;
 }
 
-static int fill(struct cuda_gpu *gpu, uint64_t base, uint64_t stride, uint64_t first,
-                uint64_t count, uint64_t elements, struct err *err)
-{
-    void *parameters[] = {&base, &stride, &first, &count, &elements};
-    return cuda_launch(gpu, gpu->fill_l2, gpu->base.limits.sm_count * FILL_BLOCKS_PER_SM,
-                       FILL_THREADS, 0, parameters, err);
-}
-
-int launch_fill(struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step, struct err *err)
-{
-    const struct device_array *array = &job->job->steps[step].array;
-    const struct layout_step *layout = &job->layout.steps[step];
-    return fill(gpu, gpu->global.base + job->offset_bytes[MEMORY_GLOBAL] + array->offset_bytes,
-                array->stride_bytes, layout->first, layout->loads, layout->elements, err);
-}
-
 /* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
@@ -324,5 +324,8 @@ int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
         rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->flush, bytes), "cuMemAlloc", err);
     if (rc || !bytes)
         return rc;
-    return fill(gpu, gpu->flush, SECTOR_BYTES, 0, bytes / SECTOR_BYTES, bytes / SECTOR_BYTES, err);
+    uint64_t stride = SECTOR_BYTES, count = bytes / stride;
+    void *parameters[] = {&gpu->flush, &stride, &count};
+    return cuda_launch(gpu, gpu->flush_l2, gpu->base.limits.sm_count * FLUSH_BLOCKS_PER_SM,
+                       FLUSH_THREADS, 0, parameters, err);
 }

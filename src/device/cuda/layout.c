@@ -2,10 +2,8 @@
 #include "device/cuda/layout.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
+#include "device/cuda/kernels.h"
 
 /* The smallest unit that any cache fetches: words inside it are cached together. */
 enum { SECTOR_BYTES = 32 };
@@ -33,7 +31,7 @@ static bool same_place(const struct device_array *a, const struct device_array *
 {
     return a->offset_bytes == b->offset_bytes && a->size_bytes == b->size_bytes &&
            a->stride_bytes == b->stride_bytes && a->order == b->order &&
-           (a->order == DEVICE_SEQUENTIAL || a->seed == b->seed);
+           (a->order != DEVICE_RANDOM || a->seed == b->seed);
 }
 
 static bool same_array(const struct device_array *a, const struct device_array *b)
@@ -66,6 +64,8 @@ static int check_step(const struct device_step *step, bool chained, struct err *
     const struct device_array *array = &step->array;
     uint32_t word = layout_word_bytes(array->path);
     uint64_t elements = array->size_bytes / array->stride_bytes;
+    if (chained && array->order == DEVICE_DESCENDING)
+        return err_set(err, -ENOTSUP, "no chain leads downwards");
     if (array->stride_bytes % word || array->offset_bytes % word ||
         (step->lanes > 1 && step->lane_stride_bytes % word))
         return err_set(err, -ENOTSUP, "strides and offsets on this path are multiples of %u bytes",
@@ -85,8 +85,7 @@ static int add_step(struct layout *layout, const struct device_step *step,
                     struct layout_step *out_step, struct err *err)
 {
     const struct device_array *array = &step->array;
-    bool chained = step->kind == DEVICE_AVERAGE ||
-                   (array->order == DEVICE_RANDOM && step->kind != DEVICE_FILL);
+    bool chained = step->kind == DEVICE_AVERAGE;
     int rc = check_step(step, chained, err);
     if (rc)
         return rc;
@@ -148,37 +147,27 @@ static int assign_slots(struct layout *layout, struct err *err)
     return 0;
 }
 
-/* One random cycle: a shuffled list (Fisher-Yates), closed. */
-static int make_orders(struct layout *layout, struct err *err)
+uint32_t layout_key(const struct device_array *array)
 {
-    for (uint32_t i = 0; i < layout->chain_count; i++) {
-        struct layout_chain *chain = &layout->chains[i];
-        if (chain->array.order != DEVICE_RANDOM)
-            continue;
-        chain->order = mem_array(chain->count, sizeof *chain->order);
-        if (!chain->order)
-            return err_no_memory(err);
-        struct rng rng;
-        rng_init(&rng, chain->array.seed, "chain");
-        for (uint64_t j = 0; j < chain->count; j++) {
-            uint64_t k = rng_below(&rng, j + 1);
-            chain->order[j] = chain->order[k];
-            chain->order[k] = (uint32_t)j;
-        }
-    }
-    return 0;
+    return (uint32_t)(array->seed ^ array->seed >> 32);
 }
 
-/* The element at which a step that began at `first` ends. */
-static uint64_t element_after(const struct layout *layout, const struct layout_step *step)
+static uint64_t position_of(const struct device_array *array, uint64_t count, uint64_t element)
 {
-    const uint32_t *order = step->chain < 0 ? NULL : layout->chains[step->chain].order;
-    if (!order)
-        return (step->first + step->loads) % step->elements;
-    uint64_t position = 0;
-    while (order[position] != step->first)
-        position++;
-    return order[(position + step->loads) % step->elements];
+    if (array->order == DEVICE_SEQUENTIAL)
+        return element;
+    if (array->order == DEVICE_DESCENDING)
+        return count - 1 - element;
+    return kernel_unpermute((uint32_t)element, (uint32_t)count, layout_key(array));
+}
+
+static uint64_t element_at(const struct device_array *array, uint64_t count, uint64_t position)
+{
+    if (array->order == DEVICE_SEQUENTIAL)
+        return position;
+    if (array->order == DEVICE_DESCENDING)
+        return count - 1 - position;
+    return kernel_permute((uint32_t)position, (uint32_t)count, layout_key(array));
 }
 
 static void set_starts(struct layout *layout, const struct device_job *job)
@@ -187,9 +176,13 @@ static void set_starts(struct layout *layout, const struct device_job *job)
     for (uint32_t i = 0; i < job->step_count; i++) {
         const struct device_step *step = &job->steps[i];
         int before = previous[step->agent];
-        layout->steps[i].first = step->start;
-        if (before >= 0 && same_array(&job->steps[before].array, &step->array))
-            layout->steps[i].first = element_after(layout, &layout->steps[before]);
+        struct layout_step *at = &layout->steps[i];
+        const struct layout_step *last = before < 0 ? NULL : &layout->steps[before];
+        if (last && same_array(&job->steps[before].array, &step->array))
+            at->position = (last->position + last->loads) % at->elements;
+        else
+            at->position = position_of(&step->array, at->elements, step->start);
+        at->first = element_at(&step->array, at->elements, at->position);
         previous[step->agent] = (int)i;
     }
 }
@@ -203,19 +196,8 @@ int layout_init(struct layout *layout, const struct device_job *job, struct err 
     if (!rc)
         rc = assign_slots(layout, err);
     if (!rc)
-        rc = make_orders(layout, err);
-    if (rc)
-        layout_fini(layout);
-    else
         set_starts(layout, job);
     return rc;
-}
-
-void layout_fini(struct layout *layout)
-{
-    for (uint32_t i = 0; i < layout->chain_count; i++)
-        free(layout->chains[i].order);
-    *layout = (struct layout){0};
 }
 
 bool layout_has_chains(const struct layout *layout, enum memory memory)
@@ -245,13 +227,13 @@ bool layout_same(const struct layout *a, const struct layout *b, enum memory mem
     return true;
 }
 
-uint64_t layout_first_bytes(const struct layout *layout, const struct device_job *job,
-                            uint32_t step)
+uint64_t layout_element_bytes(const struct layout *layout, const struct device_job *job,
+                              uint32_t step, uint64_t element)
 {
     const struct device_array *array = &job->steps[step].array;
-    const struct layout_step *at = &layout->steps[step];
-    uint32_t slot = at->chain < 0 ? 0 : layout->chains[at->chain].slot_bytes;
-    return array->offset_bytes + at->first * array->stride_bytes + slot;
+    int chain = layout->steps[step].chain;
+    uint32_t slot = chain < 0 ? 0 : layout->chains[chain].slot_bytes;
+    return array->offset_bytes + element * array->stride_bytes + slot;
 }
 
 void layout_image(const struct layout *layout, enum memory memory, uint32_t *words)
@@ -263,8 +245,8 @@ void layout_image(const struct layout *layout, enum memory memory, uint32_t *wor
         uint64_t base = chain->array.offset_bytes + chain->slot_bytes;
         for (uint64_t j = 0; j < chain->count; j++) {
             uint64_t next = j + 1 < chain->count ? j + 1 : 0;
-            uint64_t from = chain->order ? chain->order[j] : j;
-            uint64_t to = chain->order ? chain->order[next] : next;
+            uint64_t from = element_at(&chain->array, chain->count, j);
+            uint64_t to = element_at(&chain->array, chain->count, next);
             words[(base + from * chain->array.stride_bytes) / 4] =
                 (uint32_t)(base + to * chain->array.stride_bytes);
         }

@@ -1,9 +1,9 @@
 /* How a job's arrays lie in the GPU's memories: which of them need stored chains, and where each
  * step begins. Pure functions, no CUDA.
  *
- * A sequential array that is warmed or timed load by load needs no chain: the next address comes
- * from a register, outside the timed part. An average needs one, since there address arithmetic
- * would count, and so does a random order. Chains are closed cycles. */
+ * An array that is warmed or timed load by load needs no chain: the next address is computed
+ * outside the timed part. An average needs one, since there address arithmetic would count. Chains
+ * are closed cycles. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_LAYOUT_H
 #define GPUMEMTOPO_DEVICE_CUDA_LAYOUT_H
 
@@ -24,13 +24,13 @@ struct layout_chain {
     uint64_t count;      /* elements */
     uint32_t slot_bytes; /* beyond each element's address: chains over each other use different
                             words of the same sector */
-    uint32_t *order;     /* the cycle; NULL: ascending */
 };
 
 struct layout_step {
     int chain;         /* index, -1: none */
     uint64_t elements; /* of its array */
     uint64_t first;    /* element */
+    uint64_t position; /* of it in a random order */
     uint64_t loads;
 };
 
@@ -41,9 +41,8 @@ struct layout {
     uint64_t end_bytes[MEMORY_COUNT]; /* how much of each memory the job's steps touch */
 };
 
-/* -ENOTSUP for what the kernels cannot do, -ENOMEM. Released with layout_fini. */
+/* -ENOTSUP for what the kernels cannot do. */
 int layout_init(struct layout *layout, const struct device_job *job, struct err *err);
-void layout_fini(struct layout *layout);
 
 bool layout_has_chains(const struct layout *layout, enum memory memory);
 
@@ -51,9 +50,12 @@ bool layout_has_chains(const struct layout *layout, enum memory memory);
 bool layout_same(const struct layout *a, const struct layout *b, enum memory memory);
 bool layout_same_chain(const struct layout_chain *a, const struct layout_chain *b);
 
-/* Offset of a step's first load from the beginning of its memory. */
-uint64_t layout_first_bytes(const struct layout *layout, const struct device_job *job,
-                            uint32_t step);
+/* Which permutation a random array goes through (kernels.h). */
+uint32_t layout_key(const struct device_array *array);
+
+/* Offset of an element of a step's array from the beginning of its memory. */
+uint64_t layout_element_bytes(const struct layout *layout, const struct device_job *job,
+                              uint32_t step, uint64_t element);
 
 /* The content of constant or shared memory: chains of byte offsets; words zeroed before. */
 void layout_image(const struct layout *layout, enum memory memory, uint32_t *words);

@@ -10,7 +10,9 @@
 
 /* The driver's page size for large allocations: TLB effects do not depend on the place. */
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
-static const uint64_t POOL_MIN_BYTES = UINT64_C(256) << 20;
+
+/* Room for a chain in each SM's own place at once. */
+static const uint64_t POOL_MIN_BYTES = UINT64_C(512) << 20;
 enum { LINK_THREADS = 256, LINK_BLOCKS_MAX = 1024, TEXTURE_WORD_BYTES = 4 };
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -119,27 +121,15 @@ static int link_chain(struct cuda_gpu *gpu, const struct pool *pool, uint64_t of
     struct kernel_link link = {
         .base = pool->base + offset + chain->array.offset_bytes + chain->slot_bytes,
         .stride = chain->array.stride_bytes,
-        .count = chain->count,
         .origin = pointers ? 0 : pool->base,
+        .count = (uint32_t)chain->count,
+        .permuted = chain->array.order == DEVICE_RANDOM,
+        .key = layout_key(&chain->array),
         .shift = pointers ? 0 : 2,
         .wide = pointers,
     };
-    int rc = 0;
-    if (chain->order) {
-        size_t bytes = chain->count * sizeof *chain->order;
-        rc = cuda_wait(gpu, err); /* the orders of the chain before may still be under way */
-        if (!rc)
-            rc = staging_grow(gpu, &gpu->orders, bytes, err);
-        if (rc)
-            return rc;
-        memcpy(gpu->orders.host, chain->order, bytes);
-        rc = staging_upload(gpu, &gpu->orders, bytes, err);
-        link.order = gpu->orders.device;
-    }
     uint64_t blocks = (chain->count + LINK_THREADS - 1) / LINK_THREADS;
     void *parameters[] = {&link};
-    if (rc)
-        return rc;
     return cuda_launch(gpu, gpu->link_chain,
                        blocks < LINK_BLOCKS_MAX ? (uint32_t)blocks : LINK_BLOCKS_MAX, LINK_THREADS,
                        0, parameters, err);
@@ -177,8 +167,7 @@ static int write_region(struct cuda_gpu *gpu, struct pool *pool, const struct la
         int rc = link_chain(gpu, pool, region.offset_bytes, chain, err);
         if (rc)
             return rc;
-        region.chains[region.chain_count] = *chain;
-        region.chains[region.chain_count++].order = NULL;
+        region.chains[region.chain_count++] = *chain;
     }
     pool->used_bytes += round_up(region.size_bytes, PLACE_BYTES);
     pool->regions[pool->region_count++] = region;
@@ -196,7 +185,9 @@ int pool_place(struct cuda_gpu *gpu, struct pool *pool, const struct layout *lay
             *out_offset = pool->regions[i].offset_bytes;
             return 0;
         }
-    uint64_t needed = plain ? end : pool->used_bytes + end;
+    /* A wave that begins has room for a place like this on every SM. */
+    uint64_t places = may_forget ? gpu->base.limits.sm_count : 1;
+    uint64_t needed = plain ? end : pool->used_bytes + places * round_up(end, PLACE_BYTES);
     if (needed > pool->size_bytes) {
         if (!may_forget)
             return 1;

@@ -41,7 +41,7 @@ static void run_step(const struct kernel_step *step, const uint32_t *image,
 {
     uint32_t *output = (uint32_t *)(uintptr_t)step->output;
     uint64_t at = step->first, kept = 0;
-    uint32_t left = step->left;
+    uint32_t left = step->left, position = step->position;
     if (step->kind == KERNEL_CHASE)
         memset(output, 0, KERNEL_BIN_COUNT * sizeof *output);
     for (uint64_t n = 0; n < step->loads; n++) {
@@ -52,8 +52,11 @@ static void run_step(const struct kernel_step *step, const uint32_t *image,
             at -= step->span;
             left = step->pass;
         }
-        if (step->chained)
+        position = position + 1 < step->pass ? position + 1 : 0;
+        if (step->order == KERNEL_CHAINED)
             at = value;
+        else if (step->order == KERNEL_PERMUTED)
+            at = step->base + kernel_permute(position, step->pass, step->key) * step->stride;
         result->cycles[step->index] += cycles;
         if (step->kind != KERNEL_CHASE)
             continue;
@@ -71,7 +74,8 @@ static void run_job(const struct kernel_job *job, uint32_t sm_id)
     if (job->image)
         memcpy(image, (const void *)(uintptr_t)job->image, job->image_bytes);
     for (uint32_t i = 0; i < job->step_count; i++)
-        run_step(&job->steps[i], image, result);
+        if (job->steps[i].kind != KERNEL_FILL)
+            run_step(&job->steps[i], image, result);
     result->sm_id = sm_id;
     result->done = job->step_count;
     free(image);
@@ -89,13 +93,17 @@ static void run_chase(void **parameters)
     }
 }
 
+static uint64_t link_element(const struct kernel_link *link, uint32_t i)
+{
+    return link->permuted ? kernel_permute(i, link->count, link->key) : i;
+}
+
 static void run_link(const struct kernel_link *link)
 {
-    const uint32_t *order = (const uint32_t *)(uintptr_t)link->order;
-    for (uint64_t i = 0; i < link->count; i++) {
-        uint64_t next = i + 1 < link->count ? i + 1 : 0;
-        uint64_t at = link->base + (order ? order[i] : i) * link->stride;
-        uint64_t to = link->base + (order ? order[next] : next) * link->stride;
+    for (uint32_t i = 0; i < link->count; i++) {
+        uint32_t next = i + 1 < link->count ? i + 1 : 0;
+        uint64_t at = link->base + link_element(link, i) * link->stride;
+        uint64_t to = link->base + link_element(link, next) * link->stride;
         if (link->wide)
             *(uint64_t *)(uintptr_t)at = to;
         else
