@@ -7,9 +7,29 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+enum { FRESH_UNIT = 4096 };
+
 uint64_t probe_seed(struct probe_context *context)
 {
     return rng_derive(context->options->seed, "probe job", context->seeds_drawn++);
+}
+
+uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)
+{
+    /* What other probes load ends below, but for rare large arrays. */
+    static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = 1 << 30;
+    const struct device_limits *limits = device_limits(context->device);
+    uint64_t behind = 2 * limits->l2_reported_bytes;
+    behind = behind > BEHIND_MIN ? behind : BEHIND_MIN;
+    uint64_t end = behind + FRESH_MAX;
+    end = limits->global_bytes && limits->global_bytes < end ? limits->global_bytes : end;
+    if (behind + bytes > end)
+        return 0;
+    if (behind + context->fresh_bytes + bytes > end)
+        context->fresh_bytes = 0;
+    uint64_t offset = behind + context->fresh_bytes;
+    context->fresh_bytes += (bytes + FRESH_UNIT - 1) / FRESH_UNIT * FRESH_UNIT;
+    return offset;
 }
 
 struct device_job chase_job(void)

@@ -239,12 +239,15 @@ static int run_size(struct probe_context *context, struct err *err)
     if (l2->unbounded)
         return report_unbounded(context, err);
     rc = l2_find_step(context, l2, L2_STEP_WHOLE, &whole, err);
-    if (!rc && l2->parts > 1)
+    if (!rc && l2->copies)
         rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
     if (rc)
         return rc;
     if (half.found)
         rc = report_step(context, "l2.step_half", &half, err);
+    else if (l2->copies)
+        rc = report_missing(context, "l2.step_half", MEASURE_FAILED,
+                            "no change point around what the near part keeps", err);
     else
         rc = report_missing(context, "l2.step_half", MEASURE_UNSUPPORTED,
                             l2->parts > 1 ? "an SM's own part keeps no copies of far lines"

@@ -30,24 +30,29 @@ struct l2_latency {
 struct l2_study {
     enum l2_stage stage; /* the last stage that is done */
 
-    uint32_t parts; /* 1 or 2 */
+    uint32_t parts;   /* 1 or 2 */
+    bool copies;      /* the near part keeps copies of far lines */
+    int32_t other_sm; /* near the other part, where there is one */
     struct l2_latency near, far, main;
-    double average_cycles; /* per load of a long chase that always hits, one SM */
-    double single_cycles;  /* mean of its single loads, to be held against the average */
-    double cycles_per_ns;  /* 0 where the device has no real-time clock */
-    uint32_t level_n;      /* timed loads behind each latency */
-    double far_threshold;  /* a load above it was not served by the near part */
-    double miss_threshold; /* a load above it was served by main memory */
-    double near_stray;     /* near hits above the far threshold, as a share */
-    double hit_stray;      /* hits above the miss threshold */
-    double miss_slip;      /* misses below it */
+    double average_cycles;     /* per load of a long chase that always hits, one SM */
+    double single_cycles;      /* mean of its single loads, to be held against the average */
+    double cycles_per_ns;      /* 0 where the device has no real-time clock */
+    uint32_t level_n;          /* timed loads behind each latency */
+    double far_threshold;      /* a load above it was not served by the near part */
+    double miss_threshold;     /* a load above it was served by main memory */
+    double far_miss_threshold; /* and above this by main memory behind the far part, with copies;
+                                  otherwise the same */
+    double near_stray;         /* near hits above the far threshold, as a share */
+    double hit_stray;          /* hits above the miss threshold */
+    double miss_slip;          /* misses below it */
 
     uint64_t fetch_bytes;
     double fetch_agreement; /* share of the distances between misses that equal it */
     uint32_t fetch_n;       /* distances */
 
     bool unbounded;        /* no miss up to resident_bytes */
-    double resident_bytes; /* capacity by the resident share */
+    double near_bytes;     /* capacity of what SM 0 asks first: its part, or all of L2 */
+    double resident_bytes; /* capacity by the resident share, all parts */
     double resident_error; /* its standard error */
     uint32_t resident_n;
 
@@ -64,14 +69,16 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
 
-/* "Fill L2 with an array by all warps, then time a sample of it by one thread" (l2_look.c), for
- * up to three sizes in one job: the array grows from one to the next. The sample is spread evenly
- * over the first `window` share of the smallest: what was filled first is evicted first. */
+/* "Fill L2 with an array by all warps of an SM, then time a sample of it by one thread"
+ * (l2_look.c), for up to three sizes in one job: the array grows from one to the next. The sample
+ * is spread evenly over the first `window` share of the smallest: what was filled first is evicted
+ * first. */
 enum { L2_LOOK_SIZES = 3 };
 struct l2_look {
     uint64_t sizes[L2_LOOK_SIZES]; /* bytes, rising */
     size_t count;
     uint64_t stride_bytes;
+    int32_t sm;     /* that fills and times */
     double window;  /* 0..1 */
     uint32_t part;  /* one job times at most 1 / part of the elements, since misses evict */
     uint32_t loads; /* of the sample, about */
@@ -79,6 +86,8 @@ struct l2_look {
 struct l2_shares {
     double beyond_near; /* of the loads: served by the far part or by main memory */
     double missed;      /* served by main memory */
+    double far_missed;  /* served by main memory behind the far part; without copies: missed */
+    double resident;    /* held by what is asked first: the near part, or all of L2 */
     uint32_t n;
 };
 
@@ -93,9 +102,9 @@ enum l2_step_kind {
 };
 struct l2_step {
     bool found;
-    double bytes;       /* the largest size before it */
+    double bytes;       /* where the rise, traced back, begins */
     double spread;      /* half the range of the repetitions */
-    double width_bytes; /* from there to where the latency has risen by nine tenths */
+    double width_bytes; /* from the first slower loads to nine tenths of the rise */
     double confidence;  /* calibrated, of the change point */
     uint32_t n;         /* sizes looked at */
 };

@@ -16,10 +16,10 @@ enum {
     FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
     CAPACITY_LOADS = 2048,
     CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
-    TAG_LOADS = 2048,
+    TAG_LOADS = 4096,
     TAG_PART = 64,
     LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
-    TAG_ROUNDS_MAX = 6,
+    TAG_ROUNDS_MAX = 10,
 };
 
 /* The array over what the driver claims, and how far it is doubled where it fits. */
@@ -31,7 +31,8 @@ static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /*
 static const double OVERFILLED_SHARE = 0.03, RETRY = 3;
 
 /* The same for tags: elements far apart do not fall into the sets quite evenly. */
-static const double TAG_OVERSIZE = 1.35, TAGS_OVERFILLED_SHARE = 0.12, TAGS_FEW_SHARE = 0.2;
+static const double TAG_OVERSIZE = 2.5, TAGS_OVERFILLED_SHARE = 0.3, TAGS_FEW_SHARE = 0.1,
+                    TAGS_GROWN = 1.06;
 
 /* Elements are a prime number of fetch units apart, so that they fall into all sets, unless the
  * number of sets is a multiple of it: then the tags seem so few that a line would be longer than
@@ -57,16 +58,12 @@ static void count_distances(const struct device_sample *sample, double threshold
  * up, so the most frequent one counts. */
 int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
-    const struct device_limits *limits = device_limits(context->device);
     struct device_array words = {
         .path = DEVICE_GLOBAL_CG, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
-    /* Untouched memory, as for the latency of misses, behind what that uses. */
-    uint64_t behind = 3 * limits->l2_reported_bytes;
-    bool enough = behind + FETCH_JOBS * FETCH_BYTES <= limits->global_bytes;
     struct device_job jobs[FETCH_JOBS];
     struct device_answer *answers;
     for (size_t i = 0; i < FETCH_JOBS; i++) {
-        words.offset_bytes = enough ? behind + i * FETCH_BYTES : 0;
+        words.offset_bytes = probe_fresh(context, FETCH_BYTES);
         jobs[i] = chase_job();
         jobs[i].cold_l2 = true;
         chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
@@ -93,43 +90,71 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
     return 0;
 }
 
-static int resident_share(struct probe_context *context, const struct l2_study *l2, double elements,
-                          uint64_t stride, bool tags, struct l2_shares *out_shares, struct err *err)
+static int resident_share(struct probe_context *context, const struct l2_study *l2, int32_t sm,
+                          double elements, uint64_t stride, bool tags, double *out_share,
+                          uint32_t *out_n, struct err *err)
 {
     const struct l2_look look = {.sizes = {(uint64_t)ceil(elements) * stride},
                                  .count = 1,
                                  .stride_bytes = stride,
+                                 .sm = sm,
                                  .window = 1,
                                  .part = tags ? TAG_PART : CAPACITY_PART,
                                  .loads = tags ? TAG_LOADS : CAPACITY_LOADS};
-    return l2_look(context, l2, &look, out_shares, err);
+    struct l2_shares shares;
+    int rc = l2_look(context, l2, &look, &shares, err);
+    if (rc)
+        return rc;
+    *out_share = shares.resident;
+    *out_n = shares.n;
+    return 0;
 }
 
-int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
+/* Bytes that the part near `sm` (without copies, all of L2) keeps of an array it overflows with;
+ * claim: about how many there should be. unbounded: it overflows with none. */
+static int part_capacity(struct probe_context *context, struct l2_study *l2, int32_t sm,
+                         double claim, double *out_bytes, double *out_error, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
-    double claim = (double)limits->l2_reported_bytes, fetch = (double)l2->fetch_bytes;
-    double most = claim > 0 ? REGION_FACTOR * claim : REGION_MAX_BYTES;
-    double size = claim > 0 ? OVERSIZE * claim : REGION_FIRST_BYTES;
+    double fetch = (double)l2->fetch_bytes, most = REGION_FACTOR * claim, size = OVERSIZE * claim;
+    if (claim <= 0) {
+        most = REGION_MAX_BYTES;
+        size = REGION_FIRST_BYTES;
+    }
     if (limits->global_bytes)
         most = fmin(most, (double)limits->global_bytes / 2);
     for (bool again = true; again;) {
-        struct l2_shares shares;
+        double share;
         size = fmin(size, most);
-        int rc = resident_share(context, l2, size / fetch, l2->fetch_bytes, false, &shares, err);
+        int rc = resident_share(context, l2, sm, size / fetch, l2->fetch_bytes, false, &share,
+                                &l2->resident_n, err);
         if (rc)
             return rc;
-        bool fits = shares.missed < OVERFILLED_SHARE;
-        l2->resident_bytes = fits ? size : (1 - shares.missed) * size;
-        l2->resident_error = sqrt(shares.missed * (1 - shares.missed) / shares.n) * size;
-        l2->resident_n = shares.n;
+        bool fits = share > 1 - OVERFILLED_SHARE;
+        *out_bytes = fits ? size : share * size;
+        *out_error = sqrt(share * (1 - share) / l2->resident_n) * size;
         l2->unbounded = fits && size >= most;
-        again = fits ? size < most : size > RETRY * l2->resident_bytes;
-        if (l2->resident_bytes < fetch)
+        again = fits ? size < most : size > RETRY * *out_bytes;
+        if (*out_bytes < fetch)
             return err_set(err, -ENODATA, "nothing stays resident in L2");
-        size = fits ? 2 * size : OVERSIZE * l2->resident_bytes;
+        size = fits ? 2 * size : OVERSIZE * *out_bytes;
     }
     return 0;
+}
+
+/* With copies each part is asked by an SM of its own side. */
+int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    double claim = (double)device_limits(context->device)->l2_reported_bytes;
+    double other_bytes = 0, other_error = 0;
+    int rc = part_capacity(context, l2, 0, l2->copies ? claim / 2 : claim, &l2->near_bytes,
+                           &l2->resident_error, err);
+    if (!rc && l2->copies && !l2->unbounded)
+        rc = part_capacity(context, l2, l2->other_sm, l2->near_bytes, &other_bytes, &other_error,
+                           err);
+    l2->resident_bytes = l2->near_bytes + other_bytes;
+    l2->resident_error = hypot(l2->resident_error, other_error);
+    return rc;
 }
 
 /* Tags by elements `stride` apart, beginning with `tags` expected. */
@@ -142,13 +167,17 @@ static int count_tags(struct probe_context *context, const struct l2_study *l2, 
         most = (double)(room / stride) - 1;
     for (int round = 0; round < TAG_ROUNDS_MAX; round++) {
         double elements = fmin(TAG_OVERSIZE * tags, most);
-        struct l2_shares shares;
-        int rc = resident_share(context, l2, elements, stride, true, &shares, err);
+        double share;
+        uint32_t n;
+        int rc = resident_share(context, l2, 0, elements, stride, true, &share, &n, err);
         if (rc)
             return rc;
-        tags = fmax((1 - shares.missed) * elements, 1);
-        /* Nearly all resident: there may be more. Hardly any: the count is coarse. */
-        if (shares.missed > TAGS_OVERFILLED_SHARE && 1 - shares.missed > TAGS_FEW_SHARE)
+        double before = tags;
+        tags = fmax(share * elements, 1);
+        /* Nearly all resident, or more than thought: there may be more. Hardly any: the count is
+         * coarse. */
+        if (share < 1 - TAGS_OVERFILLED_SHARE && share > TAGS_FEW_SHARE &&
+            tags < TAGS_GROWN * before)
             break;
         if (elements >= most)
             return err_set(err, -ENODATA, "too little memory to use up the tags of L2");
@@ -167,7 +196,7 @@ static double line_distance(const struct l2_study *l2, double line)
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
     double fetch = (double)l2->fetch_bytes, doubtful = INFINITY, line = fetch;
-    double expected = l2->resident_bytes / fmax(fetch, LINE_EXPECTED_BYTES);
+    double expected = l2->near_bytes / fmax(fetch, LINE_EXPECTED_BYTES);
     size_t first = 0;
     while (first + 1 < COUNT_OF(PRIMES) && PRIMES[first] * l2->fetch_bytes < TAG_STRIDE_MIN_BYTES)
         first++;
@@ -177,7 +206,7 @@ int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct e
         int rc = count_tags(context, l2, stride, expected, &tags, err);
         if (rc)
             return rc;
-        line = l2->resident_bytes / tags;
+        line = l2->near_bytes / tags;
         /* Elements that are closer than a line share tags: then this is their distance. */
         if (line > SHARED_TAGS * (double)stride)
             continue;

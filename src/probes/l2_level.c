@@ -2,9 +2,13 @@
  *
  * On large dies L2 has two parts. A line has its home in one of them, and an SM's own part may
  * keep copies of lines whose home is the other. So an array that one SM loaded is loaded by
- * another SM for the first time: where that one is near the other part, half of its loads are
- * served from afar. It is the same half each time, since the home follows from the address; that
- * tells two parts from noise. */
+ * another SM for the first time and once more: where the two are near different parts, half of the
+ * first loads are served from afar, and none of the second. It is the same half each time, since
+ * the home follows from the address; that tells two parts from noise. And each load is compared
+ * with the same load, since the slices of one part are not equally far either.
+ *
+ * Without copies the far half stays far. Slices would look like that too; but of two parts the
+ * near half of one SM is the far half of another. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +26,7 @@ enum {
     GROUPS = 3, /* of repeats: each latency is measured so often */
     OTHERS = 6, /* SMs that are tried as the other one */
     AVERAGE_LOADS = 2048,
+    TRIMMED_OF = 32, /* one in so many elements is left out at each end */
     MAIN_ELEMENTS = 256,
     MAIN_STRIDE_BYTES = 17 * 64, /* beyond the fetch of any L2 */
 };
@@ -33,20 +38,22 @@ static const double ARRAY_SHARE = 0.25;
 /* Scatter of single loads, as a share of the latency, from which on more repeats are needed. */
 static const double NOISY_SHARE = 0.02;
 
-/* Two levels: so far apart (share of the lower, cycles), so few elements in the middle third
+/* Two levels: so far apart (share of a near hit, cycles), so few elements in the middle third
  * between them (normal scatter has 20 % there), so many elements in the smaller one, and so many
  * on the same side in both halves of the repeats. */
 static const double GAP_SHARE = 0.03, GAP_CYCLES = 4, VALLEY_MAX = 0.08, SIDE_MIN = 0.2,
                     AGREEMENT_MIN = 0.9;
 
-/* Latencies of the same elements, repeat by repeat. */
+/* Latencies of the same elements, repeat by repeat; or, with one repeat, of many elements. */
 struct table {
     double *cycles; /* repeats rows of `elements` */
     size_t repeats, elements;
 };
 
+/* How the elements of a table part into a lower and an upper level. */
 struct levels {
     bool two;
+    double parting;
     struct l2_latency low, high; /* low only, where there is one */
 };
 
@@ -73,7 +80,7 @@ static double middle_mean(double *values, size_t count)
     return cpd_mean(values + count / 4, count - 2 * (count / 4));
 }
 
-/* Of all elements within [from, to), over every GROUPS-th repeat. */
+/* Of all elements within [from, to), over every GROUPS-th repeat, or of every GROUPS-th element. */
 static int group_latency(const struct table *table, const double *medians, double from, double to,
                          size_t group, double *out_cycles)
 {
@@ -81,9 +88,10 @@ static int group_latency(const struct table *table, const double *medians, doubl
     size_t count = 0;
     if (!values)
         return -ENOMEM;
+    bool repeated = table->repeats >= GROUPS;
     for (size_t e = 0; e < table->elements; e++)
-        if (medians[e] >= from && medians[e] < to)
-            values[count++] = element_median(table, e, group, GROUPS);
+        if (medians[e] >= from && medians[e] < to && (repeated || e % GROUPS == group))
+            values[count++] = element_median(table, e, repeated ? group : 0, GROUPS);
     *out_cycles = middle_mean(values, count);
     free(values);
     return 0;
@@ -103,24 +111,28 @@ static int level_latency(const struct table *table, const double *medians, doubl
     return 0;
 }
 
-/* Where the elements part best into a lower and an upper level, and whether they do. */
+/* Where the elements part best into a lower and an upper level, and whether they do. near: what the
+ * gap is held against. */
 static bool find_parting(const struct table *table, const double *medians, const double *sorted,
-                         double *out_parting)
+                         double near, double *out_parting)
 {
     size_t n = table->elements, split;
     double gain;
-    if (cpd_single(sorted, n, CPD_COST_MEAN, &split, &gain) || !split)
+    /* Without the outermost: single slow loads would be a level of their own. */
+    size_t cut = n / TRIMMED_OF, inner = n - 2 * cut;
+    sorted += cut;
+    if (cpd_single(sorted, inner, CPD_COST_MEAN, &split, &gain) || !split)
         return false;
-    double low = cpd_mean(sorted, split), high = cpd_mean(sorted + split, n - split);
+    double low = cpd_mean(sorted, split), high = cpd_mean(sorted + split, inner - split);
     double gap = high - low, middle = (low + high) / 2;
-    if (gap < GAP_CYCLES || gap < GAP_SHARE * low)
+    if (gap < GAP_CYCLES || gap < GAP_SHARE * near)
         return false;
     size_t valley = 0, agreeing = 0, upper = 0;
     for (size_t e = 0; e < n; e++) {
         valley += fabs(medians[e] - middle) < gap / 6;
         upper += medians[e] > middle;
-        agreeing +=
-            (element_median(table, e, 0, 2) > middle) == (element_median(table, e, 1, 2) > middle);
+        agreeing += table->repeats < 2 || (element_median(table, e, 0, 2) > middle) ==
+                                              (element_median(table, e, 1, 2) > middle);
     }
     double smaller = (double)(upper < n - upper ? upper : n - upper);
     *out_parting = middle;
@@ -128,22 +140,26 @@ static bool find_parting(const struct table *table, const double *medians, const
            (double)agreeing >= AGREEMENT_MIN * (double)n;
 }
 
-static int find_levels(const struct table *table, struct levels *out_levels, struct err *err)
+/* Parts the elements by `parted`, and gives the levels that `table` (the same elements) has on
+ * both sides. near 0: no parting is looked for. */
+static int find_levels(const struct table *table, const struct table *parted, double near,
+                       struct levels *out_levels, struct err *err)
 {
-    double *medians = mem_array(2 * table->elements, sizeof *medians);
+    double *medians = mem_array(2 * parted->elements, sizeof *medians);
     if (!medians)
         return err_no_memory(err);
-    double *sorted = medians + table->elements, parting = INFINITY;
-    for (size_t e = 0; e < table->elements; e++)
-        medians[e] = element_median(table, e, 0, 1);
-    memcpy(sorted, medians, table->elements * sizeof *sorted);
-    qsort(sorted, table->elements, sizeof *sorted, compare_doubles);
-    struct levels levels = {.two = find_parting(table, medians, sorted, &parting)};
+    double *sorted = medians + parted->elements;
+    for (size_t e = 0; e < parted->elements; e++)
+        medians[e] = element_median(parted, e, 0, 1);
+    memcpy(sorted, medians, parted->elements * sizeof *sorted);
+    qsort(sorted, parted->elements, sizeof *sorted, compare_doubles);
+    struct levels levels = {0};
+    levels.two = near > 0 && find_parting(parted, medians, sorted, near, &levels.parting);
     if (!levels.two)
-        parting = INFINITY;
-    int rc = level_latency(table, medians, 0, parting, &levels.low);
+        levels.parting = INFINITY;
+    int rc = level_latency(table, medians, -INFINITY, levels.parting, &levels.low);
     if (!rc && levels.two)
-        rc = level_latency(table, medians, parting, INFINITY, &levels.high);
+        rc = level_latency(table, medians, levels.parting, INFINITY, &levels.high);
     free(medians);
     if (rc)
         return err_no_memory(err);
@@ -179,23 +195,27 @@ static int measure_scatter(const struct table *table, double *out_sigma, struct 
     return 0;
 }
 
-/* Everything that is tried of one pair of SMs. */
+/* What SM 0 sees of an array, by itself or after another SM loaded it. */
 struct trial {
     struct device_array array;
-    struct table own;   /* the SM that loaded the array loads it again */
-    struct table other; /* another SM loads it for the first time; no rows without another SM */
+    size_t repeats;
+    struct table own;   /* SM 0 loaded the array and loads it again */
+    struct table first; /* another SM loaded it, SM 0 loads it for the first time */
+    struct table extra; /* first, less what SM 0's second load took */
     double average, per_ns;
 };
 
 static void trial_fini(struct trial *trial)
 {
     free(trial->own.cycles);
-    free(trial->other.cycles);
-    trial->own.cycles = trial->other.cycles = NULL;
+    free(trial->first.cycles);
+    free(trial->extra.cycles);
+    trial->own.cycles = trial->first.cycles = trial->extra.cycles = NULL;
 }
 
 static int table_init(struct table *table, size_t repeats, size_t elements, struct err *err)
 {
+    free(table->cycles);
     table->repeats = repeats;
     table->elements = elements;
     table->cycles = mem_array(repeats * elements, sizeof *table->cycles);
@@ -208,59 +228,81 @@ static void table_put(struct table *table, size_t repeat, const struct device_sa
         table->cycles[repeat * table->elements + e] = sample->kept[e];
 }
 
-static struct device_job trial_job(const struct device_array *array, int32_t other_sm)
+static size_t elements_of(const struct device_array *array)
 {
-    uint32_t elements = (uint32_t)(array->size_bytes / array->stride_bytes);
-    struct device_job job = {.agent_count = other_sm >= 0 ? 2 : 1,
-                             .agents = {{.sm = 0}, {.sm = other_sm}},
-                             .cold_l2 = true};
-    chase_add(&job, DEVICE_WARM, array, 0);
-    if (other_sm >= 0) {
-        struct device_step *first_touch = chase_add(&job, DEVICE_CHASE, array, elements);
-        first_touch->agent = 1;
-        first_touch->keep = elements;
-    }
-    chase_add(&job, DEVICE_CHASE, array, elements)->keep = elements;
-    chase_add(&job, DEVICE_AVERAGE, array, AVERAGE_LOADS);
-    return job;
+    return array->size_bytes / array->stride_bytes;
 }
 
-static void read_trial(struct trial *trial, const struct device_answer *answers, size_t repeats)
+/* `sm` loads the array and times it. */
+static int run_own(struct probe_context *context, struct trial *trial, int32_t sm,
+                   struct table *out_table, struct err *err)
 {
+    size_t elements = elements_of(&trial->array);
+    struct device_job jobs[REPEATS_NOISY];
+    struct device_answer *answers;
     double averages[REPEATS_NOISY], clocks[REPEATS_NOISY];
-    for (size_t r = 0; r < repeats; r++) {
-        const struct device_sample *samples = answers[r].samples;
-        if (trial->other.repeats)
-            table_put(&trial->other, r, samples++);
-        table_put(&trial->own, r, samples++);
-        double cycles = (double)samples->total_cycles, ns = (double)samples->elapsed_ns;
+    int rc = table_init(out_table, trial->repeats, elements, err);
+    for (size_t r = 0; r < trial->repeats; r++) {
+        jobs[r] = (struct device_job){.agent_count = 1, .agents = {{.sm = sm}}, .cold_l2 = true};
+        chase_add(&jobs[r], DEVICE_WARM, &trial->array, 0);
+        chase_add(&jobs[r], DEVICE_CHASE, &trial->array, elements)->keep = (uint32_t)elements;
+        chase_add(&jobs[r], DEVICE_AVERAGE, &trial->array, AVERAGE_LOADS);
+    }
+    if (!rc)
+        rc = chase_run(context, jobs, trial->repeats, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t r = 0; r < trial->repeats; r++) {
+        const struct device_sample *average = &answers[r].samples[1];
+        double cycles = (double)average->total_cycles, ns = (double)average->elapsed_ns;
+        table_put(out_table, r, &answers[r].samples[0]);
         averages[r] = cycles / AVERAGE_LOADS;
         clocks[r] = ns > 0 ? cycles / ns : 0;
     }
-    trial->average = cpd_median(averages, repeats);
-    trial->per_ns = cpd_median(clocks, repeats);
+    trial->average = cpd_median(averages, trial->repeats);
+    trial->per_ns = cpd_median(clocks, trial->repeats);
+    device_answers_fini(answers, trial->repeats);
+    free(answers);
+    return 0;
 }
 
-/* trial->array is set by the caller; trial_fini in any case. */
-static int run_trial(struct probe_context *context, struct trial *trial, int32_t other_sm,
-                     size_t repeats, struct err *err)
+/* `other` loads the array, then SM 0 times it twice. Where single loads are quiet enough, each
+ * repeat has memory of its own, so that its first touch is one on any hardware; otherwise the same
+ * elements are timed again and again, to take medians. */
+static int run_pair(struct probe_context *context, struct trial *trial, int32_t other,
+                    struct err *err)
 {
-    size_t elements = trial->array.size_bytes / trial->array.stride_bytes;
+    size_t elements = elements_of(&trial->array), all = trial->repeats * elements;
+    bool fresh = trial->repeats == REPEATS_QUIET;
+    size_t rows = fresh ? 1 : trial->repeats;
     struct device_job jobs[REPEATS_NOISY];
     struct device_answer *answers;
-    trial_fini(trial);
-    int rc = table_init(&trial->own, repeats, elements, err);
+    int rc = table_init(&trial->first, rows, all / rows, err);
     if (!rc)
-        rc = table_init(&trial->other, other_sm >= 0 ? repeats : 0, elements, err);
+        rc = table_init(&trial->extra, rows, all / rows, err);
+    for (size_t r = 0; r < trial->repeats; r++) {
+        struct device_array array = trial->array;
+        if (fresh)
+            array.offset_bytes = probe_fresh(context, array.size_bytes);
+        jobs[r] = (struct device_job){
+            .agent_count = 2, .agents = {{.sm = other}, {.sm = 0}}, .cold_l2 = true};
+        chase_add(&jobs[r], DEVICE_WARM, &array, 0);
+        for (int touch = 0; touch < 2; touch++) {
+            struct device_step *step = chase_add(&jobs[r], DEVICE_CHASE, &array, elements);
+            step->agent = 1;
+            step->keep = (uint32_t)elements;
+        }
+    }
+    if (!rc)
+        rc = chase_run(context, jobs, trial->repeats, 1, &answers, err);
     if (rc)
         return rc;
-    for (size_t r = 0; r < repeats; r++)
-        jobs[r] = trial_job(&trial->array, other_sm);
-    rc = chase_run(context, jobs, repeats, 1, &answers, err);
-    if (rc)
-        return rc;
-    read_trial(trial, answers, repeats);
-    device_answers_fini(answers, repeats);
+    for (size_t i = 0; i < all; i++) {
+        const struct device_sample *samples = answers[i / elements].samples;
+        trial->first.cycles[i] = samples[0].kept[i % elements];
+        trial->extra.cycles[i] = trial->first.cycles[i] - samples[1].kept[i % elements];
+    }
+    device_answers_fini(answers, trial->repeats);
     free(answers);
     return 0;
 }
@@ -282,33 +324,67 @@ static struct device_array trial_array(uint64_t reported_bytes)
         .path = DEVICE_GLOBAL_CG, .size_bytes = size / stride * stride, .stride_bytes = stride};
 }
 
-/* Tries pairs of SMs until one sees two levels. trial then holds that pair, or the last one. */
-static int try_pairs(struct probe_context *context, struct trial *trial, struct levels *out_own,
-                     struct levels *out_seen, struct err *err)
+/* SM 0 by itself, with as many repeats as the noise needs. */
+static int look_alone(struct probe_context *context, struct trial *trial, struct levels *out_own,
+                      struct err *err)
 {
-    uint32_t sm_count = device_limits(context->device)->sm_count;
-    size_t repeats = REPEATS_QUIET;
     double sigma = 0;
-    int rc = run_trial(context, trial, -1, repeats, err);
+    trial->repeats = REPEATS_QUIET;
+    int rc = run_own(context, trial, 0, &trial->own, err);
     if (!rc)
-        rc = find_levels(&trial->own, out_own, err);
+        rc = find_levels(&trial->own, &trial->own, 0, out_own, err);
     if (!rc)
         rc = measure_scatter(&trial->own, &sigma, err);
     if (!rc && sigma > NOISY_SHARE * out_own->low.cycles) {
-        repeats = REPEATS_NOISY;
-        rc = run_trial(context, trial, -1, repeats, err);
-        if (!rc)
-            rc = find_levels(&trial->own, out_own, err);
+        trial->repeats = REPEATS_NOISY;
+        rc = run_own(context, trial, 0, &trial->own, err);
     }
-    *out_seen = *out_own;
-    for (size_t i = 0; i < OTHERS && !rc && !out_seen->two; i++) {
+    return rc ? rc : find_levels(&trial->own, &trial->own, out_own->low.cycles, out_own, err);
+}
+
+/* Whether what is far for SM 0 is near for the other one, and the other way round. */
+static int sees_swapped(struct probe_context *context, struct trial *trial,
+                        const struct levels *own, int32_t other, bool *out_swapped, struct err *err)
+{
+    struct table table = {0};
+    struct levels levels;
+    size_t swapped = 0;
+    int rc = run_own(context, trial, other, &table, err);
+    if (!rc)
+        rc = find_levels(&table, &table, own->low.cycles, &levels, err);
+    if (!rc && levels.two)
+        for (size_t e = 0; e < table.elements; e++)
+            swapped += (element_median(&trial->own, e, 0, 1) > own->parting) !=
+                       (element_median(&table, e, 0, 1) > levels.parting);
+    free(table.cycles);
+    *out_swapped = (double)swapped >= AGREEMENT_MIN * (double)trial->own.elements;
+    return rc;
+}
+
+/* Looks for a second part: levels.two of out_seen, with the latencies of near and far. */
+static int look_for_parts(struct probe_context *context, struct trial *trial, struct l2_study *l2,
+                          struct levels *own, struct levels *out_seen, struct err *err)
+{
+    uint32_t sm_count = device_limits(context->device)->sm_count;
+    bool swapped = false;
+    int rc = 0;
+    *out_seen = (struct levels){0};
+    for (size_t i = 0; i < OTHERS && !rc && !out_seen->two && !swapped; i++) {
         int32_t sm = other_sm(sm_count, i);
         if (sm < 0)
             continue;
-        rc = run_trial(context, trial, sm, repeats, err);
+        l2->other_sm = sm;
+        rc = run_pair(context, trial, sm, err);
         if (!rc)
-            rc = find_levels(&trial->other, out_seen, err);
+            rc = find_levels(&trial->first, &trial->extra, own->low.cycles, out_seen, err);
+        if (!rc && !out_seen->two && own->two)
+            rc = sees_swapped(context, trial, own, sm, &swapped, err);
     }
+    l2->copies = out_seen->two;
+    if (swapped)
+        *out_seen = *own;
+    else if (own->two && !rc) /* slices of one part: one level */
+        rc = find_levels(&trial->own, &trial->own, 0, own, err);
     return rc;
 }
 
@@ -316,64 +392,71 @@ static int try_pairs(struct probe_context *context, struct trial *trial, struct 
 static int measure_main(struct probe_context *context, size_t repeats, struct table *table,
                         struct err *err)
 {
-    const struct device_limits *limits = device_limits(context->device);
     struct device_array array = {.path = DEVICE_GLOBAL_CG,
                                  .size_bytes = MAIN_ELEMENTS * MAIN_STRIDE_BYTES,
                                  .stride_bytes = MAIN_STRIDE_BYTES};
-    /* Lines that are asked for again and again outlast a flush by loading (seen on Hopper): each
-     * repeat has memory of its own, behind all that other probes use, where there is enough. */
-    uint64_t behind = 2 * limits->l2_reported_bytes;
-    bool enough = behind + repeats * array.size_bytes <= limits->global_bytes;
     struct device_job jobs[REPEATS_NOISY];
     struct device_answer *answers;
-    int rc = table_init(table, repeats, MAIN_ELEMENTS, err);
-    if (rc)
-        return rc;
+    int rc = table_init(table, 1, repeats * MAIN_ELEMENTS, err);
     for (size_t r = 0; r < repeats; r++) {
         jobs[r] = chase_job();
         jobs[r].cold_l2 = true;
         jobs[r].agents[0].sm = 0;
-        array.offset_bytes = enough ? behind + r * array.size_bytes : 0;
+        array.offset_bytes = probe_fresh(context, array.size_bytes);
         chase_add(&jobs[r], DEVICE_CHASE, &array, 0)->keep = MAIN_ELEMENTS;
     }
-    rc = chase_run(context, jobs, repeats, 1, &answers, err);
+    if (!rc)
+        rc = chase_run(context, jobs, repeats, 1, &answers, err);
     if (rc)
         return rc;
-    for (size_t r = 0; r < repeats; r++)
-        table_put(table, r, &answers[r].samples[0]);
+    for (size_t i = 0; i < repeats * MAIN_ELEMENTS; i++)
+        table->cycles[i] = answers[i / MAIN_ELEMENTS].samples[0].kept[i % MAIN_ELEMENTS];
     device_answers_fini(answers, repeats);
     free(answers);
     return 0;
 }
 
-/* Main memory behind both parts together: their mean, since half of the misses go each way. */
-static int main_latency(const struct table *table, struct l2_latency *out_main, struct err *err)
+/* Main memory behind both parts: their mean, since half of the misses go each way. */
+static int main_latency(const struct table *table, struct l2_study *l2, double *out_fastest,
+                        struct err *err)
 {
     struct levels levels;
-    int rc = find_levels(table, &levels, err);
+    double gap = l2->parts > 1 ? l2->far.cycles - l2->near.cycles : 0;
+    int rc = find_levels(table, table, l2->near.cycles, &levels, err);
     if (rc)
         return rc;
-    *out_main = levels.low;
-    if (levels.two) {
-        out_main->cycles = (levels.low.cycles + levels.high.cycles) / 2;
-        out_main->spread = fmax(levels.low.spread, levels.high.spread);
+    l2->main = levels.low;
+    *out_fastest = levels.low.cycles;
+    if (levels.two && l2->parts > 1) {
+        l2->main.cycles = (levels.low.cycles + levels.high.cycles) / 2;
+        l2->main.spread = fmax(levels.low.spread, levels.high.spread);
+        gap = levels.high.cycles - levels.low.cycles;
+    } else if (levels.two) {
+        rc = find_levels(table, table, 0, &levels, err);
+        l2->main = levels.low;
+        *out_fastest = l2->main.cycles;
+    } else {
+        *out_fastest = l2->main.cycles - gap / 2;
     }
-    return 0;
+    l2->far_miss_threshold = l2->copies ? *out_fastest + gap / 2 : 0;
+    return rc;
 }
 
 static int set_thresholds(struct l2_study *l2, const struct trial *trial, const struct table *main,
-                          bool own_two, struct err *err)
+                          double fastest_miss, struct err *err)
 {
     double gap = l2->parts > 1 ? l2->far.cycles - l2->near.cycles : 0;
-    double slowest_hit = l2->near.cycles + gap, fastest_miss = l2->main.cycles - gap / 2;
+    double slowest_hit = l2->near.cycles + gap;
     l2->miss_threshold = (slowest_hit + fastest_miss) / 2;
     l2->far_threshold = l2->parts > 1 ? l2->near.cycles + gap / 2 : l2->miss_threshold;
+    if (!l2->copies)
+        l2->far_miss_threshold = l2->miss_threshold;
     if (fastest_miss <= slowest_hit)
         return err_set(err, -ENODATA,
                        "hits of up to %.0f cycles cannot be told from misses of %.0f", slowest_hit,
                        fastest_miss);
     l2->hit_stray = share_above(&trial->own, l2->miss_threshold);
-    l2->near_stray = own_two ? 0 : share_above(&trial->own, l2->far_threshold);
+    l2->near_stray = l2->copies ? share_above(&trial->own, l2->far_threshold) : 0;
     l2->miss_slip = 1 - share_above(main, l2->miss_threshold);
     return 0;
 }
@@ -383,21 +466,25 @@ int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct 
     struct trial trial = {.array = trial_array(device_limits(context->device)->l2_reported_bytes)};
     struct table main = {0};
     struct levels own, seen;
-    int rc = try_pairs(context, &trial, &own, &seen, err);
+    double fastest_miss;
+    int rc = look_alone(context, &trial, &own, err);
+    double average = trial.average, per_ns = trial.per_ns;
     if (!rc)
-        rc = measure_main(context, trial.own.repeats, &main, err);
+        rc = look_for_parts(context, &trial, l2, &own, &seen, err);
     if (!rc)
-        rc = main_latency(&main, &l2->main, err);
+        rc = measure_main(context, trial.repeats, &main, err);
     if (rc)
         goto out;
     l2->parts = seen.two ? 2 : 1;
-    l2->near = seen.two ? seen.low : own.low;
+    l2->near = own.low;
     l2->far = seen.high;
-    l2->average_cycles = trial.average;
+    l2->average_cycles = average;
     l2->single_cycles = own.two ? (own.low.cycles + own.high.cycles) / 2 : own.low.cycles;
-    l2->cycles_per_ns = trial.per_ns;
+    l2->cycles_per_ns = per_ns;
     l2->level_n = (uint32_t)(trial.own.repeats * trial.own.elements);
-    rc = set_thresholds(l2, &trial, &main, own.two, err);
+    rc = main_latency(&main, l2, &fastest_miss, err);
+    if (!rc)
+        rc = set_thresholds(l2, &trial, &main, fastest_miss, err);
 out:
     trial_fini(&trial);
     free(main.cycles);

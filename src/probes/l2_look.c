@@ -1,7 +1,8 @@
 /* Filling L2 with an array and timing a sample of it.
  *
  * The sample's elements stand evenly spaced, so that consecutive loads share pages and the TLBs
- * cost little. */
+ * cost little. The last is timed first: a miss brings a line in and evicts an older one, which then
+ * was timed already or is gone anyway. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -67,7 +68,8 @@ static struct device_array timed_array(const struct l2_look *look, uint64_t wind
     return (struct device_array){.path = DEVICE_GLOBAL_CG,
                                  .offset_bytes = first * look->stride_bytes,
                                  .size_bytes = count * stride,
-                                 .stride_bytes = stride};
+                                 .stride_bytes = stride,
+                                 .order = DEVICE_DESCENDING};
 }
 
 /* Each size times other elements than the one before. */
@@ -78,6 +80,7 @@ static struct device_job make_job(struct probe_context *context, const struct l2
     uint64_t spacing = draw_spacing(context, sample), filled = 0;
     uint64_t shift = probe_seed(context) >> 1;
     job.cold_l2 = true;
+    job.agents[0].sm = look->sm;
     for (size_t i = 0; i < look->count; i++) {
         const struct device_array more = {.path = DEVICE_GLOBAL_CG,
                                           .offset_bytes = filled,
@@ -85,7 +88,7 @@ static struct device_job make_job(struct probe_context *context, const struct l2
                                           .stride_bytes = look->stride_bytes};
         const struct device_array timed = timed_array(look, sample->window, spacing, shift + i);
         chase_add(&job, DEVICE_FILL, &more, 0);
-        chase_add(&job, DEVICE_CHASE, &timed, 0);
+        chase_add(&job, DEVICE_CHASE, &timed, 0)->start = timed.size_bytes / timed.stride_bytes - 1;
         filled = look->sizes[i];
     }
     return job;
@@ -101,19 +104,24 @@ static double correct(double seen, double stray, double slip)
 static struct l2_shares read_shares(const struct l2_study *l2, const struct device_answer *answers,
                                     size_t jobs, size_t size)
 {
-    double missed = 0, beyond = 0;
+    double missed = 0, beyond = 0, far_missed = 0;
     uint64_t loads = 0;
     for (size_t i = 0; i < jobs; i++) {
         const struct device_sample *sample = &answers[i].samples[size];
         double weight = (double)sample->loads;
         missed += weight * chase_share_above(sample, l2->miss_threshold);
         beyond += weight * chase_share_above(sample, l2->far_threshold);
+        far_missed += weight * chase_share_above(sample, l2->far_miss_threshold);
         loads += sample->loads;
     }
-    return (struct l2_shares){.missed =
-                                  correct(missed / (double)loads, l2->hit_stray, l2->miss_slip),
-                              .beyond_near = correct(beyond / (double)loads, l2->near_stray, 0),
-                              .n = (uint32_t)loads};
+    struct l2_shares shares = {
+        .missed = correct(missed / (double)loads, l2->hit_stray, l2->miss_slip),
+        .beyond_near = correct(beyond / (double)loads, l2->near_stray, 0),
+        .n = (uint32_t)loads,
+    };
+    shares.far_missed = l2->copies ? far_missed / (double)loads : shares.missed;
+    shares.resident = 1 - (l2->copies ? shares.beyond_near : shares.missed);
+    return shares;
 }
 
 int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,

@@ -1,9 +1,10 @@
 /* Where the latency of L2 steps up as the array grows: near half of the size, where an SM's own
- * part no longer has room for copies of far lines, and at the whole, where main memory begins to
- * serve loads.
+ * part no longer has room for all it loads, and at the whole, where main memory begins to serve
+ * lines whose home is the other part (without copies: any line).
  *
- * What was filled first is timed, since it is what was evicted first: the step is then sharp for
- * LRU and its kin, and no later for others. */
+ * What was filled first is timed, since it is what was evicted first: the step is then steep for
+ * LRU and its kin, and no later for others. The rise behind the step is traced back to where it
+ * began; so sets that fill unevenly and round the foot of the step off do no harm. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,24 +15,31 @@
 enum {
     POINTS_MAX = 64,
     LOOK_LOADS = 2048,
-    LOOK_PART = 32,
-    REPEATS = 3, /* of the finest look */
+    RISE_LOADS = 4096,
+    LOOK_PART = 64, /* sampling refreshes and reloads lines */
+    REPEATS = 3,    /* of the look at the rise */
 };
 
 /* At least one way: where sets are hashed, the first line to go may be any of the oldest way. */
 static const double WINDOW = 0.5;
 static const double ALPHA = 0.01;
 
-/* The search ends with sizes this share of the capacity apart. */
-static const double RESOLUTION = 0.0065;
+/* The search for the foot of the step ends with sizes this share of the capacity apart. */
+static const double RESOLUTION = 0.025;
+
+/* Sizes at which the rise is looked at, over the foot; and the shares that are part of it. */
+static const double RISE[] = {1.05, 1.12, 1.2}, RISE_MAX = 0.9;
+
+/* The traced step lies this close to its foot, as shares of it. */
+static const double TRACE_LOW = 0.9, TRACE_HIGH = 1.15;
 
 /* A step must raise the share of slower loads by this much, and a size counts as beyond the step
  * with this much of it, or with so many standard errors more than misjudged loads explain. */
 static const double STEP_MIN[] = {[L2_STEP_HALF] = 0.03, [L2_STEP_WHOLE] = 0.01};
 static const double BEYOND_MIN = 0.01, BEYOND_ERRORS = 4;
 
-/* At the smallest size so many loads are far already: no copies are kept. */
-static const double ALWAYS_FAR = 0.25;
+/* More loads than this beyond the limit at the smallest size: the step is elsewhere. */
+static const double STRAY_MAX = 0.15;
 
 /* Where the step is looked for, as shares of the capacity: first a narrow range, then a wide one.
  */
@@ -40,7 +48,7 @@ struct range {
 };
 enum { RANGES = 2 };
 static const struct range RANGES_OF[][RANGES] = {
-    [L2_STEP_HALF] = {{0.4, 0.6}, {0.08, 0.98}},
+    [L2_STEP_HALF] = {{0.8, 1.2}, {0.2, 1.8}},
     [L2_STEP_WHOLE] = {{0.9, 1.1}, {0.4, 1.4}},
 };
 
@@ -55,7 +63,8 @@ struct search {
     enum l2_step_kind kind;
     struct point points[POINTS_MAX]; /* all looks so far */
     size_t count;
-    double limit; /* a share above it is beyond the step */
+    double capacity;    /* near which the step is expected */
+    double base, limit; /* share before the step; a share above the limit is beyond it */
 };
 
 static double whole_lines(double bytes, uint64_t line)
@@ -64,16 +73,15 @@ static double whole_lines(double bytes, uint64_t line)
     return (double)((lines ? lines : 1) * line);
 }
 
-/* Looks at up to L2_LOOK_SIZES evenly spaced sizes in one job and adds them to the points. */
-static int look_at(struct search *search, double low, double high, struct err *err)
+/* Looks at up to L2_LOOK_SIZES rising sizes in one job and adds them to the points. */
+static int look_at(struct search *search, const double *sizes, uint32_t loads, struct err *err)
 {
     struct l2_look look = {.stride_bytes = search->l2->line_bytes,
                            .window = WINDOW,
                            .part = LOOK_PART,
-                           .loads = LOOK_LOADS};
+                           .loads = loads};
     for (size_t i = 0; i < L2_LOOK_SIZES; i++) {
-        double bytes = low + (high - low) * (double)i / (L2_LOOK_SIZES - 1);
-        uint64_t whole = (uint64_t)whole_lines(bytes, look.stride_bytes);
+        uint64_t whole = (uint64_t)whole_lines(sizes[i], look.stride_bytes);
         if (!look.count || whole > look.sizes[look.count - 1])
             look.sizes[look.count++] = whole;
     }
@@ -84,15 +92,25 @@ static int look_at(struct search *search, double low, double high, struct err *e
     for (size_t i = 0; i < look.count && !rc; i++)
         search->points[search->count++] = (struct point){
             .bytes = (double)look.sizes[i],
-            .share = search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].missed};
+            .share = search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].far_missed};
     return rc;
 }
 
-/* base: the share of slower loads before the step. */
+static int look_between(struct search *search, double low, double high, struct err *err)
+{
+    double sizes[L2_LOOK_SIZES];
+    for (size_t i = 0; i < L2_LOOK_SIZES; i++)
+        sizes[i] = low + (high - low) * (double)i / (L2_LOOK_SIZES - 1);
+    return look_at(search, sizes, LOOK_LOADS, err);
+}
+
+/* base: the share of slower loads before the step. With copies, loads from main memory behind the
+ * near part stray into those behind the far one; they are part of the base. */
 static double beyond_limit(const struct search *search, double base)
 {
     const struct l2_study *l2 = search->l2;
     double stray = search->kind == L2_STEP_HALF ? l2->near_stray : l2->hit_stray;
+    stray = fmax(stray, base);
     double error = sqrt(stray * (1 - stray) / LOOK_LOADS) / (1 - stray);
     return base + fmax(BEYOND_MIN, BEYOND_ERRORS * error);
 }
@@ -114,14 +132,15 @@ static void enclose(const struct search *search, size_t first, double *low, doub
 static int open_range(struct search *search, const struct range *range, double *out_low,
                       double *out_high, bool *out_inside, struct err *err)
 {
-    double resident = search->l2->resident_bytes;
     size_t first = search->count;
-    int rc = look_at(search, range->low * resident, range->high * resident, err);
+    int rc =
+        look_between(search, range->low * search->capacity, range->high * search->capacity, err);
     if (rc)
         return rc;
-    search->limit = beyond_limit(search, search->points[first].share);
-    bool starts_low =
-        search->kind == L2_STEP_HALF || search->points[first].share <= beyond_limit(search, 0);
+    search->base = search->points[first].share;
+    search->limit = beyond_limit(search, search->base);
+    bool strays = search->l2->copies && search->kind == L2_STEP_WHOLE;
+    bool starts_low = search->base <= (strays ? STRAY_MAX : beyond_limit(search, 0));
     *out_low = search->points[first].bytes;
     *out_high = INFINITY;
     enclose(search, first, out_low, out_high);
@@ -132,11 +151,11 @@ static int open_range(struct search *search, const struct range *range, double *
 /* A fourth of the distance in each round, until the sizes are close. */
 static int narrow(struct search *search, double *low, double *high, struct err *err)
 {
-    double close = fmax(RESOLUTION * search->l2->resident_bytes, (double)search->l2->line_bytes);
+    double close = fmax(RESOLUTION * search->capacity, (double)search->l2->line_bytes);
     while (*high - *low > close) {
         double step = (*high - *low) / (L2_LOOK_SIZES + 1);
         size_t first = search->count;
-        int rc = look_at(search, *low + step, *high - step, err);
+        int rc = look_between(search, *low + step, *high - step, err);
         if (rc)
             return rc;
         enclose(search, first, low, high);
@@ -144,23 +163,60 @@ static int narrow(struct search *search, double *low, double *high, struct err *
     return 0;
 }
 
-/* Looks again around the size found, at one size before it and two behind, and takes the middle of
- * all repetitions. */
-static int repeat(struct search *search, double low, double high, struct l2_step *out_step,
-                  struct err *err)
+/* A cache that evicts the oldest loses lines of the array's beginning in proportion to what is too
+ * much; one that evicts any loses them exponentially, a share of what is left. */
+static double bend(double share, bool exponential)
 {
-    double found[REPEATS] = {low}, step = high - low;
-    for (size_t i = 1; i < REPEATS; i++) {
-        double last = low - 3 * step, beyond = high;
+    return exponential ? -log1p(-fmin(share, RISE_MAX)) : share;
+}
+
+/* Where the line through the points from `first` on falls to the base; and how badly it fits. */
+static double trace_back(const struct search *search, size_t first, bool exponential,
+                         double *out_misfit)
+{
+    double n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0, misfit = 0;
+    for (size_t i = first; i < search->count; i++) {
+        double x = search->points[i].bytes / search->capacity;
+        double y = bend(search->points[i].share - search->base, exponential);
+        n++;
+        sum_x += x;
+        sum_y += y;
+        sum_xx += x * x;
+        sum_xy += x * y;
+    }
+    double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+    double level = (sum_y - slope * sum_x) / n;
+    for (size_t i = first; i < search->count; i++) {
+        double line = level + slope * search->points[i].bytes / search->capacity;
+        double share = exponential ? -expm1(-line) : line;
+        misfit += pow(search->points[i].share - search->base - share, 2);
+    }
+    *out_misfit = misfit;
+    return -search->capacity * level / slope;
+}
+
+/* Looks at the rise several times; the middle of what each gives. */
+static int trace(struct search *search, double low, double high, struct l2_step *out_step,
+                 struct err *err)
+{
+    double found[2][REPEATS], misfits[2] = {0}, sizes[L2_LOOK_SIZES];
+    for (size_t i = 0; i < L2_LOOK_SIZES; i++)
+        sizes[i] = RISE[i] * high;
+    for (size_t i = 0; i < REPEATS; i++) {
         size_t first = search->count;
-        int rc = look_at(search, low - step, low + 3 * step, err);
+        int rc = look_at(search, sizes, RISE_LOADS, err);
         if (rc)
             return rc;
-        enclose(search, first, &last, &beyond);
-        found[i] = last + step;
+        for (int bent = 0; bent < 2; bent++) {
+            double misfit, traced = trace_back(search, first, bent, &misfit);
+            bool close = traced > TRACE_LOW * low && traced < TRACE_HIGH * high;
+            found[bent][i] = close ? traced : low;
+            misfits[bent] += misfit;
+        }
     }
-    out_step->bytes = cpd_median(found, REPEATS);
-    out_step->spread = (cpd_quantile(found, REPEATS, 1) - cpd_quantile(found, REPEATS, 0)) / 2;
+    const double *best = found[misfits[1] < misfits[0]];
+    out_step->bytes = cpd_median(best, REPEATS);
+    out_step->spread = (cpd_quantile(best, REPEATS, 1) - cpd_quantile(best, REPEATS, 0)) / 2;
     return 0;
 }
 
@@ -186,15 +242,16 @@ static int test_points(struct search *search, struct cpd_change *out_change, str
     return rc ? err_set(err, rc, "change-point detection failed on %zu sizes", search->count) : 0;
 }
 
-/* From the step's beginning to nine tenths of what the points, sorted, rise by. */
-static double step_width(const struct search *search, double begin)
+/* From the foot to nine tenths of what the points, sorted, rise by. */
+static double step_width(const struct search *search, double foot)
 {
     double highest = 0;
     for (size_t i = 0; i < search->count; i++)
-        highest = fmax(highest, search->points[i].share);
+        highest = fmax(highest, search->points[i].share - search->base);
     for (size_t i = 0; i < search->count; i++)
-        if (search->points[i].bytes > begin && search->points[i].share >= 0.9 * highest)
-            return search->points[i].bytes - begin;
+        if (search->points[i].bytes > foot &&
+            search->points[i].share - search->base >= 0.9 * highest)
+            return search->points[i].bytes - foot;
     return 0;
 }
 
@@ -207,23 +264,20 @@ int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum 
     double low = 0, high = 0;
     bool inside = false;
     int rc = 0;
-    bool far = false;
-    for (size_t i = 0; i < RANGES && !rc && !inside && !far; i++) {
+    search.capacity = kind == L2_STEP_HALF ? l2->near_bytes : l2->resident_bytes;
+    for (size_t i = 0; i < RANGES && !rc && !inside; i++)
         rc = open_range(&search, &RANGES_OF[kind][i], &low, &high, &inside, err);
-        far = kind == L2_STEP_HALF && search.count && search.points[0].share > ALWAYS_FAR;
-    }
-    inside = inside && !far;
     if (!rc && inside)
         rc = narrow(&search, &low, &high, err);
     if (!rc && inside)
-        rc = repeat(&search, low, high, &step, err);
+        rc = trace(&search, low, high, &step, err);
     if (!rc && inside)
         rc = test_points(&search, &change, err);
     if (rc)
         return rc;
     step.found = change.found && change.step > 0;
     step.confidence = change.confidence;
-    step.width_bytes = step.found ? step_width(&search, step.bytes) : 0;
+    step.width_bytes = step.found ? step_width(&search, low) : 0;
     step.n = (uint32_t)search.count;
     *out_step = step;
     return 0;

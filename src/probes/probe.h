@@ -15,11 +15,16 @@ struct probe_context {
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
     uint64_t seeds_drawn;
-    bool repeating; /* everything was measured once; this is a further round */
+    uint64_t fresh_bytes; /* given out by probe_fresh */
+    bool repeating;       /* everything was measured once; this is a further round */
 };
 
 /* A fresh seed: the same sequence for the same options, whatever the device answers. */
 uint64_t probe_seed(struct probe_context *context);
+
+/* Offset of global memory that no job has loaded yet (or not for long, where there is little): cold
+ * in every cache. On Hopper lines that are loaded again and again outlast a flush of L2. */
+uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
 enum { PROBE_LIST_MAX = 4 };
 
