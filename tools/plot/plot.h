@@ -23,6 +23,7 @@ struct plot_level {
 struct plot {
     char title[PLOT_TEXT_MAX];
     double bytes[PLOT_POINTS_MAX], cycles[PLOT_POINTS_MAX]; /* timer overhead taken off */
+    double slow[PLOT_POINTS_MAX];                           /* share of loads that missed */
     size_t count;
     struct plot_mark marks[PLOT_MARKS_MAX];
     size_t mark_count;
@@ -38,6 +39,9 @@ int plot_l2(struct probe_context *context, struct plot *out_plot, struct err *er
 
 /* "216 KiB", "29.5 MiB" */
 void plot_format_bytes(char text[PLOT_TEXT_MAX], double bytes);
+
+/* One line per size: bytes, mean cycles, share of misses. */
+void plot_write_table(FILE *file, const struct plot *plot);
 
 /* The same bytes for the same plot. Errors are those of the stream. */
 void plot_write_svg(FILE *file, const struct plot *plot);

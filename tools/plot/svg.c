@@ -176,3 +176,12 @@ void plot_write_svg(FILE *file, const struct plot *plot)
     write_marks(file, plot, &axes);
     fprintf(file, "</svg>\n");
 }
+
+void plot_write_table(FILE *file, const struct plot *plot)
+{
+    fprintf(file, "# %s\n", plot->title);
+    for (size_t i = 0; i < plot->mark_count; i++)
+        fprintf(file, "# %s\n", plot->marks[i].label);
+    for (size_t i = 0; i < plot->count; i++)
+        fprintf(file, "%.0f\t%.1f\t%.4f\n", plot->bytes[i], plot->cycles[i], plot->slow[i]);
+}

@@ -70,14 +70,16 @@ static void spread_sizes(struct plot *plot, double low, double high, uint64_t un
 }
 
 static int run_jobs(struct probe_context *context, const struct device_job *jobs, uint32_t at_once,
-                    struct plot *plot, struct err *err)
+                    double threshold, struct plot *plot, struct err *err)
 {
     struct device_answer *answers;
     int rc = chase_run(context, jobs, plot->count, at_once, &answers, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < plot->count; i++)
+    for (size_t i = 0; i < plot->count; i++) {
         plot->cycles[i] = mean_cycles(&answers[i].samples[0]) - overhead_of(context);
+        plot->slow[i] = chase_share_above(&answers[i].samples[0], threshold);
+    }
     device_answers_fini(answers, plot->count);
     free(answers);
     return 0;
@@ -103,7 +105,7 @@ static int sweep_cache(struct probe_context *context, const struct study *study,
             .path = study->path, .size_bytes = (uint64_t)plot->bytes[i], .stride_bytes = stride};
         jobs[i] = chase_twice(&array, LOADS_MIN);
     }
-    int rc = run_jobs(context, jobs, study->at_once, plot, err);
+    int rc = run_jobs(context, jobs, study->at_once, study->threshold, plot, err);
     free(jobs);
     return rc;
 }
@@ -153,6 +155,7 @@ static struct device_job l2_job(struct probe_context *context, uint64_t size, ui
     timed.order = DEVICE_RANDOM;
     timed.seed = probe_seed(context);
     struct device_job job = chase_job();
+    job.agents[0].sm = 0;
     job.cold_l2 = true;
     chase_add(&job, DEVICE_FILL, &all, 0);
     chase_add(&job, DEVICE_CHASE, &timed, elements < L2_LOADS ? elements : L2_LOADS);
@@ -167,7 +170,7 @@ static int sweep_l2(struct probe_context *context, struct plot *plot, struct err
                  L2_POINTS);
     for (size_t i = 0; i < plot->count; i++)
         jobs[i] = l2_job(context, (uint64_t)plot->bytes[i], l2->line_bytes);
-    return run_jobs(context, jobs, 1, plot, err);
+    return run_jobs(context, jobs, 1, l2->far_threshold, plot, err);
 }
 
 int plot_l2(struct probe_context *context, struct plot *out_plot, struct err *err)
