@@ -187,6 +187,12 @@ int device_read_clocks(struct device *device, struct device_clocks *out_clocks, 
     return device->ops->read_clocks(device, out_clocks, err);
 }
 
+int device_read_health(struct device *device, struct facts *config, struct facts *health,
+                       struct err *err)
+{
+    return device->ops->read_health(device, config, health, err);
+}
+
 const struct device_limits *device_limits(const struct device *device)
 {
     return &device->limits;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "inventory/facts.h"
 
 struct device;
@@ -170,6 +171,10 @@ struct device_clocks {
     bool throttle_known;
 };
 
+/* The reasons in words, comma-separated ("power_cap,sw_thermal"); "none" without any. Idle is left
+ * out: clocks are read between two pieces of work. Bits unknown here stand as a number. */
+void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
+
 /* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
  * device has not. run_batch fills answers that were zeroed; on failure it leaves none allocated. */
 struct device_ops {
@@ -181,6 +186,8 @@ struct device_ops {
     int (*run_stream)(struct device *device, const struct device_stream *stream,
                       struct device_stream_answer *out_answer, struct err *err);
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
+    int (*read_health)(struct device *device, struct facts *config, struct facts *health,
+                       struct err *err);
     void (*destroy)(struct device *device);
 };
 
@@ -205,6 +212,12 @@ void device_answers_fini(struct device_answer *answers, size_t count);
 int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+
+/* What wears and fails, and what shows only under load: called when the measurements are over,
+ * whether they succeeded or not. Adds to health (errors, temperatures, throttling, other processes)
+ * and sets in config what an idle GPU does not show (the PCIe link). */
+int device_read_health(struct device *device, struct facts *config, struct facts *health,
+                       struct err *err);
 
 /* Keeps the GPU busy until the SM clock is stable (or -ETIMEDOUT): an idle one runs at a sixth of
  * its speed. Gives the clock in MHz reached, measured as cycles per real time. */

@@ -27,6 +27,7 @@ void gpu_result_fini(struct gpu_result *result)
     facts_fini(&result->hardware);
     facts_fini(&result->board);
     facts_fini(&result->config);
+    facts_fini(&result->health);
     measures_fini(&result->measures);
     memset(result, 0, sizeof *result);
 }
@@ -43,7 +44,8 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
         str_copy_to(&copy.pci, from->pci) || str_copy_to(&copy.name, from->name) ||
         str_copy_to(&copy.model_key, from->model_key) || str_copy_to(&copy.reason, from->reason) ||
         facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
-        facts_copy(&copy.config, &from->config) || measures_copy(&copy.measures, &from->measures)) {
+        facts_copy(&copy.config, &from->config) || facts_copy(&copy.health, &from->health) ||
+        measures_copy(&copy.measures, &from->measures)) {
         gpu_result_fini(&copy);
         return -ENOMEM;
     }

@@ -10,7 +10,7 @@
 
 /* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
  * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
-enum { VERSION = 1, KEY_MAX = 160, ITEMS_MAX = 4096 };
+enum { VERSION = 2, KEY_MAX = 160, ITEMS_MAX = 4096 };
 
 /* The least that one item takes on the wire. */
 enum { FACT_BYTES = 32, MEASURE_BYTES = 60, TEXT_BYTES = 4 };
@@ -63,6 +63,7 @@ static void put_body(struct strbuf *buffer, const struct gpu_result *result)
     put_facts(buffer, &result->hardware);
     put_facts(buffer, &result->board);
     put_facts(buffer, &result->config);
+    put_facts(buffer, &result->health);
     wire_put_u32(buffer, (uint32_t)result->measures.count);
     for (size_t i = 0; i < result->measures.count; i++)
         put_measure(buffer, &result->measures.items[i]);
@@ -195,6 +196,7 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     get_facts(reader, &result->hardware);
     get_facts(reader, &result->board);
     get_facts(reader, &result->config);
+    get_facts(reader, &result->health);
     get_measures(reader, &result->measures);
 }
 

@@ -37,6 +37,7 @@ static void gpu_fini(struct inventory_gpu *gpu)
     free(gpu->model);
     facts_fini(&gpu->board);
     facts_fini(&gpu->config);
+    facts_fini(&gpu->health);
     for (size_t i = 0; i < gpu->value_count; i++)
         free(gpu->values[i].metric);
     free(gpu->values);

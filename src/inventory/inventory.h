@@ -39,6 +39,7 @@ struct inventory_gpu {
     enum gpu_status status;
     struct facts board;  /* serial, part, vbios, driver */
     struct facts config; /* what differs from the model's majority */
+    struct facts health; /* likewise */
     struct inventory_value *values;
     size_t value_count;
 };

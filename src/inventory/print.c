@@ -116,6 +116,8 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
     print_board(buffer, &gpu->board);
     strbuf_puts(buffer, "\n    config: ");
     inventory_print_facts(buffer, &gpu->config);
+    strbuf_puts(buffer, "\n    health: ");
+    inventory_print_facts(buffer, &gpu->health);
     strbuf_puts(buffer, "\n    values: {");
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];

@@ -254,6 +254,7 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"driver", read_driver, offsetof(struct inventory_gpu, board), true},
         {"board", facts, offsetof(struct inventory_gpu, board), true},
         {"config", facts, offsetof(struct inventory_gpu, config)},
+        {"health", facts, offsetof(struct inventory_gpu, health)},
         {"values", read_values, 0},
     };
     return read_members(node, members, COUNT_OF(members), gpu, err);

@@ -205,15 +205,28 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
     return rc ? err_no_memory(err) : 0;
 }
 
+/* One of a GPU's tables of facts. */
+typedef const struct facts *facts_of(const struct gpu_result *gpu);
+
+static const struct facts *config_of(const struct gpu_result *gpu)
+{
+    return &gpu->config;
+}
+
+static const struct facts *health_of(const struct gpu_result *gpu)
+{
+    return &gpu->health;
+}
+
 /* Boyer and Moore: the majority where there is one; else some value that occurs, always the same
  * one, since the GPUs stand in their fixed order. */
 static const struct fact *usual_fact(const struct fleet *fleet, const struct group *group,
-                                     const char *key)
+                                     facts_of *of, const char *key)
 {
     const struct fact *candidate = NULL;
     size_t lead = 0;
     for (size_t i = 0; i < group->count; i++) {
-        const struct fact *fact = facts_get(&fleet->gpus[group->members[i]]->config, key);
+        const struct fact *fact = facts_get(of(fleet->gpus[group->members[i]]), key);
         if (!fact)
             continue;
         if (!lead)
@@ -223,16 +236,23 @@ static const struct fact *usual_fact(const struct fleet *fleet, const struct gro
     return candidate;
 }
 
-int consensus_settings(const struct fleet *fleet, struct group *group)
+static int usual_facts(const struct fleet *fleet, const struct group *group, facts_of *of,
+                       struct facts *out_usual)
 {
     for (size_t i = 0; i < group->count; i++) {
-        const struct facts *config = &fleet->gpus[group->members[i]]->config;
-        for (size_t k = 0; k < config->count; k++) {
-            const char *key = config->items[k].key;
-            if (!facts_get(&group->usual, key) &&
-                facts_set(&group->usual, usual_fact(fleet, group, key)))
+        const struct facts *facts = of(fleet->gpus[group->members[i]]);
+        for (size_t k = 0; k < facts->count; k++) {
+            const char *key = facts->items[k].key;
+            if (!facts_get(out_usual, key) &&
+                facts_set(out_usual, usual_fact(fleet, group, of, key)))
                 return -ENOMEM;
         }
     }
     return 0;
+}
+
+int consensus_settings(const struct fleet *fleet, struct group *group)
+{
+    int rc = usual_facts(fleet, group, config_of, &group->usual);
+    return rc ? rc : usual_facts(fleet, group, health_of, &group->usual_health);
 }

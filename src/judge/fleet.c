@@ -8,14 +8,16 @@
 #include "base/str.h"
 #include "judge/group.h"
 
-/* Only the settings in which the GPU differs from its model's majority. */
-static int config_difference(const struct group *group, const struct gpu_result *gpu,
-                             struct facts *out_config)
+/* Only the facts in which the GPU differs from its model's majority. */
+static int difference(const struct facts *usual, const struct facts *own, bool unknown_too,
+                      struct facts *out_facts)
 {
-    for (size_t i = 0; i < gpu->config.count; i++) {
-        const struct fact *fact = &gpu->config.items[i];
-        const struct fact *usual = facts_get(&group->usual, fact->key);
-        if (usual && !fact_equal(fact, usual) && facts_set(out_config, fact))
+    for (size_t i = 0; i < own->count; i++) {
+        const struct fact *fact = &own->items[i];
+        const struct fact *other = facts_get(usual, fact->key);
+        if (fact->kind == FACT_UNKNOWN && !unknown_too)
+            continue;
+        if (other && !fact_equal(fact, other) && facts_set(out_facts, fact))
             return -ENOMEM;
     }
     return 0;
@@ -55,7 +57,10 @@ static int add_gpu(const struct fleet *fleet, size_t place, const struct judge_c
         str_copy_to(&out->pci, gpu->pci) || str_copy_to(&out->model, group ? group->id : NULL) ||
         facts_copy(&out->board, &gpu->board) || judged_values(gpu, config, out))
         return -ENOMEM;
-    return group ? config_difference(group, gpu, &out->config) : 0;
+    if (group && (difference(&group->usual, &gpu->config, true, &out->config) ||
+                  difference(&group->usual_health, &gpu->health, false, &out->health)))
+        return -ENOMEM;
+    return 0;
 }
 
 static int add_unmeasured(const struct gpu_result *gpu, struct inventory *inventory)

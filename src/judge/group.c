@@ -154,6 +154,7 @@ void fleet_fini(struct fleet *fleet)
         free(fleet->groups[i].id);
         free(fleet->groups[i].members);
         facts_fini(&fleet->groups[i].usual);
+        facts_fini(&fleet->groups[i].usual_health);
     }
     free(fleet->groups);
     free(fleet->gpus);

@@ -11,7 +11,8 @@ struct group {
     char *id; /* slug, unique in the fleet */
     size_t *members;
     size_t count;
-    struct facts usual; /* the settings that most members have */
+    struct facts usual;        /* the settings that most members have */
+    struct facts usual_health; /* likewise */
 };
 
 struct fleet {
@@ -34,7 +35,7 @@ bool fleet_measured(const struct gpu_result *gpu);
 int consensus_build(const struct fleet *fleet, const struct group *group,
                     struct inventory_model *out_model, struct err *err);
 
-/* Fills group.usual. 0 or -ENOMEM. */
+/* Fills group.usual and group.usual_health. 0 or -ENOMEM. */
 int consensus_settings(const struct fleet *fleet, struct group *group);
 
 /* Compares every judged metric inside each group: fills outliers and watch, marks fleet.outlier. */

@@ -158,6 +158,18 @@ static int run_probes(struct device *device, const struct worker_request *reques
     return rc;
 }
 
+/* Also after a failure, whose cause it may tell: what is known then still reaches the rank. That
+ * failure, not one of reading the health, is what counts. */
+static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
+{
+    struct err own = {0};
+    int read = device_read_health(device, &result->config, &result->health, rc ? &own : err);
+    if (!rc)
+        return read;
+    answer_result(WORKER_PARTIAL, result, &own);
+    return rc;
+}
+
 static int measure(struct device_source *source, const struct worker_request *request,
                    struct err *err)
 {
@@ -183,6 +195,8 @@ static int measure(struct device_source *source, const struct worker_request *re
         rc = answer_result(WORKER_PARTIAL, &result, err);
     if (!rc)
         rc = run_probes(device, request, &result, err);
+    if (device)
+        rc = add_health(device, &result, rc, err);
     if (!rc)
         rc = answer_result(WORKER_DONE, &result, err);
 out:

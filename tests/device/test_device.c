@@ -182,6 +182,28 @@ static void bad_streams_are_refused(void **state)
     device_destroy(device);
 }
 
+static void throttling_in_words(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t reasons;
+        const char *text;
+    } cases[] = {{0, "none"},
+                 {1, "none"},
+                 {0x4, "power_cap"},
+                 {0x25, "power_cap,sw_thermal"},
+                 {0x1fe, "applications_clocks,power_cap,hw_slowdown,sync_boost,sw_thermal,"
+                         "hw_thermal,hw_power_brake,display"},
+                 {0x1000, "0x1000"},
+                 {0x1041, "hw_thermal,0x1000"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct strbuf text = {0};
+        device_throttle_text(cases[i].reasons, &text);
+        assert_string_equal(text.data, cases[i].text);
+        strbuf_fini(&text);
+    }
+}
+
 static void nothing_is_destroyed(void **state)
 {
     (void)state;
@@ -195,7 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_cover_all_cycles),         cmocka_unit_test(bad_jobs_are_refused),
         cmocka_unit_test(missing_path_is_not_supported), cmocka_unit_test(bad_streams_are_refused),
-        cmocka_unit_test(nothing_is_destroyed),
+        cmocka_unit_test(throttling_in_words),           cmocka_unit_test(nothing_is_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void throttling_is_told(void **state)
 
 struct fact_case {
     struct sim_fault fault;
-    int where; /* 0 hardware, 1 board, 2 config */
+    int where; /* 0 hardware, 1 board, 2 config, 3 health */
     const char *key;
     int64_t number;
     const char *text;
@@ -142,12 +142,25 @@ static const struct fact_case fact_cases[] = {
     {{.kind = SIM_ECC_OFF}, 2, "ecc", 0, NULL},
     {{.kind = SIM_MIG_ON}, 2, "mig", 1, NULL},
     {{.kind = SIM_POWER_LIMIT, .w = 250}, 2, "power_limit_w", 250, NULL},
-    {{.kind = SIM_REMAP, .pending = true}, 2, "remap_pending", 1, NULL},
-    {{.kind = SIM_REMAP, .failed = true}, 2, "remap_failed", 1, NULL},
-    {{.kind = SIM_ECC_ERRORS, .count = 7}, 2, "ecc_uncorrected", 7, NULL},
+    {{.kind = SIM_REMAP, .pending = true}, 3, "remap_pending", 1, NULL},
+    {{.kind = SIM_REMAP, .failed = true}, 3, "remap_failed", 1, NULL},
+    {{.kind = SIM_ECC_ERRORS, .count = 7}, 3, "ecc_uncorrected_dram", 7, NULL},
+    {{.kind = SIM_ECC_ERRORS, .count = 7}, 3, "ecc_uncorrected_volatile", 7, NULL},
+    {{.kind = SIM_ECC_OFF}, 3, "ecc_uncorrected_dram", 0, NULL},
+    {{.kind = SIM_HEALTH, .health = {[SIM_PCIE_REPLAYS] = {true, 9}}}, 3, "pcie_replays", 9, NULL},
+    {{.kind = SIM_HEALTH, .health = {[SIM_INFOROM_VALID] = {true, 0}}},
+     3,
+     "inforom_valid",
+     0,
+     NULL},
+    {{.kind = SIM_HEALTH, .health = {[SIM_PCIE_REPLAYS] = {true, 9}}}, 3, "inforom_valid", 1, NULL},
+    {{.kind = SIM_SM_CLOCK, .mhz = 700, .reason = 1}, 3, "throttle", 0, "sw_thermal"},
+    {{.kind = SIM_POWER_LIMIT, .w = 25}, 3, "throttle", 0, "power_cap"},
+    {{.kind = SIM_POWER_LIMIT, .w = 25}, 3, "power_draw_w", 25, NULL},
+    {{.kind = SIM_ECC_OFF}, 3, "throttle", 0, "none"},
     {{.kind = SIM_PCIE, .gen = 3, .width = 4}, 2, "pcie_width", 4, NULL},
-    {{.kind = SIM_BUSY}, 2, "processes", 1, NULL},
-    {{.kind = SIM_MEMORY_CLOCK, .mhz = 900}, 2, "memory_clock_mhz", 900, NULL},
+    {{.kind = SIM_BUSY}, 3, "processes", 1, NULL},
+    {{.kind = SIM_MEMORY_CLOCK, .mhz = 900}, 2, "memory_clock_application_mhz", 900, NULL},
     {{.kind = SIM_VBIOS, .text = "odd"}, 1, "vbios", 0, "odd"},
     {{.kind = SIM_DRIVER, .text = "old"}, 1, "driver", 0, "old"},
 };
@@ -158,15 +171,16 @@ static void faults_show_in_the_identity(void **state)
     for (size_t i = 0; i < COUNT_OF(fact_cases); i++) {
         const struct fact_case *c = &fact_cases[i];
         struct device *device = bench_open_faulty(plain, &c->fault, 1);
-        struct facts facts[3] = {{0}};
+        struct facts facts[4] = {{0}};
         struct err err = {0};
         assert_int_equal(device_identify(device, &facts[0], &facts[1], &facts[2], &err), 0);
+        assert_int_equal(device_read_health(device, &facts[2], &facts[3], &err), 0);
         const struct fact *fact = facts_get(&facts[c->where], c->key);
         assert_non_null(fact);
         int64_t number = fact->kind == FACT_BOOL ? fact->flag : fact->integer;
         if (c->text ? strcmp(fact->text, c->text) != 0 : number != c->number)
             fail_msg("case %zu: %s is %lld", i, c->key, (long long)number);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 4; k++)
             facts_fini(&facts[k]);
         device_destroy(device);
     }

@@ -86,6 +86,10 @@ static const struct bad_line bad_lines[] = {
     {12, "  global_ca: [l1: 30, l2: 200, tex: 300, main: 500]", 32, "only `main`"},
     {12, "  global_ca: [l1: 30, l1: 40, l2: 200, main: 500]", 23, "twice"},
     {12, "  global_ca: 30", 14, "a list"},
+    {4, "health: {ecc_uncorrected: 1}", 10, "did you mean"},
+    {4, "health: {remap_pending: 1}", 25, "remap_pending"},
+    {4, "health: {pcie_replays: 1.5}", 24, "whole number"},
+    {4, "health: {pcie_replays: -1}", 24, "outside"},
     {13, "  global_cg: [l1: 30, l2: 200, main: 500]", 14, "begins at `l2`"},
     {13, "  # none", 0, "\"global_cg\" is missing"},
 };

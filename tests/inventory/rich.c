@@ -177,6 +177,8 @@ void rich_result(struct gpu_result *out_result)
     r->elapsed_s = NAN;
     fill_facts(&r->hardware);
     must_do(facts_set_text(&r->board, "serial", "1650000000001"));
+    must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));
+    must_do(facts_set_unknown(&r->health, "remap_pending", "not supported"));
     fill_measures(&r->measures);
 }
 
@@ -206,6 +208,8 @@ static void fill_gpu(struct inventory_gpu *gpu, unsigned number)
     must_do(facts_set_unknown(&gpu->board, "part", "not permitted"));
     if (number)
         must_do(facts_set_int(&gpu->config, "power_limit_w", 500));
+    if (number)
+        must_do(facts_set_bool(&gpu->health, "remap_pending", true));
     gpu->values = must(mem_array(2, sizeof *gpu->values));
     gpu->value_count = 2;
     gpu->values[0] = (struct inventory_value){copy("main.bandwidth.read"), 3051, 12};

@@ -140,8 +140,10 @@ static void layout_is_the_contract(void **state)
         "    driver: 550.54.14\n"
         "    board: {inforom: G520.0200.00.05}\n"
         "    config: {}\n"
+        "    health: {}\n"
         "    values: {main.bandwidth.read: [3051, 12], main.latency: [null, "
         "0.30000000000000004]}\n",
+        "\n    health: {remap_pending: true}\n",
         "\nnodes:\n  - {node: n0, finding: \"\", gpus: [GPU-00000000]}\n",
         "\noutliers:\n"
         "  - uuid: GPU-00000001\n"
@@ -206,7 +208,8 @@ static const char valid[] =
     "  - {id: m, name: M, count: 1, identity: {sms: 1}, memory: {l1: {size: {value: 1, unit: B, "
     "spread: 0, confidence: 1, n: 1, method: x}}}}\n"
     "gpus:\n"
-    "  - {uuid: G, node: n, pci: p, index: 0, rank: 0, model: m, status: ok, config: {}, "
+    "  - {uuid: G, node: n, pci: p, index: 0, rank: 0, model: m, status: ok, config: {}, health: "
+    "{}, "
     "values: {l1.size: [1, 0]}}\n"
     "nodes: []\n"
     "outliers: []\n"

@@ -208,9 +208,19 @@ static void settings(void **state)
     struct gpu_result gpus[8];
     make_fleet(gpus, 8);
     facts_set_bool(&gpus[4].config, "ecc", false);
+    for (size_t i = 0; i < 8; i++) {
+        facts_set_int(&gpus[i].health, "ecc_uncorrected_dram", i == 5 ? 2 : 0);
+        if (i == 6)
+            facts_set_unknown(&gpus[i].health, "remap_pending", "not supported");
+        else
+            facts_set_bool(&gpus[i].health, "remap_pending", false);
+    }
     struct inventory inventory = judged(gpus, 8);
-    for (size_t i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++) {
         assert_int_equal(inventory.gpus[i].config.count, i == 4);
+        assert_int_equal(inventory.gpus[i].health.count, i == 5);
+    }
+    assert_int_equal(facts_int(&inventory.gpus[5].health, "ecc_uncorrected_dram", 0), 2);
     inventory_fini(&inventory);
     free_fleet(gpus, 8);
 }

@@ -159,6 +159,16 @@ def case_faults(folder):
         check(time.monotonic() - begin < 30, "too slow")
 
 
+def case_health(folder):
+    write_fleet(folder, [node("n1", 3, "{gpu: 1, kind: health, facts: {pcie_replays: 7}}, "
+                                       "{gpu: 2, kind: pcie, width: 8}")])
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    text = (folder / "out.yaml").read_text()
+    check(code == 0, said)
+    check(re.findall(r"^    health: (.*)", text, re.M) == ["{}", "{pcie_replays: 7}", "{}"], text)
+    check(re.findall(r"^    config: (.*)", text, re.M) == ["{}", "{}", "{pcie_width: 8}"], text)
+
+
 def case_kill_worker(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
     for ranks in (0, 2):

@@ -390,6 +390,7 @@ static const struct device_ops cuda_ops = {
     .run_batch = cuda_run_batch,
     .run_stream = cuda_run_stream,
     .read_clocks = cuda_read_clocks,
+    .read_health = cuda_read_health,
     .destroy = destroy,
 };
 

@@ -110,6 +110,8 @@ int cuda_run_batch(struct device *device, const struct device_batch *batch,
 int cuda_run_stream(struct device *device, const struct device_stream *stream,
                     struct device_stream_answer *out_answer, struct err *err);
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
+                     struct err *err);
 
 /* A job in a wave: placed, with its SMs chosen. */
 struct wave_job {

@@ -229,8 +229,6 @@ static int tell_config(const struct cuda_gpu *gpu, struct facts *facts)
     } numbers[] = {
         {"power_limit_w", nvml->power_limit, 1000},
         {"power_limit_default_w", nvml->power_default_limit, 1000},
-        {"pcie_gen", nvml->pcie_generation, 1},
-        {"pcie_width", nvml->pcie_width, 1},
     };
     int rc = tell_compute_mode(gpu, facts);
     if (!rc)
@@ -249,7 +247,8 @@ static int tell_config(const struct cuda_gpu *gpu, struct facts *facts)
         rc = tell_clock(gpu, facts, "sm_clock_application_mhz", nvml->clock_application,
                         NVML_CLOCK_SM);
     if (!rc)
-        rc = tell_clock(gpu, facts, "memory_clock_mhz", nvml->clock_application, NVML_CLOCK_MEMORY);
+        rc = tell_clock(gpu, facts, "memory_clock_application_mhz", nvml->clock_application,
+                        NVML_CLOCK_MEMORY);
     return rc;
 }
 
@@ -265,5 +264,16 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
         rc = tell_board(gpu, board);
     if (!rc)
         rc = tell_config(gpu, config);
+    return rc ? err_no_memory(err) : 0;
+}
+
+int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
+                     struct err *err)
+{
+    const struct cuda_gpu *gpu = cuda_of(device);
+    (void)health;
+    int rc = tell_number(gpu, config, "pcie_gen", gpu->nvml->pcie_generation, 1);
+    if (!rc)
+        rc = tell_number(gpu, config, "pcie_width", gpu->nvml->pcie_width, 1);
     return rc ? err_no_memory(err) : 0;
 }

@@ -30,6 +30,7 @@ static const char *const kind_words[] = {
     [SIM_DRIVER] = "driver",
     [SIM_NOISY] = "noisy",
     [SIM_BUSY] = "busy",
+    [SIM_HEALTH] = "health",
     [SIM_HANG] = "hang",
     [SIM_CRASH] = "crash",
     [SIM_FAULT_COUNT] = NULL,
@@ -51,6 +52,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_VBIOS] = {"text"},
     [SIM_DRIVER] = {"text"},
     [SIM_NOISY] = {"factor"},
+    [SIM_HEALTH] = {"facts"},
     [SIM_HANG] = {"?after"},
     [SIM_CRASH] = {"?after"},
 };
@@ -59,7 +61,7 @@ static const char *const reason_words[] = {"power", "thermal", NULL};
 
 struct fault_text {
     struct sim_fault fault;
-    const struct yaml_node *gpu, *kind;
+    const struct yaml_node *gpu, *kind, *facts;
     const char *text;
 };
 
@@ -78,6 +80,7 @@ static const struct yaml_field parameters[] = {
     {"pending", YAML_BOOL, offsetof(struct fault_text, fault.pending)},
     {"failed", YAML_BOOL, offsetof(struct fault_text, fault.failed)},
     {"text", YAML_STRING, offsetof(struct fault_text, text)},
+    {"facts", YAML_NODE, offsetof(struct fault_text, facts)},
 };
 
 static struct yaml_field parameter_field(const char *name)
@@ -114,6 +117,8 @@ int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
     rc = yaml_read_fields(node, fields, count, &text, err);
     if (!rc && text.text)
         rc = sim_copy_text(node, "text", text.text, text.fault.text, err);
+    if (!rc && text.facts)
+        rc = sim_health_read(text.facts, text.fault.health, err);
     if (rc)
         return rc;
     text.fault.kind = (int)index;
@@ -217,17 +222,21 @@ static void apply_setting(struct sim_model *model, const struct sim_fault *fault
     struct sim_config *config = &model->config;
     switch (fault->kind) {
     case SIM_ECC_OFF:
-        config->ecc = false;
+        config->ecc = config->ecc_pending = false;
         break;
     case SIM_MIG_ON:
-        config->mig = true;
+        config->mig = config->mig_pending = true;
         break;
     case SIM_REMAP:
-        config->remap_pending = fault->pending;
-        config->remap_failed = fault->failed;
+        model->health[SIM_REMAP_PENDING] = fault->pending;
+        model->health[SIM_REMAP_FAILED] = fault->failed;
         break;
     case SIM_ECC_ERRORS:
-        config->ecc_errors = fault->count;
+        model->health[SIM_ECC_UNCORRECTED_VOLATILE] += fault->count;
+        model->health[SIM_ECC_UNCORRECTED_DRAM] += fault->count;
+        break;
+    case SIM_HEALTH:
+        sim_health_apply(fault->health, model->health);
         break;
     case SIM_VBIOS:
         memcpy(model->board.vbios, fault->text, sizeof fault->text);
@@ -258,7 +267,7 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         break;
     case SIM_BUSY:
         /* The other process takes turns and evicts what was cached. */
-        model->config.processes = 1;
+        model->health[SIM_PROCESSES] = 1;
         disturb(model, 8);
         break;
     case SIM_HANG:

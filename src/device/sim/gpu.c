@@ -77,6 +77,7 @@ static const struct device_ops ops = {
     .run_batch = gpu_run_batch,
     .run_stream = gpu_run_stream,
     .read_clocks = read_clocks,
+    .read_health = gpu_read_health,
     .destroy = destroy,
 };
 

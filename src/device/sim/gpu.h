@@ -52,5 +52,7 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
                  struct facts *config, struct err *err);
+int gpu_read_health(struct device *device, struct facts *config, struct facts *health,
+                    struct err *err);
 
 #endif

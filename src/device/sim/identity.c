@@ -58,28 +58,26 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         const char *key;
         bool value;
     } flags[] = {
-        {"ecc", c->ecc},
-        {"mig", c->mig},
-        {"persistence", c->persistence},
-        {"remap_pending", c->remap_pending},
-        {"remap_failed", c->remap_failed},
+        {"persistence", c->persistence}, {"ecc", c->ecc},
+        {"ecc_pending", c->ecc_pending}, {"mig", c->mig},
+        {"mig_pending", c->mig_pending},
     };
     const struct {
         const char *key;
-        uint64_t value;
+        double value;
     } numbers[] = {
-        {"power_limit_w", (uint64_t)(c->power_limit_w + 0.5)},
-        {"memory_clock_mhz", (uint64_t)(model->clock.memory_mhz + 0.5)},
-        {"pcie_gen", c->pcie_gen},
-        {"pcie_width", c->pcie_width},
-        {"ecc_uncorrected", c->ecc_errors},
-        {"processes", c->processes},
+        {"power_limit_w", c->power_limit_w},
+        {"power_limit_default_w", c->power_limit_default_w},
+        {"sm_clock_limit_mhz", model->hardware.sm_clock_max_mhz},
+        {"memory_clock_limit_mhz", model->hardware.memory_clock_max_mhz},
+        {"sm_clock_application_mhz", model->hardware.sm_clock_max_mhz},
+        {"memory_clock_application_mhz", model->clock.memory_mhz},
     };
     int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
     for (size_t i = 0; !rc && i < COUNT_OF(flags); i++)
         rc = facts_set_bool(facts, flags[i].key, flags[i].value);
     for (size_t i = 0; !rc && i < COUNT_OF(numbers); i++)
-        rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
+        rc = facts_set_int(facts, numbers[i].key, (int64_t)(numbers[i].value + 0.5));
     return rc;
 }
 

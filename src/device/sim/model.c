@@ -14,7 +14,7 @@ struct model_text {
     const char *name;
     uint32_t sms, sms_per_tpc, sms_per_gpc;
     const struct yaml_node *pci, *clock, *timer, *noise, *caches, *carveout, *l2, *tlb, *paths;
-    const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config;
+    const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config, *health;
 };
 
 static const struct yaml_field model_fields[] = {
@@ -37,6 +37,7 @@ static const struct yaml_field model_fields[] = {
     {"hardware", YAML_NODE, offsetof(struct model_text, hardware)},
     {"board", YAML_NODE, offsetof(struct model_text, board)},
     {"config", YAML_NODE, offsetof(struct model_text, config)},
+    {"health", YAML_NODE, offsetof(struct model_text, health)},
 };
 
 static const struct yaml_field clock_fields[] = {
@@ -227,6 +228,8 @@ static const struct yaml_field config_fields[] = {
     {"compute_mode", YAML_STRING, offsetof(struct config_text, compute_mode)},
     {"power_limit_w", YAML_F64, offsetof(struct config_text, config.power_limit_w), .min = 1,
      .max = 1e4},
+    {"power_limit_default_w", YAML_F64, offsetof(struct config_text, config.power_limit_default_w),
+     .min = 1, .max = 1e4},
     {"power_draw_w", YAML_F64, offsetof(struct config_text, config.power_draw_w), .min = 1,
      .max = 1e4},
     {"pcie_gen", YAML_U32, offsetof(struct config_text, config.pcie_gen), .min = 1, .max = 8},
@@ -243,12 +246,27 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
         rc = sim_copy_text(node, "compute_mode", text.compute_mode, text.config.compute_mode, err);
     if (!rc && text.config.power_draw_w > text.config.power_limit_w)
         rc = yaml_error(sim_at(node, "power_draw_w"), err, "draws more than its limit");
+    if (text.config.power_limit_default_w <= 0)
+        text.config.power_limit_default_w = text.config.power_limit_w;
+    text.config.ecc_pending = text.config.ecc;
+    text.config.mig_pending = text.config.mig;
     model->config = text.config;
+    return rc;
+}
+
+static int read_health(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct sim_health_value values[SIM_HEALTH_COUNT] = {{0}};
+    int rc = node ? sim_health_read(node, values, err) : 0;
+    if (rc)
+        err_prefix(err, "health");
+    sim_health_apply(values, model->health);
     return rc;
 }
 
 static void set_defaults(struct sim_model *model)
 {
+    sim_health_defaults(model->health);
     model->clock = (struct sim_clock){1500, 250, 20, 1500};
     model->timer_granularity_cycles = 1;
     model->constant_bytes = 64 * 1024;
@@ -307,6 +325,8 @@ static int read_machine(const struct model_text *text, struct sim_model *model, 
         rc = read_board(text->board, model, err);
     if (!rc)
         rc = read_config(text->config, model, err);
+    if (!rc)
+        rc = read_health(text->health, model, err);
     return rc;
 }
 

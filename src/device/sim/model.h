@@ -92,12 +92,11 @@ struct sim_board {
     char part[SIM_TEXT_MAX], vbios[SIM_TEXT_MAX], driver[SIM_TEXT_MAX];
 };
 struct sim_config {
-    bool ecc, mig, persistence;
+    bool ecc, ecc_pending, mig, mig_pending, persistence;
     char compute_mode[SIM_TEXT_MAX];
-    double power_limit_w, power_draw_w; /* draw: under the survey's load */
+    double power_limit_w, power_limit_default_w;
+    double power_draw_w; /* under the survey's load */
     uint32_t pcie_gen, pcie_width;
-    bool remap_pending, remap_failed;
-    uint32_t ecc_errors, processes;
 };
 
 struct sim_model {
@@ -122,6 +121,7 @@ struct sim_model {
     struct sim_hardware hardware;
     struct sim_board board;
     struct sim_config config;
+    double health[SIM_HEALTH_COUNT];
 
     /* What faults and variation add. */
     double dram_factor;     /* on the DRAM part of a latency */
@@ -139,6 +139,14 @@ int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, str
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
+
+/* What the driver tells of the GPU's health (health.c): that of a healthy one; read from a mapping
+ * of facts. */
+void sim_health_defaults(double health[SIM_HEALTH_COUNT]);
+int sim_health_read(const struct yaml_node *node, struct sim_health_value health[SIM_HEALTH_COUNT],
+                    struct err *err);
+void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
+                      double health[SIM_HEALTH_COUNT]);
 
 /* Bytes of shared memory that a wish gets, and the L1 data capacity left beside it. -EINVAL for a
  * wish above the largest step. */

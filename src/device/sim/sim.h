@@ -42,12 +42,48 @@ enum sim_fault_kind {
     SIM_DRIVER,      /* text */
     SIM_NOISY,       /* factor */
     SIM_BUSY,        /* another process computes */
+    SIM_HEALTH,      /* health: facts that the driver tells, and nothing else */
     SIM_HANG,        /* after so many jobs run_batch never returns */
     SIM_CRASH,       /* after so many jobs the process dies by SIGSEGV */
     SIM_FAULT_COUNT
 };
 
 enum { SIM_TEXT_MAX = 64 };
+
+/* What the driver tells of a GPU's health, in the order in which it is told. */
+enum sim_health_fact {
+    SIM_TEMPERATURE,
+    SIM_TEMPERATURE_MEMORY,
+    SIM_TEMPERATURE_MARGIN,
+    SIM_VIOLATION_POWER,
+    SIM_VIOLATION_THERMAL,
+    SIM_ECC_CORRECTED_VOLATILE,
+    SIM_ECC_UNCORRECTED_VOLATILE,
+    SIM_ECC_CORRECTED_SRAM,
+    SIM_ECC_CORRECTED_DRAM,
+    SIM_ECC_UNCORRECTED_SRAM,
+    SIM_ECC_UNCORRECTED_DRAM,
+    SIM_ECC_UNCORRECTED_NEW,
+    SIM_RETIRED_PAGES_CORRECTED,
+    SIM_RETIRED_PAGES_UNCORRECTED,
+    SIM_RETIRED_PAGES_PENDING,
+    SIM_REMAPPED_ROWS_CORRECTED,
+    SIM_REMAPPED_ROWS_UNCORRECTED,
+    SIM_REMAP_PENDING,
+    SIM_REMAP_FAILED,
+    SIM_REMAP_BANKS_MAX,
+    SIM_REMAP_BANKS_HIGH,
+    SIM_REMAP_BANKS_PARTIAL,
+    SIM_REMAP_BANKS_LOW,
+    SIM_REMAP_BANKS_NONE,
+    SIM_INFOROM_VALID,
+    SIM_PCIE_REPLAYS,
+    SIM_NVLINKS_ACTIVE,
+    SIM_NVLINKS_DOWN,
+    SIM_NVLINK_ERRORS,
+    SIM_PROCESSES,
+    SIM_HEALTH_COUNT
+};
 
 /* What is wrong with one GPU. Only the fields that the kind names are read. */
 struct sim_fault {
@@ -58,6 +94,10 @@ struct sim_fault {
     int reason; /* of SIM_SM_CLOCK: 0 power, 1 thermal */
     bool reported, pending, failed;
     char text[SIM_TEXT_MAX];
+    struct sim_health_value {
+        bool set;
+        double value;
+    } health[SIM_HEALTH_COUNT];
 };
 
 /* Which unit of a model it is. Identity and variation follow from `identity_seed`, noise and

@@ -119,8 +119,7 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
     rng_init(&rng, rng_derive(gpu->noise_seed, "stream", gpu->stream_number++), "noise");
     /* Disturbances only ever cost time. */
     rate /= 1 + fabs(model->noise.bandwidth * rng_normal(&rng));
-    if (model->config.processes)
-        rate /= 1 + model->config.processes;
+    rate /= 1 + model->health[SIM_PROCESSES];
     double ns = (double)stream->total_bytes / rate;
     gpu->busy_ns += ns;
     *out_answer = (struct device_stream_answer){.bytes = stream->total_bytes,

@@ -1,0 +1,125 @@
+/* What the driver of a simulated GPU would tell of its health, and of its link under load. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "device/sim/gpu.h"
+
+enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
+static const double count_max = 0x1p53;
+
+static const struct health_row {
+    const char *key;
+    bool is_flag;
+    double healthy, min, max; /* numbers */
+} rows[SIM_HEALTH_COUNT] = {
+    [SIM_TEMPERATURE] = {"temperature_c", false, 50, -CELSIUS_MAX, CELSIUS_MAX},
+    [SIM_TEMPERATURE_MEMORY] = {"temperature_memory_c", false, 60, -CELSIUS_MAX, CELSIUS_MAX},
+    [SIM_TEMPERATURE_MARGIN] = {"temperature_margin_c", false, 37, -CELSIUS_MAX, CELSIUS_MAX},
+    [SIM_VIOLATION_POWER] = {"violation_power_ns"},
+    [SIM_VIOLATION_THERMAL] = {"violation_thermal_ns"},
+    [SIM_ECC_CORRECTED_VOLATILE] = {"ecc_corrected_volatile"},
+    [SIM_ECC_UNCORRECTED_VOLATILE] = {"ecc_uncorrected_volatile"},
+    [SIM_ECC_CORRECTED_SRAM] = {"ecc_corrected_sram"},
+    [SIM_ECC_CORRECTED_DRAM] = {"ecc_corrected_dram"},
+    [SIM_ECC_UNCORRECTED_SRAM] = {"ecc_uncorrected_sram"},
+    [SIM_ECC_UNCORRECTED_DRAM] = {"ecc_uncorrected_dram"},
+    [SIM_ECC_UNCORRECTED_NEW] = {"ecc_uncorrected_new"},
+    [SIM_RETIRED_PAGES_CORRECTED] = {"retired_pages_corrected"},
+    [SIM_RETIRED_PAGES_UNCORRECTED] = {"retired_pages_uncorrected"},
+    [SIM_RETIRED_PAGES_PENDING] = {"retired_pages_pending", true},
+    [SIM_REMAPPED_ROWS_CORRECTED] = {"remapped_rows_corrected"},
+    [SIM_REMAPPED_ROWS_UNCORRECTED] = {"remapped_rows_uncorrected"},
+    [SIM_REMAP_PENDING] = {"remap_pending", true},
+    [SIM_REMAP_FAILED] = {"remap_failed", true},
+    [SIM_REMAP_BANKS_MAX] = {"remap_banks_max", false, BANKS_MAX},
+    [SIM_REMAP_BANKS_HIGH] = {"remap_banks_high"},
+    [SIM_REMAP_BANKS_PARTIAL] = {"remap_banks_partial"},
+    [SIM_REMAP_BANKS_LOW] = {"remap_banks_low"},
+    [SIM_REMAP_BANKS_NONE] = {"remap_banks_none"},
+    [SIM_INFOROM_VALID] = {"inforom_valid", true, true},
+    [SIM_PCIE_REPLAYS] = {"pcie_replays"},
+    [SIM_NVLINKS_ACTIVE] = {"nvlinks_active"},
+    [SIM_NVLINKS_DOWN] = {"nvlinks_down"},
+    [SIM_NVLINK_ERRORS] = {"nvlink_errors"},
+    [SIM_PROCESSES] = {"processes"},
+};
+
+void sim_health_defaults(double health[SIM_HEALTH_COUNT])
+{
+    for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
+        health[i] = rows[i].healthy;
+}
+
+void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
+                      double health[SIM_HEALTH_COUNT])
+{
+    for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
+        if (values[i].set)
+            health[i] = values[i].value;
+}
+
+static int read_value(const struct health_row *row, const struct yaml_node *node,
+                      struct sim_health_value *out_value, struct err *err)
+{
+    bool flag = false;
+    double value = 0;
+    int rc = row->is_flag
+                 ? yaml_as_bool(node, &flag, err)
+                 : yaml_as_f64(node, row->min, row->max > 0 ? row->max : count_max, &value, err);
+    if (!rc && !row->is_flag && value != floor(value))
+        rc = yaml_error(node, err, "expected a whole number");
+    if (!rc)
+        *out_value = (struct sim_health_value){true, row->is_flag ? flag : value};
+    else
+        err_prefix(err, "%s", row->key);
+    return rc;
+}
+
+int sim_health_read(const struct yaml_node *node, struct sim_health_value health[SIM_HEALTH_COUNT],
+                    struct err *err)
+{
+    const struct yaml_node *nodes[SIM_HEALTH_COUNT] = {0};
+    struct yaml_field fields[SIM_HEALTH_COUNT];
+    for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
+        fields[i] = (struct yaml_field){rows[i].key, YAML_NODE, i * sizeof *nodes};
+    int rc = yaml_read_fields(node, fields, SIM_HEALTH_COUNT, nodes, err);
+    for (size_t i = 0; !rc && i < SIM_HEALTH_COUNT; i++)
+        if (nodes[i])
+            rc = read_value(&rows[i], nodes[i], &health[i], err);
+    return rc;
+}
+
+static int tell_throttle(const struct sim_model *model, struct facts *facts)
+{
+    struct strbuf text = {0};
+    device_throttle_text(model->throttle_bits, &text);
+    int rc = text.failed ? -ENOMEM : facts_set_text(facts, "throttle", text.data);
+    strbuf_fini(&text);
+    return rc;
+}
+
+static int tell_health(const struct sim_model *model, struct facts *facts)
+{
+    double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
+    int rc = facts_set_int(facts, "power_draw_w", llround(draw));
+    if (!rc)
+        rc = tell_throttle(model, facts);
+    for (size_t i = 0; !rc && i < SIM_HEALTH_COUNT; i++)
+        rc = rows[i].is_flag ? facts_set_bool(facts, rows[i].key, model->health[i] > 0)
+                             : facts_set_int(facts, rows[i].key, llround(model->health[i]));
+    return rc;
+}
+
+int gpu_read_health(struct device *device, struct facts *config, struct facts *health,
+                    struct err *err)
+{
+    const struct sim_model *model = &((const struct gpu *)device)->model;
+    int rc = facts_set_int(config, "pcie_gen", model->config.pcie_gen);
+    if (!rc)
+        rc = facts_set_int(config, "pcie_width", model->config.pcie_width);
+    if (!rc)
+        rc = tell_health(model, health);
+    return rc ? err_no_memory(err) : 0;
+}
