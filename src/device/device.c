@@ -187,6 +187,19 @@ int device_read_clocks(struct device *device, struct device_clocks *out_clocks, 
     return device->ops->read_clocks(device, out_clocks, err);
 }
 
+void device_begin_link(struct device *device, struct device_link *out_link)
+{
+    *out_link = (struct device_link){.alone = true, .near = true};
+    if (device->ops->begin_link)
+        device->ops->begin_link(device, out_link);
+}
+
+void device_end_link(struct device *device)
+{
+    if (device->ops->end_link)
+        device->ops->end_link(device);
+}
+
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {

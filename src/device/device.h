@@ -171,6 +171,12 @@ struct device_clocks {
     bool throttle_known;
 };
 
+/* What a measurement of the host link runs under. */
+struct device_link {
+    bool alone; /* no other GPU of the node is at its link meanwhile */
+    bool near;  /* from CPUs near the GPU, as far as the driver tells which these are */
+};
+
 /* The reasons in words, comma-separated ("power_cap,sw_thermal"); "none" without any. Idle is left
  * out: clocks are read between two pieces of work. Bits unknown here stand as a number. */
 void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
@@ -188,6 +194,9 @@ struct device_ops {
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err);
+    /* Both may be NULL: nothing is shared. */
+    void (*begin_link)(struct device *device, struct device_link *out_link);
+    void (*end_link)(struct device *device);
     void (*destroy)(struct device *device);
 };
 
@@ -212,6 +221,11 @@ void device_answers_fini(struct device_answer *answers, size_t count);
 int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
+
+/* Around each stream or batch that uses the host link: GPUs of one node take turns there, on CPUs
+ * near them. Never fails; out_link says what was got. Short, since others wait. */
+void device_begin_link(struct device *device, struct device_link *out_link);
+void device_end_link(struct device *device);
 
 /* What wears and fails, and what shows only under load: called when the measurements are over,
  * whether they succeeded or not. Adds to health (errors, temperatures, throttling, other processes)

@@ -39,6 +39,15 @@ const struct device_info *device_source_info(const struct device_source *source,
 size_t device_source_bare_count(const struct device_source *source);
 const char *device_source_bare_node(const struct device_source *source, size_t i);
 
+/* What the driver tells of GPU i while nobody has opened it: whether others compute on it, and who
+ * it is even if it cannot be opened. Zero-initialised by the caller, who owns it. */
+struct device_look {
+    struct facts board, config, health;
+};
+int device_source_look(struct device_source *source, size_t i, struct device_look *out_look,
+                       struct err *err);
+void device_look_fini(struct device_look *look);
+
 /* Opens GPU i for measuring. Freed with device_destroy before the source is. */
 int device_source_open(struct device_source *source, size_t i, struct device **out_device,
                        struct err *err);
@@ -50,6 +59,8 @@ struct device_source_ops {
     const char *backend; /* "sim", "cuda" */
     int (*open)(struct device_source *source, size_t i, struct device **out_device,
                 struct err *err);
+    int (*look)(struct device_source *source, size_t i, struct device_look *out_look,
+                struct err *err); /* NULL: nothing can be told */
     void (*destroy)(struct device_source *source);
 };
 struct device_source {

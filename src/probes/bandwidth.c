@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cpd/cpd.h"
+#include "probes/host_link.h"
 #include "probes/repeats.h"
 
 enum {
@@ -91,7 +92,11 @@ int bandwidth_time(struct probe_context *context, const struct bandwidth_task *t
     stream.total_bytes = *total_bytes > pass ? *total_bytes : pass;
     for (size_t i = 0; i < GROWTHS_MAX; i++) {
         struct device_stream_answer answer;
+        if (!by_kernel(task))
+            host_link_begin(context);
         int rc = device_stream(context->device, &stream, &answer, err);
+        if (!by_kernel(task))
+            host_link_end(context);
         if (rc)
             return rc;
         double ns = answer.elapsed_ns ? (double)answer.elapsed_ns : 1;

@@ -1,5 +1,6 @@
 /* The probes of the link to the host: copies both ways, and the latency of mapped memory. */
 #include "probes/bandwidth.h"
+#include "probes/host_link.h"
 #include "probes/repeats.h"
 #include "probes/scattered.h"
 
@@ -15,7 +16,11 @@ static int report_copies(struct probe_context *context, const char *metric,
         .metric = metric, .kind = kind, .footprint_bytes = room < COPY_BYTES ? room : COPY_BYTES};
     if (!room)
         return repeats_unsupported(context, metric, NO_MEMORY, err);
-    return bandwidth_report(context, &task, err);
+    context->link = (struct device_link){.alone = true, .near = true};
+    int rc = bandwidth_report(context, &task, err);
+    if (!rc && host_link_remark(context, metric))
+        rc = err_no_memory(err);
+    return rc;
 }
 
 static int run_h2d(struct probe_context *context, struct err *err)
@@ -47,7 +52,11 @@ static int run_latency(struct probe_context *context, struct err *err)
                                         .loads = LATENCY_LOADS};
     if (!slice)
         return repeats_unsupported(context, task.metric, NO_MEMORY, err);
-    return scattered_report(context, &task, err);
+    context->link = (struct device_link){.alone = true, .near = true};
+    int rc = scattered_report(context, &task, err);
+    if (!rc && host_link_remark(context, task.metric))
+        rc = err_no_memory(err);
+    return rc;
 }
 
 const struct probe probe_host_bandwidth_h2d = {

@@ -15,8 +15,9 @@ struct probe_context {
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
     uint64_t seeds_drawn;
-    uint64_t fresh_bytes; /* given out by probe_fresh */
-    bool repeating;       /* everything was measured once; this is a further round */
+    uint64_t fresh_bytes;    /* given out by probe_fresh */
+    struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
+    bool repeating;          /* everything was measured once; this is a further round */
 };
 
 /* A fresh seed: the same sequence for the same options, whatever the device answers. */

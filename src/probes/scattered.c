@@ -5,6 +5,7 @@
 
 #include "cpd/cpd.h"
 #include "probes/chase.h"
+#include "probes/host_link.h"
 #include "probes/repeats.h"
 
 /* Half of the lines may lie behind the far part of L2, where the median would fall between two
@@ -27,7 +28,11 @@ static int typical_latency(struct probe_context *context, const struct scattered
         jobs[i].cold_l2 = task->cold_l2;
         chase_add(&jobs[i], DEVICE_CHASE, &array, elements < task->loads ? elements : task->loads);
     }
+    if (task->path == DEVICE_HOST)
+        host_link_begin(context);
     int rc = chase_run(context, jobs, SCATTERED_JOBS, 1, &answers, err);
+    if (task->path == DEVICE_HOST)
+        host_link_end(context);
     if (rc)
         return rc;
     double middles[SCATTERED_JOBS], clocks[SCATTERED_JOBS];

@@ -44,6 +44,7 @@
     X(cuStreamWaitEvent)                                                                           \
     X(cuEventCreate)                                                                               \
     X(cuEventDestroy)                                                                              \
+    X(cuEventQuery)                                                                                \
     X(cuEventRecord)                                                                               \
     X(cuEventElapsedTime)                                                                          \
     X(cuLaunchKernel)                                                                              \

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/processes.h"
 
 /* The fat binaries, embedded at build time. */
 extern const unsigned char cuda_chase_fatbin[];
@@ -15,6 +16,7 @@ extern const unsigned char cuda_stream_fatbin[];
 
 static const uint64_t GLOBAL_MAX_BYTES = UINT64_C(4) << 30;
 static const uint64_t HOST_BYTES = UINT64_C(64) << 20;
+static const uint64_t LINK_TURN = UINT64_C(0x686f7374206c696e); /* one on each machine */
 enum { FIND_ROUNDS = 8, WARP_THREADS = 32, BLOCK_WARPS = 32 };
 
 static const char *const chase_names[DEVICE_PATH_COUNT] = {
@@ -49,8 +51,9 @@ int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks
                       "cuLaunchKernel", err);
 }
 
-int cuda_wait(const struct cuda_gpu *gpu, struct err *err)
+int cuda_wait(struct cuda_gpu *gpu, struct err *err)
 {
+    watch_poll(&gpu->watch, &gpu->told); /* what was launched is under way */
     return cuda_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
                       err);
 }
@@ -356,6 +359,7 @@ static void destroy(struct device *device)
 {
     struct cuda_gpu *gpu = cuda_of(device);
     const struct driver *driver = gpu->driver;
+    cuda_end_link(device);
     if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
         struct staging *const stagings[] = {&gpu->jobs,    &gpu->claims, &gpu->results,
                                             &gpu->outputs, &gpu->images, &gpu->constants};
@@ -391,10 +395,42 @@ static const struct device_ops cuda_ops = {
     .run_stream = cuda_run_stream,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
+    .begin_link = cuda_begin_link,
+    .end_link = cuda_end_link,
     .destroy = destroy,
 };
 
-int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+/* Why the driver refuses a context: its own words name several reasons at once. */
+static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
+{
+    enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
+    static const struct nvml_row mode_row = {NULL, NVML_SHAPE_NUMBER, NVML_AT(compute_mode)};
+    struct nvml_value mode = {.result = NVML_NOT_SUPPORTED};
+    if (rc == -EBUSY && gpu->told.handle)
+        mode = nvml_read(&gpu->told, &mode_row);
+    if (mode.result != NVML_OK)
+        return rc;
+    if (mode.number == PROHIBITED)
+        return err_set(err, -EACCES, "the GPU's compute mode is prohibited: nobody may use it");
+    if (mode.number == EXCLUSIVE_PROCESS)
+        return err_set(err, -EBUSY,
+                       "another process holds the GPU, whose compute mode is exclusive_process");
+    return rc;
+}
+
+static int open_context(struct cuda_gpu *gpu, struct err *err)
+{
+    const struct processes before = processes_count(&gpu->told);
+    watch_begin(&gpu->watch, &gpu->told);
+    int rc = create_context(gpu, err);
+    if (rc)
+        return explain_refusal(gpu, rc, err);
+    if (before.result == NVML_OK)
+        watch_opened(&gpu->watch, &gpu->told, before.count);
+    return 0;
+}
+
+int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
               struct device **out_device, struct err *err)
 {
     struct cuda_gpu *gpu = mem_array(1, sizeof *gpu);
@@ -402,16 +438,11 @@ int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice dev
         return err_no_memory(err);
     gpu->base.ops = &cuda_ops;
     gpu->driver = driver;
-    gpu->nvml = nvml;
+    gpu->told = *told;
     gpu->device = device;
-    char pci[32] = "";
+    gpu->link.name = LINK_TURN;
     int shared_max;
-    int rc = driver_check(driver, driver->cuDeviceGetPCIBusId(pci, sizeof pci, device),
-                          "cuDeviceGetPCIBusId", err);
-    if (!rc)
-        gpu->handle = nvml_find(nvml, pci);
-    if (!rc)
-        rc = create_context(gpu, err);
+    int rc = open_context(gpu, err);
     if (!rc)
         rc = set_limits(gpu, &shared_max, err);
     if (!rc)
@@ -431,22 +462,38 @@ int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice dev
 
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
 {
+    static const struct nvml_row rows[] = {
+        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_SM}},
+        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_MEMORY}},
+    };
     struct cuda_gpu *gpu = cuda_of(device);
-    const struct nvml *nvml = gpu->nvml;
-    struct device_clocks clocks = {.sm_mhz = -1, .memory_mhz = -1};
-    if (!gpu->handle)
+    const struct nvml *nvml = gpu->told.nvml;
+    if (!gpu->told.handle)
         return err_set(err, -ENOTSUP, "no NVML: %s",
                        nvml->library ? "it does not know this GPU" : nvml->missing);
-    unsigned mhz;
-    unsigned long long reasons;
-    if (nvml->clock && nvml->clock(gpu->handle, NVML_CLOCK_SM, &mhz) == NVML_OK)
-        clocks.sm_mhz = mhz;
-    if (nvml->clock && nvml->clock(gpu->handle, NVML_CLOCK_MEMORY, &mhz) == NVML_OK)
-        clocks.memory_mhz = mhz;
-    if (nvml->throttle_reasons && nvml->throttle_reasons(gpu->handle, &reasons) == NVML_OK) {
-        clocks.throttle_reasons = reasons;
-        clocks.throttle_known = true;
-    }
-    *out_clocks = clocks;
+    const struct nvml_value sm = nvml_read(&gpu->told, &rows[0]);
+    const struct nvml_value memory = nvml_read(&gpu->told, &rows[1]);
+    unsigned long long reasons = 0;
+    bool known =
+        nvml->throttle_reasons && nvml->throttle_reasons(gpu->told.handle, &reasons) == NVML_OK;
+    *out_clocks =
+        (struct device_clocks){.sm_mhz = sm.result == NVML_OK ? (double)sm.number : -1,
+                               .memory_mhz = memory.result == NVML_OK ? (double)memory.number : -1,
+                               .throttle_reasons = reasons,
+                               .throttle_known = known};
     return 0;
+}
+
+void cuda_begin_link(struct device *device, struct device_link *out_link)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    out_link->alone = turn_take(&gpu->link, TURN_LINK_MS);
+    out_link->near = affinity_near(&gpu->affinity, &gpu->told);
+}
+
+void cuda_end_link(struct device *device)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    affinity_restore(&gpu->affinity);
+    turn_give(&gpu->link);
 }

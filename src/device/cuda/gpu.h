@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/cuda/affinity.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/health.h"
 #include "device/cuda/layout.h"
-#include "device/cuda/nvml.h"
+#include "device/cuda/nvml_facts.h"
 #include "device/device.h"
+#include "device/turn.h"
 
 /* Written chains, so that a layout that comes again is not written again. */
 struct pool_region {
@@ -40,8 +43,10 @@ enum { CUDA_STREAMS = 2, CUDA_EVENTS = 3 };
 struct cuda_gpu {
     struct device base;
     const struct driver *driver;
-    const struct nvml *nvml;
-    nvml_device handle; /* NULL: NVML does not know it */
+    struct nvml_gpu told;
+    struct watch watch;
+    struct turn link;
+    struct affinity affinity;
 
     CUdevice device;
     CUcontext context;
@@ -64,8 +69,9 @@ struct cuda_gpu {
     struct staging jobs, claims, results, outputs, images, constants;
 };
 
-/* Opens the device; frees with its ops->destroy. driver and nvml outlive it. */
-int cuda_open(const struct driver *driver, const struct nvml *nvml, CUdevice device,
+/* Opens the device; frees with its ops->destroy. The driver and NVML outlive it. -EBUSY when
+ * another process holds it for itself, -EACCES when its compute mode forbids all. */
+int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
               struct device **out_device, struct err *err);
 
 static inline struct cuda_gpu *cuda_of(struct device *device)
@@ -79,7 +85,7 @@ int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int
                    struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);
-int cuda_wait(const struct cuda_gpu *gpu, struct err *err); /* for streams[0] */
+int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* for streams[0] */
 
 /* At least size bytes on both sides; old content is lost when it grows. */
 int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
@@ -102,6 +108,19 @@ int pool_place(struct cuda_gpu *gpu, struct pool *pool, const struct layout *lay
 void pool_forget(struct pool *pool);
 void pool_fini(struct cuda_gpu *gpu, struct pool *pool);
 
+/* The link to the host as seen while copies run; 0 for what NVML did not tell. */
+struct link_seen {
+    uint32_t generation, width;
+};
+
+/* Copies for some milliseconds and asks NVML meanwhile: an idle link is trained down. -ENODATA when
+ * no answer came while a copy ran. */
+int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err *err);
+
+/* What NVML tells without opening the GPU (identify.c). 0 or -ENOMEM. */
+int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, struct facts *board);
+int cuda_tell_config(const struct nvml_gpu *told, struct facts *config);
+
 /* The operations, one file each. */
 int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
                   struct facts *config, struct err *err);
@@ -112,6 +131,8 @@ int cuda_run_stream(struct device *device, const struct device_stream *stream,
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err);
+void cuda_begin_link(struct device *device, struct device_link *out_link);
+void cuda_end_link(struct device *device);
 
 /* A job in a wave: placed, with its SMs chosen. */
 struct wave_job {

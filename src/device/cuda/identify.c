@@ -1,6 +1,7 @@
 /* What driver and NVML tell of a GPU; each fact with its own validity. */
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "device/cuda/gpu.h"
 
 struct attribute_fact {
@@ -66,7 +67,7 @@ static int tell_capability(const struct cuda_gpu *gpu, struct facts *facts, stru
 static int tell_attributes(const struct cuda_gpu *gpu, struct facts *facts)
 {
     int rc = 0;
-    for (size_t i = 0; !rc && i < sizeof attribute_facts / sizeof *attribute_facts; i++) {
+    for (size_t i = 0; !rc && i < COUNT_OF(attribute_facts); i++) {
         const struct attribute_fact *fact = &attribute_facts[i];
         struct err why = {0};
         int value;
@@ -83,173 +84,65 @@ static int tell_attributes(const struct cuda_gpu *gpu, struct facts *facts)
     return rc;
 }
 
-static const char *no_nvml(const struct cuda_gpu *gpu)
-{
-    return gpu->nvml->library ? "NVML does not know this GPU" : gpu->nvml->missing;
-}
+static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",
+                                            "exclusive_process", NULL};
 
-static int tell_number(const struct cuda_gpu *gpu, struct facts *facts, const char *key,
-                       nvml_get_number *get, unsigned divisor)
-{
-    unsigned value;
-    if (!gpu->handle)
-        return facts_set_unknown(facts, key, no_nvml(gpu));
-    int result = get ? get(gpu->handle, &value) : NVML_FUNCTION_NOT_FOUND;
-    if (result != NVML_OK)
-        return facts_set_unknown(facts, key, nvml_reason(gpu->nvml, result));
-    return facts_set_int(facts, key, value / divisor);
-}
+static const struct nvml_row hardware_rows[] = {
+    {"cores", NVML_SHAPE_NUMBER, NVML_AT(gpu_cores)},
+    {"pcie_gen_max", NVML_SHAPE_NUMBER, NVML_AT(pcie_generation_max)},
+    {"pcie_width_max", NVML_SHAPE_NUMBER, NVML_AT(pcie_width_max)},
+};
 
-static int tell_text(const struct cuda_gpu *gpu, struct facts *facts, const char *key,
-                     nvml_get_text *get)
-{
-    char text[NVML_TEXT_MAX];
-    if (!gpu->handle)
-        return facts_set_unknown(facts, key, no_nvml(gpu));
-    int result = get ? get(gpu->handle, text, sizeof text) : NVML_FUNCTION_NOT_FOUND;
-    if (result != NVML_OK)
-        return facts_set_unknown(facts, key, nvml_reason(gpu->nvml, result));
-    return facts_set_text(facts, key, text);
-}
+static const struct nvml_row board_rows[] = {
+    {"serial", NVML_SHAPE_TEXT, NVML_AT(serial)},
+    {"part", NVML_SHAPE_TEXT, NVML_AT(board_part_number)},
+    {"vbios", NVML_SHAPE_TEXT, NVML_AT(vbios_version)},
+    {"inforom", NVML_SHAPE_TEXT, NVML_AT(inforom_version)},
+};
 
-static int tell_clock(const struct cuda_gpu *gpu, struct facts *facts, const char *key,
-                      nvml_get_clock *get, enum nvml_clock clock)
-{
-    unsigned mhz;
-    if (!gpu->handle)
-        return facts_set_unknown(facts, key, no_nvml(gpu));
-    int result = get ? get(gpu->handle, clock, &mhz) : NVML_FUNCTION_NOT_FOUND;
-    if (result != NVML_OK)
-        return facts_set_unknown(facts, key, nvml_reason(gpu->nvml, result));
-    return facts_set_int(facts, key, mhz);
-}
+static const struct nvml_row config_rows[] = {
+    {"compute_mode", NVML_SHAPE_WORD, NVML_AT(compute_mode), .words = compute_modes},
+    {"persistence", NVML_SHAPE_FLAG, NVML_AT(persistence_mode)},
+    {"ecc", NVML_SHAPE_PAIR, NVML_AT(ecc_mode), {0}},
+    {"ecc_pending", NVML_SHAPE_PAIR, NVML_AT(ecc_mode), {1}},
+    {"mig", NVML_SHAPE_PAIR, NVML_AT(mig_mode), {0}},
+    {"mig_pending", NVML_SHAPE_PAIR, NVML_AT(mig_mode), {1}},
+    {"power_limit_w", NVML_SHAPE_NUMBER, NVML_AT(power_limit), .divisor = 1000},
+    {"power_limit_default_w", NVML_SHAPE_NUMBER, NVML_AT(power_default_limit), .divisor = 1000},
+    {"sm_clock_limit_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_max), {NVML_CLOCK_OF_SM}},
+    {"memory_clock_limit_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_max), {NVML_CLOCK_OF_MEMORY}},
+    {"sm_clock_application_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_application), {NVML_CLOCK_OF_SM}},
+    {"memory_clock_application_mhz",
+     NVML_SHAPE_CHOSEN,
+     NVML_AT(clock_application),
+     {NVML_CLOCK_OF_MEMORY}},
+};
 
-/* A mode that is on or off, now and (pending_key) after the next reset. */
-static int tell_mode(const struct cuda_gpu *gpu, struct facts *facts, const char *key,
-                     const char *pending_key, nvml_get_pair *get)
+static int tell_driver(const struct nvml *nvml, const struct driver *driver, struct facts *facts)
 {
-    unsigned current, pending;
-    const char *reason = NULL;
-    if (!gpu->handle) {
-        reason = no_nvml(gpu);
-    } else {
-        int result = get ? get(gpu->handle, &current, &pending) : NVML_FUNCTION_NOT_FOUND;
-        if (result != NVML_OK)
-            reason = nvml_reason(gpu->nvml, result);
-    }
-    int rc =
-        reason ? facts_set_unknown(facts, key, reason) : facts_set_bool(facts, key, current != 0);
-    if (!rc)
-        rc = reason ? facts_set_unknown(facts, pending_key, reason)
-                    : facts_set_bool(facts, pending_key, pending != 0);
-    return rc;
-}
-
-static int tell_compute_mode(const struct cuda_gpu *gpu, struct facts *facts)
-{
-    static const char *const names[] = {"default", "exclusive_thread", "prohibited",
-                                        "exclusive_process"};
-    nvml_get_number *get = gpu->nvml->compute_mode;
-    unsigned mode;
-    if (!gpu->handle)
-        return facts_set_unknown(facts, "compute_mode", no_nvml(gpu));
-    int result = get ? get(gpu->handle, &mode) : NVML_FUNCTION_NOT_FOUND;
-    if (result != NVML_OK)
-        return facts_set_unknown(facts, "compute_mode", nvml_reason(gpu->nvml, result));
-    if (mode >= sizeof names / sizeof *names)
-        return facts_set_unknown(facts, "compute_mode", "a mode this program does not know");
-    return facts_set_text(facts, "compute_mode", names[mode]);
-}
-
-static int tell_persistence(const struct cuda_gpu *gpu, struct facts *facts)
-{
-    nvml_get_number *get = gpu->nvml->persistence_mode;
-    unsigned on;
-    if (!gpu->handle)
-        return facts_set_unknown(facts, "persistence", no_nvml(gpu));
-    int result = get ? get(gpu->handle, &on) : NVML_FUNCTION_NOT_FOUND;
-    if (result != NVML_OK)
-        return facts_set_unknown(facts, "persistence", nvml_reason(gpu->nvml, result));
-    return facts_set_bool(facts, "persistence", on != 0);
-}
-
-static int tell_hardware(const struct cuda_gpu *gpu, struct facts *facts)
-{
-    const struct nvml *nvml = gpu->nvml;
-    int rc = tell_attributes(gpu, facts);
-    if (!rc)
-        rc = tell_number(gpu, facts, "cores", nvml->gpu_cores, 1);
-    if (!rc)
-        rc = tell_number(gpu, facts, "pcie_gen_max", nvml->pcie_generation_max, 1);
-    if (!rc)
-        rc = tell_number(gpu, facts, "pcie_width_max", nvml->pcie_width_max, 1);
-    return rc;
-}
-
-static int tell_driver(const struct cuda_gpu *gpu, struct facts *facts)
-{
-    char text[NVML_TEXT_MAX];
-    int result = gpu->nvml->system_driver_version
-                     ? gpu->nvml->system_driver_version(text, sizeof text)
-                     : NVML_FUNCTION_NOT_FOUND;
-    int rc;
-    if (!gpu->nvml->library)
-        rc = facts_set_unknown(facts, "driver", gpu->nvml->missing);
+    char text[NVML_TEXT_BYTES] = "";
+    int rc, result = NVML_FUNCTION_NOT_FOUND;
+    if (nvml->library && nvml->system_driver_version)
+        result = nvml->system_driver_version(text, sizeof text);
+    if (!nvml->library)
+        rc = facts_set_unknown(facts, "driver", nvml->missing);
     else if (result != NVML_OK)
-        rc = facts_set_unknown(facts, "driver", nvml_reason(gpu->nvml, result));
+        rc = facts_set_unknown(facts, "driver", nvml_reason(nvml, result));
     else
         rc = facts_set_text(facts, "driver", text);
-    snprintf(text, sizeof text, "%d.%d", gpu->driver->version / 1000,
-             gpu->driver->version % 1000 / 10);
+    snprintf(text, sizeof text, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
     return rc ? rc : facts_set_text(facts, "cuda", text);
 }
 
-static int tell_board(const struct cuda_gpu *gpu, struct facts *facts)
+int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, struct facts *board)
 {
-    const struct nvml *nvml = gpu->nvml;
-    int rc = tell_text(gpu, facts, "serial", nvml->serial);
-    if (!rc)
-        rc = tell_text(gpu, facts, "part", nvml->board_part_number);
-    if (!rc)
-        rc = tell_text(gpu, facts, "vbios", nvml->vbios_version);
-    if (!rc)
-        rc = tell_driver(gpu, facts);
-    if (!rc)
-        rc = tell_text(gpu, facts, "inforom", nvml->inforom_version);
-    return rc;
+    int rc = nvml_tell(told, board_rows, COUNT_OF(board_rows), board);
+    return rc ? rc : tell_driver(told->nvml, driver, board);
 }
 
-static int tell_config(const struct cuda_gpu *gpu, struct facts *facts)
+int cuda_tell_config(const struct nvml_gpu *told, struct facts *config)
 {
-    const struct nvml *nvml = gpu->nvml;
-    const struct {
-        const char *key;
-        nvml_get_number *get;
-        unsigned divisor;
-    } numbers[] = {
-        {"power_limit_w", nvml->power_limit, 1000},
-        {"power_limit_default_w", nvml->power_default_limit, 1000},
-    };
-    int rc = tell_compute_mode(gpu, facts);
-    if (!rc)
-        rc = tell_persistence(gpu, facts);
-    if (!rc)
-        rc = tell_mode(gpu, facts, "ecc", "ecc_pending", nvml->ecc_mode);
-    if (!rc)
-        rc = tell_mode(gpu, facts, "mig", "mig_pending", nvml->mig_mode);
-    for (size_t i = 0; !rc && i < sizeof numbers / sizeof *numbers; i++)
-        rc = tell_number(gpu, facts, numbers[i].key, numbers[i].get, numbers[i].divisor);
-    if (!rc)
-        rc = tell_clock(gpu, facts, "sm_clock_limit_mhz", nvml->clock_max, NVML_CLOCK_SM);
-    if (!rc)
-        rc = tell_clock(gpu, facts, "memory_clock_limit_mhz", nvml->clock_max, NVML_CLOCK_MEMORY);
-    if (!rc)
-        rc = tell_clock(gpu, facts, "sm_clock_application_mhz", nvml->clock_application,
-                        NVML_CLOCK_SM);
-    if (!rc)
-        rc = tell_clock(gpu, facts, "memory_clock_application_mhz", nvml->clock_application,
-                        NVML_CLOCK_MEMORY);
-    return rc;
+    return nvml_tell(told, config_rows, COUNT_OF(config_rows), config);
 }
 
 int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
@@ -259,21 +152,38 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
     int rc = tell_capability(gpu, hardware, err);
     if (rc)
         return rc;
-    rc = tell_hardware(gpu, hardware);
+    rc = tell_attributes(gpu, hardware);
     if (!rc)
-        rc = tell_board(gpu, board);
+        rc = nvml_tell(&gpu->told, hardware_rows, COUNT_OF(hardware_rows), hardware);
     if (!rc)
-        rc = tell_config(gpu, config);
+        rc = cuda_tell_board(&gpu->told, gpu->driver, board);
+    if (!rc)
+        rc = cuda_tell_config(&gpu->told, config);
     return rc ? err_no_memory(err) : 0;
 }
 
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err)
 {
-    const struct cuda_gpu *gpu = cuda_of(device);
-    (void)health;
-    int rc = tell_number(gpu, config, "pcie_gen", gpu->nvml->pcie_generation, 1);
+    static const struct nvml_row link_rows[] = {
+        {"pcie_gen", NVML_SHAPE_NUMBER, NVML_AT(pcie_generation)},
+        {"pcie_width", NVML_SHAPE_NUMBER, NVML_AT(pcie_width)},
+    };
+    struct cuda_gpu *gpu = cuda_of(device);
+    struct link_seen seen;
+    struct device_link link;
+    watch_poll(&gpu->watch, &gpu->told);
+    cuda_begin_link(device, &link);
+    bool loaded = cuda_watch_link(gpu, &seen, NULL) == 0;
+    cuda_end_link(device);
+    int rc = nvml_tell(&gpu->told, link_rows, COUNT_OF(link_rows), config);
+    if (!rc && loaded && seen.generation)
+        rc = facts_set_int(config, "pcie_gen", seen.generation);
+    if (!rc && loaded && seen.width)
+        rc = facts_set_int(config, "pcie_width", seen.width);
     if (!rc)
-        rc = tell_number(gpu, config, "pcie_width", gpu->nvml->pcie_width, 1);
+        rc = facts_set_bool(config, "pcie_under_load", loaded);
+    if (!rc)
+        rc = health_tell(&gpu->told, &gpu->watch, health);
     return rc ? err_no_memory(err) : 0;
 }

@@ -6,43 +6,74 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+
+#define AT(field) offsetof(struct nvml, field)
+
+/* `other`: the name in other versions of NVML, for the same arguments. */
 static const struct symbol {
-    const char *name;
     size_t offset;
+    const char *name, *other;
     bool required;
 } symbols[] = {
-    {"nvmlInit_v2", offsetof(struct nvml, init), true},
-    {"nvmlShutdown", offsetof(struct nvml, shutdown), true},
-    {"nvmlDeviceGetHandleByPciBusId_v2", offsetof(struct nvml, handle_by_pci), true},
-    {"nvmlErrorString", offsetof(struct nvml, error_string), false},
-    {"nvmlSystemGetDriverVersion", offsetof(struct nvml, system_driver_version), false},
-    {"nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci_info), false},
-    {"nvmlDeviceGetCurrentClocksThrottleReasons", offsetof(struct nvml, throttle_reasons), false},
-    {"nvmlDeviceGetMinorNumber", offsetof(struct nvml, minor_number), false},
-    {"nvmlDeviceGetPersistenceMode", offsetof(struct nvml, persistence_mode), false},
-    {"nvmlDeviceGetComputeMode", offsetof(struct nvml, compute_mode), false},
-    {"nvmlDeviceGetPowerManagementLimit", offsetof(struct nvml, power_limit), false},
-    {"nvmlDeviceGetPowerManagementDefaultLimit", offsetof(struct nvml, power_default_limit), false},
-    {"nvmlDeviceGetCurrPcieLinkGeneration", offsetof(struct nvml, pcie_generation), false},
-    {"nvmlDeviceGetCurrPcieLinkWidth", offsetof(struct nvml, pcie_width), false},
-    {"nvmlDeviceGetMaxPcieLinkGeneration", offsetof(struct nvml, pcie_generation_max), false},
-    {"nvmlDeviceGetMaxPcieLinkWidth", offsetof(struct nvml, pcie_width_max), false},
-    {"nvmlDeviceGetNumGpuCores", offsetof(struct nvml, gpu_cores), false},
-    {"nvmlDeviceGetEccMode", offsetof(struct nvml, ecc_mode), false},
-    {"nvmlDeviceGetMigMode", offsetof(struct nvml, mig_mode), false},
-    {"nvmlDeviceGetSerial", offsetof(struct nvml, serial), false},
-    {"nvmlDeviceGetBoardPartNumber", offsetof(struct nvml, board_part_number), false},
-    {"nvmlDeviceGetVbiosVersion", offsetof(struct nvml, vbios_version), false},
-    {"nvmlDeviceGetInforomImageVersion", offsetof(struct nvml, inforom_version), false},
-    {"nvmlDeviceGetClockInfo", offsetof(struct nvml, clock), false},
-    {"nvmlDeviceGetMaxClockInfo", offsetof(struct nvml, clock_max), false},
-    {"nvmlDeviceGetApplicationsClock", offsetof(struct nvml, clock_application), false},
+    {AT(init), "nvmlInit_v2", NULL, true},
+    {AT(shutdown), "nvmlShutdown", NULL, true},
+    {AT(handle_by_pci), "nvmlDeviceGetHandleByPciBusId_v2", NULL, true},
+    {AT(handle_by_uuid), "nvmlDeviceGetHandleByUUID"},
+    {AT(error_string), "nvmlErrorString"},
+    {AT(system_driver_version), "nvmlSystemGetDriverVersion"},
+    {AT(pci_info), "nvmlDeviceGetPciInfo_v3"},
+    {AT(attributes), "nvmlDeviceGetAttributes_v2"},
+    {AT(margin), "nvmlDeviceGetMarginTemperature"},
+    {AT(violation), "nvmlDeviceGetViolationStatus"},
+    {AT(link_state), "nvmlDeviceGetNvLinkState"},
+    {AT(link_errors), "nvmlDeviceGetNvLinkErrorCounter"},
+    {AT(cpu_affinity), "nvmlDeviceGetCpuAffinity"},
+    {AT(throttle_reasons), "nvmlDeviceGetCurrentClocksEventReasons",
+     "nvmlDeviceGetCurrentClocksThrottleReasons"},
+    {AT(minor_number), "nvmlDeviceGetMinorNumber"},
+    {AT(persistence_mode), "nvmlDeviceGetPersistenceMode"},
+    {AT(compute_mode), "nvmlDeviceGetComputeMode"},
+    {AT(power_limit), "nvmlDeviceGetPowerManagementLimit"},
+    {AT(power_default_limit), "nvmlDeviceGetPowerManagementDefaultLimit"},
+    {AT(power_usage), "nvmlDeviceGetPowerUsage"},
+    {AT(pcie_generation), "nvmlDeviceGetCurrPcieLinkGeneration"},
+    {AT(pcie_width), "nvmlDeviceGetCurrPcieLinkWidth"},
+    {AT(pcie_generation_max), "nvmlDeviceGetMaxPcieLinkGeneration"},
+    {AT(pcie_width_max), "nvmlDeviceGetMaxPcieLinkWidth"},
+    {AT(pcie_replays), "nvmlDeviceGetPcieReplayCounter"},
+    {AT(gpu_cores), "nvmlDeviceGetNumGpuCores"},
+    {AT(retired_pending), "nvmlDeviceGetRetiredPagesPendingStatus"},
+    {AT(ecc_mode), "nvmlDeviceGetEccMode"},
+    {AT(mig_mode), "nvmlDeviceGetMigMode"},
+    {AT(serial), "nvmlDeviceGetSerial"},
+    {AT(board_part_number), "nvmlDeviceGetBoardPartNumber"},
+    {AT(vbios_version), "nvmlDeviceGetVbiosVersion"},
+    {AT(inforom_version), "nvmlDeviceGetInforomImageVersion"},
+    {AT(clock), "nvmlDeviceGetClockInfo"},
+    {AT(clock_max), "nvmlDeviceGetMaxClockInfo"},
+    {AT(clock_application), "nvmlDeviceGetApplicationsClock"},
+    {AT(temperature), "nvmlDeviceGetTemperature"},
+    {AT(temperature_threshold), "nvmlDeviceGetTemperatureThreshold"},
+    {AT(ecc_total), "nvmlDeviceGetTotalEccErrors"},
+    {AT(ecc_at), "nvmlDeviceGetMemoryErrorCounter"},
+    {AT(retired_pages), "nvmlDeviceGetRetiredPages"},
+    {AT(remapped_rows), "nvmlDeviceGetRemappedRows"},
+    {AT(remap_banks), "nvmlDeviceGetRowRemapperHistogram"},
+    {AT(fields), "nvmlDeviceGetFieldValues"},
+    {AT(processes), "nvmlDeviceGetComputeRunningProcesses_v3",
+     "nvmlDeviceGetComputeRunningProcesses_v2"},
+    {AT(mps_processes), "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+     "nvmlDeviceGetMPSComputeRunningProcesses_v2"},
+    {AT(validate_inforom), "nvmlDeviceValidateInforom"},
 };
 
 static bool find_symbols(struct nvml *nvml)
 {
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    for (size_t i = 0; i < COUNT_OF(symbols); i++) {
         void *address = dlsym(nvml->library, symbols[i].name);
+        if (!address && symbols[i].other)
+            address = dlsym(nvml->library, symbols[i].other);
         if (!address && symbols[i].required) {
             snprintf(nvml->missing, sizeof nvml->missing, "NVML has no %s", symbols[i].name);
             return false;
@@ -87,6 +118,14 @@ nvml_device nvml_find(const struct nvml *nvml, const char *pci)
 {
     nvml_device device = NULL;
     if (!nvml->library || nvml->handle_by_pci(pci, &device) != NVML_OK)
+        return NULL;
+    return device;
+}
+
+nvml_device nvml_find_uuid(const struct nvml *nvml, const char *uuid)
+{
+    nvml_device device = NULL;
+    if (!nvml->library || !nvml->handle_by_uuid || nvml->handle_by_uuid(uuid, &device) != NVML_OK)
         return NULL;
     return device;
 }

@@ -4,19 +4,39 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-
 typedef struct nvmlDevice_st *nvml_device;
 
+/* Names differ from those of NVIDIA's nvml.h, so that a test can hold both against each other. */
 enum {
     NVML_OK = 0,
+    NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
+    NVML_TOO_SMALL = 7,
     NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_TEXT_MAX = 96,
+    NVML_CORRUPTED_INFOROM = 14,
 };
-enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+enum nvml_clock { NVML_CLOCK_OF_SM = 1, NVML_CLOCK_OF_MEMORY = 2 };
+enum { NVML_SENSOR_GPU = 0, NVML_THRESHOLD_SLOWDOWN = 1 };
+enum { NVML_CORRECTED = 0, NVML_UNCORRECTED = 1 };
+enum { NVML_SINCE_RESET = 0, NVML_EVER = 1 };
+enum nvml_place {
+    NVML_PLACE_L1 = 0,
+    NVML_PLACE_L2 = 1,
+    NVML_PLACE_DRAM = 2,
+    NVML_PLACE_REGISTERS = 3,
+    NVML_PLACE_TEXTURE = 4,
+    NVML_PLACE_SHARED = 5,
+    NVML_PLACE_CBU = 6,
+    NVML_PLACE_SRAM = 7,
+};
+enum { NVML_RETIRED_CORRECTED = 0, NVML_RETIRED_UNCORRECTED = 1 };
+enum { NVML_POLICY_POWER = 0, NVML_POLICY_THERMAL = 1 };
+enum { NVML_FIELD_MEMORY_TEMPERATURE = 82 };
+enum { NVML_LINKS = 18, NVML_LINK_COUNTERS = 4 };
+enum { NVML_NEAR_NODE = 0 };
+enum { NVML_TEXT_BYTES = 96 };
 
-/* nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
+/* nvmlPciInfo_t. */
 struct nvml_pci {
     char bus_id_legacy[16];
     unsigned domain, bus, device;
@@ -25,38 +45,126 @@ struct nvml_pci {
     char bus_id[32];
 };
 
+/* nvmlValue_t and nvmlValueType_t. */
+union nvml_number {
+    double real;
+    int signed_int;
+    unsigned unsigned_int;
+    unsigned long unsigned_long;
+    unsigned long long unsigned_long_long;
+    long long signed_long_long;
+};
+enum {
+    NVML_IS_REAL,
+    NVML_IS_UNSIGNED,
+    NVML_IS_UNSIGNED_LONG,
+    NVML_IS_UNSIGNED_LONG_LONG,
+    NVML_IS_SIGNED_LONG_LONG,
+    NVML_IS_SIGNED,
+};
+
+/* nvmlFieldValue_t. */
+struct nvml_field {
+    unsigned id, scope;
+    long long timestamp_us, latency_us;
+    int type;
+    int result;
+    union nvml_number value;
+};
+
+/* nvmlViolationTime_t. */
+struct nvml_violation {
+    unsigned long long reference_us, violation_ns;
+};
+
+/* nvmlRowRemapperHistogramValues_t: banks by how many of their reserve rows are left. */
+struct nvml_banks {
+    unsigned max, high, partial, low, none;
+};
+
+/* nvmlProcessInfo_v2_t. The drivers of one release, R535, wrote 8 bytes more per entry. */
+struct nvml_process {
+    unsigned pid;
+    unsigned long long used_bytes;
+    unsigned gpu_instance, compute_instance;
+};
+enum { NVML_PROCESS_R535_BYTES = 32 };
+
+/* nvmlDeviceAttributes_t, of a MIG instance. */
+struct nvml_attributes {
+    unsigned sms, copy_engines, decoders, encoders, jpegs, ofas;
+    unsigned gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+};
+
+/* nvmlMarginTemperature_v1_t. */
+struct nvml_margin {
+    unsigned version;
+    int margin_c;
+};
+enum { NVML_MARGIN_VERSION = sizeof(struct nvml_margin) | 1 << 24 };
+
 typedef int nvml_get_number(nvml_device device, unsigned *value);
+typedef int nvml_get_wide(nvml_device device, unsigned long long *value);
+typedef int nvml_get_chosen(nvml_device device, int which, unsigned *value);
 typedef int nvml_get_pair(nvml_device device, unsigned *current, unsigned *pending);
 typedef int nvml_get_text(nvml_device device, char *text, unsigned length);
-typedef int nvml_get_clock(nvml_device device, enum nvml_clock clock, unsigned *mhz);
+typedef int nvml_get_ecc_total(nvml_device device, int error, int counter,
+                               unsigned long long *count);
+typedef int nvml_get_ecc_at(nvml_device device, int error, int counter, int place,
+                            unsigned long long *count);
+typedef int nvml_get_retired(nvml_device device, int cause, unsigned *count,
+                             unsigned long long *addresses);
+typedef int nvml_get_remapped(nvml_device device, unsigned *corrected, unsigned *uncorrected,
+                              unsigned *pending, unsigned *failed);
+typedef int nvml_get_banks(nvml_device device, struct nvml_banks *banks);
+typedef int nvml_get_fields(nvml_device device, int count, struct nvml_field *fields);
+typedef int nvml_get_processes(nvml_device device, unsigned *count, struct nvml_process *processes);
+typedef int nvml_check(nvml_device device);
 
 /* Functions that the installed NVML has not are NULL. */
 struct nvml {
-    void *library;               /* NULL: none */
-    char missing[NVML_TEXT_MAX]; /* why, when there is none */
+    void *library;                 /* NULL: none */
+    char missing[NVML_TEXT_BYTES]; /* why, when there is none */
 
     int (*init)(void);
     int (*shutdown)(void);
     const char *(*error_string)(int result);
     int (*system_driver_version)(char *text, unsigned length);
     int (*handle_by_pci)(const char *bus_id, nvml_device *device);
+    int (*handle_by_uuid)(const char *uuid, nvml_device *device);
     int (*pci_info)(nvml_device device, struct nvml_pci *pci);
-    int (*throttle_reasons)(nvml_device device, unsigned long long *reasons);
+    int (*attributes)(nvml_device device, struct nvml_attributes *attributes);
+    int (*margin)(nvml_device device, struct nvml_margin *margin);
+    int (*violation)(nvml_device device, int policy, struct nvml_violation *violation);
+    int (*link_state)(nvml_device device, unsigned link, unsigned *active);
+    int (*link_errors)(nvml_device device, unsigned link, int counter, unsigned long long *count);
+    int (*cpu_affinity)(nvml_device device, unsigned words, unsigned long *cpus);
+    nvml_get_wide *throttle_reasons;
     nvml_get_number *minor_number, *persistence_mode, *compute_mode;
-    nvml_get_number *power_limit, *power_default_limit;
+    nvml_get_number *power_limit, *power_default_limit, *power_usage;
     nvml_get_number *pcie_generation, *pcie_width, *pcie_generation_max, *pcie_width_max;
-    nvml_get_number *gpu_cores;
+    nvml_get_number *pcie_replays, *gpu_cores, *retired_pending;
     nvml_get_pair *ecc_mode, *mig_mode;
     nvml_get_text *serial, *board_part_number, *vbios_version, *inforom_version;
-    nvml_get_clock *clock, *clock_max, *clock_application;
+    nvml_get_chosen *clock, *clock_max, *clock_application, *temperature, *temperature_threshold;
+    nvml_get_ecc_total *ecc_total;
+    nvml_get_ecc_at *ecc_at;
+    nvml_get_retired *retired_pages;
+    nvml_get_remapped *remapped_rows;
+    nvml_get_banks *remap_banks;
+    nvml_get_fields *fields;
+    nvml_get_processes *processes, *mps_processes;
+    nvml_check *validate_inforom;
 };
 
 /* Never fails: without NVML everything it would tell is unknown. Released with nvml_unload. */
 void nvml_load(struct nvml *nvml);
 void nvml_unload(struct nvml *nvml); /* zeroed is fine */
 
-/* The device at a PCI address ("0000:1b:00.0"); NULL when NVML has none there. */
+/* The device at a PCI address ("0000:1b:00.0"), or with a UUID; NULL when NVML has none. */
 nvml_device nvml_find(const struct nvml *nvml, const char *pci);
+nvml_device nvml_find_uuid(const struct nvml *nvml, const char *uuid);
 
 /* Why a call gave nothing: "not supported", ... */
 const char *nvml_reason(const struct nvml *nvml, int result);

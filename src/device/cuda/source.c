@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "device/cuda/gpu.h"
+#include "device/cuda/mig.h"
 #include "device/source.h"
 
 enum { NAME_BYTES = 128, PCI_BYTES = 32, UUID_BYTES = 64, KEY_BYTES = 256 };
@@ -17,6 +18,7 @@ struct cuda_source {
     struct driver driver;
     struct nvml nvml;
     CUdevice *devices;
+    struct nvml_gpu *told; /* both parallel to the infos */
     struct arena strings;
 };
 
@@ -26,13 +28,6 @@ static const char *keep(struct cuda_source *source, const char *text)
 }
 
 /* A MIG instance has a UUID of its own and is written with another prefix. */
-static bool in_mig_mode(const struct cuda_source *source, nvml_device handle)
-{
-    unsigned current, pending;
-    return handle && source->nvml.mig_mode &&
-           source->nvml.mig_mode(handle, &current, &pending) == NVML_OK && current;
-}
-
 static void format_uuid(const CUuuid *uuid, bool mig, char out_text[UUID_BYTES])
 {
     const unsigned char *b = (const unsigned char *)uuid->bytes;
@@ -42,78 +37,127 @@ static void format_uuid(const CUuuid *uuid, bool mig, char out_text[UUID_BYTES])
              b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* What makes a model: PCI device and subsystem id plus the name. Without NVML the ids are unknown,
- * and compute capability and SMs stand in for them. */
-static int format_key(const struct cuda_source *source, nvml_device handle, CUdevice device,
-                      const char *name, bool mig, char out_key[KEY_BYTES], struct err *err)
+/* Stands for the PCI ids where NVML does not tell them, and for an unknown MIG profile. */
+static int count_sms(const struct driver *driver, CUdevice device, int *out_sms, struct err *err)
 {
-    const struct driver *driver = &source->driver;
-    struct nvml_pci pci;
-    int major, minor, sms;
-    if (handle && source->nvml.pci_info && source->nvml.pci_info(handle, &pci) == NVML_OK && !mig) {
+    return driver_check(
+        driver,
+        driver->cuDeviceGetAttribute(out_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+        "cuDeviceGetAttribute", err);
+}
+
+/* The profile of a MIG instance is part of its name, as newer drivers have it anyway. */
+static int complete_name(const struct cuda_source *source, const struct nvml_gpu *told,
+                         CUdevice device, char name[NAME_BYTES], struct err *err)
+{
+    char profile[MIG_PROFILE_BYTES];
+    int sms = 0;
+    size_t length = strlen(name);
+    if (strstr(name, " MIG "))
+        return 0;
+    if (!mig_profile(&source->nvml, told->instance, profile)) {
+        int rc = count_sms(&source->driver, device, &sms, err);
+        if (rc)
+            return rc;
+        snprintf(profile, sizeof profile, "%d SMs", sms);
+    }
+    snprintf(name + length, NAME_BYTES - length, " MIG %s", profile);
+    return 0;
+}
+
+/* What makes a model: PCI device and subsystem id plus the name. */
+static int format_key(const struct cuda_source *source, const struct nvml_gpu *told,
+                      CUdevice device, const char *name, char out_key[KEY_BYTES], struct err *err)
+{
+    struct nvml_pci pci = {0};
+    int sms = 0;
+    if (told->handle && source->nvml.pci_info &&
+        source->nvml.pci_info(told->handle, &pci) == NVML_OK) {
         snprintf(out_key, KEY_BYTES, "%08x:%08x %s", pci.pci_device_id, pci.pci_subsystem_id, name);
         return 0;
     }
-    CUresult result =
-        driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                              device);
-    if (result == CUDA_SUCCESS)
-        result =
-            driver->cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-    if (result != CUDA_SUCCESS)
-        return driver_check(driver, result, "cuDeviceGetAttribute", err);
-    snprintf(out_key, KEY_BYTES, "cc%d.%d:%d%s %s", major, minor, sms, mig ? ":mig" : "", name);
-    return 0;
+    int rc = count_sms(&source->driver, device, &sms, err);
+    if (!rc)
+        snprintf(out_key, KEY_BYTES, "%d SMs %s", sms, name);
+    return rc;
+}
+
+/* What the driver tells of device i; the PCI address in lower case. */
+struct seen {
+    CUdevice device;
+    CUuuid uuid;
+    char name[NAME_BYTES], pci[PCI_BYTES];
+};
+
+static int see(const struct driver *driver, int i, struct seen *out_seen, struct err *err)
+{
+    struct seen seen = {0};
+    int rc = driver_check(driver, driver->cuDeviceGet(&seen.device, i), "cuDeviceGet", err);
+    if (!rc)
+        rc = driver_check(driver, driver->cuDeviceGetName(seen.name, sizeof seen.name, seen.device),
+                          "cuDeviceGetName", err);
+    if (!rc)
+        rc = driver_check(driver, driver->cuDeviceGetUuid(&seen.uuid, seen.device),
+                          "cuDeviceGetUuid", err);
+    if (!rc)
+        rc = driver_check(driver,
+                          driver->cuDeviceGetPCIBusId(seen.pci, sizeof seen.pci, seen.device),
+                          "cuDeviceGetPCIBusId", err);
+    for (char *c = seen.pci; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (!rc)
+        *out_seen = seen;
+    return rc;
 }
 
 static int describe(struct cuda_source *source, size_t i, struct err *err)
 {
-    const struct driver *driver = &source->driver;
     struct device_info *info = &source->base.infos[i];
-    CUdevice device;
-    CUuuid uuid;
-    char name[NAME_BYTES] = "", pci[PCI_BYTES] = "", uuid_text[UUID_BYTES], key[KEY_BYTES];
-    int rc = driver_check(driver, driver->cuDeviceGet(&device, (int)i), "cuDeviceGet", err);
-    if (!rc)
-        rc = driver_check(driver, driver->cuDeviceGetName(name, sizeof name, device),
-                          "cuDeviceGetName", err);
-    if (!rc)
-        rc = driver_check(driver, driver->cuDeviceGetUuid(&uuid, device), "cuDeviceGetUuid", err);
-    if (!rc)
-        rc = driver_check(driver, driver->cuDeviceGetPCIBusId(pci, sizeof pci, device),
-                          "cuDeviceGetPCIBusId", err);
+    struct nvml_gpu *told = &source->told[i];
+    const struct nvml *nvml = &source->nvml;
+    char uuid[UUID_BYTES], key[KEY_BYTES];
+    unsigned minor = 0;
+    struct seen seen;
+    int rc = see(&source->driver, (int)i, &seen, err);
     if (rc)
         return rc;
-    nvml_device handle = nvml_find(&source->nvml, pci);
-    bool mig = in_mig_mode(source, handle);
-    unsigned minor_number;
-    rc = format_key(source, handle, device, name, mig, key, err);
+    nvml_device handle = nvml_find(nvml, seen.pci);
+    bool mig = mig_enabled(nvml, handle);
+    format_uuid(&seen.uuid, mig, uuid);
+    *told = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
+    if (mig)
+        rc = complete_name(source, told, seen.device, seen.name, err);
+    if (!rc)
+        rc = format_key(source, told, seen.device, seen.name, key, err);
     if (rc)
         return rc;
-    for (char *c = pci; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    format_uuid(&uuid, mig, uuid_text);
-    source->devices[i] = device;
-    info->index = -1;
-    if (handle && source->nvml.minor_number &&
-        source->nvml.minor_number(handle, &minor_number) == NVML_OK)
-        info->index = (int32_t)minor_number;
-    info->uuid = keep(source, uuid_text);
-    info->pci = keep(source, pci);
-    info->name = keep(source, name);
-    info->model_key = keep(source, key);
-    if (!info->uuid || !info->pci || !info->name || !info->model_key)
-        return err_no_memory(err);
-    return 0;
+    source->devices[i] = seen.device;
+    bool numbered = handle && nvml->minor_number && nvml->minor_number(handle, &minor) == NVML_OK;
+    *info = (struct device_info){.uuid = keep(source, uuid),
+                                 .pci = keep(source, seen.pci),
+                                 .index = numbered ? (int32_t)minor : -1,
+                                 .name = keep(source, seen.name),
+                                 .model_key = keep(source, key)};
+    return info->uuid && info->pci && info->name && info->model_key ? 0 : err_no_memory(err);
 }
 
 static int open_device(struct device_source *base, size_t i, struct device **out_device,
                        struct err *err)
 {
     struct cuda_source *source = (struct cuda_source *)base;
-    return cuda_open(&source->driver, &source->nvml, source->devices[i], out_device, err);
+    return cuda_open(&source->driver, &source->told[i], source->devices[i], out_device, err);
+}
+
+static int look(struct device_source *base, size_t i, struct device_look *out_look, struct err *err)
+{
+    const struct cuda_source *source = (const struct cuda_source *)base;
+    const struct nvml_gpu *told = &source->told[i];
+    int rc = cuda_tell_board(told, &source->driver, &out_look->board);
+    if (!rc)
+        rc = cuda_tell_config(told, &out_look->config);
+    if (!rc)
+        rc = health_tell(told, NULL, &out_look->health);
+    return rc ? err_no_memory(err) : 0;
 }
 
 static void destroy(struct device_source *base)
@@ -123,6 +167,7 @@ static void destroy(struct device_source *base)
     driver_unload(&source->driver);
     arena_fini(&source->strings);
     free(source->devices);
+    free(source->told);
     free(source->base.infos);
     free(source);
 }
@@ -130,6 +175,7 @@ static void destroy(struct device_source *base)
 static const struct device_source_ops source_ops = {
     .backend = "cuda",
     .open = open_device,
+    .look = look,
     .destroy = destroy,
 };
 
@@ -153,7 +199,8 @@ int device_source_cuda(struct device_source **out_source, struct err *err)
     source->base.info_count = (size_t)count;
     source->base.infos = mem_array((size_t)count, sizeof *source->base.infos);
     source->devices = mem_array((size_t)count, sizeof *source->devices);
-    if (!source->base.infos || !source->devices) {
+    source->told = mem_array((size_t)count, sizeof *source->told);
+    if (!source->base.infos || !source->devices || !source->told) {
         rc = err_no_memory(err);
         goto out;
     }

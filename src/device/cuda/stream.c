@@ -236,6 +236,56 @@ static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *strea
     return rc;
 }
 
+/* One reading; it counts when the copies were still running after it. */
+static int look_at_link(struct cuda_gpu *gpu, struct link_seen *seen)
+{
+    static const struct nvml_row rows[] = {
+        {NULL, NVML_SHAPE_NUMBER, NVML_AT(pcie_generation)},
+        {NULL, NVML_SHAPE_NUMBER, NVML_AT(pcie_width)},
+    };
+    const struct nvml_value generation = nvml_read(&gpu->told, &rows[0]);
+    const struct nvml_value width = nvml_read(&gpu->told, &rows[1]);
+    if (gpu->driver->cuEventQuery(gpu->events[0]) != CUDA_ERROR_NOT_READY)
+        return 0;
+    if (generation.result == NVML_OK && generation.number > seen->generation)
+        seen->generation = (uint32_t)generation.number;
+    if (width.result == NVML_OK && width.number > seen->width)
+        seen->width = (uint32_t)width.number;
+    return 1;
+}
+
+int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err *err)
+{
+    enum { ROUNDS = 8, PASSES = 4, LOOKS = 4 };
+    struct link_seen seen = {0};
+    uint64_t bytes = gpu->base.limits.host_bytes / 2;
+    int looks = 0;
+    if (!gpu->told.handle)
+        return err_set(err, -ENODATA, "NVML does not know this GPU");
+    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    if (!rc)
+        rc = pool_reserve(gpu, &gpu->host, bytes, err);
+    if (!rc)
+        rc = pool_reserve(gpu, &gpu->global, bytes, err);
+    if (rc)
+        return rc;
+    pool_forget(&gpu->global);
+    for (int round = 0; !rc && round < ROUNDS && looks < LOOKS; round++) {
+        rc = queue_copies(gpu, DEVICE_STREAM_H2D, bytes, PASSES, err);
+        if (!rc)
+            rc = record(gpu, 0, 0, err);
+        while (!rc && looks < LOOKS && look_at_link(gpu, &seen))
+            looks++;
+        if (!rc)
+            rc = cuda_wait(gpu, err);
+    }
+    if (!rc && !looks)
+        rc = err_set(err, -ENODATA, "no answer came while a copy ran");
+    if (!rc)
+        *out_seen = seen;
+    return rc;
+}
+
 int cuda_run_stream(struct device *device, const struct device_stream *stream,
                     struct device_stream_answer *out_answer, struct err *err)
 {

@@ -52,6 +52,7 @@ struct fleet {
     struct gpu_slot *slots;
     size_t slot_capacity, info_capacity, bare_capacity;
     uint64_t identity_seed, noise_seed;
+    uint64_t place; /* tells this fleet's nodes from those of others on this machine */
     uint32_t rank, ranks;
     double vary_sm_clock, vary_other;
 };
@@ -128,9 +129,27 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
     return rc;
 }
 
+/* Nothing is simulated for it, so it is cheap. */
+static int fleet_look(struct device_source *source, size_t i, struct device_look *out_look,
+                      struct err *err)
+{
+    struct device *device = NULL;
+    struct facts hardware = {0};
+    int rc = fleet_open(source, i, &device, err);
+    if (rc)
+        return rc;
+    rc = device_identify(device, &hardware, &out_look->board, &out_look->config, err);
+    if (!rc)
+        rc = device_read_health(device, &out_look->config, &out_look->health, err);
+    facts_fini(&hardware);
+    device_destroy(device);
+    return rc;
+}
+
 static const struct device_source_ops fleet_ops = {
     .backend = "sim",
     .open = fleet_open,
+    .look = fleet_look,
     .destroy = fleet_destroy,
 };
 
@@ -300,7 +319,8 @@ static int add_gpu(struct fleet *fleet, const struct entry *entry, const char *n
                           .unit = {.identity_seed = rng_derive(fleet->identity_seed, "gpu", number),
                                    .noise_seed = fleet->noise_seed,
                                    .vary_sm_clock = fleet->vary_sm_clock,
-                                   .vary_other = fleet->vary_other}};
+                                   .vary_other = fleet->vary_other,
+                                   .node = rng_derive(fleet->place, node, 0)}};
     sim_unit_uuid(&slots[count].unit, uuid);
     infos[count] = (struct device_info){.uuid = uuid,
                                         .node = node,
@@ -380,6 +400,14 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
     return rc;
 }
 
+static uint64_t place_of(const char *fleet_path)
+{
+    char *whole = realpath(fleet_path, NULL);
+    uint64_t place = rng_derive(0, whole ? whole : fleet_path, 0);
+    free(whole);
+    return place;
+}
+
 static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_node *root,
                       struct err *err)
 {
@@ -407,6 +435,7 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
         goto out;
     fleet->source.ops = &fleet_ops;
     fleet->noise_seed = seed;
+    fleet->place = place_of(fleet_path);
     fleet->rank = rank;
     fleet->ranks = ranks;
     rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);

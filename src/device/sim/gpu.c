@@ -48,9 +48,22 @@ static int read_clocks(struct device *device, struct device_clocks *out_clocks, 
     return 0;
 }
 
+static void begin_link(struct device *device, struct device_link *out_link)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    if (gpu->link.name)
+        out_link->alone = turn_take(&gpu->link, TURN_LINK_MS);
+}
+
+static void end_link(struct device *device)
+{
+    turn_give(&((struct gpu *)device)->link);
+}
+
 static void destroy(struct device *device)
 {
     struct gpu *gpu = (struct gpu *)device;
+    turn_give(&gpu->link);
     for (size_t i = 0; i < gpu->context_count; i++) {
         for (int c = 0; c < SIM_CACHES_MAX; c++)
             for (int k = 0; k < SIM_INSTANCES_MAX; k++)
@@ -78,6 +91,8 @@ static const struct device_ops ops = {
     .run_stream = gpu_run_stream,
     .read_clocks = read_clocks,
     .read_health = gpu_read_health,
+    .begin_link = begin_link,
+    .end_link = end_link,
     .destroy = destroy,
 };
 
@@ -179,6 +194,7 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->device.ops = &ops;
     gpu->model = *model;
     gpu->unit = *unit;
+    gpu->link.name = unit->node;
     sim_unit_uuid(unit, gpu->uuid);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, 0);
     apply_variation(&gpu->model, unit);

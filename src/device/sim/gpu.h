@@ -10,6 +10,7 @@
 #include "device/sim/cache.h"
 #include "device/sim/model.h"
 #include "device/sim/sim.h"
+#include "device/turn.h"
 
 struct run;
 
@@ -29,6 +30,7 @@ struct gpu {
     uint64_t noise_seed;
     uint64_t job_number; /* running, over all batches */
     uint64_t stream_number;
+    struct turn link;
     double busy_ns; /* simulated time: advances with the work */
     struct sm_context *contexts;
     size_t context_count;

@@ -107,6 +107,7 @@ struct sim_unit {
     uint64_t noise_seed;
     double vary_sm_clock; /* the SM clock is drawn evenly from 1 - share to 1 + share */
     double vary_other;    /* standard deviation of every other latency and bandwidth */
+    uint64_t node;        /* GPUs of one node take turns at the host link; 0: alone on its node */
 };
 
 /* Opens one GPU. The model may be destroyed before the device. -EINVAL for a fault that does not

@@ -325,6 +325,13 @@ EXPORT CUresult cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC 
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuEventQuery(CUevent event)
+{
+    static int calls;
+    (void)event;
+    return ++calls % 3 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
     (void)start, (void)end;

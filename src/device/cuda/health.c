@@ -1,0 +1,240 @@
+/* What NVML tells of a GPU's health. */
+#include "device/cuda/health.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "device/cuda/processes.h"
+#include "device/device.h"
+
+static const uint64_t POLL_NS = 20000000;
+
+static const struct nvml_row temperature_rows[] = {
+    {"temperature_c", NVML_SHAPE_CHOSEN, NVML_AT(temperature), {NVML_SENSOR_GPU}},
+    {"temperature_memory_c", NVML_SHAPE_FIELD, NVML_AT(fields), {NVML_FIELD_MEMORY_TEMPERATURE}},
+    {"power_draw_w", NVML_SHAPE_NUMBER, NVML_AT(power_usage), .divisor = 1000},
+};
+
+static const struct nvml_row ecc_uncorrected_row = {"ecc_uncorrected_volatile",
+                                                    NVML_SHAPE_ECC_TOTAL,
+                                                    NVML_AT(ecc_total),
+                                                    {NVML_UNCORRECTED, NVML_SINCE_RESET}};
+
+static const struct nvml_row error_rows[] = {
+    {"ecc_corrected_volatile",
+     NVML_SHAPE_ECC_TOTAL,
+     NVML_AT(ecc_total),
+     {NVML_CORRECTED, NVML_SINCE_RESET}},
+    {"ecc_corrected_dram",
+     NVML_SHAPE_ECC_AT,
+     NVML_AT(ecc_at),
+     {NVML_CORRECTED, NVML_EVER, NVML_PLACE_DRAM}},
+    {"ecc_uncorrected_dram",
+     NVML_SHAPE_ECC_AT,
+     NVML_AT(ecc_at),
+     {NVML_UNCORRECTED, NVML_EVER, NVML_PLACE_DRAM}},
+    {"retired_pages_corrected",
+     NVML_SHAPE_RETIRED,
+     NVML_AT(retired_pages),
+     {NVML_RETIRED_CORRECTED}},
+    {"retired_pages_uncorrected",
+     NVML_SHAPE_RETIRED,
+     NVML_AT(retired_pages),
+     {NVML_RETIRED_UNCORRECTED}},
+    {"retired_pages_pending", NVML_SHAPE_FLAG, NVML_AT(retired_pending)},
+    {"remapped_rows_corrected", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {0}},
+    {"remapped_rows_uncorrected", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {1}},
+    {"remap_pending", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {2}},
+    {"remap_failed", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {3}},
+    {"remap_banks_max", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {0}},
+    {"remap_banks_high", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {1}},
+    {"remap_banks_partial", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {2}},
+    {"remap_banks_low", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {3}},
+    {"remap_banks_none", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {4}},
+    {"inforom_valid", NVML_SHAPE_VALID, NVML_AT(validate_inforom)},
+    {"pcie_replays", NVML_SHAPE_NUMBER, NVML_AT(pcie_replays)},
+};
+
+/* To where the GPU slows itself down. Before Ada NVML knows the temperature at which that is. */
+static int tell_margin(const struct nvml_gpu *gpu, struct facts *health)
+{
+    static const struct nvml_row threshold = {
+        NULL, NVML_SHAPE_CHOSEN, NVML_AT(temperature_threshold), {NVML_THRESHOLD_SLOWDOWN}};
+    struct nvml_margin margin = {.version = NVML_MARGIN_VERSION};
+    int64_t margin_c = 0;
+    int result = NVML_FUNCTION_NOT_FOUND;
+    if (gpu->handle && gpu->nvml->margin)
+        result = gpu->nvml->margin(gpu->handle, &margin);
+    margin_c = margin.margin_c;
+    if (gpu->handle && result != NVML_OK) {
+        const struct nvml_value limit = nvml_read(gpu, &threshold);
+        const struct nvml_value now = nvml_read(gpu, &temperature_rows[0]);
+        result = limit.result != NVML_OK ? limit.result : now.result;
+        margin_c = limit.number - now.number;
+    }
+    return nvml_tell_number(gpu, "temperature_margin_c", result, margin_c, health);
+}
+
+/* Before Turing there is no sum over the SRAMs: what is counted apart is added up. */
+static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, struct facts *health)
+{
+    static const enum nvml_place parts[] = {NVML_PLACE_L1,      NVML_PLACE_L2,
+                                            NVML_PLACE_TEXTURE, NVML_PLACE_REGISTERS,
+                                            NVML_PLACE_SHARED,  NVML_PLACE_CBU};
+    struct nvml_row row = {
+        key, NVML_SHAPE_ECC_AT, NVML_AT(ecc_at), {error, NVML_EVER, NVML_PLACE_SRAM}};
+    struct nvml_value sum = {.result = NVML_FUNCTION_NOT_FOUND};
+    if (gpu->handle)
+        sum = nvml_read(gpu, &row);
+    if (gpu->handle && sum.result == NVML_NOT_SUPPORTED) {
+        sum.number = 0;
+        for (size_t i = 0; i < COUNT_OF(parts); i++) {
+            row.a[2] = parts[i];
+            const struct nvml_value part = nvml_read(gpu, &row);
+            if (part.result != NVML_OK)
+                continue;
+            sum.result = NVML_OK;
+            sum.number += part.number;
+        }
+    }
+    return nvml_tell_number(gpu, key, sum.result, sum.number, health);
+}
+
+/* Links that exist answer with their state; counters that a link lacks add nothing. */
+static int tell_links(const struct nvml_gpu *gpu, struct facts *health)
+{
+    const struct nvml *nvml = gpu->nvml;
+    int64_t active = 0, down = 0, errors = 0;
+    int result = NVML_FUNCTION_NOT_FOUND;
+    for (unsigned link = 0; gpu->handle && nvml->link_state && link < NVML_LINKS; link++) {
+        unsigned is_active = 0;
+        int state = nvml->link_state(gpu->handle, link, &is_active);
+        if (link == 0)
+            result = state;
+        if (state != NVML_OK)
+            continue;
+        result = NVML_OK;
+        is_active ? active++ : down++;
+        for (int counter = 0; nvml->link_errors && counter < NVML_LINK_COUNTERS; counter++) {
+            unsigned long long count = 0;
+            if (nvml->link_errors(gpu->handle, link, counter, &count) == NVML_OK)
+                errors += (int64_t)count;
+        }
+    }
+    int rc = nvml_tell_number(gpu, "nvlinks_active", result, active, health);
+    if (!rc)
+        rc = nvml_tell_number(gpu, "nvlinks_down", result, down, health);
+    if (!rc)
+        rc = nvml_tell_number(gpu, "nvlink_errors", result, errors, health);
+    return rc;
+}
+
+static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
+                          struct facts *health)
+{
+    const struct processes now = processes_count(gpu);
+    uint32_t own = now.own || (watch && watch->hidden);
+    return nvml_tell_number(gpu, "processes", now.result, now.count > own ? now.count - own : 0,
+                            health);
+}
+
+static struct nvml_value read_violation(const struct nvml_gpu *gpu, int policy)
+{
+    struct nvml_violation violation = {0};
+    struct nvml_value value = {.result = NVML_FUNCTION_NOT_FOUND};
+    if (gpu->handle && gpu->nvml->violation)
+        value.result = gpu->nvml->violation(gpu->handle, policy, &violation);
+    value.number = (int64_t)violation.violation_ns;
+    return value;
+}
+
+/* How much a counter grew since the GPU was opened. */
+static int tell_growth(const struct nvml_gpu *gpu, const char *key, const struct nvml_value *before,
+                       const struct nvml_value *now, struct facts *health)
+{
+    int64_t growth = now->number > before->number ? now->number - before->number : 0;
+    return nvml_tell_number(gpu, key, before->result != NVML_OK ? before->result : now->result,
+                            growth, health);
+}
+
+static int tell_throttle(const struct nvml_gpu *gpu, const struct watch *watch,
+                         struct facts *health)
+{
+    struct strbuf text = {0};
+    if (!gpu->handle || !watch->throttle_known)
+        return nvml_tell_number(gpu, "throttle", watch->throttle_result, 0, health);
+    device_throttle_text(watch->throttle_reasons, &text);
+    int rc = text.failed ? -ENOMEM : facts_set_text(health, "throttle", text.data);
+    strbuf_fini(&text);
+    return rc;
+}
+
+static int tell_watched(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
+{
+    struct nvml_value ecc = {.result = NVML_FUNCTION_NOT_FOUND};
+    if (gpu->handle)
+        ecc = nvml_read(gpu, &ecc_uncorrected_row);
+    const struct nvml_value power = read_violation(gpu, NVML_POLICY_POWER);
+    const struct nvml_value thermal = read_violation(gpu, NVML_POLICY_THERMAL);
+    int rc = tell_throttle(gpu, watch, health);
+    if (!rc)
+        rc = tell_growth(gpu, "violation_power_ns", &watch->violation_power, &power, health);
+    if (!rc)
+        rc = tell_growth(gpu, "violation_thermal_ns", &watch->violation_thermal, &thermal, health);
+    if (!rc)
+        rc = tell_growth(gpu, "ecc_uncorrected_new", &watch->ecc_uncorrected, &ecc, health);
+    return rc;
+}
+
+int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
+{
+    int rc = nvml_tell(gpu, temperature_rows, COUNT_OF(temperature_rows), health);
+    if (!rc)
+        rc = tell_margin(gpu, health);
+    if (!rc && watch)
+        rc = tell_watched(gpu, watch, health);
+    if (!rc)
+        rc = nvml_tell(gpu, &ecc_uncorrected_row, 1, health);
+    if (!rc)
+        rc = tell_sram(gpu, "ecc_corrected_sram", NVML_CORRECTED, health);
+    if (!rc)
+        rc = tell_sram(gpu, "ecc_uncorrected_sram", NVML_UNCORRECTED, health);
+    if (!rc)
+        rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
+    if (!rc)
+        rc = tell_links(gpu, health);
+    if (!rc)
+        rc = tell_processes(gpu, watch, health);
+    return rc;
+}
+
+void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)
+{
+    *watch = (struct watch){.ecc_uncorrected = {.result = NVML_NOT_SUPPORTED}};
+    if (gpu->handle)
+        watch->ecc_uncorrected = nvml_read(gpu, &ecc_uncorrected_row);
+    watch->violation_power = read_violation(gpu, NVML_POLICY_POWER);
+    watch->violation_thermal = read_violation(gpu, NVML_POLICY_THERMAL);
+    watch->throttle_result = NVML_FUNCTION_NOT_FOUND;
+}
+
+void watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before)
+{
+    const struct processes now = processes_count(gpu);
+    watch->hidden = now.result == NVML_OK && !now.own && now.count == processes_before + 1;
+}
+
+void watch_poll(struct watch *watch, const struct nvml_gpu *gpu)
+{
+    unsigned long long reasons = 0;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (!gpu->handle || !gpu->nvml->throttle_reasons || now_ns - watch->polled_ns < POLL_NS)
+        return;
+    watch->polled_ns = now_ns;
+    watch->throttle_result = gpu->nvml->throttle_reasons(gpu->handle, &reasons);
+    if (watch->throttle_result != NVML_OK)
+        return;
+    watch->throttle_reasons |= reasons;
+    watch->throttle_known = true;
+}

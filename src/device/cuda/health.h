@@ -1,0 +1,29 @@
+/* What NVML tells of a GPU's health, and what is watched for it while the GPU is open. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
+#define GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
+
+#include "device/cuda/nvml_facts.h"
+
+/* Counters as they stood when the GPU was opened, and what was seen since. */
+struct watch {
+    struct nvml_value ecc_uncorrected;
+    struct nvml_value violation_power, violation_thermal;
+    bool hidden; /* this process is listed, but by another id (of another pid namespace) */
+    uint64_t polled_ns;
+    uint64_t throttle_reasons; /* of all polls that were answered */
+    bool throttle_known;
+    int throttle_result; /* of the last poll */
+};
+
+/* Before and after this process has a context on the GPU. */
+void watch_begin(struct watch *watch, const struct nvml_gpu *gpu);
+void watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
+
+/* Called while the GPU works; asks NVML for throttling at most every 20 ms, since that takes a
+ * good part of a millisecond. */
+void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
+
+/* What can be told at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
+int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
+
+#endif

@@ -1,0 +1,92 @@
+/* Turns by the name of an abstract socket: the kernel lets one process have it, and takes it back
+ * when that process ends, however it ends. Who waits is connected to it and hears it close. */
+#include "device/turn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { BACKLOG = 128, RETRY_US = 200, AFTER_YOU_US = 1000 };
+
+static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
+{
+    *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    /* A first byte of zero makes the name abstract: no file, no permissions, nothing left over. */
+    int length = snprintf(out_address->sun_path + 1, sizeof out_address->sun_path - 1,
+                          "gpumemtopo/%016" PRIx64, name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static int open_socket(void)
+{
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* 0, or a negative errno: -EADDRINUSE when someone else has it. */
+static int try_once(struct turn *turn)
+{
+    struct sockaddr_un address;
+    socklen_t length = make_address(turn->name, &address);
+    int fd = open_socket();
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (const struct sockaddr *)&address, length) || listen(fd, BACKLOG)) {
+        int rc = -errno;
+        close(fd);
+        return rc;
+    }
+    turn->fd = fd;
+    turn->held = true;
+    return 0;
+}
+
+static void wait_for_holder(const struct turn *turn, int ms)
+{
+    struct sockaddr_un address;
+    socklen_t length = make_address(turn->name, &address);
+    int fd = open_socket();
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, length) == 0) {
+        struct pollfd wait = {.fd = fd};
+        poll(&wait, 1, ms);
+    } else {
+        usleep(RETRY_US); /* gone meanwhile, or not listening yet */
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+bool turn_take(struct turn *turn, int patience_ms)
+{
+    const uint64_t begin_ns = clock_monotonic_ns();
+    if (turn->contended && !turn->impatient)
+        usleep(AFTER_YOU_US);
+    for (;;) {
+        int rc = try_once(turn);
+        if (!rc)
+            return true;
+        int waited_ms = (int)((clock_monotonic_ns() - begin_ns) / 1000000);
+        if (rc != -EADDRINUSE || turn->impatient || waited_ms >= patience_ms) {
+            turn->impatient = true;
+            return false;
+        }
+        wait_for_holder(turn, patience_ms - waited_ms);
+    }
+}
+
+void turn_give(struct turn *turn)
+{
+    if (!turn->held)
+        return;
+    struct pollfd waiting = {.fd = turn->fd, .events = POLLIN};
+    turn->contended = poll(&waiting, 1, 0) > 0;
+    close(turn->fd);
+    turn->held = false;
+}
