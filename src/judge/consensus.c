@@ -194,7 +194,7 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
     int rc = column.entries && column.numbers && model.id ? str_copy_to(&model.name, group->name)
                                                           : -ENOMEM;
     for (size_t i = 0; i < group->count; i++)
-        model.count += fleet_measured(fleet->gpus[group->members[i]]);
+        model.count += fleet_has_figures(fleet->gpus[group->members[i]]);
     if (!rc)
         rc = facts_copy(&model.identity, hardware_of(fleet, group));
     if (!rc)

@@ -85,7 +85,7 @@ static int fill(struct fleet *fleet, const struct judge_config *config, struct i
                                  &inventory->models[inventory->model_count++], err);
     }
     for (size_t i = 0; i < fleet->count && !rc; i++) {
-        bool measured = fleet_measured(fleet->gpus[i]);
+        bool measured = fleet_has_figures(fleet->gpus[i]);
         inventory->measured += measured;
         if (add_gpu(fleet, i, config, inventory) ||
             (!measured && add_unmeasured(fleet->gpus[i], inventory)))

@@ -167,3 +167,8 @@ bool fleet_measured(const struct gpu_result *gpu)
 {
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
 }
+
+bool fleet_has_figures(const struct gpu_result *gpu)
+{
+    return fleet_measured(gpu) || (gpu->status == GPU_BUSY && gpu->measures.count);
+}

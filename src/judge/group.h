@@ -28,8 +28,11 @@ int fleet_init(struct fleet *fleet, const struct gpu_result *results, size_t cou
                struct err *err);
 void fleet_fini(struct fleet *fleet);
 
-/* Takes part in consensus and judgement: measured to the end. */
+/* Takes part in consensus and judgement: measured to the end, and alone on the GPU. */
 bool fleet_measured(const struct gpu_result *gpu);
+
+/* Has figures to show, whether they count or not: a busy GPU that was measured all the same. */
+bool fleet_has_figures(const struct gpu_result *gpu);
 
 /* The model's topology from its measured GPUs that are no outliers. */
 int consensus_build(const struct fleet *fleet, const struct group *group,

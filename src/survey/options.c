@@ -62,6 +62,17 @@ static int set_profile(struct survey_options *options, const struct option_row *
     return 0;
 }
 
+static int set_busy(struct survey_options *options, const struct option_row *row, const char *value,
+                    struct err *err)
+{
+    (void)row;
+    bool measure = strcmp(value, "measure") == 0;
+    if (!measure && strcmp(value, "skip") != 0)
+        return err_set(err, -EINVAL, "--busy is skip or measure, not \"%.40s\"", value);
+    options->measure_busy = measure;
+    return 0;
+}
+
 static int set_time_limit(struct survey_options *options, const struct option_row *row,
                           const char *value, struct err *err)
 {
@@ -96,6 +107,7 @@ static const struct option_row rows[] = {
      .action = SURVEY_LIST_PROBES},
     {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
      set_time_limit},
+    {"--busy", 0, "WHAT", "GPUs on which others compute: skip (default) or measure", set_busy},
     {"--seed", 0, "N", "every random choice follows from it (default 1)", set_seed},
     {"--config", 'c', "FILE", "survey configuration (default: survey.yaml as shipped)", set_text,
      offsetof(struct survey_options, config)},

@@ -20,6 +20,7 @@ struct survey_options {
     const char *probes;
     const char *simulate;
     enum probe_profile profile;
+    bool measure_busy;   /* GPUs on which others compute, too */
     double time_limit_s; /* 0: as the configuration says */
     uint64_t seed;
     bool quiet;

@@ -174,7 +174,7 @@ static enum gpu_status explain(const struct outcome *outcome, const struct endin
     }
     if (outcome->failed) {
         strbuf_puts(text, err_format(&outcome->err, buffer, sizeof buffer));
-        return GPU_FAILED;
+        return outcome->err.code == -EBUSY ? GPU_BUSY : GPU_FAILED;
     }
     if (ending->reaped && WIFSIGNALED(ending->wait_status)) {
         int number = WTERMSIG(ending->wait_status);

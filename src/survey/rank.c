@@ -81,6 +81,7 @@ static struct worker_request request_of(const struct rank *rank, enum worker_tas
         .ranks = (uint32_t)rank->comm->size,
         .profile = options->profile,
         .probes = (char *)options->probes,
+        .measure_busy = options->measure_busy,
     };
 }
 

@@ -19,6 +19,7 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
     wire_put_text(&payload, request->uuid);
     wire_put_u32(&payload, request->profile);
     wire_put_text(&payload, request->probes);
+    wire_put_u32(&payload, request->measure_busy);
     frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
     buffer->failed |= payload.failed;
     strbuf_fini(&payload);
@@ -40,11 +41,13 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
     request.uuid = wire_get_text(&reader);
     uint32_t profile = wire_get_u32(&reader);
     request.probes = wire_get_text(&reader);
-    if (task > WORKER_MEASURE || profile > PROFILE_FULL || request.rank >= request.ranks ||
-        (task == WORKER_MEASURE && !request.uuid))
+    uint32_t measure_busy = wire_get_u32(&reader);
+    if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
+        request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
         reader.bad = true;
     request.task = task;
     request.profile = profile;
+    request.measure_busy = measure_busy;
     int rc = wire_end(&reader, "request", err);
     if (rc)
         worker_request_fini(&request);

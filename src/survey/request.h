@@ -5,6 +5,7 @@
 #ifndef GPUMEMTOPO_SURVEY_REQUEST_H
 #define GPUMEMTOPO_SURVEY_REQUEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -38,7 +39,8 @@ struct worker_request {
     uint32_t rank, ranks;
     char *uuid; /* measure */
     enum probe_profile profile;
-    char *probes; /* NULL: the profile's own */
+    char *probes;      /* NULL: the profile's own */
+    bool measure_busy; /* also a GPU on which other processes compute */
 };
 
 /* Appends the request as one whole frame. */

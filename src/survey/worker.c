@@ -158,16 +158,55 @@ static int run_probes(struct device *device, const struct worker_request *reques
     return rc;
 }
 
+/* A GPU on which others compute is marked; what is measured there is theirs as much as its own. */
+static int mark_busy(struct gpu_result *result, struct err *err)
+{
+    int64_t others = facts_int(&result->health, "processes", 0);
+    if (others <= 0)
+        return 0;
+    result->status = GPU_BUSY;
+    free(result->reason);
+    result->reason = str_format("%lld other process%s on the GPU", (long long)others,
+                                others == 1 ? " computes" : "es compute");
+    return result->reason ? 0 : err_no_memory(err);
+}
+
+/* What is known before the GPU is opened: if that fails, or kills, it is still told who it was. */
+static int look(struct device_source *source, size_t at, struct gpu_result *result, struct err *err)
+{
+    struct device_look look = {0};
+    int rc = device_source_look(source, at, &look, err);
+    result->board = look.board;
+    result->config = look.config;
+    result->health = look.health;
+    if (!rc)
+        rc = mark_busy(result, err);
+    return rc ? rc : answer_result(WORKER_PARTIAL, result, err);
+}
+
 /* Also after a failure, whose cause it may tell: what is known then still reaches the rank. That
  * failure, not one of reading the health, is what counts. */
 static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
 {
-    struct err own = {0};
-    int read = device_read_health(device, &result->config, &result->health, rc ? &own : err);
+    struct err own = {0}, *to = rc ? &own : err;
+    int read = device_read_health(device, &result->config, &result->health, to);
+    if (!read)
+        read = mark_busy(result, to);
     if (!rc)
         return read;
     answer_result(WORKER_PARTIAL, result, &own);
     return rc;
+}
+
+static int measure_device(struct device *device, const struct worker_request *request,
+                          struct gpu_result *result, struct err *err)
+{
+    int rc = device_identify(device, &result->hardware, &result->board, &result->config, err);
+    if (!rc)
+        rc = answer_result(WORKER_PARTIAL, result, err);
+    if (!rc)
+        rc = run_probes(device, request, result, err);
+    return add_health(device, result, rc, err);
 }
 
 static int measure(struct device_source *source, const struct worker_request *request,
@@ -181,25 +220,18 @@ static int measure(struct device_source *source, const struct worker_request *re
     if (at == count)
         return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
     const struct gpu_result identity = identity_of(device_source_info(source, at));
-    int rc = gpu_result_copy(&result, &identity);
-    if (rc) {
-        err_no_memory(err);
-        goto out;
-    }
-    rc = answer_text(WORKER_BEGIN, "opening", err);
+    int rc = gpu_result_copy(&result, &identity) ? err_no_memory(err) : 0;
     if (!rc)
+        rc = answer_text(WORKER_BEGIN, "opening", err);
+    if (!rc)
+        rc = look(source, at, &result, err);
+    if (!rc && (result.status != GPU_BUSY || request->measure_busy)) {
         rc = device_source_open(source, at, &device, err);
-    if (!rc)
-        rc = device_identify(device, &result.hardware, &result.board, &result.config, err);
-    if (!rc)
-        rc = answer_result(WORKER_PARTIAL, &result, err);
-    if (!rc)
-        rc = run_probes(device, request, &result, err);
-    if (device)
-        rc = add_health(device, &result, rc, err);
+        if (!rc)
+            rc = measure_device(device, request, &result, err);
+    }
     if (!rc)
         rc = answer_result(WORKER_DONE, &result, err);
-out:
     device_destroy(device);
     gpu_result_fini(&result);
     return rc;

@@ -169,6 +169,36 @@ def case_health(folder):
     check(re.findall(r"^    config: (.*)", text, re.M) == ["{}", "{}", "{pcie_width: 8}"], text)
 
 
+def case_busy(folder):
+    write_fleet(folder, [node("n1", 7, "{gpu: 2, kind: busy}, "
+                                       "{gpu: 4, kind: health, facts: {processes: 3}}")])
+    fast = ("--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "main.bandwidth.read")
+    alone = folder / "alone"
+    alone.mkdir()
+    write_fleet(alone, [node("n1", 7)])
+    code, _, said = survey(alone, 0, *fast)
+    check(code == 0, said)
+    quiet = (alone / "out.yaml").read_text()
+    code, _, said = survey(folder, 2, *fast)
+    text = (folder / "out.yaml").read_text()
+    check(code == 4 and field(text, "measured") == "5" and field(text, "unmeasured") == "2", text)
+    check(re.search(r"status: busy, reason: \"?1 other process computes on the GPU", text), text)
+    check(re.search(r"status: busy, reason: \"?3 other processes compute on the GPU", text), text)
+    check(len(re.findall(r"^    values: {}", text, re.M)) == 2, "a busy GPU was measured")
+    code, _, said = survey(folder, 2, *fast, "--busy", "measure")
+    text = (folder / "out.yaml").read_text()
+    check(code == 0 and field(text, "measured") == "7" and field(text, "unmeasured") == "0", text)
+    check(len(re.findall(r"^    status: busy", text, re.M)) == 2, "busy GPUs are marked")
+    check("values: {}" not in text and "outliers: []" in text and "watch: []" in text, text)
+    # Two of seven have half the bandwidth and less: neither the median nor its spread knows.
+    for name in ("value", "spread"):
+        busy, undisturbed = (float(re.search(rf"read: {{.*?{name}: ([^,]+)", t)[1])
+                             for t in (text, quiet))
+        check(abs(busy - undisturbed) < 0.01 * float(re.search(r"read: {value: ([^,]+)", text)[1]),
+              f"busy GPUs are in the consensus: {name} {busy}, without them {undisturbed}")
+    check(re.search(r"read: {.*?\bn: 5,", text), "two busy GPUs are counted")
+
+
 def case_kill_worker(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
     for ranks in (0, 2):

@@ -36,6 +36,7 @@ static const struct bad_case bad[] = {
     {{"--simulate", ""}, "--simulate needs a value: FLEET.yaml"},
     {{"--quiet=yes"}, "--quiet takes no value"},
     {{"--profile", "fast"}, "quick, standard or full"},
+    {{"--busy", "wait"}, "--busy is skip or measure, not \"wait\""},
     {{"--seed", "-1"}, "--seed is a whole number"},
     {{"--seed", "1x"}, "--seed is a whole number"},
     {{"--time-limit", "0"}, "--time-limit is a number of seconds"},
@@ -66,7 +67,12 @@ static void accepts(void **state)
     assert_int_equal(options.seed, 1);
     assert_int_equal(options.profile, PROFILE_STANDARD);
     assert_true(options.time_limit_s == 0);
+    assert_false(options.measure_busy);
     assert_null(options.output);
+    assert_int_equal(parse((const char *const[]){"--busy", "measure", NULL}, &options, &err), 0);
+    assert_true(options.measure_busy);
+    assert_int_equal(parse((const char *const[]){"--busy=skip", NULL}, &options, &err), 0);
+    assert_false(options.measure_busy);
     assert_int_equal(parse((const char *const[]){"-o", "a.yaml", "--seed=9", "-cx.yaml",
                                                  "--time-limit", "2.5", NULL},
                            &options, &err),
@@ -98,10 +104,10 @@ static void accepts(void **state)
 static void helps(void **state)
 {
     (void)state;
-    static const char *const flags[] = {"--output",   "--config",     "--probes",  "--list-probes",
-                                        "--profile",  "--simulate",   "--seed",    "--time-limit",
-                                        "--quiet",    "--verbose",    "--version", "--help",
-                                        "Exit codes", "--no-progress"};
+    static const char *const flags[] = {"--output",   "--config",      "--probes",  "--list-probes",
+                                        "--profile",  "--simulate",    "--seed",    "--time-limit",
+                                        "--quiet",    "--verbose",     "--version", "--help",
+                                        "Exit codes", "--no-progress", "--busy"};
     struct strbuf text = {0};
     survey_options_help(&text);
     for (size_t i = 0; i < COUNT_OF(flags); i++)
