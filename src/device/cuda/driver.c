@@ -90,7 +90,7 @@ static int code_of(CUresult result)
 {
     switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
-        return -ENOMEM;
+        return -ENOSPC; /* the GPU's memory, not ours */
     case CUDA_ERROR_INVALID_VALUE:
         return -EINVAL;
     case CUDA_ERROR_NO_DEVICE:
@@ -99,8 +99,9 @@ static int code_of(CUresult result)
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
         return -ENODEV;
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
-    case CUDA_ERROR_SYSTEM_NOT_READY:
         return -EBUSY;
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+        return -EINVAL;
     case CUDA_ERROR_NOT_SUPPORTED:
         return -ENOTSUP;
     default:

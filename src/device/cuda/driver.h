@@ -65,7 +65,8 @@ int driver_load(struct driver *driver, struct err *err);
 void driver_unload(struct driver *driver); /* zeroed is fine */
 
 /* 0 for CUDA_SUCCESS; else a negative errno, with the CUDA error's name in the text. -EIO is a
- * device beyond use: all later calls would fail too. */
+ * device beyond use: all later calls would fail too. -ENOSPC: no GPU memory left; -EBUSY: another
+ * process has the GPU for itself. */
 int driver_check(const struct driver *driver, CUresult result, const char *what, struct err *err);
 
 #endif

@@ -414,7 +414,7 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
         return err_set(err, -EACCES, "the GPU's compute mode is prohibited: nobody may use it");
     if (mode.number == EXCLUSIVE_PROCESS)
         return err_set(err, -EBUSY,
-                       "another process holds the GPU, whose compute mode is exclusive_process");
+                       "another process holds the GPU for itself (compute mode exclusive_process)");
     return rc;
 }
 
@@ -453,6 +453,11 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice
         rc = find_sms(gpu, err);
     if (!rc)
         rc = measure_overhead(gpu, err);
+    if (rc == -EBUSY && gpu->sm_ids) { /* an SM that takes no block is not another's, but broken */
+        rc = -EIO;
+        if (err)
+            err->code = rc;
+    }
     if (rc)
         destroy(&gpu->base);
     else

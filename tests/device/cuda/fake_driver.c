@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,38 @@ static const uint32_t sm_ids[SMS] = {0, 3, 4, 8};
 static uint32_t constant_words[KERNEL_CONSTANT_BYTES / 4];
 static CUdeviceptr texture_base;
 static int chase_launches;
+
+/* FAKE_CUDA_FAULT="cuLaunchKernel:3:700:sticky": the third call of the function fails with error
+ * 700, and from then on everything that works on the GPU does. */
+static int fault_calls;
+static CUresult fault_stuck;
+
+static CUresult fault(const char *function)
+{
+    static char known[128];
+    const char *text = getenv("FAKE_CUDA_FAULT");
+    char name[64] = "", sticky[16] = "";
+    int call = 0, code = 0;
+    if (!text)
+        text = "";
+    if (strcmp(text, known) != 0) {
+        snprintf(known, sizeof known, "%s", text);
+        fault_calls = 0;
+        fault_stuck = CUDA_SUCCESS;
+    }
+    if (fault_stuck || sscanf(text, "%63[^:]:%d:%d:%15s", name, &call, &code, sticky) < 3)
+        return fault_stuck;
+    if (strncmp(function, name, strlen(name)) != 0 || ++fault_calls != call)
+        return CUDA_SUCCESS;
+    fault_stuck = *sticky ? (CUresult)code : CUDA_SUCCESS;
+    return (CUresult)code;
+}
+#define MAY_FAIL                                                                                   \
+    do {                                                                                           \
+        CUresult failed = fault(__func__);                                                         \
+        if (failed)                                                                                \
+            return failed;                                                                         \
+    } while (0)
 
 static uint64_t load(uint32_t path, uint64_t at, const uint32_t *image, uint32_t *out_cycles)
 {
@@ -116,6 +149,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
                                CUstream stream, void **parameters, void **extra)
 {
     const char *name = (const char *)function;
+    MAY_FAIL;
     (void)grid, (void)y, (void)z, (void)block, (void)by, (void)bz, (void)stream, (void)extra;
     if (shared > SHARED_MAX - KERNEL_STATIC_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
@@ -134,6 +168,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
 EXPORT CUresult cuInit(unsigned flags)
 {
     const char *failure = getenv("FAKE_CUDA_INIT");
+    fault_calls = 0;
+    fault_stuck = CUDA_SUCCESS;
     (void)flags;
     return failure ? (CUresult)atoi(failure) : CUDA_SUCCESS;
 }
@@ -244,6 +280,7 @@ static void *allocate(size_t bytes)
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 {
+    MAY_FAIL;
     *pointer = (CUdeviceptr)(uintptr_t)allocate(bytes);
     return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -257,6 +294,7 @@ EXPORT CUresult cuMemFree(CUdeviceptr pointer)
 EXPORT CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
     (void)flags;
+    MAY_FAIL;
     *pointer = allocate(bytes);
     return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -285,13 +323,16 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, size_t cou
 EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     (void)stream;
+    MAY_FAIL;
     memcpy((void *)(uintptr_t)to, from, bytes);
+    setenv("FAKE_COPYING", "1", 1); /* until someone waits */
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     (void)stream;
+    MAY_FAIL;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return CUDA_SUCCESS;
 }
@@ -339,6 +380,39 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+    (void)stream;
+    unsetenv("FAKE_COPYING");
+    MAY_FAIL;
+    return CUDA_SUCCESS;
+}
+
+/* FAKE_CONTEXT tells the stand-in for NVML that this process is on the GPU. */
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    (void)device;
+    MAY_FAIL;
+    *context = (CUcontext)(uintptr_t)8;
+    setenv("FAKE_CONTEXT", "1", 1);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    (void)device;
+    unsetenv("FAKE_CONTEXT");
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    (void)image;
+    MAY_FAIL;
+    *module = (CUmodule)(uintptr_t)8;
+    return CUDA_SUCCESS;
+}
+
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* Things of which only the existence matters. */
@@ -348,8 +422,6 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
         *object = (type)(uintptr_t)8;                                                              \
         return CUDA_SUCCESS;                                                                       \
     }
-FAKE_OBJECT(cuDevicePrimaryCtxRetain, CUcontext, CUdevice)
-FAKE_OBJECT(cuModuleLoadData, CUmodule, const void *)
 FAKE_OBJECT(cuStreamCreate, CUstream, unsigned)
 FAKE_OBJECT(cuEventCreate, CUevent, unsigned)
 
@@ -358,11 +430,9 @@ FAKE_OBJECT(cuEventCreate, CUevent, unsigned)
     {                                                                                              \
         return CUDA_SUCCESS;                                                                       \
     }
-FAKE_NOTHING(cuDevicePrimaryCtxRelease, CUdevice)
 FAKE_NOTHING(cuCtxSetCurrent, CUcontext)
 FAKE_NOTHING(cuModuleUnload, CUmodule)
 FAKE_NOTHING(cuStreamDestroy, CUstream)
-FAKE_NOTHING(cuStreamSynchronize, CUstream)
 FAKE_NOTHING(cuEventDestroy, CUevent)
 FAKE_NOTHING(cuTexObjectDestroy, CUtexObject)
 

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""What goes wrong with a real GPU, seen from outside: cuda_errors.py PROGRAM ROOT LIBRARY_PATH.
+
+The program runs on stand-ins for libcuda.so.1 and libnvidia-ml.so.1 that fail on demand. Whatever
+happens ends in a clear status for the GPU, and what NVML told of it is in the inventory.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, ROOT, LIBRARIES = sys.argv[1:4]
+SERIAL = "1650000000007"
+
+# environment, further flags, exit code, status, reason (a regular expression)
+CASES = [
+    ({}, (), 0, "ok", None),
+    ({"FAKE_NVML_PIDS": "own"}, (), 0, "ok", None),
+    ({"FAKE_NVML_PIDS": "99,own"}, (), 4, "busy", r"1 other process computes on the GPU$"),
+    ({"FAKE_NVML_PIDS": "98,99"}, (), 4, "busy", r"2 other processes compute on the GPU$"),
+    ({"FAKE_NVML_PIDS": "99,own"}, ("--busy", "measure"), 0, "busy", None),
+    ({"FAKE_CUDA_FAULT": "cuDevicePrimaryCtxRetain:1:46"}, (), 4, "busy",
+     r"another process holds the GPU.* during opening"),
+    ({"FAKE_CUDA_FAULT": "cuDevicePrimaryCtxRetain:1:46", "FAKE_NVML": "compute_mode=2"}, (), 4,
+     "failed", r"compute mode is prohibited"),
+    ({"FAKE_CUDA_FAULT": "cuDevicePrimaryCtxRetain:1:2"}, (), 4, "failed", r"\(2\).* during opening"),
+    ({"FAKE_CUDA_FAULT": "cuModuleLoadData:1:209"}, (), 4, "failed", r"\(209\)"),
+    ({"FAKE_CUDA_FAULT": "cuLaunchKernel:9:700:sticky"}, (), 4, "failed", r"\(700\).* during"),
+    ({"FAKE_CUDA_FAULT": "cuStreamSynchronize:20:214:sticky"}, (), 4, "failed",
+     r"\(214\).* during warm-up"),
+    ({"FAKE_CUDA_FAULT": "cuStreamSynchronize:40:719:sticky"}, (), 4, "failed",
+     r"\(719\).* during main.latency"),
+]
+
+# No GPU at all: no inventory, and the reason in one line.
+NOTHING = [
+    ({"FAKE_CUDA_INIT": "100"}, r"finds no GPU"),
+    ({"FAKE_CUDA_INIT": "100", "CUDA_VISIBLE_DEVICES": "7"}, r'CUDA_VISIBLE_DEVICES is "7"'),
+    ({"FAKE_CUDA_INIT": "803"}, r"cuInit: .*\(803\)"),
+    ({"FAKE_CUDA_VERSION": "11040"}, r"too old: it supports CUDA 11\.4"),
+    ({"LD_LIBRARY_PATH": ""}, r"no NVIDIA driver|finds no GPU|shows no GPU"),
+]
+
+
+def survey(folder, changes, flags):
+    inventory = pathlib.Path(folder) / "out.yaml"
+    inventory.unlink(missing_ok=True)
+    environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
+    environment.update(LD_LIBRARY_PATH=LIBRARIES, GPUMEMTOPO_CONFIG_DIR=f"{ROOT}/configs")
+    environment.update(changes)
+    done = subprocess.run([PROGRAM, "--quiet", "--probes", "main.latency", "-o", inventory, *flags],
+                          env=environment, capture_output=True, text=True, timeout=100)
+    return done.returncode, done.stderr, inventory.read_text() if inventory.exists() else ""
+
+
+def check(condition, *text):
+    if not condition:
+        sys.exit("FAILED " + "\n".join(map(str, text)))
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="gpumemtopo-test-") as folder:
+        for changes, flags, code, status, reason in CASES:
+            got, said, text = survey(folder, changes, flags)
+            check(got == code, changes, f"exit code {got}", said, text)
+            check(re.findall(r"^    status: (\w+)", text, re.M) == [status], changes, text)
+            check(re.findall(r'^    serial: "(\d+)"', text, re.M) == [SERIAL], changes, text)
+            found = re.findall(r"^  - {node: .*reason: \"?(.*?)\"?}$", text, re.M)
+            check(len(found) == (1 if reason else 0) and
+                  (not reason or re.search(reason, found[0])), changes, found)
+            check(bool(re.search(r"main\.latency: \[\d", text)) == (code == 0), changes, text)
+        for changes, reason in NOTHING:
+            if not changes.get("LD_LIBRARY_PATH", "-") and os.path.exists("/dev/nvidia0"):
+                continue
+            got, said, text = survey(folder, changes, ())
+            check(got == 1 and not text and re.search(reason, said), changes, got, said)
+
+
+main()
