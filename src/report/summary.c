@@ -14,13 +14,25 @@ static void put_count(struct strbuf *out, size_t count, const char *one, const c
     strbuf_printf(out, "%zu %s", count, count == 1 ? one : many);
 }
 
+/* Measured although another process computed there. */
+static size_t count_busy(const struct inventory *inventory)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        busy += inventory->gpus[i].status == GPU_BUSY && inventory->gpus[i].value_count;
+    return busy;
+}
+
 static void put_headline(struct strbuf *out, const struct inventory *inventory)
 {
     put_count(out, inventory->gpu_count_total, "GPU", "GPUs");
     strbuf_puts(out, " on ");
     put_count(out, inventory->nodes, "node", "nodes");
-    strbuf_printf(out, ": %u measured, %u unmeasured, ", inventory->measured,
-                  inventory->unmeasured_count);
+    size_t busy = count_busy(inventory);
+    strbuf_printf(out, ": %u measured", inventory->measured);
+    if (busy)
+        strbuf_printf(out, " (%zu busy: not judged)", busy);
+    strbuf_printf(out, ", %u unmeasured, ", inventory->unmeasured_count);
     put_count(out, inventory->outlier_count, "outlier", "outliers");
     if (inventory->lost_ranks) {
         strbuf_puts(out, ", ");

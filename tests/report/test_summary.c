@@ -130,6 +130,20 @@ static void lost_ranks_are_counted(void **state)
     }
 }
 
+static void busy_ones_are_counted(void **state)
+{
+    (void)state;
+    struct inventory_value value = {.value = 1};
+    struct inventory_gpu gpus[3] = {{.status = GPU_BUSY, .values = &value, .value_count = 1},
+                                    {.status = GPU_BUSY},
+                                    {.status = GPU_OK, .values = &value, .value_count = 1}};
+    struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .measured = 2};
+    struct strbuf text = {0};
+    report_summary(&inventory, &text);
+    assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged), 0 unmeasured"));
+    strbuf_fini(&text);
+}
+
 static void replace(char **text, const char *with)
 {
     free(*text);
@@ -197,6 +211,7 @@ int main(void)
         cmocka_unit_test(summary_says_what_matters),
         cmocka_unit_test(empty_inventory_has_a_summary),
         cmocka_unit_test(lost_ranks_are_counted),
+        cmocka_unit_test(busy_ones_are_counted),
         cmocka_unit_test(names_cannot_break_the_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

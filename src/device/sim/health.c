@@ -120,6 +120,8 @@ int gpu_read_health(struct device *device, struct facts *config, struct facts *h
     if (!rc)
         rc = facts_set_int(config, "pcie_width", model->config.pcie_width);
     if (!rc)
+        rc = facts_set_bool(config, "pcie_under_load", true);
+    if (!rc)
         rc = tell_health(model, health);
     return rc ? err_no_memory(err) : 0;
 }
