@@ -28,6 +28,7 @@ void gpu_result_fini(struct gpu_result *result)
     facts_fini(&result->board);
     facts_fini(&result->config);
     facts_fini(&result->health);
+    facts_fini(&result->timings);
     measures_fini(&result->measures);
     memset(result, 0, sizeof *result);
 }
@@ -45,6 +46,7 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
         str_copy_to(&copy.model_key, from->model_key) || str_copy_to(&copy.reason, from->reason) ||
         facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
         facts_copy(&copy.config, &from->config) || facts_copy(&copy.health, &from->health) ||
+        facts_copy(&copy.timings, &from->timings) ||
         measures_copy(&copy.measures, &from->measures)) {
         gpu_result_fini(&copy);
         return -ENOMEM;

@@ -36,6 +36,7 @@ struct gpu_result {
     struct facts hardware; /* equal for all GPUs of a model: sms, memory_bytes, l2_bytes, ... */
     struct facts board;    /* this unit: serial, part, vbios, driver */
     struct facts config;   /* settings: ecc, power_limit_w, ... */
+    struct facts timings;  /* seconds by probe, in the order they ran; not in the inventory */
     struct facts health;   /* what wears and fails: ecc_uncorrected_dram, remap_pending, ... */
     struct measures measures;
 };

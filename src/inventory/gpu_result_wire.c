@@ -64,6 +64,7 @@ static void put_body(struct strbuf *buffer, const struct gpu_result *result)
     put_facts(buffer, &result->board);
     put_facts(buffer, &result->config);
     put_facts(buffer, &result->health);
+    put_facts(buffer, &result->timings);
     wire_put_u32(buffer, (uint32_t)result->measures.count);
     for (size_t i = 0; i < result->measures.count; i++)
         put_measure(buffer, &result->measures.items[i]);
@@ -197,6 +198,7 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     get_facts(reader, &result->board);
     get_facts(reader, &result->config);
     get_facts(reader, &result->health);
+    get_facts(reader, &result->timings);
     get_measures(reader, &result->measures);
 }
 

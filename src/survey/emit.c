@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "inventory/inventory.h"
 #include "report/summary.h"
+#include "survey/timing.h"
 
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
 {
@@ -187,6 +188,7 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
     }
     if (!rc) {
         report_summary(&inventory, out_summary);
+        timing_print(input->view.results, input->view.result_count, out_summary);
         *out_code = (enum survey_exit)inventory.exit_code;
     }
     inventory_fini(&inventory);

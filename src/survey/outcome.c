@@ -243,11 +243,13 @@ int outcome_result(struct outcome *outcome, const struct ending *ending,
     result.board = said->board;
     result.config = said->config;
     result.health = said->health;
+    result.timings = said->timings;
     result.measures = said->measures;
     memset(&said->hardware, 0, sizeof said->hardware);
     memset(&said->board, 0, sizeof said->board);
     memset(&said->config, 0, sizeof said->config);
     memset(&said->health, 0, sizeof said->health);
+    memset(&said->timings, 0, sizeof said->timings);
     memset(&said->measures, 0, sizeof said->measures);
     *out_result = result;
     return 0;

@@ -118,9 +118,28 @@ static int list(const struct device_source *source, struct err *err)
     return rc ? rc : answer(WORKER_DONE, &payload, err);
 }
 
+/* What the worker is at, and since when. */
+struct lap {
+    const char *name;
+    double since_s;
+};
+
+/* Books the time since the last call on what was begun then. */
+static int next_lap(struct gpu_result *result, struct lap *lap, const char *name, struct err *err)
+{
+    double now_s = clock_monotonic_s();
+    const char *done = lap->name;
+    double elapsed_s = now_s - lap->since_s;
+    *lap = (struct lap){name, now_s};
+    if (done && facts_set_real(&result->timings, done, elapsed_s))
+        return err_no_memory(err);
+    return 0;
+}
+
 /* What the observer needs; `result` owns everything but the measures while probes run. */
 struct measuring {
     struct gpu_result *result;
+    struct lap *lap;
     double started_s;
     struct err *err;
 };
@@ -128,7 +147,8 @@ struct measuring {
 static int on_begin(void *user, const char *probe)
 {
     struct measuring *measuring = user;
-    return answer_text(WORKER_BEGIN, probe, measuring->err);
+    int rc = next_lap(measuring->result, measuring->lap, probe, measuring->err);
+    return rc ? rc : answer_text(WORKER_BEGIN, probe, measuring->err);
 }
 
 static int on_end(void *user, const char *probe, const struct measures *measures, double elapsed_s)
@@ -142,11 +162,12 @@ static int on_end(void *user, const char *probe, const struct measures *measures
 }
 
 static int run_probes(struct device *device, const struct worker_request *request,
-                      struct gpu_result *result, struct err *err)
+                      struct gpu_result *result, struct lap *lap, struct err *err)
 {
     struct probe_selection selection = {0};
     struct measures measures = {0};
-    struct measuring measuring = {.result = result, .started_s = clock_monotonic_s(), .err = err};
+    struct measuring measuring = {
+        .result = result, .lap = lap, .started_s = clock_monotonic_s(), .err = err};
     const struct probe_options options = {.profile = request->profile, .seed = request->seed};
     const struct probe_observer observer = {on_begin, on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
@@ -199,13 +220,15 @@ static int add_health(struct device *device, struct gpu_result *result, int rc, 
 }
 
 static int measure_device(struct device *device, const struct worker_request *request,
-                          struct gpu_result *result, struct err *err)
+                          struct gpu_result *result, struct lap *lap, struct err *err)
 {
     int rc = device_identify(device, &result->hardware, &result->board, &result->config, err);
     if (!rc)
         rc = answer_result(WORKER_PARTIAL, result, err);
     if (!rc)
-        rc = run_probes(device, request, result, err);
+        rc = run_probes(device, request, result, lap, err);
+    if (!rc)
+        rc = next_lap(result, lap, "health", err);
     return add_health(device, result, rc, err);
 }
 
@@ -214,6 +237,7 @@ static int measure(struct device_source *source, const struct worker_request *re
 {
     struct device *device = NULL;
     struct gpu_result result = {0};
+    struct lap lap = {"opening", clock_monotonic_s()};
     size_t at = 0, count = device_source_count(source);
     while (at < count && !str_equal(device_source_info(source, at)->uuid, request->uuid))
         at++;
@@ -228,7 +252,9 @@ static int measure(struct device_source *source, const struct worker_request *re
     if (!rc && (result.status != GPU_BUSY || request->measure_busy)) {
         rc = device_source_open(source, at, &device, err);
         if (!rc)
-            rc = measure_device(device, request, &result, err);
+            rc = measure_device(device, request, &result, &lap, err);
+        if (!rc)
+            rc = next_lap(&result, &lap, NULL, err);
     }
     if (!rc)
         rc = answer_result(WORKER_DONE, &result, err);

@@ -1,0 +1,57 @@
+/* The line that tells where the time went. */
+#include "survey/timing.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "report/text.h"
+
+enum { INDENT = 5 };
+
+/* Shorter ones are told together. */
+static const double SHOWN_S = 0.0005;
+
+static int by_time(const void *a, const void *b)
+{
+    double x = (*(const struct fact *const *)a)->real, y = (*(const struct fact *const *)b)->real;
+    return (x < y) - (x > y);
+}
+
+static void print_sorted(const struct gpu_result *gpu, const struct fact **laps,
+                         struct strbuf *out_text)
+{
+    struct strbuf line = {0};
+    size_t count = gpu->timings.count;
+    double rest_s = 0;
+    strbuf_printf(&line, "%.2f s on %s:", gpu->elapsed_s, gpu->uuid);
+    for (size_t i = 0; i < count; i++)
+        laps[i] = &gpu->timings.items[i];
+    qsort(laps, count, sizeof *laps, by_time);
+    for (size_t i = 0; i < count; i++) {
+        if (laps[i]->real >= SHOWN_S)
+            strbuf_printf(&line, " %s %.3f,", laps[i]->key, laps[i]->real);
+        else
+            rest_s += laps[i]->real;
+    }
+    strbuf_printf(&line, " others %.3f", rest_s);
+    strbuf_puts(out_text, "\nTime ");
+    report_put_wrapped(out_text, line.data ? line.data : "", INDENT, INDENT);
+    out_text->failed = out_text->failed || line.failed;
+    strbuf_fini(&line);
+}
+
+void timing_print(const struct gpu_result *results, size_t count, struct strbuf *out_text)
+{
+    const struct gpu_result *slowest = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (results[i].timings.count && (!slowest || results[i].elapsed_s > slowest->elapsed_s))
+            slowest = &results[i];
+    if (!slowest)
+        return;
+    const struct fact **laps = mem_array(slowest->timings.count, sizeof *laps);
+    if (laps)
+        print_sorted(slowest, laps, out_text);
+    else
+        out_text->failed = true;
+    free(laps);
+}

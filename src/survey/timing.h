@@ -1,0 +1,12 @@
+/* Where the time of a survey went. */
+#ifndef GPUMEMTOPO_SURVEY_TIMING_H
+#define GPUMEMTOPO_SURVEY_TIMING_H
+
+#include "base/str.h"
+#include "inventory/gpu_result.h"
+
+/* Appends the probes of the GPU that took longest, the longest first, with their seconds. Nothing
+ * where no GPU was measured. Fails only by out_text->failed. */
+void timing_print(const struct gpu_result *results, size_t count, struct strbuf *out_text);
+
+#endif
