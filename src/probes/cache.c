@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cpd/cpd.h"
+#include "probes/curve.h"
 #include "probes/latency.h"
 #include "probes/repeats.h"
 #include "probes/resident.h"
@@ -339,10 +340,12 @@ int cache_report_size(struct probe_context *context, enum study_id id, struct er
         return rc;
     if (!study->supported)
         return report_unsupported(context, memory, attributes, study, err);
-    if (study->unbounded)
-        return report_unbounded(context, memory, study, err);
-    if (quick)
+    if (quick && !study->unbounded)
         return report_quick_size(context, study, err);
+    if (study->unbounded) {
+        rc = report_unbounded(context, memory, study, err);
+        return rc ? rc : curve_note_cache(context, study, err);
+    }
     struct size_found found = {0};
     rc = measure_size(context, study, &found, err);
     if (rc == -ENODATA && study->at_once != 1) {
@@ -353,7 +356,9 @@ int cache_report_size(struct probe_context *context, enum study_id id, struct er
         if (!rc)
             rc = measure_size(context, study, &found, err);
     }
-    return rc ? rc : report_size(context, memory, &found, err);
+    if (!rc)
+        rc = report_size(context, memory, &found, err);
+    return rc ? rc : curve_note_cache(context, study, err);
 }
 
 /* Constant L1.5 is timed past L1: an array several times larger than that, and no larger than L1.5

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "probes/chase.h"
+#include "probes/curve.h"
 #include "probes/repeats.h"
 
 enum { REASON_MAX = 160 };
@@ -260,7 +261,9 @@ static int run_size(struct probe_context *context, struct err *err)
     else
         rc = report_missing(context, "l2.step_whole", MEASURE_FAILED,
                             "no change point around the resident share", err);
-    return rc ? rc : report_size(context, &whole, err);
+    if (!rc)
+        rc = report_size(context, &whole, err);
+    return rc ? rc : curve_note_l2(context, err);
 }
 
 const struct probe probe_l2_latency = {

@@ -16,6 +16,7 @@ enum {
     REPEATS = 3,
     MEMORIES = 4,
     METRIC_MAX = 64,
+    REASON_MAX = 120,
 };
 
 /* The caches that could be one array. */
@@ -108,9 +109,9 @@ static int report_shared(struct probe_context *context, size_t victim,
                          double evicted[MEMORIES][MEMORIES], struct err *err)
 {
     const struct study *study = &context->studies[memories[victim]];
-    const char *words[MEMORIES], *doubt = NULL;
+    const char *words[MEMORIES];
     size_t count = 0;
-    char name[METRIC_MAX];
+    char name[METRIC_MAX], doubt[REASON_MAX] = "";
     for (size_t other = 0; other < MEMORIES; other++) {
         if (other == victim || isnan(evicted[victim][other]))
             continue;
@@ -118,15 +119,17 @@ static int report_shared(struct probe_context *context, size_t victim,
         if (there && back)
             words[count++] = study_name(memories[other]);
         if (there != back)
-            doubt = "one way round the intruder evicts, the other way it does not";
+            snprintf(doubt, sizeof doubt, "%s evicts %.0f %% of it, it evicts %.0f %% of %s",
+                     study_name(memories[other]), 100 * evicted[victim][other],
+                     100 * evicted[other][victim], study_name(memories[other]));
     }
     struct measure *m = measures_add_words(context->measures, metric_of(name, study, "shared_with"),
                                            words, count, "two agents, each way round");
     if (!m)
         return err_no_memory(err);
     m->n = REPEATS;
-    m->confidence = doubt ? 0.5 : 0.99;
-    return doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+    m->confidence = *doubt ? 0.5 : 0.99;
+    return *doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
 }
 
 static int report_missing(struct probe_context *context, const struct study *study,

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The committed figures are what the program draws today: check.sh PLOT_SWEEPS SOURCE_ROOT
+# The committed figures are what the program draws today: check.sh PLOT_SWEEPS SURVEY SOURCE_ROOT
 set -euo pipefail
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-"$2/tools/plot/draw.sh" "$1" "$2/configs" "$fresh"
-if ! diff -rq "$fresh" "$2/docs/plots"; then
+"$3/tools/plot/draw.sh" "$1" "$2" "$3" "$fresh"
+if ! diff -rq "$fresh" "$3/docs/plots"; then
     echo "docs/plots is out of date: run 'meson compile -C build plots', look at them, commit them"
     exit 1
 fi

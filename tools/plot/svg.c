@@ -80,11 +80,11 @@ static double decimal_step(double span)
 
 static struct axes make_axes(const struct plot *plot)
 {
-    double margin = 0.02 * (plot->bytes[plot->count - 1] - plot->bytes[0]);
-    struct axes axes = {
-        .low = plot->bytes[0] - margin, .high = plot->bytes[plot->count - 1] + margin, .top = 0};
-    for (size_t i = 0; i < plot->count; i++)
-        axes.top = fmax(axes.top, plot->cycles[i]);
+    const struct curve_point *first = plot->curve.points, *last = first + plot->curve.count - 1;
+    double margin = 0.02 * (last->bytes - first->bytes);
+    struct axes axes = {.low = first->bytes - margin, .high = last->bytes + margin, .top = 0};
+    for (size_t i = 0; i < plot->curve.count; i++)
+        axes.top = fmax(axes.top, plot->curve.points[i].cycles);
     for (size_t i = 0; i < plot->level_count; i++)
         axes.top = fmax(axes.top, plot->levels[i].cycles);
     axes.top *= 1.08;
@@ -152,13 +152,13 @@ static void write_marks(FILE *file, const struct plot *plot, const struct axes *
 static void write_curve(FILE *file, const struct plot *plot, const struct axes *axes)
 {
     fprintf(file, "<polyline class=\"curve\" points=\"");
-    for (size_t i = 0; i < plot->count; i++)
-        fprintf(file, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->bytes[i]),
-                y_of(axes, plot->cycles[i]));
+    for (size_t i = 0; i < plot->curve.count; i++)
+        fprintf(file, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->curve.points[i].bytes),
+                y_of(axes, plot->curve.points[i].cycles));
     fprintf(file, "\"/>\n");
-    for (size_t i = 0; i < plot->count; i++)
+    for (size_t i = 0; i < plot->curve.count; i++)
         fprintf(file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
-                x_of(axes, plot->bytes[i]), y_of(axes, plot->cycles[i]));
+                x_of(axes, plot->curve.points[i].bytes), y_of(axes, plot->curve.points[i].cycles));
 }
 
 void plot_write_svg(FILE *file, const struct plot *plot)
@@ -175,13 +175,4 @@ void plot_write_svg(FILE *file, const struct plot *plot)
     write_curve(file, plot, &axes);
     write_marks(file, plot, &axes);
     fprintf(file, "</svg>\n");
-}
-
-void plot_write_table(FILE *file, const struct plot *plot)
-{
-    fprintf(file, "# %s\n", plot->title);
-    for (size_t i = 0; i < plot->mark_count; i++)
-        fprintf(file, "# %s\n", plot->marks[i].label);
-    for (size_t i = 0; i < plot->count; i++)
-        fprintf(file, "%.0f\t%.1f\t%.4f\n", plot->bytes[i], plot->cycles[i], plot->slow[i]);
 }

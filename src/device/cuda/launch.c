@@ -315,13 +315,23 @@ int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return rc;
 }
 
+/* Written once: memory that nobody wrote may be answered for without a place in L2. */
+static int allocate_flush(struct cuda_gpu *gpu, uint64_t bytes, struct err *err)
+{
+    int rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->flush, bytes), "cuMemAlloc", err);
+    if (rc)
+        return rc;
+    return cuda_check(
+        gpu,
+        gpu->driver->cuMemsetD32Async(gpu->flush, KERNEL_WRITTEN_WORD, bytes / 4, gpu->streams[0]),
+        "cuMemsetD32Async", err);
+}
+
 /* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
     uint64_t bytes = 2 * gpu->l2_bytes;
-    int rc = 0;
-    if (!gpu->flush && bytes)
-        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->flush, bytes), "cuMemAlloc", err);
+    int rc = !gpu->flush && bytes ? allocate_flush(gpu, bytes, err) : 0;
     if (rc || !bytes)
         return rc;
     uint64_t stride = SECTOR_BYTES, count = bytes / stride;
