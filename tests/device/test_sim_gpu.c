@@ -323,6 +323,39 @@ static void steps_continue(void **state)
     device_destroy(device);
 }
 
+/* Downwards from the start, then round from the last element. */
+static void descending_order(void **state)
+{
+    (void)state;
+    struct device *device = open_parts("copies");
+    struct device_array array = bench_array(DEVICE_GLOBAL_CG, 8 * 128, 128);
+    struct device_job job = bench_warm_chase(array);
+    job.steps[0].loads = 2; /* elements 0 and 1 are in */
+    job.steps[1].array.order = DEVICE_DESCENDING;
+    job.steps[1].start = 2;
+    job.steps[1].loads = 3;
+    job.cold_l2 = true;
+    assert_int_equal(bench_slow_loads(device, &job, 400), 1); /* 2, then 1 and 0 */
+    job.steps[1].loads = 5;
+    assert_int_equal(bench_slow_loads(device, &job, 400), 3); /* 7 and 6 as well */
+    device_destroy(device);
+}
+
+/* Slices are spread evenly around the mean, and the same for the same address. */
+static void slices_are_not_equally_far(void **state)
+{
+    (void)state;
+    struct device *device =
+        bench_open("l2: {size: 1 MiB, line: 128, ways: 16, slice_cycles: 40}\n"
+                   "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n");
+    struct device_job job = bench_warm_chase(bench_array(DEVICE_GLOBAL_CG, 512 << 10, 512));
+    assert_in_range(bench_slow_loads(device, &job, 200), 470, 554); /* half of 1024 */
+    assert_in_range(bench_slow_loads(device, &job, 211), 210, 300); /* a quarter */
+    assert_int_equal(bench_slow_loads(device, &job, 221), 0);
+    assert_int_equal(bench_slow_loads(device, &job, 179), 1024);
+    device_destroy(device);
+}
+
 static void random_order_repeats_no_element(void **state)
 {
     (void)state;
@@ -382,6 +415,8 @@ int main(void)
         cmocka_unit_test(tlb_levels_add_up),
         cmocka_unit_test(banks_conflict),
         cmocka_unit_test(steps_continue),
+        cmocka_unit_test(descending_order),
+        cmocka_unit_test(slices_are_not_equally_far),
         cmocka_unit_test(random_order_repeats_no_element),
         cmocka_unit_test(kept_latencies_are_spread),
     };

@@ -179,6 +179,7 @@ void rich_result(struct gpu_result *out_result)
     must_do(facts_set_text(&r->board, "serial", "1650000000001"));
     must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));
     must_do(facts_set_unknown(&r->health, "remap_pending", "not supported"));
+    must_do(facts_set_real(&r->timings, "l2.size", 0.25));
     fill_measures(&r->measures);
 }
 

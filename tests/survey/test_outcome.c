@@ -22,6 +22,7 @@ static void put_result(struct strbuf *stream, enum worker_message type, double v
     assert_int_equal(gpu_result_copy(&result, &gpu), 0);
     assert_non_null(measures_add(&result.measures, "l1_data.size", value, "B", "test"));
     assert_int_equal(facts_set_int(&result.health, "pcie_replays", 3), 0);
+    assert_int_equal(facts_set_real(&result.timings, "opening", 0.5), 0);
     gpu_result_encode(&result, &payload);
     frame_write(stream, type, payload.data, payload.length);
     strbuf_fini(&payload);
@@ -199,6 +200,7 @@ static void run_case(const struct worker_case *c)
     if (measures_value(&result.measures, "l1_data.size", &value) != c->keeps)
         fail_msg("%s: what was measured is %s", c->name, c->keeps ? "lost" : "there");
     assert_int_equal(facts_int(&result.health, "pcie_replays", 0), c->keeps ? 3 : 0);
+    assert_int_equal(result.timings.count, c->keeps ? 1 : 0);
     gpu_result_fini(&result);
     outcome_fini(&outcome);
     pid_t pid = child.pid;
