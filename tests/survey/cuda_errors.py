@@ -34,6 +34,10 @@ CASES = [
      r"\(719\).* during main.latency"),
 ]
 
+# One of three GPUs fails, and costs its own result only; what was read after that is there.
+ONE_OF_THREE = {"FAKE_CUDA_DEVICES": "3", "FAKE_CUDA_FAULTY": "1",
+                "FAKE_CUDA_FAULT": "cuStreamSynchronize:40:719:sticky"}
+
 # No GPU at all: no inventory, and the reason in one line.
 NOTHING = [
     ({"FAKE_CUDA_INIT": "100"}, r"finds no GPU"),
@@ -71,6 +75,12 @@ def main():
             check(len(found) == (1 if reason else 0) and
                   (not reason or re.search(reason, found[0])), changes, found)
             check(bool(re.search(r"main\.latency: \[\d", text)) == (code == 0), changes, text)
+        got, said, text = survey(folder, ONE_OF_THREE, ())
+        check(got == 4, got, said, text)
+        check(re.findall(r"^    status: (\w+)", text, re.M) == ["ok", "failed", "ok"], text)
+        check(len(re.findall(r"main\.latency: \[\d", text)) == 2, text)
+        config = re.findall(r"^    config: {(.*)}", text, re.M)
+        check(config == ["", "pcie_gen: 1, pcie_width: 2, pcie_under_load: false", ""], config)
         for changes, reason in NOTHING:
             if not changes.get("LD_LIBRARY_PATH", "-") and os.path.exists("/dev/nvidia0"):
                 continue

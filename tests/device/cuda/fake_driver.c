@@ -21,7 +21,9 @@ static CUdeviceptr texture_base;
 static int chase_launches;
 
 /* FAKE_CUDA_FAULT="cuLaunchKernel:3:700:sticky": the third call of the function fails with error
- * 700, and from then on everything that works on the GPU does. */
+ * 700, and from then on everything that works on the GPU does. With FAKE_CUDA_FAULTY=1 that is so
+ * on GPU 1 only. */
+static CUdevice current_device = -1;
 static int fault_calls;
 static CUresult fault_stuck;
 
@@ -31,7 +33,8 @@ static CUresult fault(const char *function)
     const char *text = getenv("FAKE_CUDA_FAULT");
     char name[64] = "", sticky[16] = "";
     int call = 0, code = 0;
-    if (!text)
+    const char *faulty = getenv("FAKE_CUDA_FAULTY");
+    if (!text || (faulty && atoi(faulty) != current_device))
         text = "";
     if (strcmp(text, known) != 0) {
         snprintf(known, sizeof known, "%s", text);
@@ -197,7 +200,8 @@ EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 
 EXPORT CUresult cuDeviceGetCount(int *count)
 {
-    *count = 1;
+    const char *wanted = getenv("FAKE_CUDA_DEVICES");
+    *count = wanted ? atoi(wanted) : 1;
     return CUDA_SUCCESS;
 }
 
@@ -216,16 +220,14 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-    (void)device;
     for (int i = 0; i < 16; i++)
-        uuid->bytes[i] = (char)(0x10 * i + i);
+        uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : 0));
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 {
-    (void)device;
-    strncpy(text, "FFFF:1B:00.0", (size_t)length);
+    snprintf(text, (size_t)length, "FFFF:%02X:00.0", (unsigned)(0x1b + device));
     return CUDA_SUCCESS;
 }
 
@@ -320,12 +322,18 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr pointer, unsigned value, size_t cou
     return CUDA_SUCCESS;
 }
 
+/* A copy is under way until someone waits for it or has asked twice; FAKE_COPYING tells the
+ * stand-in for NVML. */
+static int queries_left;
+
 EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     (void)stream;
     MAY_FAIL;
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    setenv("FAKE_COPYING", "1", 1); /* until someone waits */
+    if (bytes <= PLACE_BYTES) /* larger ones are streams, whose content nobody reads */
+        memcpy((void *)(uintptr_t)to, from, bytes);
+    setenv("FAKE_COPYING", "1", 1);
+    queries_left = 3;
     return CUDA_SUCCESS;
 }
 
@@ -368,9 +376,11 @@ EXPORT CUresult cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC 
 
 EXPORT CUresult cuEventQuery(CUevent event)
 {
-    static int calls;
     (void)event;
-    return ++calls % 3 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    if (queries_left > 0 && --queries_left)
+        return CUDA_ERROR_NOT_READY;
+    unsetenv("FAKE_COPYING");
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
@@ -391,7 +401,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream)
 /* FAKE_CONTEXT tells the stand-in for NVML that this process is on the GPU. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    (void)device;
+    current_device = device;
     MAY_FAIL;
     *context = (CUcontext)(uintptr_t)8;
     setenv("FAKE_CONTEXT", "1", 1);

@@ -97,7 +97,7 @@ EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **device)
 {
     long long found = 1;
     int result = ask("handle", 1, &found);
-    if (result != OK || strcmp(pci, "ffff:1b:00.0") != 0)
+    if (result != OK || strncmp(pci, "ffff:1", 6) != 0)
         return result != OK ? result : NOT_FOUND;
     *device = gpu;
     return OK;
