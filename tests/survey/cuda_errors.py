@@ -52,7 +52,8 @@ def survey(folder, changes, flags):
     inventory = pathlib.Path(folder) / "out.yaml"
     inventory.unlink(missing_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
-    environment.update(LD_LIBRARY_PATH=LIBRARIES, GPUMEMTOPO_CONFIG_DIR=f"{ROOT}/configs")
+    environment.update(LD_LIBRARY_PATH=LIBRARIES, GPUMEMTOPO_CONFIG_DIR=f"{ROOT}/configs",
+                       ASAN_OPTIONS="detect_leaks=0")  # many short processes; others look for leaks
     environment.update(changes)
     done = subprocess.run([PROGRAM, "--quiet", "--probes", "main.latency", "-o", inventory, *flags],
                           env=environment, capture_output=True, text=True, timeout=100)
