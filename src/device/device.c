@@ -203,7 +203,7 @@ void device_end_link(struct device *device)
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {
-    return device->ops->read_health(device, config, health, err);
+    return device->ops->read_health ? device->ops->read_health(device, config, health, err) : 0;
 }
 
 const struct device_limits *device_limits(const struct device *device)

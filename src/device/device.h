@@ -193,7 +193,7 @@ struct device_ops {
                       struct device_stream_answer *out_answer, struct err *err);
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
-                       struct err *err);
+                       struct err *err); /* NULL: nothing can be told */
     /* Both may be NULL: nothing is shared. */
     void (*begin_link)(struct device *device, struct device_link *out_link);
     void (*end_link)(struct device *device);

@@ -31,12 +31,12 @@ int device_source_open(struct device_source *source, size_t i, struct device **o
     return source->ops->open(source, i, out_device, err);
 }
 
-int device_source_look(struct device_source *source, size_t i, struct device_look *out_look,
-                       struct err *err)
+int device_source_look(struct device_source *source, size_t i, bool thorough,
+                       struct device_look *look, struct err *err)
 {
     if (i >= source->info_count)
         return err_set(err, -EINVAL, "the source has no GPU %zu", i);
-    return source->ops->look ? source->ops->look(source, i, out_look, err) : 0;
+    return source->ops->look ? source->ops->look(source, i, thorough, look, err) : 0;
 }
 
 void device_look_fini(struct device_look *look)

@@ -40,12 +40,13 @@ size_t device_source_bare_count(const struct device_source *source);
 const char *device_source_bare_node(const struct device_source *source, size_t i);
 
 /* What the driver tells of GPU i while nobody has opened it: whether others compute on it, and who
- * it is even if it cannot be opened. Zero-initialised by the caller, who owns it. */
+ * it is even if it cannot be opened. Facts are added to what is there. thorough: also what takes
+ * long, for a GPU that could not be opened. */
 struct device_look {
     struct facts board, config, health;
 };
-int device_source_look(struct device_source *source, size_t i, struct device_look *out_look,
-                       struct err *err);
+int device_source_look(struct device_source *source, size_t i, bool thorough,
+                       struct device_look *look, struct err *err);
 void device_look_fini(struct device_look *look);
 
 /* Opens GPU i for measuring. Freed with device_destroy before the source is. */
@@ -59,7 +60,7 @@ struct device_source_ops {
     const char *backend; /* "sim", "cuda" */
     int (*open)(struct device_source *source, size_t i, struct device **out_device,
                 struct err *err);
-    int (*look)(struct device_source *source, size_t i, struct device_look *out_look,
+    int (*look)(struct device_source *source, size_t i, bool thorough, struct device_look *look,
                 struct err *err); /* NULL: nothing can be told */
     void (*destroy)(struct device_source *source);
 };

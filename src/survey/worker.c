@@ -192,11 +192,13 @@ static int mark_busy(struct gpu_result *result, struct err *err)
     return result->reason ? 0 : err_no_memory(err);
 }
 
-/* What is known before the GPU is opened: if that fails, or kills, it is still told who it was. */
-static int look(struct device_source *source, size_t at, struct gpu_result *result, struct err *err)
+/* What is known of a GPU that is not open: if opening it fails, or kills, it is still told who it
+ * was. */
+static int look(struct device_source *source, size_t at, bool thorough, struct gpu_result *result,
+                struct err *err)
 {
-    struct device_look look = {0};
-    int rc = device_source_look(source, at, &look, err);
+    struct device_look look = {result->board, result->config, result->health};
+    int rc = device_source_look(source, at, thorough, &look, err);
     result->board = look.board;
     result->config = look.config;
     result->health = look.health;
@@ -248,10 +250,13 @@ static int measure(struct device_source *source, const struct worker_request *re
     if (!rc)
         rc = answer_text(WORKER_BEGIN, "opening", err);
     if (!rc)
-        rc = look(source, at, &result, err);
+        rc = look(source, at, false, &result, err);
     if (!rc && (result.status != GPU_BUSY || request->measure_busy)) {
+        struct err ignored = {0};
         rc = device_source_open(source, at, &device, err);
-        if (!rc)
+        if (rc)
+            look(source, at, true, &result, &ignored);
+        else
             rc = measure_device(device, request, &result, &lap, err);
         if (!rc)
             rc = next_lap(&result, &lap, NULL, err);

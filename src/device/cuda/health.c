@@ -52,7 +52,6 @@ static const struct nvml_row error_rows[] = {
     {"remap_banks_partial", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {2}},
     {"remap_banks_low", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {3}},
     {"remap_banks_none", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {4}},
-    {"inforom_valid", NVML_SHAPE_VALID, NVML_AT(validate_inforom)},
     {"pcie_replays", NVML_SHAPE_NUMBER, NVML_AT(pcie_replays)},
 };
 
@@ -207,6 +206,13 @@ int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct fa
     if (!rc)
         rc = tell_processes(gpu, watch, health);
     return rc;
+}
+
+int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health)
+{
+    static const struct nvml_row row = {"inforom_valid", NVML_SHAPE_VALID,
+                                        NVML_AT(validate_inforom)};
+    return nvml_tell(gpu, &row, 1, health);
 }
 
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)

@@ -26,4 +26,7 @@ void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 /* What can be told at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
+/* What NVML reads from the board's flash for it: once per GPU is enough. 0 or -ENOMEM. */
+int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health);
+
 #endif

@@ -185,5 +185,7 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
         rc = facts_set_bool(config, "pcie_under_load", loaded);
     if (!rc)
         rc = health_tell(&gpu->told, &gpu->watch, health);
+    if (!rc)
+        rc = health_tell_slow(&gpu->told, health);
     return rc ? err_no_memory(err) : 0;
 }

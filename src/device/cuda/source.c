@@ -148,15 +148,18 @@ static int open_device(struct device_source *base, size_t i, struct device **out
     return cuda_open(&source->driver, &source->told[i], source->devices[i], out_device, err);
 }
 
-static int look(struct device_source *base, size_t i, struct device_look *out_look, struct err *err)
+static int look_at(struct device_source *base, size_t i, bool thorough, struct device_look *look,
+                   struct err *err)
 {
     const struct cuda_source *source = (const struct cuda_source *)base;
     const struct nvml_gpu *told = &source->told[i];
-    int rc = cuda_tell_board(told, &source->driver, &out_look->board);
+    int rc = cuda_tell_board(told, &source->driver, &look->board);
     if (!rc)
-        rc = cuda_tell_config(told, &out_look->config);
+        rc = cuda_tell_config(told, &look->config);
     if (!rc)
-        rc = health_tell(told, NULL, &out_look->health);
+        rc = health_tell(told, NULL, &look->health);
+    if (!rc && thorough)
+        rc = health_tell_slow(told, &look->health);
     return rc ? err_no_memory(err) : 0;
 }
 
@@ -175,7 +178,7 @@ static void destroy(struct device_source *base)
 static const struct device_source_ops source_ops = {
     .backend = "cuda",
     .open = open_device,
-    .look = look,
+    .look = look_at,
     .destroy = destroy,
 };
 

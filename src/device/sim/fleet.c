@@ -130,17 +130,18 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
 }
 
 /* Nothing is simulated for it, so it is cheap. */
-static int fleet_look(struct device_source *source, size_t i, struct device_look *out_look,
-                      struct err *err)
+static int fleet_look(struct device_source *source, size_t i, bool thorough,
+                      struct device_look *look, struct err *err)
 {
+    (void)thorough;
     struct device *device = NULL;
     struct facts hardware = {0};
     int rc = fleet_open(source, i, &device, err);
     if (rc)
         return rc;
-    rc = device_identify(device, &hardware, &out_look->board, &out_look->config, err);
+    rc = device_identify(device, &hardware, &look->board, &look->config, err);
     if (!rc)
-        rc = device_read_health(device, &out_look->config, &out_look->health, err);
+        rc = device_read_health(device, &look->config, &look->health, err);
     facts_fini(&hardware);
     device_destroy(device);
     return rc;

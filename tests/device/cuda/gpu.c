@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "device/source.h"
 
 enum { SKIPPED = 77, LOADS = 4096, KEEP = 256, SMS_MAX = 1024 };
@@ -237,7 +238,8 @@ static void streams(void **state)
 static void identity_and_clocks(void **state)
 {
     (void)state;
-    struct facts hardware = {0}, board = {0}, config = {0};
+    struct facts hardware = {0}, board = {0}, config = {0}, health = {0};
+    struct device_look look = {0};
     struct device_clocks clocks;
     double mhz = 0;
     assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
@@ -248,16 +250,26 @@ static void identity_and_clocks(void **state)
     if (device_read_clocks(device, &clocks, NULL) == 0)
         print_message("NVML: SM %.0f memory %.0f MHz, throttle 0x%llx\n", clocks.sm_mhz,
                       clocks.memory_mhz, (unsigned long long)clocks.throttle_reasons);
-    const struct facts *all[] = {&hardware, &board, &config};
-    for (size_t f = 0; f < 3; f++)
+    double begin_s = clock_monotonic_s();
+    assert_int_equal(device_read_health(device, &config, &health, NULL), 0);
+    print_message("health in %.1f ms\n", 1e3 * (clock_monotonic_s() - begin_s));
+    begin_s = clock_monotonic_s();
+    assert_int_equal(device_source_look(source, 0, false, &look, NULL), 0);
+    print_message("a look in %.1f ms\n", 1e3 * (clock_monotonic_s() - begin_s));
+    device_look_fini(&look);
+    const struct facts *all[] = {&hardware, &board, &config, &health};
+    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
         for (size_t i = 0; i < all[f]->count; i++) {
             const struct fact *fact = &all[f]->items[i];
-            print_message("  %s: %lld %s\n", fact->key, (long long)fact->integer,
+            print_message("  %s: %lld %s%s\n", fact->key,
+                          (long long)(fact->kind == FACT_BOOL ? fact->flag : fact->integer),
+                          fact->kind == FACT_UNKNOWN ? "unknown: " : "",
                           fact->text ? fact->text : "");
         }
     facts_fini(&hardware);
     facts_fini(&board);
     facts_fini(&config);
+    facts_fini(&health);
 }
 
 int main(void)

@@ -54,7 +54,7 @@ static void opening(void **state)
         int rc = device_source_open(source, 0, &device, &err);
         check(&cases[i], rc, &err);
         assert_null(device);
-        assert_int_equal(device_source_look(source, 0, &look, &err), 0);
+        assert_int_equal(device_source_look(source, 0, false, &look, &err), 0);
         assert_string_equal(facts_text(&look.board, "serial"), "1650000000007");
         device_look_fini(&look);
         device_source_destroy(source);

@@ -301,7 +301,7 @@ static void other_processes(void **state)
         struct device_look look = {0};
         fake(cases[i].settings, cases[i].pids, cases[i].mps);
         assert_int_equal(device_source_cuda(&source, NULL), 0);
-        assert_int_equal(device_source_look(source, 0, &look, NULL), 0);
+        assert_int_equal(device_source_look(source, 0, false, &look, NULL), 0);
         assert_int_equal(device_source_open(source, 0, &device, NULL), 0);
         ask();
         close_gpu();
@@ -319,12 +319,15 @@ static void looked_at(void **state)
     (void)state;
     struct device_look look = {0};
     assert_int_equal(device_source_cuda(&source, NULL), 0);
-    assert_int_equal(device_source_look(source, 0, &look, NULL), 0);
+    assert_int_equal(device_source_look(source, 0, false, &look, NULL), 0);
     assert_string_equal(facts_text(&look.board, "serial"), "1650000000007");
     assert_int_equal(facts_int(&look.config, "power_limit_w", 0), 650);
     assert_int_equal(facts_int(&look.health, "ecc_uncorrected_dram", 0), 1112);
     assert_null(facts_get(&look.health, "throttle"));
-    assert_int_equal(device_source_look(source, 1, &look, NULL), -EINVAL);
+    assert_null(facts_get(&look.health, "inforom_valid"));
+    assert_int_equal(device_source_look(source, 0, true, &look, NULL), 0);
+    assert_int_equal(facts_get(&look.health, "inforom_valid")->kind, FACT_BOOL);
+    assert_int_equal(device_source_look(source, 1, false, &look, NULL), -EINVAL);
     assert_int_equal(device_source_info(source, 0)->index, 5);
     assert_string_equal(device_source_info(source, 0)->model_key, "233510de:18be10de Fake GPU");
     device_look_fini(&look);
