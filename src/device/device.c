@@ -34,7 +34,7 @@ static uint64_t path_bytes(const struct device_limits *limits, enum device_path 
     case DEVICE_CONSTANT:
         return limits->constant_bytes;
     case DEVICE_SHARED:
-        return limits->shared_bytes_max;
+        return limits->shared_array_bytes;
     case DEVICE_HOST:
         return limits->host_bytes;
     default:

@@ -86,7 +86,7 @@ struct device_job {
     uint32_t agent_count;
     struct device_step steps[DEVICE_STEPS_MAX];
     uint32_t step_count;
-    uint64_t shared_bytes; /* shared memory wished for: decides the L1 carve-out */
+    uint64_t shared_bytes; /* shared memory wished for, all in all: decides the L1 carve-out */
     bool cold_l2;
 };
 
@@ -149,18 +149,31 @@ struct device_stream_answer {
     uint64_t elapsed_ns;
 };
 
+enum { DEVICE_CARVEOUTS_MAX = 16 };
+
 /* What is true for the device as long as it is open. 0 means not known. */
 struct device_limits {
     uint32_t sm_count;
     uint32_t warp_count;   /* warps of the largest block */
     uint64_t global_bytes; /* usable for arrays on the global paths */
     uint64_t constant_bytes;
-    uint64_t shared_bytes_max; /* per block */
+    uint64_t shared_bytes_max; /* per block, all in all: the largest wish */
+    uint64_t
+        shared_array_bytes; /* of them, what arrays can use: kernels may need some themselves */
     uint64_t host_bytes;
     uint64_t l2_reported_bytes;   /* the driver's claim */
     double timer_overhead_cycles; /* measured by the backend when it was opened */
     uint64_t l1_nominal_bytes;    /* L1 as documented, for the carve-out below; 0: not documented */
     uint64_t l1_carveout_bytes;   /* of shared memory, that jobs without a wish run under */
+
+    /* Documented carve-outs: rising, 0 after the last, none where there is no document. A job gets
+     * the smallest that holds its wish and what the system reserves of each block. */
+    uint64_t carveout_steps[DEVICE_CARVEOUTS_MAX];
+    uint64_t carveout_reserve_bytes;
+
+    /* Loads that one figure may take: a simulator executes each by itself. 0: as many as it takes.
+     */
+    uint64_t loads_max;
 };
 
 /* Read while the GPU works. Values below 0 are unknown. */

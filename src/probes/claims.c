@@ -1,6 +1,8 @@
 /* The probes of what only the driver knows: sizes of main and shared memory, the memory clock. */
 #include <errno.h>
+#include <stdlib.h>
 
+#include "probes/chase.h"
 #include "probes/repeats.h"
 #include "probes/throttle.h"
 
@@ -49,19 +51,33 @@ static int run_main_size(struct probe_context *context, struct err *err)
     return 0;
 }
 
-/* What a probe's block can have is less than the driver's figure by what the kernels keep. */
+/* A block with all the shared memory that the driver reports must run. */
 static int run_shared_size(struct probe_context *context, struct err *err)
 {
+    uint64_t bytes = device_limits(context->device)->shared_bytes_max;
+    const struct device_array word = {.path = DEVICE_GLOBAL_CG, .size_bytes = 8, .stride_bytes = 8};
+    struct device_job job = chase_job();
+    struct device_answer *answers;
+    struct err own = {0};
     int64_t reported;
-    uint64_t usable = device_limits(context->device)->shared_bytes_max;
     int rc = read_hardware(context, "shared_per_block_bytes", &reported, err);
     if (rc)
         return rc;
-    if (!usable)
+    if (!bytes)
         return repeats_unsupported(context, "shared.size", "a block has no shared memory", err);
-    struct measure *m = add_claim(context, "shared.size", (double)usable, "B");
+    chase_add(&job, DEVICE_CHASE, &word, 1);
+    job.shared_bytes = bytes;
+    rc = chase_run(context, &job, 1, 1, &answers, &own);
+    if (rc)
+        return repeats_end(context, "shared.size", rc, &own, err);
+    device_answers_fini(answers, 1);
+    free(answers);
+    struct measure *m = measures_add(context->measures, "shared.size", (double)bytes, "B",
+                                     "a block that uses it all ran");
     if (!m || (reported >= 0 && facts_set_int(&m->notes, "reported", reported)))
         return err_no_memory(err);
+    m->n = 1;
+    m->confidence = 0.99;
     return 0;
 }
 

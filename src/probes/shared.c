@@ -47,7 +47,7 @@ static int run(struct probe_context *context, struct err *err)
     struct study scatter;
     struct latency latency;
     struct err own = {0};
-    if (device_limits(context->device)->shared_bytes_max < ARRAY_BYTES)
+    if (device_limits(context->device)->shared_array_bytes < ARRAY_BYTES)
         return repeats_unsupported(context, METRIC, "a block has no shared memory", err);
     int rc = measure_scatter(context, &array, &scatter, &own);
     if (!rc)

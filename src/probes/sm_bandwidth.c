@@ -33,7 +33,7 @@ static int run_l1(struct probe_context *context, struct err *err)
 
 static int run_shared(struct probe_context *context, struct err *err)
 {
-    uint64_t bytes = device_limits(context->device)->shared_bytes_max;
+    uint64_t bytes = device_limits(context->device)->shared_array_bytes;
     const struct bandwidth_task task = {.metric = "shared.bandwidth.read",
                                         .kind = DEVICE_STREAM_READ,
                                         .path = DEVICE_SHARED,

@@ -42,8 +42,8 @@ static struct launch_shape shape_of(const struct device_job *job)
     }
     shape.shared_bytes += (uint32_t)((shared + 3) / 4 * 4);
     /* The wish counts everything, as the carve-out does. */
-    if (job->shared_bytes > shape.shared_bytes)
-        shape.shared_bytes = (uint32_t)job->shared_bytes;
+    if (job->shared_bytes > shape.shared_bytes + KERNEL_STATIC_BYTES)
+        shape.shared_bytes = (uint32_t)job->shared_bytes - KERNEL_STATIC_BYTES;
     return shape;
 }
 

@@ -278,6 +278,7 @@ static const struct documented documented[] = {
 
 static int set_documented(struct cuda_gpu *gpu, struct err *err)
 {
+    struct device_limits *limits = &gpu->base.limits;
     int major, minor, reserved = 0;
     int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
     if (!rc)
@@ -291,13 +292,14 @@ static int set_documented(struct cuda_gpu *gpu, struct err *err)
     for (size_t i = 0; i < COUNT_OF(documented); i++) {
         if (documented[i].capability != 10 * major + minor)
             continue;
-        for (const uint16_t *step = documented[i].steps_kib; *step; step++) {
-            if (*step * UINT32_C(1024) < needed)
-                continue;
-            gpu->base.limits.l1_carveout_bytes = *step * UINT64_C(1024);
-            gpu->base.limits.l1_nominal_bytes = (documented[i].total_kib - *step) * UINT64_C(1024);
-            break;
-        }
+        uint32_t count = 0;
+        for (const uint16_t *step = documented[i].steps_kib; *step; step++)
+            if (*step * UINT32_C(1024) >= needed)
+                limits->carveout_steps[count++] = *step * UINT64_C(1024);
+        limits->carveout_reserve_bytes = (uint64_t)reserved;
+        limits->l1_carveout_bytes = limits->carveout_steps[0];
+        limits->l1_nominal_bytes =
+            documented[i].total_kib * UINT64_C(1024) - limits->carveout_steps[0];
     }
     return 0;
 }
@@ -329,7 +331,8 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     limits->warp_count = BLOCK_WARPS;
     limits->constant_bytes =
         constant < KERNEL_CONSTANT_BYTES ? (uint64_t)constant : KERNEL_CONSTANT_BYTES;
-    limits->shared_bytes_max = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
+    limits->shared_bytes_max = (uint64_t)shared;
+    limits->shared_array_bytes = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
     limits->global_bytes = free_bytes / 2 < GLOBAL_MAX_BYTES ? free_bytes / 2 : GLOBAL_MAX_BYTES;
     limits->host_bytes = HOST_BYTES;
     limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;

@@ -93,7 +93,7 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
     if (!plan.footprint_bytes)
         return err_set(err, -EINVAL, "the footprint is smaller than one access");
     if (stream->path == DEVICE_SHARED) {
-        if (plan.footprint_bytes > gpu->base.limits.shared_bytes_max)
+        if (plan.footprint_bytes > gpu->base.limits.shared_array_bytes)
             return err_set(err, -EINVAL, "a block has not that much shared memory");
         plan.shared_bytes = (uint32_t)plan.footprint_bytes;
     }

@@ -3,8 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+
+/* What a resident share or the like may take: a few hundredths of a second. */
+enum { LOADS_MAX = 1000000 };
 
 uint32_t gpu_group_count(const struct sim_model *model, int scope)
 {
@@ -140,6 +144,8 @@ static void set_limits(struct gpu *gpu)
         .global_bytes = model->memory_bytes / 16 * 15,
         .constant_bytes = model->constant_bytes,
         .shared_bytes_max = model->shared_bytes_max,
+        .shared_array_bytes = model->shared_bytes_max,
+        .loads_max = LOADS_MAX,
         .host_bytes = model->host_bytes,
         .l2_reported_bytes = model->l2.reported,
         .timer_overhead_cycles = model->timer_overhead_cycles,
@@ -149,8 +155,13 @@ static void set_limits(struct gpu *gpu)
     uint64_t granted = 0, beside = 0;
     if (path->cache_count)
         gpu->device.limits.l1_nominal_bytes = gpu->model.caches[path->caches[0]].nominal;
-    if (carveout->present && !sim_carveout_grant(carveout, 0, &granted, &beside, NULL))
+    if (!carveout->present)
+        return;
+    if (!sim_carveout_grant(carveout, 0, &granted, &beside, NULL))
         gpu->device.limits.l1_carveout_bytes = granted;
+    memcpy(gpu->device.limits.carveout_steps, carveout->steps,
+           carveout->step_count * sizeof carveout->steps[0]);
+    gpu->device.limits.carveout_reserve_bytes = carveout->reserve;
 }
 
 static int create_shared_caches(struct gpu *gpu, struct err *err)
