@@ -4,30 +4,15 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/facts_wire.h"
 #include "inventory/frame.h"
 #include "inventory/gpu_result.h"
 #include "inventory/names.h"
 
-/* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
- * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
-enum { VERSION = 2, KEY_MAX = 160, ITEMS_MAX = 4096 };
+enum { VERSION = 2 };
 
 /* The least that one item takes on the wire. */
-enum { FACT_BYTES = 32, MEASURE_BYTES = 60, TEXT_BYTES = 4 };
-
-static void put_facts(struct strbuf *buffer, const struct facts *facts)
-{
-    wire_put_u32(buffer, (uint32_t)facts->count);
-    for (size_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->items[i];
-        wire_put_text(buffer, fact->key);
-        wire_put_u32(buffer, (uint32_t)fact->kind);
-        wire_put_u32(buffer, fact->flag);
-        wire_put_u64(buffer, (uint64_t)fact->integer);
-        wire_put_f64(buffer, fact->real);
-        wire_put_text(buffer, fact->text);
-    }
-}
+enum { MEASURE_BYTES = 60, TEXT_BYTES = 4 };
 
 static void put_measure(struct strbuf *buffer, const struct measure *measure)
 {
@@ -45,7 +30,7 @@ static void put_measure(struct strbuf *buffer, const struct measure *measure)
     wire_put_u32(buffer, (uint32_t)measure->word_count);
     for (size_t i = 0; i < measure->word_count; i++)
         wire_put_text(buffer, measure->words[i]);
-    put_facts(buffer, &measure->notes);
+    wire_put_facts(buffer, &measure->notes);
 }
 
 static void put_body(struct strbuf *buffer, const struct gpu_result *result)
@@ -60,11 +45,11 @@ static void put_body(struct strbuf *buffer, const struct gpu_result *result)
     wire_put_u32(buffer, (uint32_t)result->status);
     wire_put_text(buffer, result->reason);
     wire_put_f64(buffer, result->elapsed_s);
-    put_facts(buffer, &result->hardware);
-    put_facts(buffer, &result->board);
-    put_facts(buffer, &result->config);
-    put_facts(buffer, &result->health);
-    put_facts(buffer, &result->timings);
+    wire_put_facts(buffer, &result->hardware);
+    wire_put_facts(buffer, &result->board);
+    wire_put_facts(buffer, &result->config);
+    wire_put_facts(buffer, &result->health);
+    wire_put_facts(buffer, &result->timings);
     wire_put_u32(buffer, (uint32_t)result->measures.count);
     for (size_t i = 0; i < result->measures.count; i++)
         put_measure(buffer, &result->measures.items[i]);
@@ -84,50 +69,9 @@ void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer)
     strbuf_fini(&body);
 }
 
-static unsigned get_enum(struct wire_reader *reader, unsigned count)
-{
-    uint32_t value = wire_get_u32(reader);
-    if (value >= count)
-        reader->bad = true;
-    return reader->bad ? 0 : value;
-}
-
-static char *get_key(struct wire_reader *reader)
-{
-    char *key = wire_get_text(reader);
-    if (!key || !*key || strlen(key) > KEY_MAX)
-        reader->bad = true;
-    return key;
-}
-
-static uint32_t get_item_count(struct wire_reader *reader, size_t item_bytes)
-{
-    uint32_t count = wire_get_count(reader, item_bytes);
-    if (count > ITEMS_MAX)
-        reader->bad = true;
-    return reader->bad ? 0 : count;
-}
-
-static void get_facts(struct wire_reader *reader, struct facts *facts)
-{
-    uint32_t count = get_item_count(reader, FACT_BYTES);
-    for (uint32_t i = 0; i < count && !reader->bad; i++) {
-        struct fact fact = {.key = get_key(reader)};
-        fact.kind = (enum fact_kind)get_enum(reader, FACT_TEXT + 1);
-        fact.flag = get_enum(reader, 2);
-        fact.integer = (int64_t)wire_get_u64(reader);
-        fact.real = wire_get_f64(reader);
-        fact.text = wire_get_text(reader);
-        if (reader->bad || facts_get(facts, fact.key) || facts_set(facts, &fact))
-            reader->bad = true;
-        free(fact.key);
-        free(fact.text);
-    }
-}
-
 static void get_words(struct wire_reader *reader, struct measure *measure)
 {
-    uint32_t count = get_item_count(reader, TEXT_BYTES);
+    uint32_t count = wire_get_items(reader, TEXT_BYTES);
     if (!count)
         return;
     measure->words = mem_array(count, sizeof *measure->words);
@@ -144,24 +88,24 @@ static void get_words(struct wire_reader *reader, struct measure *measure)
 
 static void get_measure(struct wire_reader *reader, struct measure *measure)
 {
-    measure->metric = get_key(reader);
-    measure->kind = (enum measure_kind)get_enum(reader, MEASURE_WORDS + 1);
-    measure->status = (enum measure_status)get_enum(reader, MEASURE_STATUS_COUNT);
+    measure->metric = wire_get_key(reader);
+    measure->kind = (enum measure_kind)wire_get_enum(reader, MEASURE_WORDS + 1);
+    measure->status = (enum measure_status)wire_get_enum(reader, MEASURE_STATUS_COUNT);
     measure->reason = wire_get_text(reader);
     measure->value = wire_get_f64(reader);
-    measure->bound = (enum measure_bound)get_enum(reader, MEASURE_AT_LEAST + 1);
+    measure->bound = (enum measure_bound)wire_get_enum(reader, MEASURE_AT_LEAST + 1);
     measure->unit = wire_get_text(reader);
     measure->spread = wire_get_f64(reader);
     measure->confidence = wire_get_f64(reader);
     measure->n = wire_get_u32(reader);
     measure->method = wire_get_text(reader);
     get_words(reader, measure);
-    get_facts(reader, &measure->notes);
+    wire_get_facts(reader, &measure->notes);
 }
 
 static void get_measures(struct wire_reader *reader, struct measures *measures)
 {
-    uint32_t count = get_item_count(reader, MEASURE_BYTES);
+    uint32_t count = wire_get_items(reader, MEASURE_BYTES);
     if (!count)
         return;
     measures->items = mem_array(count, sizeof *measures->items);
@@ -191,14 +135,14 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     result->rank = (int32_t)wire_get_u32(reader);
     result->name = wire_get_text(reader);
     result->model_key = wire_get_text(reader);
-    result->status = (enum gpu_status)get_enum(reader, GPU_STATUS_COUNT);
+    result->status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
     result->reason = wire_get_text(reader);
     result->elapsed_s = wire_get_f64(reader);
-    get_facts(reader, &result->hardware);
-    get_facts(reader, &result->board);
-    get_facts(reader, &result->config);
-    get_facts(reader, &result->health);
-    get_facts(reader, &result->timings);
+    wire_get_facts(reader, &result->hardware);
+    wire_get_facts(reader, &result->board);
+    wire_get_facts(reader, &result->config);
+    wire_get_facts(reader, &result->health);
+    wire_get_facts(reader, &result->timings);
     get_measures(reader, &result->measures);
 }
 

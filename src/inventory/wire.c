@@ -48,6 +48,21 @@ void wire_put_text(struct strbuf *buffer, const char *text)
     strbuf_append(buffer, text, length);
 }
 
+void wire_put_varint(struct strbuf *buffer, uint64_t value)
+{
+    char bytes[10];
+    size_t count = 0;
+    for (; value > 0x7f; value >>= 7)
+        bytes[count++] = (char)(unsigned char)(value | 0x80);
+    bytes[count++] = (char)value;
+    strbuf_append(buffer, bytes, count);
+}
+
+void wire_put_signed(struct strbuf *buffer, int64_t value)
+{
+    wire_put_varint(buffer, ((uint64_t)value << 1) ^ (value < 0 ? UINT64_MAX : 0));
+}
+
 static uint64_t get_bytes(struct wire_reader *reader, size_t count)
 {
     if (reader->bad || reader->length - reader->position < count) {
@@ -95,6 +110,27 @@ char *wire_get_text(struct wire_reader *reader)
     else
         reader->bad = true;
     return text;
+}
+
+uint64_t wire_get_varint(struct wire_reader *reader)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint64_t byte = get_bytes(reader, 1);
+        if (shift == 63 && byte > 1)
+            break;
+        value |= (byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return reader->bad ? 0 : value;
+    }
+    reader->bad = true;
+    return 0;
+}
+
+int64_t wire_get_signed(struct wire_reader *reader)
+{
+    uint64_t folded = wire_get_varint(reader);
+    return (int64_t)((folded >> 1) ^ (folded & 1 ? UINT64_MAX : 0));
 }
 
 uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes)

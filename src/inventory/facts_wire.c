@@ -1,0 +1,64 @@
+/* The binary form of facts: values checked one by one, limits on keys and counts. */
+#include "inventory/facts_wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
+ * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
+enum { KEY_MAX = 160, ITEMS_MAX = 4096, FACT_BYTES = 32 };
+
+void wire_put_facts(struct strbuf *buffer, const struct facts *facts)
+{
+    wire_put_u32(buffer, (uint32_t)facts->count);
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->items[i];
+        wire_put_text(buffer, fact->key);
+        wire_put_u32(buffer, (uint32_t)fact->kind);
+        wire_put_u32(buffer, fact->flag);
+        wire_put_u64(buffer, (uint64_t)fact->integer);
+        wire_put_f64(buffer, fact->real);
+        wire_put_text(buffer, fact->text);
+    }
+}
+
+unsigned wire_get_enum(struct wire_reader *reader, unsigned count)
+{
+    uint32_t value = wire_get_u32(reader);
+    if (value >= count)
+        reader->bad = true;
+    return reader->bad ? 0 : value;
+}
+
+char *wire_get_key(struct wire_reader *reader)
+{
+    char *key = wire_get_text(reader);
+    if (!key || !*key || strlen(key) > KEY_MAX)
+        reader->bad = true;
+    return key;
+}
+
+uint32_t wire_get_items(struct wire_reader *reader, size_t item_bytes)
+{
+    uint32_t count = wire_get_count(reader, item_bytes);
+    if (count > ITEMS_MAX)
+        reader->bad = true;
+    return reader->bad ? 0 : count;
+}
+
+void wire_get_facts(struct wire_reader *reader, struct facts *facts)
+{
+    uint32_t count = wire_get_items(reader, FACT_BYTES);
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        struct fact fact = {.key = wire_get_key(reader)};
+        fact.kind = (enum fact_kind)wire_get_enum(reader, FACT_TEXT + 1);
+        fact.flag = wire_get_enum(reader, 2);
+        fact.integer = (int64_t)wire_get_u64(reader);
+        fact.real = wire_get_f64(reader);
+        fact.text = wire_get_text(reader);
+        if (reader->bad || facts_get(facts, fact.key) || facts_set(facts, &fact))
+            reader->bad = true;
+        free(fact.key);
+        free(fact.text);
+    }
+}
