@@ -284,10 +284,9 @@ static int read_all(int fd, const char *path, const struct yaml_limits *limits, 
     }
 }
 
-int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,
+int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
                    struct err *err)
 {
-    struct strbuf text = {0};
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -297,8 +296,16 @@ int yaml_read_file(const char *path, const struct yaml_limits *limits, struct ya
         (uint64_t)info.st_size > limits->bytes_max)
         rc = too_large(path, limits, err);
     if (!rc)
-        rc = read_all(fd, path, limits, &text, err);
+        rc = read_all(fd, path, limits, out_text, err);
     close(fd);
+    return rc;
+}
+
+int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,
+                   struct err *err)
+{
+    struct strbuf text = {0};
+    int rc = yaml_load_text(path, limits, &text, err);
     if (!rc)
         rc = yaml_read_text(text.data ? text.data : "", text.length, path, limits, out_doc, err);
     strbuf_fini(&text);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 struct yaml_doc;
 struct yaml_node;
@@ -29,6 +30,10 @@ int yaml_read_file(const char *path, const struct yaml_limits *limits, struct ya
                    struct err *err);
 int yaml_read_text(const char *text, size_t length, const char *name,
                    const struct yaml_limits *limits, struct yaml_doc **out_doc, struct err *err);
+
+/* The text of a file, unread: for who keeps it beside the document. Appends, also when it fails. */
+int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
+                   struct err *err);
 void yaml_destroy(struct yaml_doc *doc);
 
 const struct yaml_node *yaml_root(const struct yaml_doc *doc);

@@ -206,6 +206,12 @@ int device_read_health(struct device *device, struct facts *config, struct facts
     return device->ops->read_health ? device->ops->read_health(device, config, health, err) : 0;
 }
 
+void device_mark(struct device *device, const char *what)
+{
+    if (device->ops->mark)
+        device->ops->mark(device, what);
+}
+
 const struct device_limits *device_limits(const struct device *device)
 {
     return &device->limits;

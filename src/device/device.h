@@ -1,4 +1,4 @@
-/* How a probe reaches a GPU: jobs in, raw samples out. Backends: sim, cuda.
+/* How a probe reaches a GPU: jobs in, raw samples out. Backends: sim, cuda, replay.
  *
  * A probe asks for work, not for a kernel. The unit of work is a *job*: a short program of steps
  * ("chase these bytes", "fill that array") for one or two agents (threads). Jobs come in batches;
@@ -195,9 +195,10 @@ struct device_link {
 void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
 
 /* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
- * device has not. run_batch fills answers that were zeroed; on failure it leaves none allocated. */
+ * device has not, -ENODATA for what a replayed one was not asked when it was recorded. run_batch
+ * fills answers that were zeroed; on failure it leaves none allocated. */
 struct device_ops {
-    const char *backend; /* "sim", "cuda" */
+    const char *backend; /* "sim", "cuda", "record", "replay" */
     int (*identify)(struct device *device, struct facts *hardware, struct facts *board,
                     struct facts *config, struct err *err);
     int (*run_batch)(struct device *device, const struct device_batch *batch,
@@ -210,6 +211,7 @@ struct device_ops {
     /* Both may be NULL: nothing is shared. */
     void (*begin_link)(struct device *device, struct device_link *out_link);
     void (*end_link)(struct device *device);
+    void (*mark)(struct device *device, const char *what); /* may be NULL */
     void (*destroy)(struct device *device);
 };
 
@@ -245,6 +247,10 @@ void device_end_link(struct device *device);
  * and sets in config what an idle GPU does not show (the PCIe link). */
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err);
+
+/* Says what the next requests are for, e.g. a probe's name. Changes no answer; a record keeps it.
+ */
+void device_mark(struct device *device, const char *what);
 
 /* Keeps the GPU busy until the SM clock is stable (or -ETIMEDOUT): an idle one runs at a sixth of
  * its speed. Gives the clock in MHz reached, measured as cycles per real time. */

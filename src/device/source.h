@@ -1,5 +1,5 @@
-/* Where GPUs come from: a simulated fleet or this machine's driver. Lists and opens them.
- */
+/* Where GPUs come from: a simulated fleet, this machine's driver or a record (device/replay). Lists
+ * and opens them. */
 #ifndef GPUMEMTOPO_DEVICE_SOURCE_H
 #define GPUMEMTOPO_DEVICE_SOURCE_H
 
@@ -57,7 +57,7 @@ void device_source_destroy(struct device_source *source); /* accepts NULL */
 
 /* The functions of a source; first member of every backend's own struct. */
 struct device_source_ops {
-    const char *backend; /* "sim", "cuda" */
+    const char *backend; /* "sim", "cuda", "record", "replay" */
     int (*open)(struct device_source *source, size_t i, struct device **out_device,
                 struct err *err);
     int (*look)(struct device_source *source, size_t i, bool thorough, struct device_look *look,

@@ -32,6 +32,7 @@ static int run_one(struct probe_context *context, const struct probe *probe,
     if (observer && observer->begin && observer->begin(observer->user, name))
         return err_set(err, -ECANCELED, "stopped before %s", name);
     double start_s = clock_monotonic_s();
+    device_mark(context->device, name);
     int rc = probe->run(context, &own);
     for (size_t i = 0; i < context->measures->count; i++)
         measure_round(&context->measures->items[i]);
@@ -124,7 +125,10 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     double sm_mhz;
     if (observer && observer->begin && observer->begin(observer->user, "warm-up"))
         return err_set(err, -ECANCELED, "stopped before the warm-up");
+    device_mark(device, "warm-up");
     int rc = device_warm_up(device, &sm_mhz, err);
+    if (rc == -ENODATA) /* a record with a shorter one: its GPU was warm */
+        rc = 0;
     for (size_t i = 0; i < selection->count && !rc; i++)
         rc = run_one(&context, probe_table[selection->indices[i]], observer, err);
     if (rc || options->profile == PROFILE_QUICK) /* too short to drift: repeats are in the probes */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,10 +18,11 @@ extern char **environ;
  * this long it is left to init. */
 static const double kill_after_s = 1.0, give_up_after_s = 4.0;
 
-/* A pipe whose ends lie above the worker's fixed descriptors, so that no dup2 hits another end. */
+/* The worker's fixed descriptors lie below, so that no dup2 hits another end. */
+enum { ABOVE = 10 };
+
 static int make_pipe(int out_ends[2], struct err *err)
 {
-    enum { ABOVE = 10 };
     int ends[2], high[2] = {-1, -1};
     if (pipe2(ends, O_CLOEXEC))
         return err_set(err, -errno, "pipe: %s", strerror(errno));
@@ -48,7 +50,19 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-static int spawn(const int request[2], const int answers[2], const int text[2], pid_t *out_pid)
+/* In memory, so that what the worker wrote is there however it ends. Without one the GPU is
+ * measured all the same, and its record is empty. */
+static int make_record(const struct worker_request *request)
+{
+    int fd = request->record ? memfd_create("gpumemtopo-record", MFD_CLOEXEC) : -1;
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+    if (fd >= 0)
+        close(fd);
+    return high;
+}
+
+static int spawn(const int request[2], const int answers[2], const int text[2], int record,
+                 pid_t *out_pid)
 {
     char *const argv[] = {(char *)"gpumemtopo-worker", (char *)WORKER_ARGUMENT, NULL};
     posix_spawn_file_actions_t actions;
@@ -69,6 +83,8 @@ static int spawn(const int request[2], const int answers[2], const int text[2], 
         rc = posix_spawn_file_actions_adddup2(&actions, text[1], STDERR_FILENO);
     if (!rc)
         rc = posix_spawn_file_actions_adddup2(&actions, answers[1], WORKER_ANSWER_FD);
+    if (!rc && record >= 0)
+        rc = posix_spawn_file_actions_adddup2(&actions, record, WORKER_RECORD_FD);
     if (!rc)
         rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                                        POSIX_SPAWN_SETSIGDEF);
@@ -96,6 +112,7 @@ int child_start(struct child *child, const struct worker_request *request, doubl
                 struct err *err)
 {
     int request_ends[2] = {-1, -1}, answer_ends[2] = {-1, -1}, text_ends[2] = {-1, -1};
+    int record_fd = make_record(request);
     struct strbuf bytes = {0};
     pid_t pid = 0;
     worker_request_write(request, &bytes);
@@ -106,25 +123,44 @@ int child_start(struct child *child, const struct worker_request *request, doubl
         rc = make_pipe(text_ends, err);
     if (rc)
         goto out;
-    int code = spawn(request_ends, answer_ends, text_ends, &pid);
+    int code = spawn(request_ends, answer_ends, text_ends, record_fd, &pid);
     if (code) {
         rc = err_set(err, -code, "a worker process cannot be started: %s", strerror(code));
         goto out;
     }
     hand_over(request_ends[1], &bytes);
-    *child = (struct child){
-        .pid = pid, .answer_fd = answer_ends[0], .text_fd = text_ends[0], .started_s = now_s};
+    *child = (struct child){.pid = pid,
+                            .answer_fd = answer_ends[0],
+                            .text_fd = text_ends[0],
+                            .record_fd = record_fd,
+                            .started_s = now_s};
     fcntl(child->answer_fd, F_SETFL, O_NONBLOCK);
     fcntl(child->text_fd, F_SETFL, O_NONBLOCK);
-    answer_ends[0] = text_ends[0] = -1;
+    answer_ends[0] = text_ends[0] = record_fd = -1;
 out:
     for (int i = 0; i < 2; i++) {
         close_end(&request_ends[i]);
         close_end(&answer_ends[i]);
         close_end(&text_ends[i]);
     }
+    close_end(&record_fd);
     strbuf_fini(&bytes);
     return rc;
+}
+
+int child_record(const struct child *child, struct strbuf *out_record, struct err *err)
+{
+    enum { BLOCK_BYTES = 65536 };
+    char block[BLOCK_BYTES];
+    ssize_t n = 0;
+    if (!child->pid || child->record_fd < 0)
+        return 0;
+    for (off_t at = 0; (n = pread(child->record_fd, block, sizeof block, at)) > 0; at += n)
+        strbuf_append(out_record, block, (size_t)n);
+    if (n < 0)
+        return err_set(err, -errno, "cannot read back what the worker recorded: %s",
+                       strerror(errno));
+    return out_record->failed ? err_no_memory(err) : 0;
 }
 
 size_t child_poll(const struct child *child, struct pollfd *out_fds)
@@ -263,6 +299,7 @@ void child_fini(struct child *child)
     if (child->pid) {
         close_end(&child->answer_fd);
         close_end(&child->text_fd);
+        close_end(&child->record_fd);
     }
     frame_reader_fini(&child->frames);
     memset(child, 0, sizeof *child);

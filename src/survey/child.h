@@ -26,6 +26,7 @@ enum child_end {
 struct child {
     pid_t pid;              /* 0: none */
     int answer_fd, text_fd; /* -1: at its end */
+    int record_fd;          /* a file in memory, where it writes its record; -1: none */
     struct frame_reader frames;
     char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
     size_t tail_length;
@@ -44,6 +45,9 @@ typedef int child_frame_taker(void *user, const struct frame *frame, struct err 
 /* Starts this same program as a worker and hands it the request. now_s: clock_monotonic_s. */
 int child_start(struct child *child, const struct worker_request *request, double now_s,
                 struct err *err);
+
+/* Appends what it has recorded so far. */
+int child_record(const struct child *child, struct strbuf *out_record, struct err *err);
 
 /* Descriptors to poll: up to CHILD_POLL_MAX; how many. */
 size_t child_poll(const struct child *child, struct pollfd *out_fds);

@@ -102,21 +102,53 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     return rc;
 }
 
+/* Takes over the text. */
+static int read_text(char *text, size_t length, const char *name, struct survey_config *out_config,
+                     struct err *err)
+{
+    struct survey_config config = {0};
+    struct yaml_doc *doc = NULL;
+    int rc = yaml_read_text(text ? text : "", length, name, &yaml_limits_config, &doc, err);
+    if (!rc)
+        rc = read_document(yaml_root(doc), &config, err);
+    yaml_destroy(doc);
+    config.text = text;
+    config.name = str_copy(name);
+    if (!rc && !config.name)
+        rc = err_no_memory(err);
+    if (rc)
+        survey_config_fini(&config);
+    else
+        *out_config = config;
+    return rc;
+}
+
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err)
 {
-    struct yaml_doc *doc = NULL;
+    struct strbuf text = {0};
     char *found = NULL;
     int rc = path ? 0 : find(&found, err);
     if (!rc)
-        rc = yaml_read_file(path ? path : found, &yaml_limits_config, &doc, err);
+        rc = yaml_load_text(path ? path : found, &yaml_limits_config, &text, err);
     if (!rc)
-        rc = read_document(yaml_root(doc), out_config, err);
-    yaml_destroy(doc);
+        rc = read_text(text.data, text.length, path ? path : found, out_config, err);
+    else
+        strbuf_fini(&text);
     free(found);
     return rc;
+}
+
+int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
+                       struct err *err)
+{
+    char *copy = str_copy(text);
+    return copy ? read_text(copy, strlen(copy), name, out_config, err) : err_no_memory(err);
 }
 
 void survey_config_fini(struct survey_config *config)
 {
     judge_config_fini(&config->judge);
+    free(config->name);
+    free(config->text);
+    memset(config, 0, sizeof *config);
 }

@@ -11,12 +11,18 @@ enum { PROFILE_COUNT = PROFILE_FULL + 1 };
 struct survey_config {
     double time_limit_s[PROFILE_COUNT]; /* for one GPU, by profile */
     struct judge_config judge;
+    char *name; /* of the file */
+    char *text;
 };
 
 /* Reads `path`, or where that is NULL the file survey.yaml in $GPUMEMTOPO_CONFIG_DIR, in
  * ../share/gpumemtopo beside the program, or in the source tree it was built from. -EINVAL with
  * position for a bad file. out_config untouched on failure; released with survey_config_fini. */
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err);
+
+/* The same from a text; name: what messages call it. */
+int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
+                       struct err *err);
 void survey_config_fini(struct survey_config *config);
 
 #endif

@@ -23,14 +23,14 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
 }
 
 /* What exists is written in place when it is a pipe or a device, and replaced otherwise. */
-int emit_check_output(const char *path, struct err *err)
+int emit_check_output(const char *flag, const char *path, struct err *err)
 {
     struct stat info;
     if (str_equal(path, "-"))
         return 0;
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
-        return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; --output names a file");
+        return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; %s names a file", flag);
     if (exists && access(path, W_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
     if (exists && !S_ISREG(info.st_mode))
@@ -63,17 +63,35 @@ static int copy_command(const struct emit_input *input, struct inventory *invent
     return 0;
 }
 
+/* Where and by what the figures were measured is the record's to tell. */
+static const char *backend_of(const struct emit_input *input)
+{
+    if (input->replayed)
+        return record_provenance(input->replayed)->backend;
+    return input->options->simulate ? "sim" : "cuda";
+}
+
+static void fill_counts(const struct emit_input *input, struct inventory *inventory)
+{
+    inventory->nodes = (uint32_t)input->view.node_count;
+    inventory->ranks = (uint32_t)input->ranks;
+    inventory->lost_ranks = (uint32_t)input->view.lost_ranks;
+    if (!input->replayed)
+        return;
+    inventory->nodes = record_survey(input->replayed)->nodes;
+    inventory->ranks = record_provenance(input->replayed)->ranks;
+    inventory->lost_ranks += record_survey(input->replayed)->lost_ranks;
+}
+
 static int fill_header(const struct emit_input *input, struct inventory *inventory)
 {
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(0, stamp);
     inventory->version = str_copy(GPUMEMTOPO_VERSION);
     inventory->generated = str_copy(stamp);
-    inventory->backend = str_copy(input->options->simulate ? "sim" : "cuda");
+    inventory->backend = str_copy(backend_of(input));
     inventory->seed = input->options->seed;
-    inventory->nodes = (uint32_t)input->view.node_count;
-    inventory->ranks = (uint32_t)input->ranks;
-    inventory->lost_ranks = (uint32_t)input->view.lost_ranks;
+    fill_counts(input, inventory);
     inventory->wall_s = round(input->wall_s * 100) / 100;
     if (!inventory->version || !inventory->generated || !inventory->backend)
         return -ENOMEM;
@@ -125,19 +143,32 @@ static int add_unknown(const struct gpu_result **unknown, size_t count, struct i
     return 0;
 }
 
+/* A replayed GPU belongs to the rank that measured it. */
+static int32_t rank_of(const struct emit_input *input, const struct gpu_result *result)
+{
+    const struct record_gpu *was =
+        input->replayed ? record_find_gpu(input->replayed, result->uuid) : NULL;
+    return was ? was->gpu.rank : result->rank;
+}
+
 static int judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
 {
+    static const struct record_survey none;
+    const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
     size_t count = input->view.result_count, known_count = 0, unknown_count = 0;
     struct gpu_result *known = mem_array(count, sizeof *known);
-    const struct gpu_result **unknown = mem_array(count, sizeof *unknown);
+    const struct gpu_result **unknown = mem_array(count + was->unknown_count, sizeof *unknown);
     int rc = known && unknown ? 0 : err_no_memory(err);
     for (size_t i = 0; i < count && !rc; i++) {
         const struct gpu_result *result = &input->view.results[i];
-        if (result->uuid)
-            known[known_count++] = *result; /* a view: judge_fleet only reads */
-        else
+        if (result->uuid) {
+            known[known_count] = *result; /* a view: judge_fleet only reads */
+            known[known_count++].rank = rank_of(input, result);
+        } else
             unknown[unknown_count++] = result;
     }
+    for (size_t i = 0; i < was->unknown_count && !rc; i++)
+        unknown[unknown_count++] = &was->unknown[i];
     if (!rc)
         rc = judge_fleet(known, known_count, input->judge, inventory, err);
     if (!rc && add_unknown(unknown, unknown_count, inventory))
@@ -184,6 +215,8 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
     if (!rc) {
         inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
                                                   inventory.outlier_count);
+        if (input->unrecorded)
+            inventory.exit_code = SURVEY_EXIT_NO_REPORT;
         rc = write_checked(&inventory, input->output, err);
     }
     if (!rc) {

@@ -2,10 +2,12 @@
 #ifndef GPUMEMTOPO_SURVEY_EMIT_H
 #define GPUMEMTOPO_SURVEY_EMIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "device/replay/record_read.h"
 #include "judge/judge.h"
 #include "survey/options.h"
 #include "survey/root.h"
@@ -15,8 +17,8 @@
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);
 
 /* Whether a file could be put at `path` ("-": stdout): its folder is there and writable and it is
- * no folder itself. Creates nothing. -EINVAL and the like with text. */
-int emit_check_output(const char *path, struct err *err);
+ * no folder itself. Creates nothing. flag: that named it. -EINVAL and the like with text. */
+int emit_check_output(const char *flag, const char *path, struct err *err);
 
 struct emit_input {
     const struct survey_options *options;
@@ -27,6 +29,8 @@ struct emit_input {
     double wall_s;
     struct root_view view;
     const struct judge_config *judge;
+    const struct record *replayed; /* NULL: measured */
+    bool unrecorded;               /* a record was asked for and could not be written */
 };
 
 /* Judges, writes the file, reads it back and appends the summary for people. */

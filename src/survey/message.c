@@ -160,23 +160,27 @@ void assignment_fini(struct assignment *assignment)
     memset(assignment, 0, sizeof *assignment);
 }
 
-void result_encode(uint32_t position, const struct gpu_result *result, struct strbuf *buffer)
+void result_encode(const struct result_message *message, struct strbuf *buffer)
 {
-    wire_put_u32(buffer, position);
-    gpu_result_encode(result, buffer);
+    wire_put_u32(buffer, message->position);
+    wire_put_u32(buffer, (uint32_t)message->record_bytes);
+    strbuf_append(buffer, message->record, message->record_bytes);
+    gpu_result_encode(&message->result, buffer);
 }
 
-int result_decode(const struct frame *frame, uint32_t *out_position, struct gpu_result *out_result,
-                  struct err *err)
+int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
-    uint32_t position = wire_get_u32(&reader);
+    struct result_message message = {.position = wire_get_u32(&reader)};
+    message.record_bytes = wire_get_count(&reader, 1);
     if (reader.bad)
         return err_set(err, -EBADMSG, "malformed result");
-    int rc = gpu_result_decode(frame->payload + reader.position, frame->length - reader.position,
-                               out_result, err);
+    message.record = frame->payload + reader.position;
+    size_t behind = reader.position + message.record_bytes;
+    int rc =
+        gpu_result_decode(frame->payload + behind, frame->length - behind, &message.result, err);
     if (!rc)
-        *out_position = position;
+        *out_message = message;
     return rc;
 }
 

@@ -59,10 +59,16 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
                       struct err *err);
 void assignment_fini(struct assignment *assignment);
 
-/* RESULT: the GPU's position in the announced list, then the result. ACK: the position alone. */
-void result_encode(uint32_t position, const struct gpu_result *result, struct strbuf *buffer);
-int result_decode(const struct frame *frame, uint32_t *out_position, struct gpu_result *out_result,
-                  struct err *err);
+/* RESULT: the GPU's position in the announced list, the result, and where the survey is recorded
+ * the GPU's part of the record. ACK: the position alone. */
+struct result_message {
+    uint32_t position;
+    struct gpu_result result;
+    const char *record; /* of the frame when read */
+    size_t record_bytes;
+};
+void result_encode(const struct result_message *message, struct strbuf *buffer);
+int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
 void ack_encode(uint32_t position, struct strbuf *buffer);
 int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err);
 

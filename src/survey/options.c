@@ -59,6 +59,7 @@ static int set_profile(struct survey_options *options, const struct option_row *
     (void)row;
     if (probe_profile_parse(value, &options->profile))
         return err_set(err, -EINVAL, "--profile is quick, standard or full, not \"%.40s\"", value);
+    options->profile_given = true;
     return 0;
 }
 
@@ -70,6 +71,7 @@ static int set_busy(struct survey_options *options, const struct option_row *row
     if (!measure && strcmp(value, "skip") != 0)
         return err_set(err, -EINVAL, "--busy is skip or measure, not \"%.40s\"", value);
     options->measure_busy = measure;
+    options->busy_given = true;
     return 0;
 }
 
@@ -93,6 +95,7 @@ static int set_seed(struct survey_options *options, const struct option_row *row
     (void)row;
     if (str_parse_u64(value, &options->seed))
         return err_set(err, -EINVAL, "--seed is a whole number from 0 on, not \"%.40s\"", value);
+    options->seed_given = true;
     return 0;
 }
 
@@ -100,6 +103,8 @@ static const struct option_row rows[] = {
     {.help = "What to survey"},
     {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
      offsetof(struct survey_options, simulate)},
+    {"--replay", 0, "FILE", "the GPUs of a record: analyse again what they answered", set_text,
+     offsetof(struct survey_options, replay)},
     {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
     {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
      offsetof(struct survey_options, probes)},
@@ -114,6 +119,8 @@ static const struct option_row rows[] = {
     {.help = "What comes out"},
     {"--output", 'o', "FILE", "the inventory (default gpumemtopo-<UTC time>.yaml, - is stdout)",
      set_text, offsetof(struct survey_options, output)},
+    {"--record", 0, "FILE", "keep every raw sample, for --replay", set_text,
+     offsetof(struct survey_options, record)},
     {"--quiet", 0, NULL, "errors only", set_flag, offsetof(struct survey_options, quiet)},
     {"--verbose", 0, NULL, "say more", set_flag, offsetof(struct survey_options, verbose)},
     {"--no-progress", 0, NULL, "no progress line", set_flag,
@@ -191,6 +198,21 @@ static int match_flag(int argc, char *const *argv, int *at, const struct option_
     return 0;
 }
 
+static int check_together(const struct survey_options *options, struct err *err)
+{
+    if (options->quiet && options->verbose)
+        return err_set(err, -EINVAL, "--quiet and --verbose exclude each other");
+    if (options->replay && options->simulate)
+        return err_set(err, -EINVAL, "--replay and --simulate exclude each other");
+    if (options->replay && options->record)
+        return err_set(err, -EINVAL, "--replay and --record exclude each other");
+    if (str_equal(options->record, "-"))
+        return err_set(err, -EINVAL, "--record needs a file: a record does not go to stdout");
+    if (options->record && str_equal(options->record, options->output))
+        return err_set(err, -EINVAL, "--record and --output name the same file");
+    return 0;
+}
+
 int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
                          struct err *err)
 {
@@ -206,10 +228,10 @@ int survey_options_parse(int argc, char *const *argv, struct survey_options *out
         if (options.action == SURVEY_HELP)
             break;
     }
-    if (options.quiet && options.verbose)
-        return err_set(err, -EINVAL, "--quiet and --verbose exclude each other");
-    *out_options = options;
-    return 0;
+    int rc = check_together(&options, err);
+    if (!rc)
+        *out_options = options;
+    return rc;
 }
 
 void survey_options_help(struct strbuf *out_text)

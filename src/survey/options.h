@@ -19,8 +19,11 @@ struct survey_options {
     const char *config;
     const char *probes;
     const char *simulate;
+    const char *record;
+    const char *replay;
     enum probe_profile profile;
-    bool measure_busy;   /* GPUs on which others compute, too */
+    bool measure_busy; /* GPUs on which others compute, too */
+    bool profile_given, seed_given, busy_given;
     double time_limit_s; /* 0: as the configuration says */
     uint64_t seed;
     bool quiet;

@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
+#include "inventory/facts_wire.h"
+#include "inventory/names.h"
 
 void outcome_fini(struct outcome *outcome)
 {
     free(outcome->probe);
+    free(outcome->remark);
     gpu_result_fini(&outcome->result);
     announce_fini(&outcome->listing);
     memset(outcome, 0, sizeof *outcome);
@@ -106,21 +109,49 @@ int outcome_take_listing(struct outcome *outcome, const struct frame *frame, str
     }
 }
 
+/* The last partial result stands, with this status. */
+static int take_ended(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    uint32_t status = wire_get_enum(&reader, GPU_STATUS_COUNT);
+    char *reason = wire_get_text(&reader);
+    int rc = wire_end(&reader, "ending", err);
+    if (rc) {
+        free(reason);
+        return rc;
+    }
+    free(outcome->result.reason);
+    outcome->result.status = (enum gpu_status)status;
+    outcome->result.reason = reason;
+    outcome->done = true;
+    return 0;
+}
+
+/* Replaces a text that outcome keeps. */
+static int take_kept_text(char **kept, const struct frame *frame, struct err *err)
+{
+    char *text = NULL;
+    int rc = take_text(frame, &text, err);
+    if (rc)
+        return rc;
+    free(*kept);
+    *kept = text;
+    return 0;
+}
+
 int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
     struct gpu_result result = {0};
-    char *probe = NULL;
     int rc = 0;
     if (outcome->done || outcome->failed)
         return foreign(frame, err);
     switch (frame->type) {
     case WORKER_BEGIN:
-        rc = take_text(frame, &probe, err);
-        if (rc)
-            return rc;
-        free(outcome->probe);
-        outcome->probe = probe;
-        return 0;
+        return take_kept_text(&outcome->probe, frame, err);
+    case WORKER_REMARK:
+        return take_kept_text(&outcome->remark, frame, err);
+    case WORKER_ENDED:
+        return take_ended(outcome, frame, err);
     case WORKER_PARTIAL:
     case WORKER_DONE:
         rc = gpu_result_decode(frame->payload, frame->length, &result, err);

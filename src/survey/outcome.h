@@ -16,6 +16,7 @@ struct outcome {
     bool done;                /* DONE came: the answer is complete */
     bool failed;              /* FAIL came */
     struct err err;           /* of FAIL */
+    char *remark;             /* for people; NULL: none */
     struct gpu_result result; /* measure: the last PARTIAL, or DONE */
     struct announce listing;  /* list: GPUs and bare nodes */
 };

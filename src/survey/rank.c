@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "device/replay/record.h"
 #include "survey/child.h"
 #include "survey/limits.h"
 #include "survey/message.h"
@@ -60,11 +61,11 @@ static char *read_boot_id(void)
     return n > 0 ? str_copy_n(text, (size_t)n) : NULL;
 }
 
-/* Simulated GPUs compete for the CPUs, real ones do not. */
+/* Simulated and replayed GPUs compete for the CPUs, real ones do not. */
 static uint32_t workers_at_once(const struct survey_options *options)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!options->simulate)
+    if (!options->simulate && !options->replay)
         return 0;
     return cpus < 1 ? 1 : (uint32_t)cpus;
 }
@@ -76,6 +77,8 @@ static struct worker_request request_of(const struct rank *rank, enum worker_tas
         .task = task,
         .parent = getpid(),
         .fleet = (char *)options->simulate,
+        .replay = (char *)options->replay,
+        .record = options->record && task == WORKER_MEASURE,
         .seed = options->seed,
         .rank = (uint32_t)rank->comm->rank,
         .ranks = (uint32_t)rank->comm->size,
@@ -163,7 +166,7 @@ static void remark(const struct job *job, const char *what)
 /* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
 static enum listing_status classify(const struct survey_options *options, const struct err *err)
 {
-    if (options->simulate)
+    if (options->simulate || options->replay)
         return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
     if (err->code == -ENODEV || err->code == -ENOTSUP)
         return LISTING_NO_DEVICE;
@@ -210,16 +213,42 @@ static int finish_listing(struct rank *rank, struct err *err)
     return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
 }
 
+/* The GPU's part of the record. One that cannot be had costs nothing but itself. */
+static void make_record(const struct rank *rank, const struct job *job,
+                        const struct gpu_result *result, struct strbuf *out_part)
+{
+    struct strbuf body = {0};
+    struct err err = {0};
+    bool closed = false;
+    if (!rank->options->record)
+        return;
+    if (child_record(&job->child, &body, &err))
+        log_warning("%s: %s", result->uuid, err.text);
+    size_t whole = record_body_whole(body.data, body.length, &closed);
+    if (!closed && result->status == GPU_OK)
+        log_warning("%s: its record is not complete", result->uuid);
+    record_put_gpu(out_part, result, body.data, whole, closed);
+    if (out_part->failed)
+        strbuf_fini(out_part);
+    strbuf_fini(&body);
+}
+
 static int report(struct rank *rank, struct job *job, const struct ending *ending, struct err *err)
 {
-    struct gpu_result result = {0};
-    struct strbuf payload = {0};
+    struct result_message message = {.position = job->position};
+    struct strbuf payload = {0}, record = {0};
     int rc = outcome_result(&job->outcome, ending, &rank->announce.gpus[job->position],
-                            rank->comm->rank, &result, err);
+                            rank->comm->rank, &message.result, err);
     if (rc)
         return rc;
-    result_encode(job->position, &result, &payload);
-    gpu_result_fini(&result);
+    if (job->outcome.remark)
+        log_warning("%s: %s", message.result.uuid, job->outcome.remark);
+    make_record(rank, job, &message.result, &record);
+    message.record = record.data;
+    message.record_bytes = record.length;
+    result_encode(&message, &payload);
+    gpu_result_fini(&message.result);
+    strbuf_fini(&record);
     job->state = JOB_SENT;
     return comm_send_payload(rank->comm, 0, MESSAGE_RESULT, &payload, err);
 }

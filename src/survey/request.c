@@ -13,6 +13,8 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
     wire_put_u32(&payload, request->task);
     wire_put_u64(&payload, (uint64_t)request->parent);
     wire_put_text(&payload, request->fleet);
+    wire_put_text(&payload, request->replay);
+    wire_put_u32(&payload, request->record);
     wire_put_u64(&payload, request->seed);
     wire_put_u32(&payload, request->rank);
     wire_put_u32(&payload, request->ranks);
@@ -35,6 +37,8 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
     uint32_t task = wire_get_u32(&reader);
     request.parent = (int64_t)wire_get_u64(&reader);
     request.fleet = wire_get_text(&reader);
+    request.replay = wire_get_text(&reader);
+    request.record = wire_get_u32(&reader) != 0;
     request.seed = wire_get_u64(&reader);
     request.rank = wire_get_u32(&reader);
     request.ranks = wire_get_u32(&reader);
@@ -59,6 +63,7 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
 void worker_request_fini(struct worker_request *request)
 {
     free(request->fleet);
+    free(request->replay);
     free(request->uuid);
     free(request->probes);
     memset(request, 0, sizeof *request);

@@ -1,7 +1,9 @@
 /* What a rank asks of a worker process, and the types of the frames that come back.
  *
  * The request is one frame on the worker's stdin. Answers are frames on the pipe at
- * WORKER_ANSWER_FD. list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both. */
+ * WORKER_ANSWER_FD. list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both.
+ * A replay may add REMARK before the end, and end with ENDED. What is to be recorded goes to
+ * WORKER_RECORD_FD. */
 #ifndef GPUMEMTOPO_SURVEY_REQUEST_H
 #define GPUMEMTOPO_SURVEY_REQUEST_H
 
@@ -16,7 +18,7 @@
 /* The internal first argument that makes the program a worker. */
 #define WORKER_ARGUMENT "--worker"
 
-enum { WORKER_ANSWER_FD = 3 };
+enum { WORKER_ANSWER_FD = 3, WORKER_RECORD_FD = 4 };
 
 enum worker_message {
     WORKER_REQUEST = 1,
@@ -26,6 +28,8 @@ enum worker_message {
     WORKER_PARTIAL, /* gpu_result: all that is known so far */
     WORKER_DONE,    /* list: empty; measure: gpu_result */
     WORKER_FAIL,    /* err */
+    WORKER_REMARK,  /* text: for people */
+    WORKER_ENDED,   /* status, reason: what became of the GPU when it was recorded */
 };
 
 enum worker_task { WORKER_LIST, WORKER_MEASURE };
@@ -34,7 +38,9 @@ enum worker_task { WORKER_LIST, WORKER_MEASURE };
 struct worker_request {
     enum worker_task task;
     int64_t parent; /* pid of the rank: a worker does not outlive it */
-    char *fleet;    /* simulated fleet; NULL: the driver's GPUs */
+    char *fleet;    /* simulated fleet */
+    char *replay;   /* record; neither: the driver's GPUs */
+    bool record;    /* measure */
     uint64_t seed;
     uint32_t rank, ranks;
     char *uuid; /* measure */

@@ -27,6 +27,7 @@ struct member {
 
 struct root {
     struct comm *comm;
+    struct recording *recording; /* NULL: none */
     bool simulated, assigned, stopped;
     double time_limit_s;
     double announce_until_s;
@@ -60,6 +61,11 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     root->members = members;
     *out_root = root;
     return 0;
+}
+
+void root_record(struct root *root, struct recording *recording)
+{
+    root->recording = recording;
 }
 
 /* Takes over the result. */
@@ -126,20 +132,22 @@ static int tell(struct root *root, size_t rank, enum message_type type, struct s
 static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct member *member = &root->members[rank];
-    struct gpu_result result = {0};
-    uint32_t position = 0;
-    int rc = result_decode(frame, &position, &result, err);
+    struct result_message message = {0};
+    int rc = result_decode(frame, &message, err);
     if (rc)
         return rc;
+    uint32_t position = message.position;
     bool expected = member->heard && position < member->announce.gpu_count && !member->lost &&
-                    str_equal(result.uuid, member->announce.gpus[position].uuid);
+                    str_equal(message.result.uuid, member->announce.gpus[position].uuid);
     if (!expected || member->heard[position]) {
-        gpu_result_fini(&result);
+        gpu_result_fini(&message.result);
         return err_set(err, -EBADMSG, "a result that was not expected");
     }
-    rc = add_result(root, &result, err);
+    rc = add_result(root, &message.result, err);
     if (rc)
         return rc;
+    if (root->recording)
+        recording_add(root->recording, message.record, message.record_bytes);
     const struct gpu_result *last = &root->results[root->result_count - 1];
     log_debug("%s on %s, rank %zu: %s%s%s", last->uuid, last->node, rank,
               gpu_status_name(last->status), last->reason ? ": " : "",

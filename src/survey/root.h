@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "inventory/gpu_result.h"
 #include "survey/comm.h"
+#include "survey/recording.h"
 
 struct root;
 
@@ -31,6 +32,9 @@ struct root_view {
  * Freed with root_destroy. */
 int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
                 struct root **out_root, struct err *err);
+
+/* Has the GPUs' parts of the record kept here; outlives the root. */
+void root_record(struct root *root, struct recording *recording);
 
 /* Takes a message of a rank. -EBADMSG for one that makes no sense. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

@@ -16,6 +16,8 @@
 #include "survey/message.h"
 #include "survey/progress.h"
 #include "survey/rank.h"
+#include "survey/recording.h"
+#include "survey/replaying.h"
 #include "survey/root.h"
 
 /* MPI gives no descriptor to wait for, so messages are looked for at intervals: short ones while
@@ -25,9 +27,12 @@ enum { SLEEP_MIN_MS = 1, SLEEP_MAX_MS = 32 };
 struct run {
     struct comm *comm;
     const struct survey_options *options;
+    int argc;
+    char *const *argv;
     double started_s;
     struct rank *rank;
-    struct root *root; /* rank 0 only */
+    struct root *root;     /* rank 0 only */
+    struct record *record; /* that is replayed; NULL: none */
     struct progress progress;
     int sleep_ms;
 };
@@ -160,18 +165,56 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
 /* What rank 0 needs before anything is measured. */
 struct preparation {
     struct survey_config config;
+    struct recording *recording; /* NULL: none */
     char default_output[64];
     const char *output;
 };
 
-static int prepare(const struct survey_options *options, struct preparation *out, struct err *err)
+static void unprepare(struct preparation *prepared)
 {
+    survey_config_fini(&prepared->config);
+    recording_destroy(prepared->recording);
+}
+
+/* A replay judges by the configuration of its record, unless another is named. */
+static int load_config(const struct run *run, struct survey_config *out_config, struct err *err)
+{
+    if (!run->record || run->options->config)
+        return survey_config_load(run->options->config, out_config, err);
+    const struct record_provenance *was = record_provenance(run->record);
+    int rc = survey_config_read(was->config_text, was->config, out_config, err);
+    if (rc)
+        err_prefix(err, "configuration in %.200s", run->options->replay);
+    return rc;
+}
+
+static int begin_recording(const struct run *run, struct preparation *out, struct err *err)
+{
+    const struct recording_input input = {
+        .options = run->options,
+        .config = &out->config,
+        .argc = run->argc,
+        .argv = run->argv,
+        .ranks = run->comm->size,
+    };
+    return recording_begin(&input, &out->recording, err);
+}
+
+static int prepare(const struct run *run, struct preparation *out, struct err *err)
+{
+    const struct survey_options *options = run->options;
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
     snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml", stamp);
     out->output = options->output ? options->output : out->default_output;
-    int rc = emit_check_output(out->output, err);
-    return rc ? rc : survey_config_load(options->config, &out->config, err);
+    int rc = emit_check_output("--output", out->output, err);
+    if (!rc && options->record)
+        rc = emit_check_output("--record", options->record, err);
+    if (!rc)
+        rc = load_config(run, &out->config, err);
+    if (!rc && options->record)
+        rc = begin_recording(run, out, err);
+    return rc;
 }
 
 static enum survey_exit code_of(int rc)
@@ -179,22 +222,37 @@ static enum survey_exit code_of(int rc)
     return rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
 }
 
-static enum survey_exit report(struct run *run, const struct preparation *prepared, int argc,
-                               char *const *argv, struct err *err)
+/* A record that cannot be had does not cost the report. */
+static bool end_recording(const struct run *run, const struct preparation *prepared)
+{
+    const struct root_view view = root_view(run->root);
+    struct err err = {0};
+    if (!prepared->recording)
+        return true;
+    if (recording_end(prepared->recording, &view, &err) == 0)
+        return true;
+    log_failure(&err);
+    return false;
+}
+
+static enum survey_exit report(struct run *run, const struct preparation *prepared, struct err *err)
 {
     struct strbuf summary = {0};
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
+    progress_clear(&run->progress);
+    bool recorded = end_recording(run, prepared);
     const struct emit_input input = {
         .options = run->options,
         .output = prepared->output,
-        .argc = argc,
-        .argv = argv,
+        .argc = run->argc,
+        .argv = run->argv,
         .ranks = run->comm->size,
         .wall_s = clock_monotonic_s() - run->started_s,
         .view = root_view(run->root),
         .judge = &prepared->config.judge,
+        .replayed = run->record,
+        .unrecorded = !recorded,
     };
-    progress_clear(&run->progress);
     if (emit_inventory(&input, &summary, &code, err) == 0)
         say_summary(run, &summary, prepared->output);
     else
@@ -203,20 +261,21 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
     return code;
 }
 
-static enum survey_exit run_root(struct run *run, int argc, char *const *argv,
-                                 size_t *out_lost_ranks)
+static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
 {
     struct preparation prepared = {0};
     struct err err = {0};
     enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
     const struct survey_options *options = run->options;
-    int rc = prepare(options, &prepared, &err);
+    int rc = prepare(run, &prepared, &err);
     if (rc)
         goto fail;
     double limit_s = options->time_limit_s > 0 ? options->time_limit_s
                                                : prepared.config.time_limit_s[options->profile];
-    rc = root_create(run->comm, options->simulate != NULL, limit_s, run->started_s, &run->root,
-                     &err);
+    rc = root_create(run->comm, options->simulate || options->replay, limit_s, run->started_s,
+                     &run->root, &err);
+    if (!rc)
+        root_record(run->root, prepared.recording);
     if (!rc)
         rc = rank_create(run->comm, options, &run->rank, &err);
     if (!rc)
@@ -227,12 +286,12 @@ static enum survey_exit run_root(struct run *run, int argc, char *const *argv,
         goto fail;
     }
     *out_lost_ranks = root_view(run->root).lost_ranks;
-    code = report(run, &prepared, argc, argv, &err);
+    code = report(run, &prepared, &err);
     goto out;
 fail:
     log_failure(&err);
 out:
-    survey_config_fini(&prepared.config);
+    unprepare(&prepared);
     return code;
 }
 
@@ -257,23 +316,34 @@ static void run_other(struct run *run)
         log_warning("rank 0 never confirmed the results of %zu GPUs", lost);
 }
 
-struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
+struct survey_end survey_run(struct comm *comm, const struct survey_options *given, int argc,
                              char *const *argv)
 {
-    struct survey_end end = {0};
+    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT};
+    struct survey_options options = *given;
+    struct err err = {0};
     struct run run = {.comm = comm,
-                      .options = options,
+                      .options = &options,
+                      .argc = argc,
+                      .argv = argv,
                       .started_s = clock_monotonic_s(),
                       .sleep_ms = SLEEP_MIN_MS};
     catch_signals();
-    progress_init(&run.progress, !options->quiet && !options->no_progress, run.started_s);
-    if (comm->rank == 0) {
-        end.code = run_root(&run, argc, argv, &end.lost_ranks);
-        dismiss(comm);
-    } else {
+    progress_init(&run.progress, !options.quiet && !options.no_progress, run.started_s);
+    /* Another rank that cannot read the record announces just that. */
+    int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
+    if (comm->rank) {
+        end.code = SURVEY_EXIT_OK;
         run_other(&run);
+    } else {
+        if (rc)
+            log_failure(&err);
+        else
+            end.code = run_root(&run, &end.lost_ranks);
+        dismiss(comm);
     }
     rank_destroy(run.rank);
     root_destroy(run.root);
+    record_close(run.record);
     return end;
 }

@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "device/replay/record.h"
+#include "device/replay/replay.h"
 #include "device/source.h"
 #include "inventory/frame.h"
 #include "inventory/gpu_result.h"
@@ -21,12 +23,12 @@
 
 /* MPI and the launcher leave descriptors without CLOEXEC behind; a worker that kept one would hold
  * a socket of a rank open. */
-static void close_inherited(void)
+static void close_inherited(int first)
 {
     enum { OLD_KERNEL_FD_MAX = 4096 };
-    if (close_range(WORKER_ANSWER_FD + 1, ~0u, 0) == 0)
+    if (close_range((unsigned)first, ~0u, 0) == 0)
         return;
-    for (int fd = WORKER_ANSWER_FD + 1; fd < OLD_KERNEL_FD_MAX; fd++)
+    for (int fd = first; fd < OLD_KERNEL_FD_MAX; fd++)
         close(fd);
 }
 
@@ -82,13 +84,30 @@ static int read_request(struct worker_request *out_request, struct err *err)
     return rc;
 }
 
-static int open_source(const struct worker_request *request, struct device_source **out_source,
-                       struct err *err)
+static int open_backend(const struct worker_request *request, struct device_source **out_source,
+                        struct err *err)
 {
+    if (request->replay)
+        return device_source_replay(request->replay, request->rank, request->ranks, out_source,
+                                    err);
     if (request->fleet)
         return device_source_sim(request->fleet, request->seed, request->rank, request->ranks,
                                  out_source, err);
     return device_source_cuda(out_source, err);
+}
+
+static int open_source(const struct worker_request *request, struct device_source **out_source,
+                       struct err *err)
+{
+    struct device_source *source = NULL;
+    int rc = open_backend(request, &source, err);
+    if (!rc && request->record) {
+        rc = device_source_record(source, WORKER_RECORD_FD, out_source, err);
+        if (rc)
+            device_source_destroy(source);
+    } else if (!rc)
+        *out_source = source;
+    return rc;
 }
 
 /* A view of the source's strings as a result; not to be released. */
@@ -104,10 +123,10 @@ static struct gpu_result identity_of(const struct device_info *info)
     };
 }
 
-static int list(const struct device_source *source, struct err *err)
+static int list(struct device_source *source, const struct worker_request *request, struct err *err)
 {
     struct strbuf payload = {0};
-    int rc = 0;
+    int rc = request->replay ? replay_check(source, err) : 0;
     for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
         struct gpu_result gpu = identity_of(device_source_info(source, i));
         message_put_identity(&payload, &gpu);
@@ -136,8 +155,22 @@ static int next_lap(struct gpu_result *result, struct lap *lap, const char *name
     return 0;
 }
 
+/* The GPU in hand. */
+struct target {
+    struct device_source *source;
+    size_t at; /* its place in the source */
+    struct device *device;
+};
+
+/* How a recorded GPU ended, once its replay has come to that point; NULL: go on. */
+static const struct gpu_result *ended(const struct target *target)
+{
+    return replay_ended(target->source, target->at);
+}
+
 /* What the observer needs; `result` owns everything but the measures while probes run. */
 struct measuring {
+    const struct target *target;
     struct gpu_result *result;
     struct lap *lap;
     double started_s;
@@ -155,24 +188,29 @@ static int on_end(void *user, const char *probe, const struct measures *measures
 {
     (void)probe, (void)elapsed_s;
     struct measuring *measuring = user;
+    if (ended(measuring->target))
+        return -ECANCELED; /* when it was recorded, this probe never came to an end */
     struct gpu_result partial = *measuring->result;
     partial.measures = *measures;
     partial.elapsed_s = clock_monotonic_s() - measuring->started_s;
     return answer_result(WORKER_PARTIAL, &partial, measuring->err);
 }
 
-static int run_probes(struct device *device, const struct worker_request *request,
+static int run_probes(const struct target *target, const struct worker_request *request,
                       struct gpu_result *result, struct lap *lap, struct err *err)
 {
     struct probe_selection selection = {0};
     struct measures measures = {0};
-    struct measuring measuring = {
-        .result = result, .lap = lap, .started_s = clock_monotonic_s(), .err = err};
+    struct measuring measuring = {.target = target,
+                                  .result = result,
+                                  .lap = lap,
+                                  .started_s = clock_monotonic_s(),
+                                  .err = err};
     const struct probe_options options = {.profile = request->profile, .seed = request->seed};
     const struct probe_observer observer = {on_begin, on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
     if (!rc)
-        rc = probes_run(device, &selection, &options, &observer, &measures, err);
+        rc = probes_run(target->device, &selection, &options, &observer, &measures, err);
     result->measures = measures;
     result->elapsed_s = clock_monotonic_s() - measuring.started_s;
     free(selection.indices);
@@ -221,49 +259,72 @@ static int add_health(struct device *device, struct gpu_result *result, int rc, 
     return rc;
 }
 
-static int measure_device(struct device *device, const struct worker_request *request,
+static int measure_device(const struct target *target, const struct worker_request *request,
                           struct gpu_result *result, struct lap *lap, struct err *err)
 {
-    int rc = device_identify(device, &result->hardware, &result->board, &result->config, err);
+    int rc = device_identify(target->device, &result->hardware, &result->board, &result->config,
+                             err);
     if (!rc)
         rc = answer_result(WORKER_PARTIAL, result, err);
     if (!rc)
-        rc = run_probes(device, request, result, lap, err);
+        rc = run_probes(target, request, result, lap, err);
     if (!rc)
         rc = next_lap(result, lap, "health", err);
-    return add_health(device, result, rc, err);
+    return ended(target) ? rc : add_health(target->device, result, rc, err);
+}
+
+static int measure_target(struct target *target, const struct worker_request *request,
+                          struct gpu_result *result, struct err *err)
+{
+    struct lap lap = {"opening", clock_monotonic_s()};
+    int rc = answer_text(WORKER_BEGIN, "opening", err);
+    if (!rc)
+        rc = look(target->source, target->at, false, result, err);
+    if (rc || (result->status == GPU_BUSY && !request->measure_busy))
+        return rc;
+    rc = device_source_open(target->source, target->at, &target->device, err);
+    if (rc) {
+        struct err ignored = {0};
+        look(target->source, target->at, true, result, &ignored);
+        return rc;
+    }
+    rc = measure_device(target, request, result, &lap, err);
+    return rc ? rc : next_lap(result, &lap, NULL, err);
+}
+
+/* What was measured until a recorded GPU ended is reported already. */
+static int answer_ended(const struct gpu_result *ending, struct err *err)
+{
+    struct strbuf payload = {0};
+    wire_put_u32(&payload, (uint32_t)ending->status);
+    wire_put_text(&payload, ending->reason);
+    return answer(WORKER_ENDED, &payload, err);
 }
 
 static int measure(struct device_source *source, const struct worker_request *request,
                    struct err *err)
 {
-    struct device *device = NULL;
+    struct target target = {.source = source};
     struct gpu_result result = {0};
-    struct lap lap = {"opening", clock_monotonic_s()};
-    size_t at = 0, count = device_source_count(source);
-    while (at < count && !str_equal(device_source_info(source, at)->uuid, request->uuid))
-        at++;
-    if (at == count)
+    size_t count = device_source_count(source);
+    while (target.at < count &&
+           !str_equal(device_source_info(source, target.at)->uuid, request->uuid))
+        target.at++;
+    if (target.at == count)
         return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
-    const struct gpu_result identity = identity_of(device_source_info(source, at));
+    const struct gpu_result identity = identity_of(device_source_info(source, target.at));
     int rc = gpu_result_copy(&result, &identity) ? err_no_memory(err) : 0;
     if (!rc)
-        rc = answer_text(WORKER_BEGIN, "opening", err);
-    if (!rc)
-        rc = look(source, at, false, &result, err);
-    if (!rc && (result.status != GPU_BUSY || request->measure_busy)) {
-        struct err ignored = {0};
-        rc = device_source_open(source, at, &device, err);
-        if (rc)
-            look(source, at, true, &result, &ignored);
-        else
-            rc = measure_device(device, request, &result, &lap, err);
-        if (!rc)
-            rc = next_lap(&result, &lap, NULL, err);
-    }
-    if (!rc)
+        rc = measure_target(&target, request, &result, err);
+    const char *missed = replay_missed(source, target.at);
+    struct err ignored = {0}; /* a rank that does not listen is noticed by what follows */
+    if (missed)
+        answer_text(WORKER_REMARK, missed, &ignored);
+    if (ended(&target))
+        rc = answer_ended(ended(&target), err);
+    else if (!rc)
         rc = answer_result(WORKER_DONE, &result, err);
-    device_destroy(device);
+    device_destroy(target.device);
     gpu_result_fini(&result);
     return rc;
 }
@@ -273,7 +334,8 @@ static int serve(const struct worker_request *request, struct err *err)
     struct device_source *source = NULL;
     int rc = open_source(request, &source, err);
     if (!rc)
-        rc = request->task == WORKER_LIST ? list(source, err) : measure(source, request, err);
+        rc = request->task == WORKER_LIST ? list(source, request, err)
+                                          : measure(source, request, err);
     device_source_destroy(source);
     return rc;
 }
@@ -283,10 +345,10 @@ int worker_main(void)
     struct worker_request request = {0};
     struct err err = {0};
     struct strbuf payload = {0};
-    close_inherited();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
         return 1;
     int rc = read_request(&request, &err);
+    close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);
     if (rc)
         goto out;
     /* The rank may have died before the prctl above. */

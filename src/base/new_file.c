@@ -1,0 +1,109 @@
+/* A file that appears whole or not at all. */
+#include "base/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/str.h"
+
+/* Writing through a symbolic link replaces what it points to, not the link. */
+static char *resolve(const char *path)
+{
+    struct stat info;
+    char *target = NULL;
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        target = realpath(path, NULL);
+    return target ? target : str_copy(path);
+}
+
+/* A name that nobody has, in the same folder: rename works only inside one file system. The name
+ * says whose it is, in case a crash leaves it behind. */
+static int create_beside(struct new_file *file, struct err *err)
+{
+    enum { ATTEMPTS = 100 };
+    for (int i = 0; i < ATTEMPTS; i++) {
+        file->name = str_format("%s.tmp.%ld.%d", file->path, (long)getpid(), i);
+        if (!file->name)
+            return err_no_memory(err);
+        file->fd = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0)
+            return 0;
+        int code = -errno;
+        free(file->name);
+        file->name = NULL;
+        if (code != -EEXIST)
+            return err_set_at(err, code, file->path, 0, 0, "cannot create a file in its folder: %s",
+                              strerror(-code));
+    }
+    return err_set_at(err, -EEXIST, file->path, 0, 0,
+                      "cannot find a free temporary name beside it");
+}
+
+int new_file_create(const char *path, struct new_file *out_file, struct err *err)
+{
+    struct new_file file = {.path = resolve(path)};
+    int rc = file.path ? create_beside(&file, err) : err_no_memory(err);
+    if (rc)
+        free(file.path);
+    else
+        *out_file = file;
+    return rc;
+}
+
+int new_file_append(struct new_file *file, const char *data, size_t length, struct err *err)
+{
+    int rc = io_write_all(file->fd, data, length);
+    if (rc)
+        err_set_at(err, rc, file->path, 0, 0, "cannot write: %s", strerror(-rc));
+    return rc;
+}
+
+/* The rename itself must survive a crash too. Some file systems refuse to sync a folder: the file
+ * is complete and in its place then, so that is no failure. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? str_copy_n(path, (size_t)(slash - path) + 1) : str_copy(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+int new_file_finish(struct new_file *file, struct err *err)
+{
+    int rc = fsync(file->fd) ? -errno : 0;
+    int fd = file->fd;
+    file->fd = -1;
+    if (close(fd) && !rc)
+        rc = -errno;
+    if (rc)
+        return err_set_at(err, rc, file->path, 0, 0, "cannot write: %s", strerror(-rc));
+    if (rename(file->name, file->path))
+        return err_set_at(err, -errno, file->path, 0, 0, "cannot put the new file in its place: %s",
+                          strerror(errno));
+    free(file->name);
+    file->name = NULL;
+    sync_folder(file->path);
+    return 0;
+}
+
+void new_file_fini(struct new_file *file)
+{
+    if (file->name) {
+        if (file->fd >= 0)
+            close(file->fd);
+        unlink(file->name);
+    }
+    free(file->name);
+    free(file->path);
+    *file = (struct new_file){0};
+}

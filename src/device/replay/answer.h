@@ -1,0 +1,31 @@
+/* What a device answered, packed for the record. */
+#ifndef GPUMEMTOPO_DEVICE_REPLAY_ANSWER_H
+#define GPUMEMTOPO_DEVICE_REPLAY_ANSWER_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "inventory/wire.h"
+
+void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits);
+void answer_get_limits(struct wire_reader *reader, struct device_limits *out_limits);
+
+void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks);
+void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clocks);
+
+/* The samples of one job: histograms as gaps and counts, kept latencies as differences. */
+void answer_put_job(struct strbuf *buffer, const struct device_answer *answer);
+
+/* Bit i: step i is timed, so that the answer has a sample of it. */
+uint32_t answer_timed_steps(const struct device_job *job);
+
+/* Reads them back: bad unless they are the samples of the timed steps, on SMs that the device has.
+ * out_answer: zeroed; released with device_answers_fini, also when bad. NULL only checks. */
+void answer_get_job(struct wire_reader *reader, uint32_t timed_steps, uint32_t sm_count,
+                    struct device_answer *out_answer);
+
+/* An error: code and text. */
+void answer_put_err(struct strbuf *buffer, int code, const char *text);
+int answer_get_err(struct wire_reader *reader, struct err *err); /* the code, 0 when bad */
+
+#endif

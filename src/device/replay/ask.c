@@ -1,0 +1,252 @@
+/* Requests to a device as numbers. */
+#include "device/replay/ask.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+const char *ask_call_name(enum ask_call call)
+{
+    static const char *const names[] = {"open", "identify", "batch", "stream", "clocks"};
+    return names[call];
+}
+
+/* Positions in the fields of a job, and in those of one of its steps. */
+enum { AT_ONCE, AGENTS, AGENT_FIRST, STEPS = AGENT_FIRST + 2 * DEVICE_AGENTS_MAX, SHARED, COLD };
+enum { STEP_FIRST = COLD + 1 };
+enum {
+    KIND,
+    AGENT,
+    PATH,
+    OFFSET,
+    SIZE,
+    STRIDE,
+    ORDER,
+    SEED,
+    START,
+    LOADS,
+    KEEP,
+    LANES,
+    LANE_STRIDE
+};
+_Static_assert(STEP_FIRST + DEVICE_STEPS_MAX * ASK_STEP_FIELDS == ASK_JOB_FIELDS,
+               "fields of a job");
+_Static_assert(LANE_STRIDE + 1 == ASK_STEP_FIELDS, "fields of a step");
+
+static void put_step(uint64_t *fields, const struct device_step *step)
+{
+    fields[KIND] = step->kind;
+    fields[AGENT] = step->agent;
+    fields[PATH] = step->array.path;
+    fields[OFFSET] = step->array.offset_bytes;
+    fields[SIZE] = step->array.size_bytes;
+    fields[STRIDE] = step->array.stride_bytes;
+    fields[ORDER] = step->array.order;
+    fields[SEED] = step->array.seed;
+    fields[START] = step->start;
+    fields[LOADS] = step->loads;
+    fields[KEEP] = step->keep;
+    fields[LANES] = step->lanes;
+    fields[LANE_STRIDE] = step->lane_stride_bytes;
+}
+
+struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
+{
+    struct ask ask = {.call = ASK_BATCH};
+    ask.fields[AT_ONCE] = at_once;
+    ask.fields[AGENTS] = job->agent_count;
+    for (uint32_t i = 0; i < job->agent_count; i++) {
+        ask.fields[AGENT_FIRST + 2 * i] = (uint64_t)(int64_t)job->agents[i].sm;
+        ask.fields[AGENT_FIRST + 2 * i + 1] = job->agents[i].warp;
+    }
+    ask.fields[STEPS] = job->step_count;
+    ask.fields[SHARED] = job->shared_bytes;
+    ask.fields[COLD] = job->cold_l2;
+    for (uint32_t i = 0; i < job->step_count; i++)
+        put_step(ask.fields + STEP_FIRST + i * ASK_STEP_FIELDS, &job->steps[i]);
+    return ask;
+}
+
+static struct device_step get_step(const uint64_t *fields)
+{
+    return (struct device_step){
+        .kind = (enum device_step_kind)fields[KIND],
+        .agent = (uint32_t)fields[AGENT],
+        .array = {.path = (enum device_path)fields[PATH],
+                  .offset_bytes = fields[OFFSET],
+                  .size_bytes = fields[SIZE],
+                  .stride_bytes = fields[STRIDE],
+                  .order = (enum device_order)fields[ORDER],
+                  .seed = fields[SEED]},
+        .start = fields[START],
+        .loads = fields[LOADS],
+        .keep = (uint32_t)fields[KEEP],
+        .lanes = (uint32_t)fields[LANES],
+        .lane_stride_bytes = (uint32_t)fields[LANE_STRIDE],
+    };
+}
+
+bool ask_to_job(const struct ask *ask, struct device_job *out_job)
+{
+    const uint64_t *fields = ask->fields;
+    struct device_job job = {.shared_bytes = fields[SHARED], .cold_l2 = fields[COLD] != 0};
+    if (fields[AGENTS] > DEVICE_AGENTS_MAX || fields[STEPS] > DEVICE_STEPS_MAX)
+        return false;
+    job.agent_count = (uint32_t)fields[AGENTS];
+    for (uint32_t i = 0; i < job.agent_count; i++)
+        job.agents[i] = (struct device_agent){.sm = (int32_t)(int64_t)fields[AGENT_FIRST + 2 * i],
+                                              .warp = (uint32_t)fields[AGENT_FIRST + 2 * i + 1]};
+    job.step_count = (uint32_t)fields[STEPS];
+    for (uint32_t i = 0; i < job.step_count; i++) {
+        job.steps[i] = get_step(fields + STEP_FIRST + i * ASK_STEP_FIELDS);
+        if ((unsigned)job.steps[i].kind > DEVICE_FILL ||
+            (unsigned)job.steps[i].array.path >= DEVICE_PATH_COUNT)
+            return false;
+    }
+    /* What a narrower type would cut off was in no job either. */
+    const struct ask back = ask_of_job(&job, (uint32_t)fields[AT_ONCE]);
+    if (memcmp(back.fields, fields, sizeof back.fields) != 0)
+        return false;
+    *out_job = job;
+    return true;
+}
+
+struct ask ask_of_stream(const struct device_stream *stream)
+{
+    return (struct ask){
+        .call = ASK_STREAM,
+        .fields = {stream->kind, stream->path, stream->footprint_bytes, stream->total_bytes,
+                   stream->width_bytes, stream->threads, stream->blocks, stream->unroll},
+    };
+}
+
+struct ask ask_of_call(enum ask_call call)
+{
+    return (struct ask){.call = call};
+}
+
+static size_t field_count(enum ask_call call)
+{
+    return call == ASK_BATCH ? ASK_JOB_FIELDS : call == ASK_STREAM ? ASK_STREAM_FIELDS : 0;
+}
+
+/* Seeds become the number of the first step that has the same one. */
+static struct ask without_seeds(const struct ask *ask)
+{
+    struct ask plain = *ask;
+    for (size_t i = 0; i < DEVICE_STEPS_MAX; i++) {
+        size_t first = 0, at = STEP_FIRST + SEED;
+        while (ask->fields[at + first * ASK_STEP_FIELDS] != ask->fields[at + i * ASK_STEP_FIELDS])
+            first++;
+        plain.fields[at + i * ASK_STEP_FIELDS] = first;
+    }
+    return plain;
+}
+
+uint64_t ask_key(const struct ask *ask)
+{
+    const struct ask plain = ask->call == ASK_BATCH ? without_seeds(ask) : *ask;
+    uint64_t key = UINT64_C(0x9e3779b97f4a7c15) * (ask->call + 1);
+    for (size_t i = 0; i < field_count(ask->call); i++) {
+        key = (key ^ plain.fields[i]) * UINT64_C(0xff51afd7ed558ccd);
+        key ^= key >> 32;
+    }
+    return key;
+}
+
+void ask_put(struct strbuf *buffer, const struct ask *ask, struct ask *last)
+{
+    size_t changed = 0, behind = 0, count = field_count(ask->call);
+    for (size_t i = 0; i < count; i++)
+        changed += ask->fields[i] != last->fields[i];
+    wire_put_varint(buffer, changed);
+    for (size_t i = 0; i < count; i++) {
+        if (ask->fields[i] == last->fields[i])
+            continue;
+        wire_put_varint(buffer, i - behind);
+        wire_put_signed(buffer, (int64_t)(ask->fields[i] - last->fields[i]));
+        behind = i + 1;
+    }
+    *last = *ask;
+}
+
+void ask_get(struct wire_reader *reader, enum ask_call call, struct ask *last)
+{
+    uint64_t changed = wire_get_varint(reader), at = 0, count = field_count(call);
+    last->call = call;
+    if (changed > count)
+        reader->bad = true;
+    for (uint64_t i = 0; i < changed && !reader->bad; i++) {
+        uint64_t gap = wire_get_varint(reader);
+        if (gap >= count - at) {
+            reader->bad = true;
+            return;
+        }
+        at += gap;
+        last->fields[at++] += (uint64_t)wire_get_signed(reader);
+    }
+}
+
+static void describe_bytes(struct strbuf *text, uint64_t bytes)
+{
+    if (bytes && bytes % 1024 == 0)
+        strbuf_printf(text, "%llu KiB", (unsigned long long)bytes / 1024);
+    else
+        strbuf_printf(text, "%llu B", (unsigned long long)bytes);
+}
+
+static const char *path_name(uint64_t path)
+{
+    static const char *const names[DEVICE_PATH_COUNT] = {
+        "global_ca", "global_cg", "read_only", "texture", "constant", "shared", "host"};
+    return path < DEVICE_PATH_COUNT ? names[path] : "?";
+}
+
+static void describe_step(struct strbuf *text, const uint64_t *step, const uint64_t *before)
+{
+    static const char *const kinds[] = {"warm", "chase", "average", "fill"};
+    bool same = before && memcmp(step + PATH, before + PATH, (SEED - PATH + 1) * sizeof *step) == 0;
+    strbuf_puts(text, step[KIND] < COUNT_OF(kinds) ? kinds[step[KIND]] : "?");
+    if (step[LOADS])
+        strbuf_printf(text, " %llu loads of", (unsigned long long)step[LOADS]);
+    strbuf_puts(text, same ? " the same" : " ");
+    if (same)
+        return;
+    describe_bytes(text, step[SIZE]);
+    strbuf_printf(text, " %s by ", path_name(step[PATH]));
+    describe_bytes(text, step[STRIDE]);
+    if (step[ORDER] == DEVICE_RANDOM)
+        strbuf_puts(text, " at random");
+    if (step[OFFSET])
+        strbuf_printf(text, " from %llu on", (unsigned long long)step[OFFSET]);
+}
+
+void ask_describe(const struct ask *ask, struct strbuf *out_text)
+{
+    static const char *const streams[] = {"read", "write", "copy", "h2d", "d2h", "both ways"};
+    const uint64_t *fields = ask->fields, *first = fields + STEP_FIRST;
+    if (ask->call == ASK_STREAM) {
+        strbuf_printf(out_text, "stream: %s ",
+                      fields[0] < COUNT_OF(streams) ? streams[fields[0]] : "?");
+        describe_bytes(out_text, fields[3]);
+        strbuf_puts(out_text, " over ");
+        describe_bytes(out_text, fields[2]);
+        strbuf_printf(out_text, " %s", path_name(fields[1]));
+        return;
+    }
+    if (ask->call != ASK_BATCH) {
+        strbuf_puts(out_text, ask_call_name(ask->call));
+        return;
+    }
+    if (fields[AT_ONCE] == 0)
+        strbuf_puts(out_text, "spread: ");
+    else if (fields[AT_ONCE] == 1)
+        strbuf_puts(out_text, "alone: ");
+    else
+        strbuf_printf(out_text, "%llu at once: ", (unsigned long long)fields[AT_ONCE]);
+    for (uint64_t i = 0; i < fields[STEPS] && i < DEVICE_STEPS_MAX; i++) {
+        const uint64_t *step = first + i * ASK_STEP_FIELDS;
+        strbuf_puts(out_text, i ? ", " : "");
+        describe_step(out_text, step, i ? step - ASK_STEP_FIELDS : NULL);
+    }
+}

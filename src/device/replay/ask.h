@@ -1,0 +1,52 @@
+/* Requests to a device as numbers: packed for the record, hashed to be found again, in words. */
+#ifndef GPUMEMTOPO_DEVICE_REPLAY_ASK_H
+#define GPUMEMTOPO_DEVICE_REPLAY_ASK_H
+
+#include <stdint.h>
+
+#include "base/str.h"
+#include "device/device.h"
+#include "inventory/wire.h"
+
+/* The calls of the device interface. The numbers are part of the format. */
+enum ask_call {
+    ASK_OPEN,
+    ASK_IDENTIFY,
+    ASK_BATCH,
+    ASK_STREAM,
+    ASK_CLOCKS,
+    ASK_CALL_COUNT,
+};
+const char *ask_call_name(enum ask_call call);
+
+enum {
+    ASK_STEP_FIELDS = 13,
+    ASK_JOB_FIELDS = 9 + DEVICE_STEPS_MAX * ASK_STEP_FIELDS,
+    ASK_STREAM_FIELDS = 8,
+};
+
+/* A job (with how many of its batch run at once) or a stream, field by field. Agents and steps
+ * beyond their count are 0, so that equal requests have equal fields. */
+struct ask {
+    enum ask_call call;
+    uint64_t fields[ASK_JOB_FIELDS];
+};
+struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
+struct ask ask_of_stream(const struct device_stream *stream);
+struct ask ask_of_call(enum ask_call call); /* one that asks for nothing in particular */
+
+/* The job back from its fields. False for numbers that no job has. */
+bool ask_to_job(const struct ask *ask, struct device_job *out_job);
+
+/* Equal for equal requests. Which of all random orders an array has does not count, only which
+ * steps of a job share one: orders are alike, and the seed depends on what was drawn before. */
+uint64_t ask_key(const struct ask *ask);
+
+/* The differences from `last`, which becomes this request. Neighbours differ in few fields. */
+void ask_put(struct strbuf *buffer, const struct ask *ask, struct ask *last);
+void ask_get(struct wire_reader *reader, enum ask_call call, struct ask *last);
+
+/* "alone: warm 64 KiB global_ca by 32 B, chase 2048 loads of it". */
+void ask_describe(const struct ask *ask, struct strbuf *out_text);
+
+#endif

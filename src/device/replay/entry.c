@@ -1,0 +1,73 @@
+/* The entries of a record: written whole, read with every bound checked. */
+#include "device/replay/entry.h"
+
+#include <errno.h>
+
+#include "inventory/frame.h"
+
+enum { SUM_BYTES = 4 };
+
+void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbuf *payload)
+{
+    size_t start = buffer->length;
+    if (payload->failed || payload->length > ENTRY_BYTES_MAX)
+        buffer->failed = true;
+    wire_put_varint(buffer, type);
+    wire_put_varint(buffer, payload->length);
+    strbuf_append(buffer, payload->data, payload->length);
+    if (!buffer->failed)
+        wire_put_u32(buffer, frame_crc32(buffer->data + start, buffer->length - start));
+}
+
+/* Type and length; true when both are there and make sense. */
+static bool read_head(struct wire_reader *reader, uint32_t *out_type, size_t *out_length)
+{
+    uint64_t type = wire_get_varint(reader);
+    uint64_t length = wire_get_varint(reader);
+    if (reader->bad || type > UINT32_MAX || length > ENTRY_BYTES_MAX)
+        return false;
+    *out_type = (uint32_t)type;
+    *out_length = (size_t)length;
+    return true;
+}
+
+int entry_span(const char *data, size_t length, uint64_t *out_bytes)
+{
+    struct wire_reader reader = {.data = (const unsigned char *)data, .length = length};
+    uint32_t type = 0;
+    size_t payload = 0;
+    if (read_head(&reader, &type, &payload)) {
+        *out_bytes = reader.position + payload + SUM_BYTES;
+        return 1;
+    }
+    return length < ENTRY_HEAD_MAX ? 0 : -EINVAL;
+}
+
+int entry_next(const char *data, size_t length, uint64_t offset, size_t *position,
+               struct entry *out_entry, struct err *err)
+{
+    struct wire_reader reader = {
+        .data = (const unsigned char *)data, .length = length, .position = *position};
+    unsigned long long here = offset + *position;
+    uint32_t type = 0;
+    size_t payload = 0;
+    if (*position == length)
+        return 0;
+    if (!read_head(&reader, &type, &payload))
+        return err_set(err, -EINVAL, "byte %llu: expected type and length of an entry", here);
+    if (length - reader.position < payload + SUM_BYTES)
+        return err_set(err, -EINVAL, "byte %llu: cut off: expected an entry of %zu bytes", here,
+                       payload);
+    size_t start = reader.position;
+    reader.position += payload;
+    uint32_t found = frame_crc32(data + *position, reader.position - *position);
+    if (wire_get_u32(&reader) != found)
+        return err_set(err, -EINVAL, "byte %llu: damaged: the entry's checksum is wrong", here);
+    *out_entry = (struct entry){
+        .type = type,
+        .position = *position,
+        .values = {.data = (const unsigned char *)data + start, .length = payload},
+    };
+    *position = reader.position;
+    return 1;
+}

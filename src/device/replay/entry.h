@@ -1,0 +1,48 @@
+/* The entries of a record: type, length, payload, CRC-32. docs/records.md describes the format. */
+#ifndef GPUMEMTOPO_DEVICE_REPLAY_ENTRY_H
+#define GPUMEMTOPO_DEVICE_REPLAY_ENTRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/wire.h"
+
+enum { RECORD_VERSION = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
+
+enum entry_type {
+    /* of the file */
+    ENTRY_PROVENANCE = 1, /* how the survey was run */
+    ENTRY_GPU,            /* one GPU and how it ended; the body with its calls follows */
+    ENTRY_SURVEY,         /* what rank 0 knew beside the GPUs */
+    ENTRY_END,
+    /* of a GPU's body */
+    ENTRY_MARK = 16, /* text: what the next requests are for */
+    ENTRY_ASK,       /* a call of the device interface, written before it is made */
+    ENTRY_ANSWER,    /* its result or error */
+    ENTRY_CLOSE,     /* the device was closed: nothing is missing */
+};
+
+/* One entry; `values` are those of its payload. */
+struct entry {
+    uint32_t type;
+    size_t position; /* in the data it was read from */
+    struct wire_reader values;
+};
+
+/* Appends one entry. Fails only by buffer->failed. */
+void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbuf *payload);
+
+/* Reads the entry at *position and moves behind it. 1: an entry; 0: the data end here; -EINVAL: cut
+ * off or damaged. offset: where the data lie in their file, for the message. */
+int entry_next(const char *data, size_t length, uint64_t offset, size_t *position,
+               struct entry *out_entry, struct err *err);
+
+/* How many bytes, type, length and sum included, the entry that begins with these takes; 0 when
+ * `length` bytes are too few to tell, -EINVAL when no entry begins so. */
+int entry_span(const char *data, size_t length, uint64_t *out_bytes);
+
+enum { ENTRY_HEAD_MAX = 11 }; /* so many bytes always tell */
+
+#endif

@@ -1,0 +1,306 @@
+/* Reading a record's file: magic, version, entries in their order, nothing behind the end. */
+#include "device/replay/record_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+struct record {
+    char *path;
+    int fd;
+    uint64_t file_bytes;
+    struct record_provenance provenance;
+    struct record_survey survey;
+    struct record_gpu *gpus;
+    size_t gpu_count, gpu_capacity;
+    const struct record_gpu **by_uuid;
+};
+
+/* Appends `length` bytes from `offset` on; the caller knows that the file has them. */
+static int read_at(const struct record *record, uint64_t offset, size_t length,
+                   struct strbuf *out_bytes, struct err *err)
+{
+    char *block = mem_array(length + 1, 1);
+    size_t have = 0;
+    int rc = block ? 0 : err_no_memory(err);
+    while (!rc && have < length) {
+        ssize_t n = pread(record->fd, block + have, length - have, (off_t)(offset + have));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            rc = err_set(err, -errno, "cannot read: %s", strerror(errno));
+        else if (n == 0)
+            rc = err_set(err, -EINVAL, "byte %llu: the file became shorter while it was read",
+                         (unsigned long long)(offset + have));
+        else
+            have += (size_t)n;
+    }
+    if (!rc) {
+        strbuf_append(out_bytes, block, length);
+        rc = out_bytes->failed ? err_no_memory(err) : 0;
+    }
+    free(block);
+    return rc;
+}
+
+static uint64_t rest(const struct record *record, uint64_t offset)
+{
+    return record->file_bytes - offset;
+}
+
+/* The entry at *offset, in `buffer`; moves behind it. */
+static int read_entry(const struct record *record, uint64_t *offset, struct strbuf *buffer,
+                      struct entry *out_entry, struct err *err)
+{
+    unsigned long long here = *offset;
+    uint64_t span = 0, left = rest(record, *offset);
+    size_t position = 0;
+    buffer->length = 0;
+    int rc = read_at(record, *offset, left < ENTRY_HEAD_MAX ? (size_t)left : ENTRY_HEAD_MAX, buffer,
+                     err);
+    if (rc)
+        return rc;
+    rc = entry_span(buffer->data ? buffer->data : "", buffer->length, &span);
+    if (rc < 0)
+        return err_set(err, -EINVAL, "byte %llu: damaged: expected type and length of an entry",
+                       here);
+    if (rc == 0 || span > left)
+        return err_set(err, -EINVAL,
+                       "byte %llu: cut off: expected an entry, the file has %llu bytes", here,
+                       (unsigned long long)record->file_bytes);
+    buffer->length = 0;
+    rc = read_at(record, *offset, (size_t)span, buffer, err);
+    if (!rc && entry_next(buffer->data, buffer->length, *offset, &position, out_entry, err) < 0)
+        rc = -EINVAL;
+    if (!rc)
+        *offset += span;
+    return rc;
+}
+
+static int misplaced(uint64_t offset, const char *expected, const struct entry *entry,
+                     struct err *err)
+{
+    return err_set(err, -EINVAL, "byte %llu: expected %s, found an entry of type %u",
+                   (unsigned long long)offset, expected, entry->type);
+}
+
+static int malformed(uint64_t offset, const char *what, struct err *err)
+{
+    return err_set(err, -EINVAL, "byte %llu: malformed %s", (unsigned long long)offset, what);
+}
+
+static int read_head(const struct record *record, struct err *err)
+{
+    struct strbuf head = {0};
+    if (record->file_bytes < RECORD_HEAD_BYTES)
+        return err_set(err, -EINVAL, "byte 0: not a record: %llu bytes, expected at least %d",
+                       (unsigned long long)record->file_bytes, RECORD_HEAD_BYTES);
+    int rc = read_at(record, 0, RECORD_HEAD_BYTES, &head, err);
+    if (!rc && memcmp(head.data, record_magic, RECORD_MAGIC_BYTES) != 0)
+        rc = err_set(err, -EINVAL, "byte 0: not a record: expected its first %d bytes to say so",
+                     RECORD_MAGIC_BYTES);
+    if (!rc) {
+        struct wire_reader reader = {.data = (const unsigned char *)head.data,
+                                     .length = head.length,
+                                     .position = RECORD_MAGIC_BYTES};
+        uint32_t version = wire_get_u32(&reader);
+        if (version != RECORD_VERSION)
+            rc = err_set(err, -EINVAL,
+                         "byte %d: a record of version %u, expected %d: another version of the "
+                         "program wrote it",
+                         RECORD_MAGIC_BYTES, version, RECORD_VERSION);
+    }
+    strbuf_fini(&head);
+    return rc;
+}
+
+static int take_gpu(struct record *record, struct entry *entry, uint64_t here, uint64_t *offset,
+                    struct err *err)
+{
+    struct record_gpu *grown =
+        mem_grow(record->gpus, &record->gpu_capacity, record->gpu_count + 1, sizeof *grown);
+    if (!grown)
+        return err_no_memory(err);
+    record->gpus = grown;
+    struct record_gpu *gpu = &grown[record->gpu_count++];
+    *gpu = (struct record_gpu){0};
+    parts_get_gpu(&entry->values, gpu);
+    if (wire_end(&entry->values, "", NULL))
+        return malformed(here, "head of a GPU", err);
+    if (gpu->body_bytes > rest(record, *offset))
+        return err_set(err, -EINVAL, "byte %llu: cut off: expected %llu bytes of %s",
+                       (unsigned long long)*offset, (unsigned long long)gpu->body_bytes,
+                       gpu->gpu.uuid);
+    gpu->body_offset = *offset;
+    *offset += gpu->body_bytes;
+    return 0;
+}
+
+static int take_end(const struct record *record, struct entry *entry, uint64_t here,
+                    uint64_t offset, struct err *err)
+{
+    uint64_t said = wire_get_u64(&entry->values);
+    if (entry->type != ENTRY_END)
+        return misplaced(here, "the end", entry, err);
+    if (wire_end(&entry->values, "", NULL) || said != here)
+        return malformed(here, "end: something is missing before it", err);
+    if (offset != record->file_bytes)
+        return err_set(err, -EINVAL, "byte %llu: expected nothing behind the end",
+                       (unsigned long long)offset);
+    return 0;
+}
+
+static int read_parts(struct record *record, struct strbuf *buffer, struct err *err)
+{
+    struct entry entry = {0};
+    uint64_t offset = RECORD_HEAD_BYTES, here = offset;
+    int rc = read_entry(record, &offset, buffer, &entry, err);
+    if (rc)
+        return rc;
+    if (entry.type != ENTRY_PROVENANCE)
+        return misplaced(here, "the provenance", &entry, err);
+    parts_get_provenance(&entry.values, &record->provenance);
+    if (wire_end(&entry.values, "", NULL))
+        return malformed(here, "provenance", err);
+    for (;;) {
+        here = offset;
+        rc = read_entry(record, &offset, buffer, &entry, err);
+        if (rc || entry.type != ENTRY_GPU)
+            break;
+        rc = take_gpu(record, &entry, here, &offset, err);
+        if (rc)
+            break;
+    }
+    if (rc)
+        return rc;
+    if (entry.type != ENTRY_SURVEY)
+        return misplaced(here, "a GPU or the survey", &entry, err);
+    parts_get_survey(&entry.values, &record->survey);
+    if (wire_end(&entry.values, "", NULL))
+        return malformed(here, "survey", err);
+    here = offset;
+    rc = read_entry(record, &offset, buffer, &entry, err);
+    return rc ? rc : take_end(record, &entry, here, offset, err);
+}
+
+static int by_uuid(const void *a, const void *b)
+{
+    const struct record_gpu *const *left = a, *const *right = b;
+    return strcmp((*left)->gpu.uuid, (*right)->gpu.uuid);
+}
+
+static int sort_gpus(struct record *record, struct err *err)
+{
+    size_t count = record->gpu_count;
+    record->by_uuid = mem_array(count, sizeof *record->by_uuid);
+    if (!record->by_uuid)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        record->by_uuid[i] = &record->gpus[i];
+    qsort(record->by_uuid, count, sizeof *record->by_uuid, by_uuid);
+    for (size_t i = 1; i < count; i++)
+        if (by_uuid(&record->by_uuid[i - 1], &record->by_uuid[i]) == 0)
+            return err_set(err, -EINVAL, "byte %llu: %s is here twice",
+                           (unsigned long long)record->by_uuid[i]->body_offset,
+                           record->by_uuid[i]->gpu.uuid);
+    return 0;
+}
+
+static int open_file(struct record *record, struct err *err)
+{
+    struct stat info;
+    record->fd = open(record->path, O_RDONLY | O_CLOEXEC);
+    if (record->fd < 0 || fstat(record->fd, &info))
+        return err_set(err, -errno, "cannot open: %s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return err_set(err, -EINVAL, "is no regular file");
+    record->file_bytes = (uint64_t)info.st_size;
+    return 0;
+}
+
+int record_open(const char *path, struct record **out_record, struct err *err)
+{
+    struct strbuf buffer = {0};
+    struct record *record = mem_array(1, sizeof *record);
+    if (!record)
+        return err_no_memory(err);
+    record->fd = -1;
+    record->path = str_copy(path);
+    int rc = record->path ? open_file(record, err) : err_no_memory(err);
+    if (!rc)
+        rc = read_head(record, err);
+    if (!rc)
+        rc = read_parts(record, &buffer, err);
+    if (!rc)
+        rc = sort_gpus(record, err);
+    strbuf_fini(&buffer);
+    if (!rc) {
+        *out_record = record;
+        return 0;
+    }
+    record_blame(record, err);
+    record_close(record);
+    return rc;
+}
+
+const struct record_provenance *record_provenance(const struct record *record)
+{
+    return &record->provenance;
+}
+
+const struct record_survey *record_survey(const struct record *record)
+{
+    return &record->survey;
+}
+
+size_t record_gpu_count(const struct record *record)
+{
+    return record->gpu_count;
+}
+
+const struct record_gpu *record_gpu(const struct record *record, size_t i)
+{
+    return &record->gpus[i];
+}
+
+const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid)
+{
+    const struct record_gpu wanted = {.gpu = {.uuid = (char *)uuid}}, *key = &wanted;
+    const struct record_gpu **found =
+        bsearch(&key, record->by_uuid, record->gpu_count, sizeof key, by_uuid);
+    return found ? *found : NULL;
+}
+
+int record_read_body(const struct record *record, const struct record_gpu *gpu,
+                     struct strbuf *out_body, struct err *err)
+{
+    int rc = read_at(record, gpu->body_offset, (size_t)gpu->body_bytes, out_body, err);
+    return rc ? record_blame(record, err) : 0;
+}
+
+int record_blame(const struct record *record, struct err *err)
+{
+    const struct err said = *err;
+    return err_set_at(err, said.code, record->path, 0, 0, "%s", said.text);
+}
+
+void record_close(struct record *record)
+{
+    if (!record)
+        return;
+    if (record->fd >= 0)
+        close(record->fd);
+    record_provenance_fini(&record->provenance);
+    record_survey_fini(&record->survey);
+    for (size_t i = 0; i < record->gpu_count; i++)
+        gpu_result_fini(&record->gpus[i].gpu);
+    free(record->gpus);
+    free(record->by_uuid);
+    free(record->path);
+    free(record);
+}

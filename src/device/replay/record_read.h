@@ -1,0 +1,32 @@
+/* Reading a record: its parts at once, the body of a GPU when it is wanted. */
+#ifndef GPUMEMTOPO_DEVICE_REPLAY_RECORD_READ_H
+#define GPUMEMTOPO_DEVICE_REPLAY_RECORD_READ_H
+
+#include "device/replay/parts.h"
+
+struct record;
+
+/* Opens a file and reads all of it but the bodies. -EINVAL with the file and the byte for what is
+ * damaged, cut off, no record or of a later version; the system's code when it cannot be read.
+ * Freed with record_close. */
+int record_open(const char *path, struct record **out_record, struct err *err);
+
+/* Valid as long as the record. */
+const struct record_provenance *record_provenance(const struct record *record);
+const struct record_survey *record_survey(const struct record *record);
+size_t record_gpu_count(const struct record *record);
+const struct record_gpu *record_gpu(const struct record *record, size_t i);
+
+/* The GPU of this UUID; NULL: none. */
+const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid);
+
+/* Appends the body of a GPU, unchecked. */
+int record_read_body(const struct record *record, const struct record_gpu *gpu,
+                     struct strbuf *out_body, struct err *err);
+
+/* Puts the record's file name into an error that names a byte of it; returns its code. */
+int record_blame(const struct record *record, struct err *err);
+
+void record_close(struct record *record); /* accepts NULL */
+
+#endif

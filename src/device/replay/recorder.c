@@ -1,0 +1,237 @@
+/* Recording: a source whose devices write down every call and its answer. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "device/replay/answer.h"
+#include "device/replay/ask.h"
+#include "device/replay/entry.h"
+#include "device/replay/record.h"
+#include "inventory/facts_wire.h"
+
+/* Where entries go. A record that cannot be written any more ends there; what is measured is not
+ * affected. */
+struct sink {
+    int fd;
+    size_t written;
+    bool broken;
+    struct ask last_job, last_stream; /* what the next ones are written as differences from */
+};
+
+struct recorder {
+    struct device base;
+    struct device *inner;
+    struct sink *sink;
+};
+
+struct recording {
+    struct device_source base;
+    struct device_source *inner;
+    struct sink sink;
+};
+
+/* Writes one entry by one call, so that a process that dies leaves whole ones; releases the
+ * payload. */
+static void put(struct sink *sink, enum entry_type type, struct strbuf *payload)
+{
+    struct strbuf bytes = {0};
+    entry_write(&bytes, type, payload);
+    if (bytes.failed || bytes.length > RECORD_BODY_MAX - sink->written)
+        sink->broken = true;
+    if (!sink->broken && io_write_all(sink->fd, bytes.data, bytes.length))
+        sink->broken = true;
+    sink->written += sink->broken ? 0 : bytes.length;
+    strbuf_fini(&bytes);
+    strbuf_fini(payload);
+}
+
+static void put_ask(struct sink *sink, const struct ask *ask)
+{
+    struct strbuf payload = {0};
+    wire_put_varint(&payload, ask->call);
+    if (ask->call == ASK_STREAM)
+        ask_put(&payload, ask, &sink->last_stream);
+    put(sink, ENTRY_ASK, &payload);
+}
+
+static void put_batch(struct sink *sink, const struct device_batch *batch)
+{
+    struct strbuf payload = {0};
+    sink->broken |= batch->job_count > RECORD_JOBS_MAX;
+    wire_put_varint(&payload, ASK_BATCH);
+    wire_put_varint(&payload, batch->job_count);
+    for (size_t i = 0; i < batch->job_count; i++) {
+        const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
+        ask_put(&payload, &ask, &sink->last_job);
+    }
+    put(sink, ENTRY_ASK, &payload);
+}
+
+/* The answer: the error, or the values that follow code 0; releases them. */
+static void put_answer(struct sink *sink, int rc, const struct err *err, struct strbuf *values)
+{
+    struct strbuf payload = {0};
+    if (rc) {
+        answer_put_err(&payload, rc, err->text);
+    } else {
+        wire_put_signed(&payload, 0);
+        strbuf_append(&payload, values->data, values->length);
+        payload.failed |= values->failed;
+    }
+    strbuf_fini(values);
+    put(sink, ENTRY_ANSWER, &payload);
+}
+
+/* Errors are written down even where the caller does not want them. */
+static int hand_on(const struct err *said, int rc, struct err *err)
+{
+    if (rc && err)
+        *err = *said;
+    return rc;
+}
+
+static int recorder_identify(struct device *device, struct facts *hardware, struct facts *board,
+                             struct facts *config, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_call(ASK_IDENTIFY);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = self->inner->ops->identify(self->inner, hardware, board, config, &said);
+    wire_put_facts(&values, hardware);
+    wire_put_facts(&values, board);
+    wire_put_facts(&values, config);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_run_batch(struct device *device, const struct device_batch *batch,
+                              struct device_answer *answers, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_batch(self->sink, batch);
+    int rc = self->inner->ops->run_batch(self->inner, batch, answers, &said);
+    for (size_t i = 0; i < batch->job_count && !rc; i++)
+        answer_put_job(&values, &answers[i]);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_run_stream(struct device *device, const struct device_stream *stream,
+                               struct device_stream_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_stream(stream);
+    struct device_stream_answer answer = {0};
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = self->inner->ops->run_stream(self->inner, stream, &answer, &said);
+    wire_put_varint(&values, answer.bytes);
+    wire_put_varint(&values, answer.elapsed_ns);
+    put_answer(self->sink, rc, &said, &values);
+    if (!rc)
+        *out_answer = answer;
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_read_clocks(struct device *device, struct device_clocks *out_clocks,
+                                struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_call(ASK_CLOCKS);
+    struct device_clocks clocks = {0};
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = self->inner->ops->read_clocks(self->inner, &clocks, &said);
+    answer_put_clocks(&values, &clocks);
+    put_answer(self->sink, rc, &said, &values);
+    if (!rc)
+        *out_clocks = clocks;
+    return hand_on(&said, rc, err);
+}
+
+static void recorder_mark(struct device *device, const char *what)
+{
+    struct recorder *self = (struct recorder *)device;
+    struct strbuf payload = {0};
+    wire_put_text(&payload, what);
+    put(self->sink, ENTRY_MARK, &payload);
+    device_mark(self->inner, what);
+}
+
+static void recorder_destroy(struct device *device)
+{
+    struct recorder *self = (struct recorder *)device;
+    struct strbuf nothing = {0};
+    put(self->sink, ENTRY_CLOSE, &nothing);
+    device_destroy(self->inner);
+    free(self);
+}
+
+static const struct device_ops recorder_ops = {
+    .backend = "record",
+    .identify = recorder_identify,
+    .run_batch = recorder_run_batch,
+    .run_stream = recorder_run_stream,
+    .read_clocks = recorder_read_clocks,
+    .mark = recorder_mark,
+    .destroy = recorder_destroy,
+};
+
+static int recording_open(struct device_source *source, size_t i, struct device **out_device,
+                          struct err *err)
+{
+    struct recording *recording = (struct recording *)source;
+    const struct ask ask = ask_of_call(ASK_OPEN);
+    struct recorder *self = mem_array(1, sizeof *self);
+    struct strbuf values = {0};
+    struct err said = {0};
+    if (!self)
+        return err_no_memory(err);
+    put_ask(&recording->sink, &ask);
+    int rc = device_source_open(recording->inner, i, &self->inner, &said);
+    if (!rc) {
+        self->base = (struct device){.ops = &recorder_ops, .limits = self->inner->limits};
+        self->sink = &recording->sink;
+        answer_put_limits(&values, &self->base.limits);
+    }
+    put_answer(&recording->sink, rc, &said, &values);
+    if (rc) {
+        struct strbuf nothing = {0};
+        put(&recording->sink, ENTRY_CLOSE, &nothing);
+        free(self);
+    } else
+        *out_device = &self->base;
+    return hand_on(&said, rc, err);
+}
+
+/* The lists are the inner source's. */
+static void recording_destroy(struct device_source *source)
+{
+    struct recording *recording = (struct recording *)source;
+    device_source_destroy(recording->inner);
+    free(recording);
+}
+
+int device_source_record(struct device_source *inner, int fd, struct device_source **out_source,
+                         struct err *err)
+{
+    static const struct device_source_ops ops = {.open = recording_open,
+                                                 .destroy = recording_destroy};
+    struct recording *recording = mem_array(1, sizeof *recording);
+    if (!recording)
+        return err_no_memory(err);
+    recording->base = *inner;
+    recording->base.ops = &ops;
+    recording->inner = inner;
+    recording->sink.fd = fd;
+    *out_source = &recording->base;
+    return 0;
+}
