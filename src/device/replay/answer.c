@@ -57,21 +57,46 @@ void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clo
     out_clocks->throttle_known = wire_get_varint(reader) != 0;
 }
 
-static void put_sample(struct strbuf *buffer, const struct device_sample *sample)
+static bool is_timed(const struct device_step *step)
 {
-    wire_put_varint(buffer, sample->step);
-    wire_put_signed(buffer, sample->sm);
-    wire_put_varint(buffer, sample->loads);
+    return step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE;
+}
+
+static uint64_t loads_asked(const struct device_step *step)
+{
+    const struct device_array *array = &step->array;
+    if (step->loads || !array->stride_bytes)
+        return step->loads;
+    return array->size_bytes / array->stride_bytes;
+}
+
+/* What of a sample is as its step says, and so is not written. */
+enum { SAME_LOADS = 1, SAME_SM = 2, ALL_KEPT = 4, HAS_BINS = 8 };
+
+static void put_sample(struct strbuf *buffer, const struct device_step *step, int32_t last_sm,
+                       const struct device_sample *sample)
+{
+    unsigned flags = (sample->loads == loads_asked(step) ? SAME_LOADS : 0) |
+                     (sample->sm == last_sm ? SAME_SM : 0) |
+                     (sample->kept_count == step->keep ? ALL_KEPT : 0) |
+                     (sample->bin_count ? HAS_BINS : 0);
+    wire_put_varint(buffer, flags);
+    if (!(flags & SAME_LOADS))
+        wire_put_varint(buffer, sample->loads);
+    if (!(flags & SAME_SM))
+        wire_put_varint(buffer, (uint32_t)sample->sm);
     wire_put_varint(buffer, sample->total_cycles);
     wire_put_varint(buffer, sample->elapsed_ns);
-    wire_put_varint(buffer, sample->bin_count);
+    if (flags & HAS_BINS)
+        wire_put_varint(buffer, sample->bin_count);
     uint32_t last = 0;
     for (uint32_t i = 0; i < sample->bin_count; i++) {
         wire_put_varint(buffer, sample->bins[i].bin - last);
         wire_put_varint(buffer, sample->bins[i].count);
         last = sample->bins[i].bin;
     }
-    wire_put_varint(buffer, sample->kept_count);
+    if (!(flags & ALL_KEPT))
+        wire_put_varint(buffer, sample->kept_count);
     last = 0;
     for (uint32_t i = 0; i < sample->kept_count; i++) {
         wire_put_signed(buffer, (int64_t)sample->kept[i] - last);
@@ -79,11 +104,14 @@ static void put_sample(struct strbuf *buffer, const struct device_sample *sample
     }
 }
 
-void answer_put_job(struct strbuf *buffer, const struct device_answer *answer)
+void answer_put_job(struct strbuf *buffer, const struct device_job *job,
+                    const struct device_answer *answer)
 {
-    wire_put_varint(buffer, answer->sample_count);
-    for (uint32_t i = 0; i < answer->sample_count; i++)
-        put_sample(buffer, &answer->samples[i]);
+    int32_t last_sm = -1;
+    for (uint32_t i = 0; i < answer->sample_count; i++) {
+        put_sample(buffer, &job->steps[answer->samples[i].step], last_sm, &answer->samples[i]);
+        last_sm = answer->samples[i].sm;
+    }
 }
 
 /* A count of things of at least item_bytes each. */
@@ -113,11 +141,13 @@ static void get_bins(struct wire_reader *reader, struct device_sample *sample, b
     }
 }
 
-static void get_kept(struct wire_reader *reader, struct device_sample *sample, bool keep)
+static void get_kept(struct wire_reader *reader, uint32_t count, struct device_sample *sample,
+                     bool keep)
 {
-    uint32_t count = get_count(reader, 1);
     int64_t cycles = 0;
-    if (keep && count && !(sample->kept = mem_array(count, sizeof *sample->kept)))
+    if (count > reader->length - reader->position)
+        reader->bad = true;
+    if (keep && count && !reader->bad && !(sample->kept = mem_array(count, sizeof *sample->kept)))
         reader->bad = true;
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         int64_t difference = wire_get_signed(reader);
@@ -131,41 +161,37 @@ static void get_kept(struct wire_reader *reader, struct device_sample *sample, b
     }
 }
 
-static void get_sample(struct wire_reader *reader, uint32_t step, uint32_t sm_count,
+static void get_sample(struct wire_reader *reader, const struct device_step *step, int32_t last_sm,
                        struct device_sample *sample, bool keep)
 {
-    sample->step = get_u32(reader);
-    int64_t sm = wire_get_signed(reader);
-    if (sample->step != step || sm < 0 || sm > INT32_MAX || (sm_count && sm >= (int64_t)sm_count))
+    uint64_t flags = wire_get_varint(reader);
+    sample->loads = flags & SAME_LOADS ? loads_asked(step) : wire_get_varint(reader);
+    uint32_t sm = flags & SAME_SM ? (uint32_t)last_sm : get_u32(reader);
+    if (sm > INT32_MAX)
         reader->bad = true;
-    sample->sm = reader->bad ? 0 : (int32_t)sm;
-    sample->loads = wire_get_varint(reader);
+    sample->sm = (int32_t)sm;
     sample->total_cycles = wire_get_varint(reader);
     sample->elapsed_ns = wire_get_varint(reader);
-    get_bins(reader, sample, keep);
-    get_kept(reader, sample, keep);
+    if (flags & HAS_BINS)
+        get_bins(reader, sample, keep);
+    get_kept(reader, flags & ALL_KEPT ? step->keep : get_u32(reader), sample, keep);
 }
 
-uint32_t answer_timed_steps(const struct device_job *job)
-{
-    uint32_t timed = 0;
-    for (uint32_t i = 0; i < job->step_count; i++)
-        if (job->steps[i].kind == DEVICE_CHASE || job->steps[i].kind == DEVICE_AVERAGE)
-            timed |= UINT32_C(1) << i;
-    return timed;
-}
-
-void answer_get_job(struct wire_reader *reader, uint32_t timed_steps, uint32_t sm_count,
+void answer_get_job(struct wire_reader *reader, const struct device_job *job, uint32_t sm_count,
                     struct device_answer *out_answer)
 {
-    if (wire_get_varint(reader) != (uint64_t)__builtin_popcount(timed_steps))
-        reader->bad = true;
-    for (uint32_t i = 0; i < DEVICE_STEPS_MAX && !reader->bad; i++) {
-        struct device_sample unkept = {0};
-        if (timed_steps >> i & 1)
-            get_sample(reader, i, sm_count,
-                       out_answer ? &out_answer->samples[out_answer->sample_count++] : &unkept,
-                       out_answer != NULL);
+    int32_t last_sm = -1;
+    for (uint32_t i = 0; i < job->step_count && !reader->bad; i++) {
+        struct device_sample unkept = {0}, *sample = &unkept;
+        if (!is_timed(&job->steps[i]))
+            continue;
+        if (out_answer)
+            sample = &out_answer->samples[out_answer->sample_count++];
+        sample->step = i;
+        get_sample(reader, &job->steps[i], last_sm, sample, out_answer != NULL);
+        last_sm = sample->sm;
+        if (sm_count && (uint32_t)last_sm >= sm_count)
+            reader->bad = true;
     }
 }
 

@@ -13,15 +13,14 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
 void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks);
 void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clocks);
 
-/* The samples of one job: histograms as gaps and counts, kept latencies as differences. */
-void answer_put_job(struct strbuf *buffer, const struct device_answer *answer);
+/* The samples of one job, as far as they do not follow from the job: histograms as gaps and counts,
+ * kept latencies as differences. */
+void answer_put_job(struct strbuf *buffer, const struct device_job *job,
+                    const struct device_answer *answer);
 
-/* Bit i: step i is timed, so that the answer has a sample of it. */
-uint32_t answer_timed_steps(const struct device_job *job);
-
-/* Reads them back: bad unless they are the samples of the timed steps, on SMs that the device has.
- * out_answer: zeroed; released with device_answers_fini, also when bad. NULL only checks. */
-void answer_get_job(struct wire_reader *reader, uint32_t timed_steps, uint32_t sm_count,
+/* Reads them back: bad unless they are the samples of the job's timed steps, on SMs that the device
+ * has. out_answer: zeroed; released with device_answers_fini, also when bad. NULL only checks. */
+void answer_get_job(struct wire_reader *reader, const struct device_job *job, uint32_t sm_count,
                     struct device_answer *out_answer);
 
 /* An error: code and text. */

@@ -42,12 +42,19 @@ static void put_step(uint64_t *fields, const struct device_step *step)
     fields[SIZE] = step->array.size_bytes;
     fields[STRIDE] = step->array.stride_bytes;
     fields[ORDER] = step->array.order;
-    fields[SEED] = step->array.seed;
     fields[START] = step->start;
     fields[LOADS] = step->loads;
     fields[KEEP] = step->keep;
     fields[LANES] = step->lanes;
     fields[LANE_STRIDE] = step->lane_stride_bytes;
+}
+
+static uint32_t first_of_seed(const struct device_job *job, uint32_t step)
+{
+    uint32_t first = 0;
+    while (job->steps[first].array.seed != job->steps[step].array.seed)
+        first++;
+    return first;
 }
 
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
@@ -62,8 +69,11 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
     ask.fields[STEPS] = job->step_count;
     ask.fields[SHARED] = job->shared_bytes;
     ask.fields[COLD] = job->cold_l2;
-    for (uint32_t i = 0; i < job->step_count; i++)
-        put_step(ask.fields + STEP_FIRST + i * ASK_STEP_FIELDS, &job->steps[i]);
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        uint64_t *step = ask.fields + STEP_FIRST + i * ASK_STEP_FIELDS;
+        put_step(step, &job->steps[i]);
+        step[SEED] = first_of_seed(job, i);
+    }
     return ask;
 }
 
@@ -130,25 +140,11 @@ static size_t field_count(enum ask_call call)
     return call == ASK_BATCH ? ASK_JOB_FIELDS : call == ASK_STREAM ? ASK_STREAM_FIELDS : 0;
 }
 
-/* Seeds become the number of the first step that has the same one. */
-static struct ask without_seeds(const struct ask *ask)
-{
-    struct ask plain = *ask;
-    for (size_t i = 0; i < DEVICE_STEPS_MAX; i++) {
-        size_t first = 0, at = STEP_FIRST + SEED;
-        while (ask->fields[at + first * ASK_STEP_FIELDS] != ask->fields[at + i * ASK_STEP_FIELDS])
-            first++;
-        plain.fields[at + i * ASK_STEP_FIELDS] = first;
-    }
-    return plain;
-}
-
 uint64_t ask_key(const struct ask *ask)
 {
-    const struct ask plain = ask->call == ASK_BATCH ? without_seeds(ask) : *ask;
     uint64_t key = UINT64_C(0x9e3779b97f4a7c15) * (ask->call + 1);
     for (size_t i = 0; i < field_count(ask->call); i++) {
-        key = (key ^ plain.fields[i]) * UINT64_C(0xff51afd7ed558ccd);
+        key = (key ^ ask->fields[i]) * UINT64_C(0xff51afd7ed558ccd);
         key ^= key >> 32;
     }
     return key;

@@ -26,7 +26,9 @@ enum {
 };
 
 /* A job (with how many of its batch run at once) or a stream, field by field. Agents and steps
- * beyond their count are 0, so that equal requests have equal fields. */
+ * beyond their count are 0, so that equal requests have equal fields. In place of the seed of a
+ * random order stands the number of the first step that has the same one: orders are all alike, and
+ * which one was drawn depends on what was drawn before. */
 struct ask {
     enum ask_call call;
     uint64_t fields[ASK_JOB_FIELDS];
@@ -35,11 +37,10 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
 struct ask ask_of_call(enum ask_call call); /* one that asks for nothing in particular */
 
-/* The job back from its fields. False for numbers that no job has. */
+/* The job back from its fields, but for the seeds. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);
 
-/* Equal for equal requests. Which of all random orders an array has does not count, only which
- * steps of a job share one: orders are alike, and the seed depends on what was drawn before. */
+/* Equal for equal requests. */
 uint64_t ask_key(const struct ask *ask);
 
 /* The differences from `last`, which becomes this request. Neighbours differ in few fields. */

@@ -117,7 +117,7 @@ static int recorder_run_batch(struct device *device, const struct device_batch *
     put_batch(self->sink, batch);
     int rc = self->inner->ops->run_batch(self->inner, batch, answers, &said);
     for (size_t i = 0; i < batch->job_count && !rc; i++)
-        answer_put_job(&values, &answers[i]);
+        answer_put_job(&values, &batch->jobs[i], &answers[i]);
     put_answer(self->sink, rc, &said, &values);
     return hand_on(&said, rc, err);
 }

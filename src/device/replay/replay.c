@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "device/replay/answer.h"
 #include "device/replay/ask.h"
-#include "device/replay/calls.h"
+#include "device/replay/body.h"
 #include "device/replay/record_read.h"
 #include "inventory/facts_wire.h"
 
@@ -68,25 +68,16 @@ static int miss(struct replayed *self, const struct ask *ask, struct err *err)
 
 /* The recorded answer: 0 with its values, or the recorded error, or that there is none. */
 static int find(struct replayed *self, const struct ask *ask, struct wire_reader *out_values,
-                const struct call **out_call, struct err *err)
+                struct err *err)
 {
     bool cut = is_cut(self->slot);
     const struct call *call = calls_find(self->calls, ask_key(ask), cut);
     if (!call || !call->answered)
         return cut ? end_here(self->slot, err) : miss(self, ask, err);
-    *out_values = calls_values(self->calls, call);
-    if (call->failed)
-        return answer_get_err(out_values, err);
-    *out_call = call;
-    return 0;
-}
-
-/* For requests that are calls of their own. */
-static int find_call(struct device *device, const struct ask *ask, struct wire_reader *out_values,
-                     struct err *err)
-{
-    const struct call *call = NULL;
-    return find((struct replayed *)device, ask, out_values, &call, err);
+    *out_values =
+        (struct wire_reader){.data = (const unsigned char *)self->body.data + call->position,
+                             .length = call->end - call->position};
+    return call->failed ? answer_get_err(out_values, err) : 0;
 }
 
 /* Sets every fact of a recorded table. */
@@ -106,7 +97,7 @@ static int replay_identify(struct device *device, struct facts *hardware, struct
 {
     const struct ask ask = ask_of_call(ASK_IDENTIFY);
     struct wire_reader values;
-    int rc = find_call(device, &ask, &values, err);
+    int rc = find((struct replayed *)device, &ask, &values, err);
     if (!rc)
         rc = set_facts(&values, hardware, err);
     if (!rc)
@@ -123,14 +114,13 @@ static int replay_run_batch(struct device *device, const struct device_batch *ba
     int rc = 0;
     for (size_t i = 0; i < batch->job_count && !rc; i++) {
         const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
-        const struct call *call = NULL;
         struct wire_reader values;
-        rc = find(self, &ask, &values, &call, err);
+        rc = find(self, &ask, &values, err);
         if (rc == -ENODATA && batch->job_count > 1)
             err_prefix(err, "job %zu of %zu", i + 1, batch->job_count);
         if (rc)
             break;
-        answer_get_job(&values, call->timed, device->limits.sm_count, &answers[i]);
+        answer_get_job(&values, &batch->jobs[i], device->limits.sm_count, &answers[i]);
         if (values.bad) /* checked when it was opened, so memory is out */
             rc = err_no_memory(err);
     }
@@ -144,7 +134,7 @@ static int replay_run_stream(struct device *device, const struct device_stream *
 {
     const struct ask ask = ask_of_stream(stream);
     struct wire_reader values;
-    int rc = find_call(device, &ask, &values, err);
+    int rc = find((struct replayed *)device, &ask, &values, err);
     if (rc)
         return rc;
     out_answer->bytes = wire_get_varint(&values);
@@ -157,7 +147,7 @@ static int replay_read_clocks(struct device *device, struct device_clocks *out_c
 {
     const struct ask ask = ask_of_call(ASK_CLOCKS);
     struct wire_reader values;
-    int rc = find_call(device, &ask, &values, err);
+    int rc = find((struct replayed *)device, &ask, &values, err);
     if (!rc)
         answer_get_clocks(&values, out_clocks);
     return rc;
@@ -165,7 +155,8 @@ static int replay_read_clocks(struct device *device, struct device_clocks *out_c
 
 static void replay_mark(struct device *device, const char *what)
 {
-    calls_mark(((struct replayed *)device)->calls, what);
+    /* Without memory for a new mark, requests under it are looked for under the old one. */
+    (void)calls_mark(((struct replayed *)device)->calls, what);
 }
 
 static void replay_destroy(struct device *device)
@@ -192,7 +183,7 @@ static int read_calls(const struct replay_source *source, const struct record_gp
     int rc = record_read_body(source->record, gpu, body, err);
     if (rc)
         return rc;
-    rc = calls_read(body->data, body->length, gpu->body_offset, out_calls, err);
+    rc = body_read(body->data, body->length, gpu->body_offset, out_calls, err);
     return rc ? record_blame(source->record, err) : 0;
 }
 
@@ -209,7 +200,7 @@ static int replay_open(struct device_source *base, size_t i, struct device **out
     self->slot = &source->slots[i];
     int rc = read_calls(source, self->slot->gpu, &self->body, &self->calls, err);
     if (!rc)
-        rc = find_call(&self->base, &ask, &values, err);
+        rc = find(self, &ask, &values, err);
     if (rc) {
         replay_destroy(&self->base);
         return rc;

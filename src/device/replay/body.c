@@ -1,0 +1,193 @@
+/* The body of one GPU in a record. */
+#include "device/replay/body.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "device/replay/answer.h"
+#include "device/replay/ask.h"
+#include "device/replay/entry.h"
+#include "device/replay/record.h"
+#include "inventory/facts_wire.h"
+
+struct reading {
+    const char *body;
+    uint64_t offset;
+    struct calls *calls;
+    struct ask last_job, last_stream; /* what the next ones are differences from */
+    enum ask_call call;               /* the last one asked */
+    bool asked;                       /* it waits for its answer */
+    size_t pending;                   /* requests in it */
+    struct device_job *jobs;          /* of a batch, as many as are pending */
+    size_t job_capacity;
+    bool opened, closed;
+    uint32_t sm_count;
+};
+
+static bool add_job(struct reading *reading)
+{
+    struct device_job *grown =
+        mem_grow(reading->jobs, &reading->job_capacity, reading->pending + 1, sizeof *grown);
+    if (!grown)
+        return false;
+    reading->jobs = grown;
+    return ask_to_job(&reading->last_job, &grown[reading->pending]) &&
+           calls_add(reading->calls, ask_key(&reading->last_job));
+}
+
+static void take_batch(struct reading *reading, struct wire_reader *values)
+{
+    uint64_t count = wire_get_varint(values);
+    if (count > RECORD_JOBS_MAX)
+        values->bad = true;
+    for (uint64_t i = 0; i < count && !values->bad; i++, reading->pending++) {
+        ask_get(values, ASK_BATCH, &reading->last_job);
+        if (values->bad || !add_job(reading))
+            values->bad = true;
+    }
+}
+
+static void take_ask(struct reading *reading, struct wire_reader *values)
+{
+    uint64_t call = wire_get_varint(values);
+    if (call >= ASK_CALL_COUNT || reading->asked || reading->opened != (call != ASK_OPEN)) {
+        values->bad = true;
+        return;
+    }
+    reading->call = (enum ask_call)call;
+    reading->asked = true;
+    reading->pending = 0;
+    if (call == ASK_BATCH) {
+        take_batch(reading, values);
+        return;
+    }
+    struct ask ask = ask_of_call((enum ask_call)call);
+    if (call == ASK_STREAM) {
+        ask_get(values, ASK_STREAM, &reading->last_stream);
+        ask = reading->last_stream;
+    }
+    if (!calls_add(reading->calls, ask_key(&ask)))
+        values->bad = true;
+    reading->pending = 1;
+}
+
+static void check_facts(struct wire_reader *values, size_t tables)
+{
+    for (size_t i = 0; i < tables && !values->bad; i++) {
+        struct facts facts = {0};
+        wire_get_facts(values, &facts);
+        facts_fini(&facts);
+    }
+}
+
+/* Reads past what answers request i. */
+static void check_answer(struct reading *reading, size_t i, struct wire_reader *values)
+{
+    struct device_limits limits = {0};
+    struct device_clocks clocks = {0};
+    switch (reading->call) {
+    case ASK_OPEN:
+        answer_get_limits(values, &limits);
+        reading->sm_count = limits.sm_count;
+        reading->opened = true;
+        break;
+    case ASK_IDENTIFY:
+        check_facts(values, 3);
+        break;
+    case ASK_BATCH:
+        answer_get_job(values, &reading->jobs[i], reading->sm_count, NULL);
+        break;
+    case ASK_STREAM:
+        wire_get_varint(values);
+        wire_get_varint(values);
+        break;
+    default:
+        answer_get_clocks(values, &clocks);
+    }
+}
+
+static void take_answer(struct reading *reading, struct wire_reader *values)
+{
+    size_t base = (size_t)((const char *)values->data - reading->body);
+    bool failed = wire_get_signed(values) != 0;
+    if (failed) {
+        values->position = 0;
+        answer_get_err(values, NULL);
+    }
+    if (!reading->asked)
+        values->bad = true;
+    for (size_t i = 0; i < reading->pending && !values->bad; i++) {
+        struct call *call = calls_last(reading->calls, reading->pending - 1 - i);
+        call->answered = true;
+        call->failed = failed;
+        call->position = base + (failed ? 0 : values->position);
+        if (!failed)
+            check_answer(reading, i, values);
+        call->end = base + values->position;
+    }
+    reading->asked = false;
+}
+
+static void take_mark(struct reading *reading, struct wire_reader *values)
+{
+    char *what = wire_get_text(values);
+    if (!what || reading->asked || calls_mark(reading->calls, what))
+        values->bad = true;
+    free(what);
+}
+
+static int take_entry(struct reading *reading, struct entry *entry, struct err *err)
+{
+    unsigned long long here = reading->offset + entry->position;
+    struct wire_reader *values = &entry->values;
+    const char *what = "call";
+    if (reading->closed)
+        return err_set(err, -EINVAL, "byte %llu: expected nothing after the device was closed",
+                       here);
+    switch (entry->type) {
+    case ENTRY_MARK:
+        what = "mark";
+        take_mark(reading, values);
+        break;
+    case ENTRY_ASK:
+        take_ask(reading, values);
+        break;
+    case ENTRY_ANSWER:
+        what = "answer";
+        take_answer(reading, values);
+        break;
+    case ENTRY_CLOSE:
+        reading->closed = true;
+        values->bad |= reading->asked;
+        break;
+    default:
+        return err_set(err, -EINVAL, "byte %llu: expected a call, found an entry of type %u", here,
+                       entry->type);
+    }
+    if (wire_end(values, "", NULL))
+        return err_set(err, -EINVAL, "byte %llu: malformed %s", here, what);
+    return 0;
+}
+
+int body_read(const char *body, size_t length, uint64_t offset, struct calls **out_calls,
+              struct err *err)
+{
+    struct reading reading = {.body = body, .offset = offset, .calls = calls_create()};
+    struct entry entry = {0};
+    size_t position = 0;
+    int rc = reading.calls ? 1 : err_no_memory(err);
+    while (rc > 0) {
+        rc = entry_next(body, length, offset, &position, &entry, err);
+        if (rc > 0 && take_entry(&reading, &entry, err))
+            rc = -EINVAL;
+    }
+    free(reading.jobs);
+    if (rc) {
+        calls_destroy(reading.calls);
+        return rc;
+    }
+    calls_seal(reading.calls);
+    *out_calls = reading.calls;
+    return 0;
+}
