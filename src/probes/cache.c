@@ -140,7 +140,7 @@ static int sweep_coarse(struct probe_context *context, const struct study *study
         struct sweep_curve curve;
         int rc = sweep_measure(context, study, &range, &curve, err);
         if (!rc)
-            rc = sweep_onset(study, &curve, probe_seed(context), out_onset, err);
+            rc = sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
         if (rc)
             return rc;
         *out_step_lines = step;
@@ -166,7 +166,7 @@ static int sweep_fine(struct probe_context *context, const struct study *study, 
                                       .repeats = FINE_REPEATS};
     struct sweep_curve curve;
     int rc = sweep_measure(context, study, &range, &curve, err);
-    return rc ? rc : sweep_onset(study, &curve, probe_seed(context), out_onset, err);
+    return rc ? rc : sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
 }
 
 struct size_found {

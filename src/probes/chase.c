@@ -2,6 +2,7 @@
 #include "probes/chase.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -9,9 +10,29 @@
 
 enum { FRESH_UNIT = 4096, FEW_ELEMENTS = 128, FEW_PASSES = 3 };
 
+void probe_begin(struct probe_context *context, const char *probe, uint32_t round)
+{
+    char mark[128];
+    context->probe = probe;
+    context->round = round;
+    context->jobs_drawn = context->analyses_drawn = 0;
+    snprintf(mark, sizeof mark, round ? "%s, again %u" : "%s", probe, round);
+    device_mark(context->device, mark);
+}
+
+static uint64_t base_seed(const struct probe_context *context)
+{
+    return rng_derive(context->options->seed, context->probe ? context->probe : "", context->round);
+}
+
 uint64_t probe_seed(struct probe_context *context)
 {
-    return rng_derive(context->options->seed, "probe job", context->seeds_drawn++);
+    return rng_derive(base_seed(context), "job", context->jobs_drawn++);
+}
+
+uint64_t probe_analysis_seed(struct probe_context *context)
+{
+    return rng_derive(base_seed(context), "analysis", context->analyses_drawn++);
 }
 
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)

@@ -233,7 +233,7 @@ static int test_points(struct search *search, struct cpd_change *out_change, str
     const struct cpd_options options = {.cost = CPD_COST_RANK,
                                         .alpha = ALPHA,
                                         .step_min = STEP_MIN[search->kind],
-                                        .seed = probe_seed(search->context)};
+                                        .seed = probe_analysis_seed(search->context)};
     double shares[POINTS_MAX];
     qsort(search->points, search->count, sizeof *search->points, compare_points);
     for (size_t i = 0; i < search->count; i++)

@@ -14,14 +14,23 @@ struct probe_context {
     struct measures *measures; /* results so far, and where new ones go */
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
-    uint64_t seeds_drawn;
+    const char *probe; /* that runs now */
+    uint32_t round;    /* 0 first, then how often it was repeated */
+    uint64_t jobs_drawn, analyses_drawn;
     uint64_t fresh_bytes;    /* given out by probe_fresh */
     struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
     bool repeating;          /* everything was measured once; this is a further round */
 };
 
-/* A fresh seed: the same sequence for the same options, whatever the device answers. */
+/* From here on seeds are drawn and requests are made for this probe, by its name. */
+void probe_begin(struct probe_context *context, const char *probe, uint32_t round);
+
+/* A fresh seed for a job: the same sequence for the same options, probe and round. Whatever other
+ * probes and the analysis draw, a probe asks for the same again, and finds it in a record. */
 uint64_t probe_seed(struct probe_context *context);
+
+/* One for the analysis: permutations and the like. */
+uint64_t probe_analysis_seed(struct probe_context *context);
 
 /* Offset of global memory that no job has loaded yet (or not for long, where there is little): cold
  * in every cache. On Hopper lines that are loaded again and again outlast a flush of L2. */

@@ -32,7 +32,7 @@ static int run_one(struct probe_context *context, const struct probe *probe,
     if (observer && observer->begin && observer->begin(observer->user, name))
         return err_set(err, -ECANCELED, "stopped before %s", name);
     double start_s = clock_monotonic_s();
-    device_mark(context->device, name);
+    probe_begin(context, name, 0);
     int rc = probe->run(context, &own);
     for (size_t i = 0; i < context->measures->count; i++)
         measure_round(&context->measures->items[i]);
@@ -73,12 +73,13 @@ static void merge(struct measure *into, const struct history *history)
 
 /* One probe again, into measures of its own. What fails this time is left out: the first round
  * stands. */
-static int repeat_one(struct probe_context *context, const struct probe *probe,
+static int repeat_one(struct probe_context *context, const struct probe *probe, uint32_t round,
                       struct history *histories)
 {
     struct measures *first = context->measures, own = {0};
     struct err ignored = {0};
     context->measures = &own;
+    probe_begin(context, probe->description.name, round);
     int rc = probe->run(context, &ignored);
     context->measures = first;
     for (size_t i = 0; i < first->count && !rc; i++) {
@@ -104,10 +105,10 @@ static int repeat_all(struct probe_context *context, const struct probe_selectio
     for (size_t i = 0; i < count && !rc; i++)
         histories[i] =
             (struct history){{context->measures->items[i].value}, 1, context->measures->items[i].n};
-    for (int round = 1; round < ROUNDS && !rc; round++)
+    for (uint32_t round = 1; round < ROUNDS && !rc; round++)
         for (size_t i = 0; i < selection->count && !rc; i++)
             if (probe_table[selection->indices[i]]->again)
-                rc = repeat_one(context, probe_table[selection->indices[i]], histories);
+                rc = repeat_one(context, probe_table[selection->indices[i]], round, histories);
     if (rc == -EIO)
         rc = err_set(err, rc, "the device failed while figures were measured again");
     for (size_t i = 0; i < count && !rc; i++)

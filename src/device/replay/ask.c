@@ -49,11 +49,15 @@ static void put_step(uint64_t *fields, const struct device_step *step)
     fields[LANE_STRIDE] = step->lane_stride_bytes;
 }
 
-static uint32_t first_of_seed(const struct device_job *job, uint32_t step)
+/* The first step that goes through the same random order; 0 where the order is not random. */
+static uint32_t first_of_order(const struct device_job *job, uint32_t step)
 {
+    const struct device_array *array = &job->steps[step].array, *other = &job->steps[0].array;
     uint32_t first = 0;
-    while (job->steps[first].array.seed != job->steps[step].array.seed)
-        first++;
+    if (array->order != DEVICE_RANDOM)
+        return 0;
+    while (other->order != DEVICE_RANDOM || other->seed != array->seed)
+        other = &job->steps[++first].array;
     return first;
 }
 
@@ -72,7 +76,9 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
     for (uint32_t i = 0; i < job->step_count; i++) {
         uint64_t *step = ask.fields + STEP_FIRST + i * ASK_STEP_FIELDS;
         put_step(step, &job->steps[i]);
-        step[SEED] = first_of_seed(job, i);
+        step[SEED] = first_of_order(job, i);
+        if (step[ORDER] == DEVICE_RANDOM)
+            step[START] -= job->steps[step[SEED]].start;
     }
     return ask;
 }

@@ -26,9 +26,9 @@ enum {
 };
 
 /* A job (with how many of its batch run at once) or a stream, field by field. Agents and steps
- * beyond their count are 0, so that equal requests have equal fields. In place of the seed of a
- * random order stands the number of the first step that has the same one: orders are all alike, and
- * which one was drawn depends on what was drawn before. */
+ * beyond their count are 0, so that equal requests have equal fields. Which random order an
+ * array has does not count, nor where it begins: in place of the seed stands the number of the
+ * first step that has the same one, and the start is counted from that step's. */
 struct ask {
     enum ask_call call;
     uint64_t fields[ASK_JOB_FIELDS];
@@ -37,7 +37,8 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
 struct ask ask_of_call(enum ask_call call); /* one that asks for nothing in particular */
 
-/* The job back from its fields, but for the seeds. False for numbers that no job has. */
+/* The job back from its fields, but for seeds and starts of random orders. False for numbers that
+ * no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);
 
 /* Equal for equal requests. */
