@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -53,6 +54,7 @@ static void catch_signals(void)
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is an error of the write, no death */
 }
 
 static bool for_root(const struct comm_message *message)
@@ -200,6 +202,14 @@ static int begin_recording(const struct run *run, struct preparation *out, struc
     return recording_begin(&input, &out->recording, err);
 }
 
+static int check_record(const char *path, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record names one");
+    return emit_check_output("--record", path, err);
+}
+
 static int prepare(const struct run *run, struct preparation *out, struct err *err)
 {
     const struct survey_options *options = run->options;
@@ -209,7 +219,7 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
     out->output = options->output ? options->output : out->default_output;
     int rc = emit_check_output("--output", out->output, err);
     if (!rc && options->record)
-        rc = emit_check_output("--record", options->record, err);
+        rc = check_record(options->record, err);
     if (!rc)
         rc = load_config(run, &out->config, err);
     if (!rc && options->record)

@@ -48,6 +48,37 @@ static void wire_values_come_back(void **state)
     strbuf_fini(&buffer);
 }
 
+static void varints_come_back(void **state)
+{
+    (void)state;
+    static const uint64_t values[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX};
+    static const int64_t folded[] = {0, -1, 1, 63, -64, 64, INT64_MAX, INT64_MIN};
+    static const size_t lengths[] = {1, 1, 1, 2, 2, 3, 5, 10, 1, 1, 1, 1, 1, 2, 10, 10};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        struct strbuf buffer = {0};
+        bool is_signed = i >= COUNT_OF(values);
+        if (is_signed)
+            wire_put_signed(&buffer, folded[i - COUNT_OF(values)]);
+        else
+            wire_put_varint(&buffer, values[i]);
+        assert_int_equal(buffer.length, lengths[i]);
+        for (size_t length = 0; length <= buffer.length; length++) {
+            struct wire_reader reader = {.data = (unsigned char *)buffer.data, .length = length};
+            uint64_t back =
+                is_signed ? (uint64_t)wire_get_signed(&reader) : wire_get_varint(&reader);
+            bool whole = length == buffer.length;
+            uint64_t value = is_signed ? (uint64_t)folded[i - COUNT_OF(values)] : values[i];
+            assert_int_equal(reader.bad, !whole);
+            assert_true(back == (whole ? value : 0));
+        }
+        strbuf_fini(&buffer);
+    }
+    static const unsigned char endless[12] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 2};
+    struct wire_reader reader = {.data = endless, .length = sizeof endless};
+    assert_true(wire_get_varint(&reader) == 0);
+    assert_true(reader.bad);
+}
+
 static void hostile_lengths_cost_nothing(void **state)
 {
     (void)state;
@@ -271,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc_is_the_usual_one),
         cmocka_unit_test(wire_values_come_back),
+        cmocka_unit_test(varints_come_back),
         cmocka_unit_test(hostile_lengths_cost_nothing),
         cmocka_unit_test(frames_come_whole_from_any_pieces),
         cmocka_unit_test(damaged_frames_are_refused_for_good),

@@ -1,0 +1,394 @@
+/* Replay: what was recorded comes back, whatever is asked first, and nothing else does. */
+#include "../../check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/replay/entry.h"
+#include "tape.h"
+
+static struct device_job chase(uint64_t size_bytes)
+{
+    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 2};
+    const struct device_array array = {
+        .path = DEVICE_GLOBAL_CA, .size_bytes = size_bytes, .stride_bytes = 32};
+    job.steps[0] = (struct device_step){.kind = DEVICE_WARM, .array = array};
+    job.steps[1] = (struct device_step){.kind = DEVICE_CHASE, .array = array, .keep = 16};
+    return job;
+}
+
+static struct device_answer ask(struct device *device, const struct device_job *job,
+                                uint32_t at_once)
+{
+    const struct device_batch batch = {.jobs = job, .job_count = 1, .at_once = at_once};
+    struct device_answer answer = {0};
+    struct err err = {0};
+    if (device_run(device, &batch, &answer, &err))
+        fail_msg("%s", err.text);
+    return answer;
+}
+
+static int ask_in_vain(struct device *device, const struct device_job *job, struct err *err)
+{
+    const struct device_batch batch = {.jobs = job, .job_count = 1};
+    struct device_answer answer = {0};
+    *err = (struct err){0};
+    int rc = device_run(device, &batch, &answer, err);
+    device_answers_fini(&answer, 1);
+    return rc;
+}
+
+static bool same_sample(const struct device_sample *a, const struct device_sample *b)
+{
+    bool same = a->step == b->step && a->sm == b->sm && a->loads == b->loads &&
+                a->total_cycles == b->total_cycles && a->elapsed_ns == b->elapsed_ns &&
+                a->bin_count == b->bin_count && a->kept_count == b->kept_count;
+    for (uint32_t i = 0; same && i < a->bin_count; i++)
+        same = a->bins[i].bin == b->bins[i].bin && a->bins[i].count == b->bins[i].count;
+    return same &&
+           (!a->kept_count || memcmp(a->kept, b->kept, a->kept_count * sizeof *a->kept) == 0);
+}
+
+static bool same_answer(const struct device_answer *a, const struct device_answer *b)
+{
+    bool same = a->sample_count == b->sample_count;
+    for (uint32_t i = 0; same && i < a->sample_count; i++)
+        same = same_sample(&a->samples[i], &b->samples[i]);
+    return same;
+}
+
+/* Asks again and compares; releases what comes. */
+static void check_same(struct device *device, const struct device_job *job, uint32_t at_once,
+                       const struct device_answer *expected)
+{
+    struct device_answer answer = ask(device, job, at_once);
+    assert_true(same_answer(&answer, expected));
+    device_answers_fini(&answer, 1);
+}
+
+static bool same_facts(const struct facts *a, const struct facts *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = fact_equal(&a->items[i], &b->items[i]);
+    return same;
+}
+
+static void everything_comes_back(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct facts facts[6] = {0};
+    struct device_clocks clocks[2] = {0};
+    struct device_stream_answer moved[2] = {0};
+    struct device_answer answers[2][3] = {0};
+    struct err err = {0};
+    struct device_job jobs[3] = {chase(1024), chase(8192), chase(2048)};
+    jobs[1].steps[1].kind = DEVICE_AVERAGE;
+    jobs[2].agent_count = 2;
+    jobs[2].agents[1] = (struct device_agent){.sm = DEVICE_SM_OTHER, .warp = 1};
+    jobs[2].steps[0].agent = 1;
+    const struct device_batch batch = {.jobs = jobs, .job_count = 3};
+    const struct device_stream stream = {.kind = DEVICE_STREAM_READ,
+                                         .path = DEVICE_GLOBAL_CG,
+                                         .footprint_bytes = 65536,
+                                         .total_bytes = 1 << 20,
+                                         .width_bytes = 16,
+                                         .threads = 256};
+    tape_begin(&tape);
+    const struct device_limits limits = *device_limits(tape.device);
+    for (int i = 0; i < 2; i++) {
+        struct device *device = tape.device;
+        assert_int_equal(
+            device_identify(device, &facts[3 * i], &facts[3 * i + 1], &facts[3 * i + 2], &err), 0);
+        assert_int_equal(device_run(device, &batch, answers[i], &err), 0);
+        assert_int_equal(device_stream(device, &stream, &moved[i], &err), 0);
+        assert_int_equal(device_read_clocks(device, &clocks[i], &err), 0);
+        if (i)
+            break;
+        tape_end(&tape, GPU_OK);
+        tape_replay(&tape);
+    }
+    assert_memory_equal(device_limits(tape.device), &limits, sizeof limits);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(facts[i].count > 0);
+        assert_true(same_facts(&facts[i], &facts[3 + i]));
+        assert_true(same_answer(&answers[0][i], &answers[1][i]));
+    }
+    assert_memory_equal(&moved[0], &moved[1], sizeof moved[0]);
+    assert_memory_equal(&clocks[0], &clocks[1], sizeof clocks[0]);
+    assert_null(replay_missed(tape.source, 0));
+    assert_null(replay_ended(tape.source, 0));
+    for (size_t i = 0; i < 6; i++)
+        facts_fini(&facts[i]);
+    device_answers_fini(answers[0], 3);
+    device_answers_fini(answers[1], 3);
+    tape_fini(&tape);
+}
+
+/* The tiny GPU's shared memory is per block; an array past it is refused by the backend itself. */
+static void errors_come_back(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err errs[2] = {0};
+    int codes[2];
+    const struct device_stream stream = {.kind = DEVICE_STREAM_READ,
+                                         .path = DEVICE_SHARED,
+                                         .footprint_bytes = 1024,
+                                         .total_bytes = 1024,
+                                         .width_bytes = 16,
+                                         .threads = 1 << 20};
+    struct device_stream_answer moved = {0};
+    tape_begin(&tape);
+    for (int i = 0; i < 2; i++) {
+        codes[i] = device_stream(tape.device, &stream, &moved, &errs[i]);
+        if (i)
+            break;
+        tape_end(&tape, GPU_OK);
+        tape_replay(&tape);
+    }
+    assert_true(codes[0] < 0);
+    assert_int_equal(codes[0], codes[1]);
+    assert_string_equal(errs[0].text, errs[1].text);
+    tape_fini(&tape);
+}
+
+static void order_does_not_matter(void **state)
+{
+    (void)state;
+    struct tape tape;
+    const struct device_job first = chase(1024), second = chase(8192);
+    tape_begin(&tape);
+    device_mark(tape.device, "a");
+    struct device_answer a = ask(tape.device, &first, 0);
+    struct device_answer a_alone = ask(tape.device, &first, 1);
+    device_mark(tape.device, "b");
+    struct device_answer b = ask(tape.device, &first, 0);
+    struct device_answer b_other = ask(tape.device, &second, 0);
+    assert_false(same_answer(&a, &b)); /* else nothing is shown */
+    assert_false(same_answer(&a, &a_alone));
+    tape_end(&tape, GPU_OK);
+    struct device *device = tape_replay(&tape);
+    device_mark(device, "b");
+    check_same(device, &second, 0, &b_other);
+    check_same(device, &first, 0, &b);
+    device_mark(device, "a");
+    check_same(device, &first, 1, &a_alone);
+    check_same(device, &first, 0, &a);
+    assert_null(replay_missed(tape.source, 0));
+    device_answers_fini(&a, 1);
+    device_answers_fini(&a_alone, 1);
+    device_answers_fini(&b, 1);
+    device_answers_fini(&b_other, 1);
+    tape_fini(&tape);
+}
+
+/* Each answer once per mark; one that is new, or asks more often, takes what others got. */
+static void repeated_requests_get_their_own_answers(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err;
+    struct device_answer got[4];
+    const struct device_job job = chase(1024), other = chase(2048);
+    static const char *const marks[] = {"a", "b", "b", "c"};
+    tape_begin(&tape);
+    for (size_t i = 0; i < 4; i++) {
+        device_mark(tape.device, marks[i]);
+        got[i] = ask(tape.device, &job, 0);
+    }
+    tape_end(&tape, GPU_OK);
+    struct device *device = tape_replay(&tape);
+    static const struct {
+        const char *mark;
+        size_t order[4];
+    } rows[] = {
+        {"b", {1, 2, 0, 3}}, {"new", {0, 1, 2, 3}}, {"a", {0, 1, 2, 3}}, {"c", {3, 0, 1, 2}}};
+    for (size_t r = 0; r < COUNT_OF(rows); r++) {
+        device_mark(device, rows[r].mark);
+        for (size_t i = 0; i < 4; i++)
+            check_same(device, &job, 0, &got[rows[r].order[i]]);
+        assert_int_equal(ask_in_vain(device, &job, &err), -ENODATA);
+    }
+    assert_int_equal(ask_in_vain(device, &other, &err), -ENODATA);
+    assert_string_equal(err.text, "not in the record: spread: warm 2 KiB global_ca by 32 B, chase "
+                                  "the same");
+    assert_string_equal(replay_missed(tape.source, 0),
+                        "5 requests are not in the record, the first by b: spread: warm 1 KiB "
+                        "global_ca by 32 B, chase the same");
+    device_answers_fini(got, 4);
+    tape_fini(&tape);
+}
+
+static struct device_job random_chase(uint64_t seed, uint64_t start, bool shared_order)
+{
+    struct device_job job = chase(4096);
+    for (uint32_t i = 0; i < 2; i++) {
+        job.steps[i].array.order = DEVICE_RANDOM;
+        job.steps[i].array.seed = seed + (shared_order ? 0 : i);
+        job.steps[i].start = start + i;
+    }
+    return job;
+}
+
+static void random_orders_are_alike(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err;
+    const struct device_job job = random_chase(5, 3, true), likewise = random_chase(99, 40, true);
+    const struct device_job two_orders = random_chase(5, 3, false);
+    struct device_job shifted = random_chase(5, 3, true), sequential = job;
+    shifted.steps[1].start++;
+    sequential.steps[1].array.order = DEVICE_SEQUENTIAL;
+    tape_begin(&tape);
+    struct device_answer answer = ask(tape.device, &job, 0);
+    tape_end(&tape, GPU_OK);
+    struct device *device = tape_replay(&tape);
+    check_same(device, &likewise, 0, &answer);
+    device_mark(device, "again");
+    assert_int_equal(ask_in_vain(device, &two_orders, &err), -ENODATA);
+    assert_int_equal(ask_in_vain(device, &shifted, &err), -ENODATA);
+    assert_int_equal(ask_in_vain(device, &sequential, &err), -ENODATA);
+    check_same(device, &job, 0, &answer);
+    device_answers_fini(&answer, 1);
+    tape_fini(&tape);
+}
+
+/* Leaves out the last `count` entries. */
+static void drop_last(struct strbuf *body, size_t count)
+{
+    size_t ends[64] = {0}, entries = 0, position = 0;
+    struct entry entry;
+    struct err err = {0};
+    while (entry_next(body->data, body->length, 0, &position, &entry, &err) > 0)
+        ends[++entries] = position;
+    body->length = ends[entries - count];
+}
+
+/* dropped 1: the close only, it died between calls. 2: the last answer too, it died in a call. */
+static void a_cut_record_ends_as_it_did(void **state)
+{
+    (void)state;
+    for (size_t dropped = 1; dropped <= 2; dropped++) {
+        struct tape tape;
+        struct strbuf body = {0};
+        struct err err;
+        const struct device_job job = chase(1024);
+        tape_begin(&tape);
+        struct device_answer first = ask(tape.device, &job, 0);
+        device_mark(tape.device, "b");
+        struct device_answer second = ask(tape.device, &job, 0);
+        device_destroy(tape.device);
+        tape.device = NULL;
+        tape_body(&tape, &body);
+        drop_last(&body, dropped);
+        strbuf_append(&body, "\x11\x7f half an entry", 17);
+        tape_write(&tape, &body, GPU_CRASHED);
+        struct device *device = tape_replay(&tape);
+        check_same(device, &job, 0, &first);
+        device_mark(device, "b");
+        if (dropped == 1)
+            check_same(device, &job, 0, &second);
+        assert_null(replay_ended(tape.source, 0));
+        assert_int_equal(ask_in_vain(device, &job, &err), -EIO);
+        assert_non_null(replay_ended(tape.source, 0));
+        assert_int_equal(replay_ended(tape.source, 0)->status, GPU_CRASHED);
+        assert_string_equal(replay_ended(tape.source, 0)->reason, "it broke");
+        assert_null(replay_missed(tape.source, 0));
+        device_answers_fini(&first, 1);
+        device_answers_fini(&second, 1);
+        strbuf_fini(&body);
+        tape_fini(&tape);
+    }
+}
+
+/* The GPU was measured, but its record reached a limit: that is no crash. */
+static void an_incomplete_record_says_so(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct strbuf body = {0};
+    struct err err;
+    const struct device_job job = chase(1024);
+    tape_begin(&tape);
+    struct device_answer answer = ask(tape.device, &job, 0);
+    device_answers_fini(&answer, 1);
+    tape_body(&tape, &body);
+    drop_last(&body, 1);
+    tape_write(&tape, &body, GPU_OK);
+    struct device *device = tape_replay(&tape);
+    assert_int_equal(ask_in_vain(device, &job, &err), -ENODATA);
+    assert_non_null(strstr(err.text, "not in the record, which is not complete: spread"));
+    assert_null(replay_ended(tape.source, 0));
+    strbuf_fini(&body);
+    tape_fini(&tape);
+}
+
+static void a_record_that_cannot_be_written_costs_only_itself(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct strbuf body = {0};
+    bool closed = true;
+    const struct device_job job = chase(1024);
+    tape_begin(&tape);
+    int gone = dup(tape.fd);
+    close(tape.fd);
+    struct device_answer answer = ask(tape.device, &job, 0);
+    assert_int_equal(answer.sample_count, 1);
+    device_answers_fini(&answer, 1);
+    tape.fd = dup2(gone, tape.fd);
+    answer = ask(tape.device, &job, 0);
+    device_answers_fini(&answer, 1);
+    device_destroy(tape.device);
+    tape.device = NULL;
+    tape_body(&tape, &body);
+    assert_int_equal(record_body_whole(body.data, body.length, &closed), body.length);
+    assert_false(closed);
+    strbuf_fini(&body);
+    close(gone);
+    tape_fini(&tape);
+}
+
+static void ranks_share_the_gpus(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err = {0};
+    struct device_source *source = NULL;
+    tape_begin(&tape);
+    tape_end(&tape, GPU_OK);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        assert_int_equal(device_source_replay(tape.path, rank, 2, &source, &err), 0);
+        assert_int_equal(device_source_count(source), rank == 0);
+        assert_int_equal(device_source_bare_count(source), rank == 0);
+        if (rank == 0) {
+            assert_string_equal(device_source_info(source, 0)->uuid, "GPU-1");
+            assert_string_equal(device_source_info(source, 0)->node, "n1");
+            assert_int_equal(device_source_info(source, 0)->index, 2);
+            assert_string_equal(device_source_bare_node(source, 0), "login1");
+        }
+        device_source_destroy(source);
+    }
+    tape_fini(&tape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_comes_back),
+        cmocka_unit_test(errors_come_back),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(repeated_requests_get_their_own_answers),
+        cmocka_unit_test(random_orders_are_alike),
+        cmocka_unit_test(a_cut_record_ends_as_it_did),
+        cmocka_unit_test(an_incomplete_record_says_so),
+        cmocka_unit_test(a_record_that_cannot_be_written_costs_only_itself),
+        cmocka_unit_test(ranks_share_the_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
