@@ -195,7 +195,7 @@ struct device_link {
 void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
 
 /* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
- * device has not, -ENODATA for what a replayed one was not asked when it was recorded. run_batch
+ * device has not, -ENOENT for what a replayed one was not asked when it was recorded. run_batch
  * fills answers that were zeroed; on failure it leaves none allocated. */
 struct device_ops {
     const char *backend; /* "sim", "cuda", "record", "replay" */

@@ -128,7 +128,7 @@ int probes_run(struct device *device, const struct probe_selection *selection,
         return err_set(err, -ECANCELED, "stopped before the warm-up");
     device_mark(device, "warm-up");
     int rc = device_warm_up(device, &sm_mhz, err);
-    if (rc == -ENODATA) /* a record with a shorter one: its GPU was warm */
+    if (rc == -ENOENT) /* a record with a shorter one: its GPU was warm */
         rc = 0;
     for (size_t i = 0; i < selection->count && !rc; i++)
         rc = run_one(&context, probe_table[selection->indices[i]], observer, err);

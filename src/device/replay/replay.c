@@ -60,7 +60,7 @@ static int miss(struct replayed *self, const struct ask *ask, struct err *err)
     strbuf_printf(&slot->remark, "%zu request%s not in the record, the first %s", slot->missed,
                   slot->missed == 1 ? " is" : "s are", slot->first.data ? slot->first.data : "");
     int rc =
-        err_set(err, -ENODATA, "not in the record%s: %s",
+        err_set(err, -ENOENT, "not in the record%s: %s",
                 slot->gpu->closed ? "" : ", which is not complete", what.data ? what.data : "");
     strbuf_fini(&what);
     return rc;
@@ -116,7 +116,7 @@ static int replay_run_batch(struct device *device, const struct device_batch *ba
         const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
         struct wire_reader values;
         rc = find(self, &ask, &values, err);
-        if (rc == -ENODATA && batch->job_count > 1)
+        if (rc == -ENOENT && batch->job_count > 1)
             err_prefix(err, "job %zu of %zu", i + 1, batch->job_count);
         if (rc)
             break;

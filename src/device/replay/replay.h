@@ -8,7 +8,7 @@
 
 /* The GPUs of a record, for one of `ranks` processes: GPUs i with i mod ranks == rank. Rank 0 has
  * the nodes without a GPU. Errors as record_open; freed with device_source_destroy. A device
- * answers -ENODATA to what is not in the record, and -EIO from where the record of a GPU that
+ * answers -ENOENT to what is not in the record, and -EIO from where the record of a GPU that
  * crashed, hung or was interrupted ends. */
 int device_source_replay(const char *path, uint32_t rank, uint32_t ranks,
                          struct device_source **out_source, struct err *err);

@@ -211,9 +211,9 @@ static void repeated_requests_get_their_own_answers(void **state)
         device_mark(device, rows[r].mark);
         for (size_t i = 0; i < 4; i++)
             check_same(device, &job, 0, &got[rows[r].order[i]]);
-        assert_int_equal(ask_in_vain(device, &job, &err), -ENODATA);
+        assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
     }
-    assert_int_equal(ask_in_vain(device, &other, &err), -ENODATA);
+    assert_int_equal(ask_in_vain(device, &other, &err), -ENOENT);
     assert_string_equal(err.text, "not in the record: spread: warm 2 KiB global_ca by 32 B, chase "
                                   "the same");
     assert_string_equal(replay_missed(tape.source, 0),
@@ -250,9 +250,9 @@ static void random_orders_are_alike(void **state)
     struct device *device = tape_replay(&tape);
     check_same(device, &likewise, 0, &answer);
     device_mark(device, "again");
-    assert_int_equal(ask_in_vain(device, &two_orders, &err), -ENODATA);
-    assert_int_equal(ask_in_vain(device, &shifted, &err), -ENODATA);
-    assert_int_equal(ask_in_vain(device, &sequential, &err), -ENODATA);
+    assert_int_equal(ask_in_vain(device, &two_orders, &err), -ENOENT);
+    assert_int_equal(ask_in_vain(device, &shifted, &err), -ENOENT);
+    assert_int_equal(ask_in_vain(device, &sequential, &err), -ENOENT);
     check_same(device, &job, 0, &answer);
     device_answers_fini(&answer, 1);
     tape_fini(&tape);
@@ -321,7 +321,7 @@ static void an_incomplete_record_says_so(void **state)
     drop_last(&body, 1);
     tape_write(&tape, &body, GPU_OK);
     struct device *device = tape_replay(&tape);
-    assert_int_equal(ask_in_vain(device, &job, &err), -ENODATA);
+    assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
     assert_non_null(strstr(err.text, "not in the record, which is not complete: spread"));
     assert_null(replay_ended(tape.source, 0));
     strbuf_fini(&body);

@@ -1,0 +1,250 @@
+"""Records surveys with the real gpumemtopo-survey, replays them, and compares the inventories.
+
+usage: survey_replay.py PROGRAM SOURCE_ROOT CASE
+"""
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+CASE = sys.argv[3]
+MODEL = ROOT / "tests/survey/tiny.yaml"
+LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
+SKIP = 77
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit(f"FAILED {CASE}: {text}")
+
+
+def start(folder, ranks, *args, **more):
+    env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+               GPUMEMTOPO_EXIT_FILE=str(folder / "code"),
+               GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
+    env["ASAN_OPTIONS"] = f"detect_leaks={0 if ranks else 1}"  # Open MPI does not free all
+    (folder / "code").write_text("")
+    launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
+    return subprocess.Popen([*launcher, str(PROGRAM), *args], cwd=folder, env=env,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **more)
+
+
+def survey(folder, ranks, *args, **more):
+    """Exit code (past mpirun's own) and stderr."""
+    run = start(folder, ranks, *args, **more)
+    out, said = run.communicate(timeout=600)
+    check(not out, f"{args}: on stdout: {out}")
+    return int((folder / "code").read_text() or run.returncode), said
+
+
+def write_fleet(folder, nodes, head=""):
+    (folder / "fleet.yaml").write_text(f"seed: 1\n{head}nodes:\n" +
+                                       "".join(f"  - {node}\n" for node in nodes))
+
+
+def node(name, gpus, faults="", model=MODEL):
+    return f"{{name: {name}, model: {model}, gpus: {gpus}, faults: [{faults}]}}"
+
+
+def same(path):
+    """All that a replay must give again: everything but when and how this file was made."""
+    text = path.read_text()
+    for field in (r"generated: [^,]+", r"command: \[.*?\]", r"wall_s: [\d.e+-]+"):
+        check(len(re.findall(field, text)) == 1, f"{path}: {field}")
+        text = re.sub(field, "X", text)
+    return text
+
+
+def record(folder, ranks, *args, code=0):
+    found, said = survey(folder, ranks, "--simulate", "fleet.yaml", "--record", "a.gmr",
+                         "-o", "measured.yaml", "--quiet", *args)
+    check(found == code and not said, f"recorded {args}: {found}, {said}")
+
+
+def replay(folder, ranks, *args, code=0):
+    found, said = survey(folder, ranks, "--replay", "a.gmr", "-o", "replayed.yaml", *args)
+    check(found == code, f"replayed {args}: {found}, {said}")
+    check((folder / "a.gmr").exists() and not list(folder.glob("*.tmp.*")), "files")
+    return said
+
+
+def check_same(folder, what):
+    measured, replayed = same(folder / "measured.yaml"), same(folder / "replayed.yaml")
+    if measured != replayed:
+        lines = zip(measured.splitlines(), replayed.splitlines())
+        first = next((pair for pair in lines if pair[0] != pair[1]), "more lines")
+        check(False, f"{what}: {first}")
+
+
+def compare_models(folder, names, profile):
+    write_fleet(folder, [node(name, 1, model=ROOT / f"configs/sim/{name}.yaml") for name in names])
+    record(folder, 0, "--profile", profile)
+    replay(folder, 0, "--quiet")
+    check_same(folder, profile)
+
+
+def case_quick(folder):
+    names = sorted(path.stem for path in (ROOT / "configs/sim").glob("*.yaml"))
+    check(len(names) > 10, "models")
+    compare_models(folder, names, "quick")
+
+
+def case_standard(folder):
+    compare_models(folder, sorted(path.stem for path in (ROOT / "configs/sim").glob("*.yaml")),
+                   "standard")
+
+
+def case_full(folder):
+    compare_models(folder, ["demo-t20"], "full")
+
+
+def case_size(folder):
+    """A standard record of an H200 has at most 4 MiB."""
+    write_fleet(folder, [node("n1", 1, model=ROOT / "configs/sim/h200.yaml")])
+    record(folder, 0)
+    size = (folder / "a.gmr").stat().st_size
+    check(size <= 4 << 20, f"{size} bytes")
+
+
+def case_ranks(folder):
+    """What ranks saw and how GPUs ended is in the record, however many ranks replay it."""
+    faults = "{gpu: 0, kind: crash, after: 30}, {gpu: 2, kind: hang, after: 40}"
+    write_fleet(folder, [node("n1", 3, faults), node("n2", 2, "{gpu: 0, kind: slow_dram, share: 0.3}"),
+                         node("n3", 2), "{name: bare, gpus: 0}"])
+    for ranks in (0, 3):
+        record(folder, ranks, "--time-limit", "6", "--profile", "quick", "--seed", "3", code=4)
+        text = (folder / "measured.yaml").read_text()
+        check("status: crashed" in text and "status: timed_out" in text and "node: bare" in text,
+              text)
+        check(re.search(r"gpus: 7, measured: 5, unmeasured: 2,", text), text)
+        for others in (0, 2):
+            began = time.monotonic()
+            replay(folder, others, "--quiet", code=4)
+            check_same(folder, f"{ranks} ranks, replayed by {others}")
+            check(time.monotonic() - began < 6, "a replay waits for nobody")
+
+
+def case_interrupted(folder):
+    write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang, after: 20}")])
+    run = start(folder, 0, "--simulate", "fleet.yaml", "--record", "a.gmr", "-o", "measured.yaml",
+                "--probes", "main.latency")
+    time.sleep(2.5)
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=30)
+    check((folder / "code").read_text() == "4\n", "exit code")
+    check("the survey was interrupted" in (folder / "measured.yaml").read_text(), "reason")
+    replay(folder, 0, code=4)
+    check_same(folder, "interrupted")
+
+
+def case_other_questions(folder):
+    """Less than was recorded gives the same figures, more says what is missing and where."""
+    write_fleet(folder, [node("n1", 1)])
+    record(folder, 0, "--probes", "l1_data.size,main.latency,l2.latency")
+    replay(folder, 0, "--probes", "main.latency")
+    once = (folder / "replayed.yaml").read_text()
+    measured = (folder / "measured.yaml").read_text()
+    for line in re.findall(r"^      main:\n(?:        .*\n)+", once, re.M):
+        check("value: 4" in line and line in measured, once)
+    said = replay(folder, 0, "--profile", "standard")
+    text = (folder / "replayed.yaml").read_text()
+    check(re.search(r"warning: GPU-\S+: \d+ requests are not in the record, the first by "
+                    r"l1_data\.latency: spread: warm \d+ B global_ca by ", said), said)
+    reason = r"status: failed, reason: \"?(job \d+ of \d+: )?not in the record: (spread|alone|stream): "
+    check(re.search(r"texture:\n        fetch: {value: null.*" + reason, text), text)
+    check(re.search(r"status: ok", text) and "measured: 1," in text, text)
+    check(re.search(r"main:\n        latency: {value: \d", text), text)
+
+
+def case_bad_files(folder):
+    write_fleet(folder, [node("n1", 2)])
+    record(folder, 0, "--probes", "main.latency")
+    whole = (folder / "a.gmr").read_bytes()
+    middle = len(whole) // 2
+    table = {
+        "empty": (b"", "byte 0: not a record"),
+        "foreign": (b"x" * 5000, "byte 0: not a record"),
+        "yaml": ((folder / "measured.yaml").read_bytes(), "byte 0: not a record"),
+        "future": (whole[:8] + b"\x63" + whole[9:], "byte 8: a record of version 99, expected 1"),
+        "cut": (whole[:middle], r"byte \d+: cut off: expected \d+ bytes of GPU-"),
+        "damaged": (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1:], r"byte \d+: "),
+        "longer": (whole + b"x", r"byte \d+: expected nothing behind the end"),
+    }
+    (folder / "old.yaml").write_text("old")
+    for name, (content, pattern) in table.items():
+        (folder / "bad.gmr").write_bytes(content)
+        for ranks in (0, 2) if name in ("cut", "damaged") else (0,):
+            code, said = survey(folder, ranks, "--replay", "bad.gmr", "-o", "old.yaml")
+            check(code == 2 and said.count("\n") == 1, f"{name}: {code}, {said}")
+            check(re.search(r"error: .*bad\.gmr: " + pattern, said), f"{name}: {said}")
+    code, said = survey(folder, 0, "--replay", "absent.gmr", "-o", "old.yaml")
+    check(code == 2 and "absent.gmr: cannot open" in said and said.count("\n") == 1, said)
+    check((folder / "old.yaml").read_text() == "old", "the old file was touched")
+
+
+def case_usage(folder):
+    write_fleet(folder, [node("n1", 1)])
+    simulate = ("--simulate", "fleet.yaml")
+    table = [
+        (("--replay", "a.gmr", *simulate), "--replay and --simulate exclude each other"),
+        (("--replay", "a.gmr", "--record", "b.gmr"), "--replay and --record exclude each other"),
+        ((*simulate, "--record", "-"), "--record needs a file"),
+        ((*simulate, "--record", "x", "-o", "x"), "name the same file"),
+        ((*simulate, "--record", "absent/a.gmr"), "absent/a.gmr: cannot be written"),
+        ((*simulate, "--record", "."), "is a folder; --record names a file"),
+        ((*simulate, "--record", "/dev/null"), "is no regular file"),
+    ]
+    before = sorted(folder.iterdir()) + [folder / "code"]
+    for args, text in table:
+        code, said = survey(folder, 0, *args)
+        check(code == 2 and text in said and said.count("\n") == 1, f"{args}: {code}, {said}")
+    check(sorted(folder.iterdir()) == sorted(before), "files left behind")
+
+
+def case_no_room(folder):
+    """The inventory stands, the record does not appear, and the exit code says so."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+    write_fleet(folder, [node("n1", 3)])
+    code, said = survey(folder, 0, "--simulate", "fleet.yaml", "--record", "a.gmr", "-o", "out.yaml",
+                        "--quiet", "--profile", "quick", preexec_fn=limit)
+    check(code == 1 and re.search(r"error: a\.gmr: cannot write: File too large", said), said)
+    text = (folder / "out.yaml").read_text()
+    check("measured: 3," in text and "exit_code: 1" in text, text)
+    check(not list(folder.glob("a.gmr*")), "half a record")
+
+
+def case_config(folder):
+    """A replay judges by the configuration of its record, unless another is named."""
+    write_fleet(folder, [node("n1", 8, "{gpu: 0, kind: slow_dram, share: 0.3}")])
+    config = (ROOT / "configs/survey.yaml").read_text()
+    lax = re.sub(r"(main\.latency: ){[^}]*}", r"\1{worse: higher, floor: 0.9}", config)
+    check(lax != config, "the configuration has no such metric")
+    (folder / "own.yaml").write_text(lax)
+    record(folder, 0, "--probes", "main.latency", "-c", "own.yaml")
+    (folder / "own.yaml").unlink()
+    replay(folder, 0, "--quiet")
+    check_same(folder, "own configuration")
+    replay(folder, 0, "--quiet", "-c", str(ROOT / "configs/survey.yaml"), code=3)
+
+
+def main():
+    if not shutil.which("mpirun"):
+        sys.exit(SKIP)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-replay-"))
+    try:
+        globals()[f"case_{CASE}"](folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+main()
