@@ -18,15 +18,25 @@ struct recording {
     struct err failed; /* code 0: not */
 };
 
-/* A view of what others own; only read. */
+/* By its name only, as in the inventory: where a site keeps its files is its own business. */
+static char *last_part(char *path)
+{
+    char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int recording_begin(const struct recording_input *input, struct recording **out_recording,
                     struct err *err)
 {
     const struct survey_options *options = input->options;
     struct recording *recording = mem_array(1, sizeof *recording);
+    char **command = mem_array((size_t)input->argc, sizeof *command);
     char stamp[CLOCK_STAMP_MAX], host[256] = "";
-    if (!recording)
-        return err_no_memory(err);
+    int rc = recording && command ? 0 : err_no_memory(err);
+    if (rc)
+        goto out;
+    for (int i = 0; i < input->argc; i++)
+        command[i] = i ? input->argv[i] : last_part(input->argv[i]);
     clock_utc_stamp(0, stamp);
     if (gethostname(host, sizeof host - 1))
         host[0] = '\0';
@@ -35,20 +45,22 @@ int recording_begin(const struct recording_input *input, struct recording **out_
         .date = stamp,
         .host = host,
         .backend = (char *)(options->simulate ? "sim" : "cuda"),
-        .command = (char **)input->argv,
+        .command = command,
         .command_count = (size_t)input->argc,
         .seed = options->seed,
         .profile = options->profile,
         .probes = (char *)options->probes,
-        .config = input->config->name,
+        .config = last_part(input->config->name),
         .config_text = input->config->text,
         .ranks = (uint32_t)input->ranks,
     };
-    int rc = record_file_create(options->record, &provenance, &recording->file, err);
+    rc = record_file_create(options->record, &provenance, &recording->file, err);
+    if (!rc)
+        *out_recording = recording;
+out:
     if (rc)
         free(recording);
-    else
-        *out_recording = recording;
+    free(command);
     return rc;
 }
 

@@ -186,7 +186,7 @@ static int load_config(const struct run *run, struct survey_config *out_config, 
     const struct record_provenance *was = record_provenance(run->record);
     int rc = survey_config_read(was->config_text, was->config, out_config, err);
     if (rc)
-        err_prefix(err, "configuration in %.200s", run->options->replay);
+        err_prefix(err, "configuration in %.200s (--config names another)", run->options->replay);
     return rc;
 }
 

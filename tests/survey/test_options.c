@@ -43,6 +43,10 @@ static const struct bad_case bad[] = {
     {{"--time-limit", "nan"}, "--time-limit is a number of seconds"},
     {{"--time-limit", "1e9"}, "--time-limit is a number of seconds"},
     {{"--quiet", "--verbose"}, "exclude each other"},
+    {{"--replay", "a", "--simulate", "b"}, "--replay and --simulate exclude each other"},
+    {{"--record", "a", "--replay", "b"}, "--replay and --record exclude each other"},
+    {{"--record", "-"}, "--record needs a file"},
+    {{"--record", "a", "-o", "a"}, "name the same file"},
 };
 
 static void refuses(void **state)
@@ -69,10 +73,11 @@ static void accepts(void **state)
     assert_true(options.time_limit_s == 0);
     assert_false(options.measure_busy);
     assert_null(options.output);
+    assert_false(options.seed_given || options.profile_given || options.busy_given);
     assert_int_equal(parse((const char *const[]){"--busy", "measure", NULL}, &options, &err), 0);
     assert_true(options.measure_busy);
     assert_int_equal(parse((const char *const[]){"--busy=skip", NULL}, &options, &err), 0);
-    assert_false(options.measure_busy);
+    assert_true(!options.measure_busy && options.busy_given);
     assert_int_equal(parse((const char *const[]){"-o", "a.yaml", "--seed=9", "-cx.yaml",
                                                  "--time-limit", "2.5", NULL},
                            &options, &err),
@@ -80,6 +85,7 @@ static void accepts(void **state)
     assert_string_equal(options.output, "a.yaml");
     assert_string_equal(options.config, "x.yaml");
     assert_int_equal(options.seed, 9);
+    assert_true(options.seed_given && !options.profile_given);
     assert_true(options.time_limit_s == 2.5);
     assert_int_equal(
         parse((const char *const[]){"-o", "-", "--probes", "l1_data", NULL}, &options, &err), 0);

@@ -47,6 +47,15 @@ static void put_fail(struct strbuf *stream)
     strbuf_fini(&payload);
 }
 
+static void put_ended(struct strbuf *stream)
+{
+    struct strbuf payload = {0};
+    wire_put_u32(&payload, GPU_LOST);
+    wire_put_text(&payload, "rank 3 fell silent");
+    frame_write(stream, WORKER_ENDED, payload.data, payload.length);
+    strbuf_fini(&payload);
+}
+
 static void flip(struct strbuf *stream)
 {
     stream->data[stream->length / 2] ^= 0x10;
@@ -65,7 +74,7 @@ static void spew(struct strbuf *stream)
 /* A worker by script: the frames it sends, then how it ends. */
 struct worker_case {
     const char *name;
-    bool partial, done, fail;
+    bool partial, done, fail, ended;
     void (*damage)(struct strbuf *stream);
     const char *text; /* on stderr */
     int signal;       /* it kills itself with */
@@ -81,6 +90,9 @@ static const struct worker_case cases[] = {
     {"complete, then crashes", true, true, .signal = SIGABRT, .status = GPU_OK, .keeps = true},
     {"says why", true, .fail = true, .status = GPU_FAILED,
      .reason = "the device fell off the bus during l1_data.size", .keeps = true},
+    {"replays an end", true, .ended = true, .status = GPU_LOST, .reason = "rank 3 fell silent",
+     .keeps = true},
+    {"replays an end at once", .ended = true, .status = GPU_LOST, .reason = "rank 3 fell silent"},
     {"killed", true, .signal = SIGKILL, .status = GPU_CRASHED,
      .reason = "killed by signal 9 (Killed) during l1_data.size", .keeps = true},
     {"crashes with a word", true, .signal = SIGSEGV, .text = "oh\n\x1b[31m no\n",
@@ -122,6 +134,8 @@ static void act(const struct worker_case *c, int answer_fd, int text_fd)
         put_result(&stream, WORKER_DONE, 2);
     if (c->fail)
         put_fail(&stream);
+    if (c->ended)
+        put_ended(&stream);
     if (c->damage)
         c->damage(&stream);
     if (c->text)
@@ -154,8 +168,11 @@ static void start(const struct worker_case *c, struct child *out_child)
     close(text[1]);
     fcntl(answers[0], F_SETFL, O_NONBLOCK);
     fcntl(text[0], F_SETFL, O_NONBLOCK);
-    *out_child = (struct child){
-        .pid = pid, .answer_fd = answers[0], .text_fd = text[0], .started_s = clock_monotonic_s()};
+    *out_child = (struct child){.pid = pid,
+                                .answer_fd = answers[0],
+                                .text_fd = text[0],
+                                .record_fd = -1,
+                                .started_s = clock_monotonic_s()};
 }
 
 static int take(void *user, const struct frame *frame, struct err *err)

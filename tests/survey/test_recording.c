@@ -1,0 +1,98 @@
+/* Rank 0's record of a survey: what it says beside the GPUs' own parts. */
+#include "../check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/replay/record.h"
+#include "device/replay/record_read.h"
+#include "survey/config.h"
+#include "survey/options.h"
+#include "survey/recording.h"
+#include "survey/root.h"
+
+static void add_measured(struct recording *recording, const char *uuid)
+{
+    const struct gpu_result gpu = {.uuid = (char *)uuid, .rank = 1};
+    struct strbuf part = {0};
+    record_put_gpu(&part, &gpu, NULL, 0, true);
+    recording_add(recording, part.data, part.length);
+    strbuf_fini(&part);
+}
+
+static void record_survey_of(const char *path, const struct root_view *view)
+{
+    char *argv[] = {(char *)"./gpumemtopo-survey", (char *)"--seed", (char *)"4"};
+    const struct survey_options options = {
+        .record = path, .simulate = "f.yaml", .seed = 4, .profile = PROFILE_FULL};
+    const struct survey_config config = {.name = (char *)"/etc/c.yaml", .text = (char *)"a: 1"};
+    const struct recording_input input = {
+        .options = &options, .config = &config, .argc = 3, .argv = argv, .ranks = 9};
+    struct recording *recording = NULL;
+    struct err err = {0};
+    assert_int_equal(recording_begin(&input, &recording, &err), 0);
+    add_measured(recording, "GPU-1");
+    assert_int_equal(access(path, F_OK), -1); /* not before it is whole */
+    assert_int_equal(recording_end(recording, view, &err), 0);
+    recording_destroy(recording);
+}
+
+static void says_what_rank_0_knows(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpumemtopo-recording-XXXXXX", path[64];
+    const char *bare[] = {"login1", "login2"};
+    const struct gpu_result results[] = {
+        {.uuid = (char *)"GPU-1", .rank = 1},
+        {.uuid = (char *)"GPU-2", .rank = 2, .status = GPU_LOST, .reason = (char *)"fell silent"},
+        {.node = (char *)"n5", .rank = 5, .status = GPU_CRASHED, .reason = (char *)"listing"},
+    };
+    const struct root_view view = {.results = results,
+                                   .result_count = 3,
+                                   .bare_nodes = bare,
+                                   .bare_count = 2,
+                                   .node_count = 6,
+                                   .lost_ranks = 1};
+    struct record *record = NULL;
+    struct err err = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.gmr", folder);
+    record_survey_of(path, &view);
+    if (record_open(path, &record, &err))
+        fail_msg("%s", err.text);
+    const struct record_provenance *how = record_provenance(record);
+    assert_string_equal(how->backend, "sim");
+    assert_int_equal(how->command_count, 3);
+    assert_string_equal(how->command[0], "gpumemtopo-survey");
+    assert_string_equal(how->command[1], "--seed");
+    assert_int_equal(how->seed, 4);
+    assert_int_equal(how->profile, PROFILE_FULL);
+    assert_string_equal(how->config, "c.yaml");
+    assert_string_equal(how->config_text, "a: 1");
+    assert_int_equal(how->ranks, 9);
+    assert_true(how->date && how->host && how->version);
+    const struct record_survey *survey = record_survey(record);
+    assert_int_equal(survey->nodes, 6);
+    assert_int_equal(survey->lost_ranks, 1);
+    assert_int_equal(survey->bare_count, 2);
+    assert_int_equal(survey->unknown_count, 1);
+    assert_string_equal(survey->unknown[0].node, "n5");
+    assert_int_equal(survey->unknown[0].status, GPU_CRASHED);
+    assert_int_equal(record_gpu_count(record), 2);
+    const struct record_gpu *lost = record_find_gpu(record, "GPU-2");
+    assert_int_equal(lost->gpu.status, GPU_LOST);
+    assert_int_equal(lost->gpu.rank, 2);
+    assert_false(lost->closed);
+    assert_true(record_find_gpu(record, "GPU-1")->closed);
+    record_close(record);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_rank_0_knows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
