@@ -165,6 +165,18 @@ def case_other_questions(folder):
     check(re.search(r"main:\n        latency: {value: \d", text), text)
 
 
+def case_each_probe(folder):
+    """Every probe finds its own again, whatever ran before it when it was recorded."""
+    write_fleet(folder, [node("n1", 1)])
+    record(folder, 0)
+    listed = subprocess.run([PROGRAM, "--list-probes"], capture_output=True, text=True).stdout
+    names = [line.split()[0] for line in listed.splitlines()]
+    check(len(names) > 30, listed)
+    for name in names:
+        said = replay(folder, 0, "--probes", name)
+        check("not in the record" not in said, f"{name}: {said}")
+
+
 def case_bad_files(folder):
     write_fleet(folder, [node("n1", 2)])
     record(folder, 0, "--probes", "main.latency")

@@ -8,7 +8,9 @@
 
 #include "device/replay/record.h"
 #include "device/replay/record_read.h"
+#include "inventory/inventory.h"
 #include "survey/config.h"
+#include "survey/emit.h"
 #include "survey/options.h"
 #include "survey/recording.h"
 #include "survey/root.h"
@@ -91,8 +93,63 @@ static void says_what_rank_0_knows(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* What a replay's inventory has from the record rather than from the replay. */
+static void a_replay_tells_of_the_recorded_survey(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpumemtopo-recording-XXXXXX", path[64], output[64];
+    const struct gpu_result lost = {.node = (char *)"n5", .rank = 5, .status = GPU_LOST};
+    const struct root_view recorded = {
+        .results = &lost, .result_count = 1, .node_count = 6, .lost_ranks = 2};
+    const struct gpu_result result = {.uuid = (char *)"GPU-1", .node = (char *)"n1", .rank = 0};
+    const struct survey_options options = {.seed = 8, .replay = path};
+    const struct judge_config judge = {.false_alarms = 0.01};
+    struct record *record = NULL;
+    struct inventory inventory = {0};
+    struct strbuf summary = {0};
+    struct err err = {0};
+    enum survey_exit code = SURVEY_EXIT_OK;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.gmr", folder);
+    snprintf(output, sizeof output, "%s/a.yaml", folder);
+    record_survey_of(path, &recorded);
+    assert_int_equal(record_open(path, &record, &err), 0);
+    char *argv[] = {(char *)"gpumemtopo-survey"};
+    const struct emit_input input = {
+        .options = &options,
+        .output = output,
+        .argc = 1,
+        .argv = argv,
+        .ranks = 1,
+        .view = {.results = &result, .result_count = 1, .node_count = 1},
+        .judge = &judge,
+        .replayed = record,
+    };
+    if (emit_inventory(&input, &summary, &code, &err) ||
+        inventory_read_file(output, &inventory, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(code, SURVEY_EXIT_INCOMPLETE);
+    assert_string_equal(inventory.backend, "sim");
+    assert_int_equal(inventory.seed, 8);
+    assert_int_equal(inventory.nodes, 6);
+    assert_int_equal(inventory.ranks, 9);
+    assert_int_equal(inventory.lost_ranks, 2);
+    assert_int_equal(inventory.unmeasured_count, 1);
+    assert_string_equal(inventory.unmeasured[0].node, "n5");
+    assert_int_equal(inventory.gpus[0].rank, 1);
+    inventory_fini(&inventory);
+    strbuf_fini(&summary);
+    record_close(record);
+    unlink(path);
+    unlink(output);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_rank_0_knows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_rank_0_knows),
+        cmocka_unit_test(a_replay_tells_of_the_recorded_survey),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "device/replay/answer.h"
 #include "device/replay/parts.h"
 #include "device/replay/record_read.h"
 #include "inventory/frame.h"
@@ -190,6 +191,70 @@ static void missing_parts_are_noticed(void **state)
     tape_fini(&tape);
 }
 
+/* Probes trust these: an SM that the device has, one sample per timed step, bins in range. */
+static void samples_must_fit_their_job(void **state)
+{
+    (void)state;
+    struct device_bin bins[2] = {{.bin = 7, .count = 2}, {.bin = 9, .count = 1}};
+    uint32_t kept[2] = {7, 9};
+    struct device_job job = {.agent_count = 1, .step_count = 1};
+    job.steps[0] = (struct device_step){.kind = DEVICE_CHASE, .loads = 3, .keep = 2};
+    static const struct {
+        int32_t sm;
+        uint16_t second_bin;
+        bool untimed, good;
+    } rows[] = {{3, 9, false, true},  {4, 9, false, false},   {-1, 9, false, false},
+                {3, 7, false, false}, {3, 2303, false, true}, {3, 2304, false, false},
+                {3, 9, true, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct strbuf buffer = {0};
+        struct device_answer answer = {.sample_count = 1}, back = {0};
+        struct device_job asked = job;
+        bins[1].bin = rows[i].second_bin;
+        answer.samples[0] = (struct device_sample){.sm = rows[i].sm,
+                                                   .loads = 3,
+                                                   .total_cycles = 23,
+                                                   .bins = bins,
+                                                   .bin_count = 2,
+                                                   .kept = kept,
+                                                   .kept_count = 2};
+        answer_put_job(&buffer, &job, &answer);
+        if (rows[i].untimed)
+            asked.steps[0].kind = DEVICE_FILL;
+        struct wire_reader reader = {.data = (unsigned char *)buffer.data, .length = buffer.length};
+        answer_get_job(&reader, &asked, 4, &back);
+        if ((wire_end(&reader, "", NULL) == 0) != rows[i].good)
+            fail_msg("row %zu is %s", i, rows[i].good ? "refused" : "accepted");
+        device_answers_fini(&back, 1);
+        strbuf_fini(&buffer);
+    }
+}
+
+/* A GPU's head and body together: what is left is whole, but shorter than its end says. */
+static void a_missing_gpu_is_noticed(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct strbuf whole = {0}, other = {0};
+    struct record *record = NULL;
+    struct err err = {0};
+    struct entry entry;
+    size_t head = RECORD_HEAD_BYTES;
+    record_something(&tape);
+    tape_read(&tape, &whole);
+    assert_int_equal(record_open(tape.path, &record, &err), 0);
+    size_t behind =
+        (size_t)(record_gpu(record, 0)->body_offset + record_gpu(record, 0)->body_bytes);
+    record_close(record);
+    assert_int_equal(entry_next(whole.data, whole.length, 0, &head, &entry, &err), 1);
+    strbuf_append(&other, whole.data, head);
+    strbuf_append(&other, whole.data + behind, whole.length - behind);
+    check_refused(&tape, other.data, other.length, "something is missing before it");
+    strbuf_fini(&whole);
+    strbuf_fini(&other);
+    tape_fini(&tape);
+}
+
 /* Damages payloads and mends their sums, so that what reads the values sees the damage. */
 static void forge(struct strbuf *whole, struct rng *rng)
 {
@@ -247,6 +312,8 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_refused),
         cmocka_unit_test(foreign_and_future_files_are_named),
         cmocka_unit_test(missing_parts_are_noticed),
+        cmocka_unit_test(a_missing_gpu_is_noticed),
+        cmocka_unit_test(samples_must_fit_their_job),
         cmocka_unit_test(forged_records_never_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

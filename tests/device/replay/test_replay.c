@@ -328,6 +328,21 @@ static void an_incomplete_record_says_so(void **state)
     tape_fini(&tape);
 }
 
+/* It failed by itself: a new question is not in the record, the old end is not repeated. */
+static void a_gpu_that_failed_by_itself_was_not_cut(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err;
+    const struct device_job job = chase(1024);
+    tape_begin(&tape);
+    tape_end(&tape, GPU_FAILED);
+    struct device *device = tape_replay(&tape);
+    assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
+    assert_null(replay_ended(tape.source, 0));
+    tape_fini(&tape);
+}
+
 static void a_record_that_cannot_be_written_costs_only_itself(void **state)
 {
     (void)state;
@@ -387,6 +402,7 @@ int main(void)
         cmocka_unit_test(random_orders_are_alike),
         cmocka_unit_test(a_cut_record_ends_as_it_did),
         cmocka_unit_test(an_incomplete_record_says_so),
+        cmocka_unit_test(a_gpu_that_failed_by_itself_was_not_cut),
         cmocka_unit_test(a_record_that_cannot_be_written_costs_only_itself),
         cmocka_unit_test(ranks_share_the_gpus),
     };
