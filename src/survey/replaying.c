@@ -20,6 +20,8 @@ static int adopt(const struct record_provenance *was, struct survey_options *opt
         options->profile = (enum probe_profile)was->profile;
     if (!options->seed_given)
         options->seed = was->seed;
+    if (!options->busy_given)
+        options->measure_busy = was->measure_busy;
     int rc = probes_select(options->profile, options->probes, &selection, err);
     free(selection.indices);
     return rc;

@@ -250,6 +250,7 @@ static int look(struct device_source *source, size_t at, bool thorough, struct g
 static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
 {
     struct err own = {0}, *to = rc ? &own : err;
+    device_mark(device, "health");
     int read = device_read_health(device, &result->config, &result->health, to);
     if (!read)
         read = mark_busy(result, to);
@@ -262,8 +263,8 @@ static int add_health(struct device *device, struct gpu_result *result, int rc, 
 static int measure_device(const struct target *target, const struct worker_request *request,
                           struct gpu_result *result, struct lap *lap, struct err *err)
 {
-    int rc = device_identify(target->device, &result->hardware, &result->board, &result->config,
-                             err);
+    int rc =
+        device_identify(target->device, &result->hardware, &result->board, &result->config, err);
     if (!rc)
         rc = answer_result(WORKER_PARTIAL, result, err);
     if (!rc)

@@ -57,6 +57,18 @@ void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clo
     out_clocks->throttle_known = wire_get_varint(reader) != 0;
 }
 
+void answer_put_link(struct strbuf *buffer, const struct device_link *link)
+{
+    wire_put_varint(buffer, link->alone);
+    wire_put_varint(buffer, link->near);
+}
+
+void answer_get_link(struct wire_reader *reader, struct device_link *out_link)
+{
+    out_link->alone = wire_get_varint(reader) != 0;
+    out_link->near = wire_get_varint(reader) != 0;
+}
+
 static bool is_timed(const struct device_step *step)
 {
     return step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE;

@@ -13,6 +13,9 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
 void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks);
 void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clocks);
 
+void answer_put_link(struct strbuf *buffer, const struct device_link *link);
+void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
+
 /* The samples of one job, as far as they do not follow from the job: histograms as gaps and counts,
  * kept latencies as differences. */
 void answer_put_job(struct strbuf *buffer, const struct device_job *job,

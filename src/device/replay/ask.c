@@ -7,13 +7,27 @@
 
 const char *ask_call_name(enum ask_call call)
 {
-    static const char *const names[] = {"open", "identify", "batch", "stream", "clocks"};
+    static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
+                                                      "stream", "clocks", "health",   "link"};
     return names[call];
 }
 
+size_t ask_tables(enum ask_call call)
+{
+    return call == ASK_LOOK || call == ASK_IDENTIFY ? 3 : call == ASK_HEALTH ? 2 : 0;
+}
+
 /* Positions in the fields of a job, and in those of one of its steps. */
-enum { AT_ONCE, AGENTS, AGENT_FIRST, STEPS = AGENT_FIRST + 2 * DEVICE_AGENTS_MAX, SHARED, COLD };
-enum { STEP_FIRST = COLD + 1 };
+enum {
+    AT_ONCE,
+    AGENTS,
+    AGENT_FIRST,
+    STEPS = AGENT_FIRST + 2 * DEVICE_AGENTS_MAX,
+    SHARED,
+    COLD,
+    APART
+};
+enum { STEP_FIRST = APART + 1 };
 enum {
     KIND,
     AGENT,
@@ -61,6 +75,22 @@ static uint32_t first_of_order(const struct device_job *job, uint32_t step)
     return first;
 }
 
+static bool is_global(enum device_path path)
+{
+    return path <= DEVICE_TEXTURE;
+}
+
+static uint64_t lowest_offset(const struct device_job *job)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        const struct device_array *array = &job->steps[i].array;
+        if (is_global(array->path) && array->offset_bytes < lowest)
+            lowest = array->offset_bytes;
+    }
+    return lowest == UINT64_MAX ? 0 : lowest;
+}
+
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
 {
     struct ask ask = {.call = ASK_BATCH};
@@ -73,9 +103,13 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once)
     ask.fields[STEPS] = job->step_count;
     ask.fields[SHARED] = job->shared_bytes;
     ask.fields[COLD] = job->cold_l2;
+    uint64_t lowest = lowest_offset(job);
+    ask.fields[APART] = lowest > 0;
     for (uint32_t i = 0; i < job->step_count; i++) {
         uint64_t *step = ask.fields + STEP_FIRST + i * ASK_STEP_FIELDS;
         put_step(step, &job->steps[i]);
+        if (is_global(job->steps[i].array.path))
+            step[OFFSET] -= lowest;
         step[SEED] = first_of_order(job, i);
         if (step[ORDER] == DEVICE_RANDOM)
             step[START] -= job->steps[step[SEED]].start;
@@ -118,6 +152,8 @@ bool ask_to_job(const struct ask *ask, struct device_job *out_job)
         if ((unsigned)job.steps[i].kind > DEVICE_FILL ||
             (unsigned)job.steps[i].array.path >= DEVICE_PATH_COUNT)
             return false;
+        if (fields[APART] && is_global(job.steps[i].array.path))
+            job.steps[i].array.offset_bytes++; /* anywhere but at 0 */
     }
     /* What a narrower type would cut off was in no job either. */
     const struct ask back = ask_of_job(&job, (uint32_t)fields[AT_ONCE]);
@@ -217,8 +253,8 @@ static void describe_step(struct strbuf *text, const uint64_t *step, const uint6
     describe_bytes(text, step[SIZE]);
     strbuf_printf(text, " %s by ", path_name(step[PATH]));
     describe_bytes(text, step[STRIDE]);
-    if (step[ORDER] == DEVICE_RANDOM)
-        strbuf_puts(text, " at random");
+    if (step[ORDER] != DEVICE_SEQUENTIAL)
+        strbuf_puts(text, step[ORDER] == DEVICE_RANDOM ? " at random" : " downwards");
     if (step[OFFSET])
         strbuf_printf(text, " from %llu on", (unsigned long long)step[OFFSET]);
 }

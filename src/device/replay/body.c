@@ -51,7 +51,8 @@ static void take_batch(struct reading *reading, struct wire_reader *values)
 static void take_ask(struct reading *reading, struct wire_reader *values)
 {
     uint64_t call = wire_get_varint(values);
-    if (call >= ASK_CALL_COUNT || reading->asked || reading->opened != (call != ASK_OPEN)) {
+    bool in_time = call == ASK_LOOK || (call == ASK_OPEN) != reading->opened;
+    if (call >= ASK_CALL_COUNT || reading->asked || !in_time) {
         values->bad = true;
         return;
     }
@@ -86,14 +87,12 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
 {
     struct device_limits limits = {0};
     struct device_clocks clocks = {0};
+    struct device_link link = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
         reading->sm_count = limits.sm_count;
         reading->opened = true;
-        break;
-    case ASK_IDENTIFY:
-        check_facts(values, 3);
         break;
     case ASK_BATCH:
         answer_get_job(values, &reading->jobs[i], reading->sm_count, NULL);
@@ -102,8 +101,14 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         wire_get_varint(values);
         wire_get_varint(values);
         break;
-    default:
+    case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);
+        break;
+    case ASK_LINK:
+        answer_get_link(values, &link);
+        break;
+    default:
+        break;
     }
 }
 
@@ -124,6 +129,7 @@ static void take_answer(struct reading *reading, struct wire_reader *values)
         call->position = base + (failed ? 0 : values->position);
         if (!failed)
             check_answer(reading, i, values);
+        check_facts(values, ask_tables(reading->call));
         call->end = base + values->position;
     }
     reading->asked = false;

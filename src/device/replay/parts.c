@@ -59,6 +59,7 @@ void parts_put_provenance(struct strbuf *buffer, const struct record_provenance 
     wire_put_u64(&payload, provenance->seed);
     wire_put_u32(&payload, provenance->profile);
     wire_put_text(&payload, provenance->probes);
+    wire_put_u32(&payload, provenance->measure_busy);
     wire_put_text(&payload, provenance->config);
     wire_put_text(&payload, provenance->config_text);
     wire_put_u32(&payload, provenance->ranks);
@@ -76,6 +77,7 @@ void parts_get_provenance(struct wire_reader *reader, struct record_provenance *
     p->seed = wire_get_u64(reader);
     p->profile = wire_get_u32(reader);
     p->probes = wire_get_text(reader);
+    p->measure_busy = wire_get_enum(reader, 2);
     p->config = wire_get_text(reader);
     p->config_text = wire_get_text(reader);
     p->ranks = wire_get_u32(reader);

@@ -35,7 +35,8 @@ struct record_provenance {
     uint64_t seed;
     uint32_t profile; /* enum probe_profile */
     char *probes;     /* as given; NULL: the profile's own */
-    char *config;     /* name of the configuration file */
+    bool measure_busy;
+    char *config; /* name of the configuration file */
     char *config_text;
     uint32_t ranks;
 };

@@ -16,7 +16,7 @@
 struct sink {
     int fd;
     size_t written;
-    bool broken;
+    bool broken, closed;
     struct ask last_job, last_stream; /* what the next ones are written as differences from */
 };
 
@@ -69,19 +69,27 @@ static void put_batch(struct sink *sink, const struct device_batch *batch)
     put(sink, ENTRY_ASK, &payload);
 }
 
-/* The answer: the error, or the values that follow code 0; releases them. */
+/* The answer: 0 or the error, then the values; releases them. */
 static void put_answer(struct sink *sink, int rc, const struct err *err, struct strbuf *values)
 {
     struct strbuf payload = {0};
-    if (rc) {
+    if (rc)
         answer_put_err(&payload, rc, err->text);
-    } else {
+    else
         wire_put_signed(&payload, 0);
-        strbuf_append(&payload, values->data, values->length);
-        payload.failed |= values->failed;
-    }
+    strbuf_append(&payload, values->data, values->length);
+    payload.failed |= values->failed;
     strbuf_fini(values);
     put(sink, ENTRY_ANSWER, &payload);
+}
+
+/* Nothing is missing. Before what may hang or crash when a driver is left. */
+static void put_close(struct sink *sink)
+{
+    struct strbuf nothing = {0};
+    if (!sink->closed)
+        put(sink, ENTRY_CLOSE, &nothing);
+    sink->closed = true;
 }
 
 /* Errors are written down even where the caller does not want them. */
@@ -132,8 +140,10 @@ static int recorder_run_stream(struct device *device, const struct device_stream
     struct err said = {0};
     put_ask(self->sink, &ask);
     int rc = self->inner->ops->run_stream(self->inner, stream, &answer, &said);
-    wire_put_varint(&values, answer.bytes);
-    wire_put_varint(&values, answer.elapsed_ns);
+    if (!rc) {
+        wire_put_varint(&values, answer.bytes);
+        wire_put_varint(&values, answer.elapsed_ns);
+    }
     put_answer(self->sink, rc, &said, &values);
     if (!rc)
         *out_answer = answer;
@@ -150,11 +160,43 @@ static int recorder_read_clocks(struct device *device, struct device_clocks *out
     struct err said = {0};
     put_ask(self->sink, &ask);
     int rc = self->inner->ops->read_clocks(self->inner, &clocks, &said);
-    answer_put_clocks(&values, &clocks);
+    if (!rc)
+        answer_put_clocks(&values, &clocks);
     put_answer(self->sink, rc, &said, &values);
     if (!rc)
         *out_clocks = clocks;
     return hand_on(&said, rc, err);
+}
+
+static int recorder_read_health(struct device *device, struct facts *config, struct facts *health,
+                                struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_call(ASK_HEALTH);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = self->inner->ops->read_health(self->inner, config, health, &said);
+    wire_put_facts(&values, config);
+    wire_put_facts(&values, health);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static void recorder_begin_link(struct device *device, struct device_link *out_link)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_call(ASK_LINK);
+    struct strbuf values = {0};
+    put_ask(self->sink, &ask);
+    device_begin_link(self->inner, out_link);
+    answer_put_link(&values, out_link);
+    put_answer(self->sink, 0, NULL, &values);
+}
+
+static void recorder_end_link(struct device *device)
+{
+    device_end_link(((struct recorder *)device)->inner);
 }
 
 static void recorder_mark(struct device *device, const char *what)
@@ -169,8 +211,7 @@ static void recorder_mark(struct device *device, const char *what)
 static void recorder_destroy(struct device *device)
 {
     struct recorder *self = (struct recorder *)device;
-    struct strbuf nothing = {0};
-    put(self->sink, ENTRY_CLOSE, &nothing);
+    put_close(self->sink);
     device_destroy(self->inner);
     free(self);
 }
@@ -181,6 +222,9 @@ static const struct device_ops recorder_ops = {
     .run_batch = recorder_run_batch,
     .run_stream = recorder_run_stream,
     .read_clocks = recorder_read_clocks,
+    .read_health = recorder_read_health,
+    .begin_link = recorder_begin_link,
+    .end_link = recorder_end_link,
     .mark = recorder_mark,
     .destroy = recorder_destroy,
 };
@@ -203,12 +247,26 @@ static int recording_open(struct device_source *source, size_t i, struct device 
         answer_put_limits(&values, &self->base.limits);
     }
     put_answer(&recording->sink, rc, &said, &values);
-    if (rc) {
-        struct strbuf nothing = {0};
-        put(&recording->sink, ENTRY_CLOSE, &nothing);
+    if (rc)
         free(self);
-    } else
+    else
         *out_device = &self->base;
+    return hand_on(&said, rc, err);
+}
+
+static int recording_look(struct device_source *source, size_t i, struct device_look *out_look,
+                          struct err *err)
+{
+    struct recording *recording = (struct recording *)source;
+    const struct ask ask = ask_of_call(ASK_LOOK);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(&recording->sink, &ask);
+    int rc = device_source_look(recording->inner, i, out_look, &said);
+    wire_put_facts(&values, &out_look->board);
+    wire_put_facts(&values, &out_look->config);
+    wire_put_facts(&values, &out_look->health);
+    put_answer(&recording->sink, rc, &said, &values);
     return hand_on(&said, rc, err);
 }
 
@@ -216,6 +274,7 @@ static int recording_open(struct device_source *source, size_t i, struct device 
 static void recording_destroy(struct device_source *source)
 {
     struct recording *recording = (struct recording *)source;
+    put_close(&recording->sink);
     device_source_destroy(recording->inner);
     free(recording);
 }
@@ -223,7 +282,9 @@ static void recording_destroy(struct device_source *source)
 int device_source_record(struct device_source *inner, int fd, struct device_source **out_source,
                          struct err *err)
 {
-    static const struct device_source_ops ops = {.open = recording_open,
+    static const struct device_source_ops ops = {.backend = "record",
+                                                 .open = recording_open,
+                                                 .look = recording_look,
                                                  .destroy = recording_destroy};
     struct recording *recording = mem_array(1, sizeof *recording);
     if (!recording)

@@ -1,24 +1,13 @@
-/* The replay backend: a device whose answers come from a record. */
+/* A record as a source of GPUs. */
 #include "device/replay/replay.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "device/replay/answer.h"
-#include "device/replay/ask.h"
 #include "device/replay/body.h"
 #include "device/replay/record_read.h"
-#include "inventory/facts_wire.h"
-
-/* One GPU of the source, and what its replay came to. */
-struct slot {
-    const struct record_gpu *gpu;
-    bool ended;
-    size_t missed;
-    struct strbuf first, remark; /* the first request missed, and the sentence on all */
-};
+#include "device/replay/slot.h"
 
 struct replay_source {
     struct device_source base; /* infos are parallel to slots */
@@ -26,194 +15,47 @@ struct replay_source {
     struct slot *slots;
 };
 
-struct replayed {
-    struct device base;
-    struct slot *slot;
-    struct strbuf body;
-    struct calls *calls;
-};
-
-/* The worker did not end by itself: what follows was never asked. */
-static bool is_cut(const struct slot *slot)
+static void unload(struct slot *slot)
 {
-    return !slot->gpu->closed && slot->gpu->gpu.status != GPU_OK;
+    calls_destroy(slot->calls);
+    strbuf_fini(&slot->body);
+    slot->calls = NULL;
 }
 
-static int end_here(struct slot *slot, struct err *err)
+/* Reads the body of a GPU, once. */
+static int load(const struct replay_source *source, struct slot *slot, struct err *err)
 {
-    const struct gpu_result *gpu = &slot->gpu->gpu;
-    slot->ended = true;
-    return err_set(err, -EIO, "the record ends: %s, %s", gpu_status_name(gpu->status),
-                   gpu->reason ? gpu->reason : "");
-}
-
-static int miss(struct replayed *self, const struct ask *ask, struct err *err)
-{
-    struct slot *slot = self->slot;
-    struct strbuf what = {0};
-    const char *mark = calls_mark_text(self->calls);
-    ask_describe(ask, &what);
-    if (!slot->missed++)
-        strbuf_printf(&slot->first, "by %s: %s", *mark ? mark : "no probe",
-                      what.data ? what.data : "");
-    slot->remark.length = 0;
-    strbuf_printf(&slot->remark, "%zu request%s not in the record, the first %s", slot->missed,
-                  slot->missed == 1 ? " is" : "s are", slot->first.data ? slot->first.data : "");
-    int rc =
-        err_set(err, -ENOENT, "not in the record%s: %s",
-                slot->gpu->closed ? "" : ", which is not complete", what.data ? what.data : "");
-    strbuf_fini(&what);
-    return rc;
-}
-
-/* The recorded answer: 0 with its values, or the recorded error, or that there is none. */
-static int find(struct replayed *self, const struct ask *ask, struct wire_reader *out_values,
-                struct err *err)
-{
-    bool cut = is_cut(self->slot);
-    const struct call *call = calls_find(self->calls, ask_key(ask), cut);
-    if (!call || !call->answered)
-        return cut ? end_here(self->slot, err) : miss(self, ask, err);
-    *out_values =
-        (struct wire_reader){.data = (const unsigned char *)self->body.data + call->position,
-                             .length = call->end - call->position};
-    return call->failed ? answer_get_err(out_values, err) : 0;
-}
-
-/* Sets every fact of a recorded table. */
-static int set_facts(struct wire_reader *values, struct facts *facts, struct err *err)
-{
-    struct facts recorded = {0};
-    int rc = 0;
-    wire_get_facts(values, &recorded);
-    for (size_t i = 0; i < recorded.count && !rc; i++)
-        rc = facts_set(facts, &recorded.items[i]);
-    facts_fini(&recorded);
-    return rc ? err_no_memory(err) : 0;
-}
-
-static int replay_identify(struct device *device, struct facts *hardware, struct facts *board,
-                           struct facts *config, struct err *err)
-{
-    const struct ask ask = ask_of_call(ASK_IDENTIFY);
-    struct wire_reader values;
-    int rc = find((struct replayed *)device, &ask, &values, err);
-    if (!rc)
-        rc = set_facts(&values, hardware, err);
-    if (!rc)
-        rc = set_facts(&values, board, err);
-    if (!rc)
-        rc = set_facts(&values, config, err);
-    return rc;
-}
-
-static int replay_run_batch(struct device *device, const struct device_batch *batch,
-                            struct device_answer *answers, struct err *err)
-{
-    struct replayed *self = (struct replayed *)device;
-    int rc = 0;
-    for (size_t i = 0; i < batch->job_count && !rc; i++) {
-        const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
-        struct wire_reader values;
-        rc = find(self, &ask, &values, err);
-        if (rc == -ENOENT && batch->job_count > 1)
-            err_prefix(err, "job %zu of %zu", i + 1, batch->job_count);
-        if (rc)
-            break;
-        answer_get_job(&values, &batch->jobs[i], device->limits.sm_count, &answers[i]);
-        if (values.bad) /* checked when it was opened, so memory is out */
-            rc = err_no_memory(err);
-    }
-    if (rc)
-        device_answers_fini(answers, batch->job_count);
-    return rc;
-}
-
-static int replay_run_stream(struct device *device, const struct device_stream *stream,
-                             struct device_stream_answer *out_answer, struct err *err)
-{
-    const struct ask ask = ask_of_stream(stream);
-    struct wire_reader values;
-    int rc = find((struct replayed *)device, &ask, &values, err);
+    if (slot->calls)
+        return 0;
+    int rc = record_read_body(source->record, slot->gpu, &slot->body, err);
     if (rc)
         return rc;
-    out_answer->bytes = wire_get_varint(&values);
-    out_answer->elapsed_ns = wire_get_varint(&values);
-    return 0;
-}
-
-static int replay_read_clocks(struct device *device, struct device_clocks *out_clocks,
-                              struct err *err)
-{
-    const struct ask ask = ask_of_call(ASK_CLOCKS);
-    struct wire_reader values;
-    int rc = find((struct replayed *)device, &ask, &values, err);
-    if (!rc)
-        answer_get_clocks(&values, out_clocks);
-    return rc;
-}
-
-static void replay_mark(struct device *device, const char *what)
-{
-    /* Without memory for a new mark, requests under it are looked for under the old one. */
-    (void)calls_mark(((struct replayed *)device)->calls, what);
-}
-
-static void replay_destroy(struct device *device)
-{
-    struct replayed *self = (struct replayed *)device;
-    calls_destroy(self->calls);
-    strbuf_fini(&self->body);
-    free(self);
-}
-
-static const struct device_ops replay_ops = {
-    .backend = "replay",
-    .identify = replay_identify,
-    .run_batch = replay_run_batch,
-    .run_stream = replay_run_stream,
-    .read_clocks = replay_read_clocks,
-    .mark = replay_mark,
-    .destroy = replay_destroy,
-};
-
-static int read_calls(const struct replay_source *source, const struct record_gpu *gpu,
-                      struct strbuf *body, struct calls **out_calls, struct err *err)
-{
-    int rc = record_read_body(source->record, gpu, body, err);
-    if (rc)
-        return rc;
-    rc = body_read(body->data, body->length, gpu->body_offset, out_calls, err);
+    rc = body_read(slot->body.data, slot->body.length, slot->gpu->body_offset, &slot->calls, err);
     return rc ? record_blame(source->record, err) : 0;
+}
+
+static int replay_look(struct device_source *base, size_t i, struct device_look *out_look,
+                       struct err *err)
+{
+    struct replay_source *source = (struct replay_source *)base;
+    struct facts *const tables[] = {&out_look->board, &out_look->config, &out_look->health};
+    int rc = load(source, &source->slots[i], err);
+    return rc ? rc : slot_find_facts(&source->slots[i], ASK_LOOK, tables, err);
 }
 
 static int replay_open(struct device_source *base, size_t i, struct device **out_device,
                        struct err *err)
 {
     struct replay_source *source = (struct replay_source *)base;
-    const struct ask ask = ask_of_call(ASK_OPEN);
-    struct wire_reader values;
-    struct replayed *self = mem_array(1, sizeof *self);
-    if (!self)
-        return err_no_memory(err);
-    self->base.ops = &replay_ops;
-    self->slot = &source->slots[i];
-    int rc = read_calls(source, self->slot->gpu, &self->body, &self->calls, err);
-    if (!rc)
-        rc = find(self, &ask, &values, err);
-    if (rc) {
-        replay_destroy(&self->base);
-        return rc;
-    }
-    answer_get_limits(&values, &self->base.limits);
-    *out_device = &self->base;
-    return 0;
+    int rc = load(source, &source->slots[i], err);
+    return rc ? rc : slot_open(&source->slots[i], out_device, err);
 }
 
 static void source_destroy(struct device_source *base)
 {
     struct replay_source *source = (struct replay_source *)base;
     for (size_t i = 0; i < base->info_count; i++) {
+        unload(&source->slots[i]);
         strbuf_fini(&source->slots[i].first);
         strbuf_fini(&source->slots[i].remark);
     }
@@ -227,6 +69,7 @@ static void source_destroy(struct device_source *base)
 static const struct device_source_ops source_ops = {
     .backend = "replay",
     .open = replay_open,
+    .look = replay_look,
     .destroy = source_destroy,
 };
 
@@ -284,11 +127,8 @@ int replay_check(struct device_source *base, struct err *err)
     struct replay_source *source = (struct replay_source *)base;
     int rc = 0;
     for (size_t i = 0; i < base->info_count && !rc; i++) {
-        struct strbuf body = {0};
-        struct calls *calls = NULL;
-        rc = read_calls(source, source->slots[i].gpu, &body, &calls, err);
-        calls_destroy(calls);
-        strbuf_fini(&body);
+        rc = load(source, &source->slots[i], err);
+        unload(&source->slots[i]);
     }
     return rc;
 }

@@ -1,0 +1,200 @@
+/* The replay backend's device: its answers come from a record. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "device/replay/answer.h"
+#include "device/replay/slot.h"
+#include "inventory/facts_wire.h"
+
+struct replayed {
+    struct device base;
+    struct slot *slot;
+};
+
+/* The worker did not end by itself: what follows was never asked. */
+static bool is_cut(const struct slot *slot)
+{
+    return !slot->gpu->closed && slot->gpu->gpu.status != GPU_OK;
+}
+
+static int end_here(struct slot *slot, struct err *err)
+{
+    const struct gpu_result *gpu = &slot->gpu->gpu;
+    slot->ended = true;
+    return err_set(err, -EIO, "the record ends: %s, %s", gpu_status_name(gpu->status),
+                   gpu->reason ? gpu->reason : "");
+}
+
+static int miss(struct slot *slot, const struct ask *ask, struct err *err)
+{
+    struct strbuf what = {0};
+    const char *mark = calls_mark_text(slot->calls);
+    ask_describe(ask, &what);
+    if (!slot->missed++)
+        strbuf_printf(&slot->first, "by %s: %s", *mark ? mark : "no probe",
+                      what.data ? what.data : "");
+    slot->remark.length = 0;
+    strbuf_printf(&slot->remark, "%zu request%s not in the record, the first %s", slot->missed,
+                  slot->missed == 1 ? " is" : "s are", slot->first.data ? slot->first.data : "");
+    int rc =
+        err_set(err, -ENOENT, "not in the record%s: %s",
+                slot->gpu->closed ? "" : ", which is not complete", what.data ? what.data : "");
+    strbuf_fini(&what);
+    return rc;
+}
+
+/* The recorded answer: 0 or the recorded error, and the values behind it; or that there is none,
+ * without any. */
+static int find(struct slot *slot, const struct ask *ask, struct wire_reader *out_values,
+                struct err *err)
+{
+    bool cut = is_cut(slot);
+    const struct call *call = calls_find(slot->calls, ask_key(ask), cut);
+    *out_values = (struct wire_reader){0};
+    if (!call || !call->answered)
+        return cut ? end_here(slot, err) : miss(slot, ask, err);
+    *out_values =
+        (struct wire_reader){.data = (const unsigned char *)slot->body.data + call->position,
+                             .length = call->end - call->position};
+    return call->failed ? answer_get_err(out_values, err) : 0;
+}
+
+static struct slot *slot_in(struct device *device)
+{
+    return ((struct replayed *)device)->slot;
+}
+
+/* Sets every fact of a recorded table. */
+static int set_facts(struct wire_reader *values, struct facts *facts)
+{
+    struct facts recorded = {0};
+    int rc = 0;
+    wire_get_facts(values, &recorded);
+    for (size_t i = 0; i < recorded.count && !rc; i++)
+        rc = facts_set(facts, &recorded.items[i]);
+    facts_fini(&recorded);
+    return rc;
+}
+
+int slot_find_facts(struct slot *slot, enum ask_call call, struct facts *const *tables,
+                    struct err *err)
+{
+    const struct ask ask = ask_of_call(call);
+    struct wire_reader values;
+    int rc = find(slot, &ask, &values, err);
+    for (size_t i = 0; i < ask_tables(call); i++)
+        if (set_facts(&values, tables[i]))
+            return err_no_memory(err);
+    return rc;
+}
+
+static int replay_identify(struct device *device, struct facts *hardware, struct facts *board,
+                           struct facts *config, struct err *err)
+{
+    struct facts *const tables[] = {hardware, board, config};
+    return slot_find_facts(slot_in(device), ASK_IDENTIFY, tables, err);
+}
+
+static int replay_read_health(struct device *device, struct facts *config, struct facts *health,
+                              struct err *err)
+{
+    struct facts *const tables[] = {config, health};
+    return slot_find_facts(slot_in(device), ASK_HEALTH, tables, err);
+}
+
+/* Of a use that was not recorded nothing good can be said; what is done with it fails. */
+static void replay_begin_link(struct device *device, struct device_link *out_link)
+{
+    const struct ask ask = ask_of_call(ASK_LINK);
+    struct wire_reader values;
+    struct err ignored = {0};
+    *out_link = (struct device_link){0};
+    if (find(slot_in(device), &ask, &values, &ignored) == 0)
+        answer_get_link(&values, out_link);
+}
+
+static int replay_run_batch(struct device *device, const struct device_batch *batch,
+                            struct device_answer *answers, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < batch->job_count && !rc; i++) {
+        const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
+        struct wire_reader values;
+        rc = find(slot_in(device), &ask, &values, err);
+        if (rc == -ENOENT && batch->job_count > 1)
+            err_prefix(err, "job %zu of %zu", i + 1, batch->job_count);
+        if (rc)
+            break;
+        answer_get_job(&values, &batch->jobs[i], device->limits.sm_count, &answers[i]);
+        if (values.bad) /* checked when it was opened, so memory is out */
+            rc = err_no_memory(err);
+    }
+    if (rc)
+        device_answers_fini(answers, batch->job_count);
+    return rc;
+}
+
+static int replay_run_stream(struct device *device, const struct device_stream *stream,
+                             struct device_stream_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_stream(stream);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    out_answer->bytes = wire_get_varint(&values);
+    out_answer->elapsed_ns = wire_get_varint(&values);
+    return 0;
+}
+
+static int replay_read_clocks(struct device *device, struct device_clocks *out_clocks,
+                              struct err *err)
+{
+    const struct ask ask = ask_of_call(ASK_CLOCKS);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (!rc)
+        answer_get_clocks(&values, out_clocks);
+    return rc;
+}
+
+static void replay_mark(struct device *device, const char *what)
+{
+    /* Without memory for a new mark, requests under it are looked for under the old one. */
+    (void)calls_mark(slot_in(device)->calls, what);
+}
+
+static void replay_destroy(struct device *device)
+{
+    free(device);
+}
+
+static const struct device_ops replay_ops = {
+    .backend = "replay",
+    .identify = replay_identify,
+    .run_batch = replay_run_batch,
+    .run_stream = replay_run_stream,
+    .read_clocks = replay_read_clocks,
+    .read_health = replay_read_health,
+    .begin_link = replay_begin_link,
+    .mark = replay_mark,
+    .destroy = replay_destroy,
+};
+
+int slot_open(struct slot *slot, struct device **out_device, struct err *err)
+{
+    const struct ask ask = ask_of_call(ASK_OPEN);
+    struct wire_reader values;
+    int rc = find(slot, &ask, &values, err);
+    struct replayed *self = rc ? NULL : mem_array(1, sizeof *self);
+    if (rc)
+        return rc;
+    if (!self)
+        return err_no_memory(err);
+    self->base.ops = &replay_ops;
+    self->slot = slot;
+    answer_get_limits(&values, &self->base.limits);
+    *out_device = &self->base;
+    return 0;
+}
