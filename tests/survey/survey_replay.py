@@ -133,6 +133,19 @@ def case_ranks(folder):
             check(time.monotonic() - began < 6, "a replay waits for nobody")
 
 
+def case_busy(folder):
+    """Whether busy GPUs were measured is in the record, and what they showed at first look."""
+    write_fleet(folder, [node("n1", 3, "{gpu: 1, kind: busy}")])
+    for how, code in (("skip", 4), ("measure", 0)):
+        record(folder, 0, "--busy", how, "--profile", "quick", code=code)
+        check("status: busy" in (folder / "measured.yaml").read_text(), how)
+        said = replay(folder, 0, code=code)
+        check("not in the record" not in said, said)
+        check_same(folder, how)
+    replay(folder, 0, "--busy", "skip", code=4)
+    check(same(folder / "measured.yaml") != same(folder / "replayed.yaml"), "--busy has no effect")
+
+
 def case_interrupted(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang, after: 20}")])
     run = start(folder, 0, "--simulate", "fleet.yaml", "--record", "a.gmr", "-o", "measured.yaml",

@@ -25,22 +25,33 @@ static void write_file(const char *path, const char *bytes, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
+void tape_begin_with(struct tape *tape, struct device_source *inner)
+{
+    struct err err = {0};
+    struct device_look look = {0};
+    *tape = (struct tape){.folder = "/tmp/gpumemtopo-tape-XXXXXX"};
+    assert_non_null(mkdtemp(tape->folder));
+    snprintf(tape->path, sizeof tape->path, "%s/record.gmr", tape->folder);
+    tape->fd = memfd_create("tape", 0);
+    assert_true(tape->fd >= 0);
+    must(device_source_record(inner, tape->fd, &tape->source, &err), &err);
+    must(device_source_look(tape->source, 0, &look, &err), &err);
+    device_look_fini(&look);
+}
+
 void tape_begin(struct tape *tape)
 {
     struct err err = {0};
     struct device_source *inner = NULL;
-    char fleet[96];
+    char fleet[] = "/tmp/gpumemtopo-fleet-XXXXXX";
     static const char text[] = "nodes:\n  - {name: n1, model: " TINY_MODEL ", gpus: 1}\n";
-    *tape = (struct tape){.folder = "/tmp/gpumemtopo-tape-XXXXXX"};
-    assert_non_null(mkdtemp(tape->folder));
-    snprintf(tape->path, sizeof tape->path, "%s/record.gmr", tape->folder);
-    snprintf(fleet, sizeof fleet, "%s/fleet.yaml", tape->folder);
+    int fd = mkstemp(fleet);
+    assert_true(fd >= 0);
+    close(fd);
     write_file(fleet, text, sizeof text - 1);
-    tape->fd = memfd_create("tape", 0);
-    assert_true(tape->fd >= 0);
     must(device_source_sim(fleet, 1, 0, 1, &inner, &err), &err);
     unlink(fleet);
-    must(device_source_record(inner, tape->fd, &tape->source, &err), &err);
+    tape_begin_with(tape, inner);
     must(device_source_open(tape->source, 0, &tape->device, &err), &err);
 }
 
@@ -119,13 +130,19 @@ void tape_write_bytes(struct tape *tape, const char *bytes, size_t length)
     write_file(tape->path, bytes, length);
 }
 
-struct device *tape_replay(struct tape *tape)
+void tape_rewind(struct tape *tape)
 {
     struct err err = {0};
     close_gpu(tape);
     must(device_source_replay(tape->path, 0, 1, &tape->source, &err), &err);
     assert_int_equal(device_source_count(tape->source), 1);
     must(replay_check(tape->source, &err), &err);
+}
+
+struct device *tape_replay(struct tape *tape)
+{
+    struct err err = {0};
+    tape_rewind(tape);
     must(device_source_open(tape->source, 0, &tape->device, &err), &err);
     return tape->device;
 }

@@ -15,6 +15,9 @@ struct tape {
 /* A tiny GPU, opened, its calls recorded. */
 void tape_begin(struct tape *tape);
 
+/* The same with another source of one GPU, looked at but not opened. */
+void tape_begin_with(struct tape *tape, struct device_source *inner);
+
 /* What was recorded so far; the caller releases it. */
 void tape_body(const struct tape *tape, struct strbuf *out_body);
 
@@ -23,7 +26,8 @@ void tape_end(struct tape *tape, enum gpu_status status);
 void tape_write(struct tape *tape, const struct strbuf *body, enum gpu_status status);
 void tape_write_bytes(struct tape *tape, const char *bytes, size_t length);
 
-/* Opens the only GPU of the file again. */
+/* Opens the file again and checks it, then its only GPU. */
+void tape_rewind(struct tape *tape);
 struct device *tape_replay(struct tape *tape);
 
 /* Closes all and removes the folder. */

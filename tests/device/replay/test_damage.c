@@ -18,6 +18,7 @@ static void record_something(struct tape *tape)
     struct device_answer answers[3];
     struct facts facts[3] = {0};
     struct device_clocks clocks;
+    struct device_link link;
     struct device_stream_answer moved;
     struct err err = {0};
     const struct device_stream stream = {
@@ -40,6 +41,9 @@ static void record_something(struct tape *tape)
     assert_int_equal(device_run(tape->device, &batch, answers, &err), 0);
     assert_int_equal(device_stream(tape->device, &stream, &moved, &err), 0);
     assert_int_equal(device_read_clocks(tape->device, &clocks, &err), 0);
+    device_begin_link(tape->device, &link);
+    device_end_link(tape->device);
+    assert_int_equal(device_read_health(tape->device, &facts[1], &facts[2], &err), 0);
     tape_end(tape, GPU_OK);
     device_answers_fini(answers, 3);
     for (size_t i = 0; i < 3; i++)
@@ -53,6 +57,7 @@ static int try_file(const struct tape *tape, struct err *err)
     struct device *device = NULL;
     struct facts facts[3] = {0};
     struct device_clocks clocks;
+    struct device_link link;
     *err = (struct err){0};
     int rc = device_source_replay(tape->path, 0, 1, &source, err);
     if (rc)
@@ -65,6 +70,8 @@ static int try_file(const struct tape *tape, struct err *err)
         device_identify(device, &facts[0], &facts[1], &facts[2], &ignored);
         device_mark(device, "probe");
         device_read_clocks(device, &clocks, &ignored);
+        device_begin_link(device, &link);
+        device_read_health(device, &facts[1], &facts[2], &ignored);
         device_destroy(device);
         for (size_t k = 0; k < 3; k++)
             facts_fini(&facts[k]);

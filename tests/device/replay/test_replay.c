@@ -128,6 +128,130 @@ static void everything_comes_back(void **state)
     tape_fini(&tape);
 }
 
+/* A GPU whose every call has something odd about it, for what the simulated one does not do. */
+static int odd_identify(struct device *device, struct facts *hardware, struct facts *board,
+                        struct facts *config, struct err *err)
+{
+    (void)device, (void)hardware, (void)config;
+    assert_int_equal(facts_set_text(board, "serial", "1650"), 0);
+    return err_set(err, -EIO, "fell off the bus");
+}
+
+static int odd_health(struct device *device, struct facts *config, struct facts *health,
+                      struct err *err)
+{
+    (void)device, (void)err;
+    assert_int_equal(facts_set_int(config, "pcie_gen", 5), 0);
+    return facts_set_unknown(health, "remap_pending", "not supported");
+}
+
+static void odd_link(struct device *device, struct device_link *out_link)
+{
+    static int uses;
+    (void)device;
+    *out_link = (struct device_link){.alone = uses == 1, .near = uses++ == 0};
+}
+
+static void odd_end(struct device *device)
+{
+    (void)device;
+}
+
+static int odd_look(struct device_source *source, size_t i, struct device_look *out_look,
+                    struct err *err)
+{
+    (void)source, (void)i, (void)err;
+    return facts_set_int(&out_look->health, "processes", 3);
+}
+
+static int odd_open(struct device_source *source, size_t i, struct device **out_device,
+                    struct err *err)
+{
+    static const struct device_ops ops = {.identify = odd_identify,
+                                          .read_health = odd_health,
+                                          .begin_link = odd_link,
+                                          .destroy = odd_end};
+    static struct device device = {.ops = &ops, .limits = {.sm_count = 1}};
+    (void)source, (void)i, (void)err;
+    *out_device = &device;
+    return 0;
+}
+
+static void odd_destroy(struct device_source *source)
+{
+    (void)source;
+}
+
+static void facts_and_turns_come_back(void **state)
+{
+    (void)state;
+    static const struct device_source_ops ops = {
+        .open = odd_open, .look = odd_look, .destroy = odd_destroy};
+    struct device_info info = {.uuid = "GPU-1"};
+    struct device_source odd = {.ops = &ops, .infos = &info, .info_count = 1};
+    struct tape tape;
+    struct err err = {0};
+    tape_begin_with(&tape, &odd);
+    for (int i = 0; i < 2; i++) {
+        struct device_look look = {0};
+        struct facts hardware = {0}, board = {0}, config = {0}, health = {0};
+        struct device_link links[2];
+        assert_int_equal(facts_set_int(&config, "pcie_gen", 1), 0);
+        if (i)
+            assert_int_equal(device_source_look(tape.source, 0, &look, &err), 0);
+        assert_int_equal(facts_int(&look.health, "processes", 0), i ? 3 : 0);
+        assert_int_equal(device_source_open(tape.source, 0, &tape.device, &err), 0);
+        assert_int_equal(device_identify(tape.device, &hardware, &board, &config, &err), -EIO);
+        assert_string_equal(err.text, "fell off the bus");
+        assert_string_equal(facts_text(&board, "serial"), "1650");
+        for (size_t k = 0; k < 2; k++) {
+            device_begin_link(tape.device, &links[k]);
+            device_end_link(tape.device);
+            assert_true(links[k].near == (k == 0) && links[k].alone == (k == 1));
+        }
+        assert_int_equal(device_read_health(tape.device, &config, &health, &err), 0);
+        assert_int_equal(config.count, 1);
+        assert_int_equal(facts_int(&config, "pcie_gen", 0), 5);
+        assert_string_equal(facts_get(&health, "remap_pending")->text, "not supported");
+        device_look_fini(&look);
+        facts_fini(&hardware);
+        facts_fini(&board);
+        facts_fini(&config);
+        facts_fini(&health);
+        if (i)
+            break;
+        tape_end(&tape, GPU_OK);
+        tape_rewind(&tape);
+    }
+    struct device_link link = {.alone = true, .near = true};
+    device_begin_link(tape.device, &link);
+    assert_true(!link.alone && !link.near);
+    assert_string_equal(replay_missed(tape.source, 0),
+                        "1 request is not in the record, the first by no probe: link");
+    tape_fini(&tape);
+}
+
+/* A GPU that was only looked at, since others computed on it, has a complete record too. */
+static void a_look_alone_is_complete(void **state)
+{
+    (void)state;
+    static const struct device_source_ops ops = {.look = odd_look, .destroy = odd_destroy};
+    struct device_info info = {.uuid = "GPU-1"};
+    struct device_source odd = {.ops = &ops, .infos = &info, .info_count = 1};
+    struct device_look look = {0};
+    struct tape tape;
+    struct err err = {0};
+    tape_begin_with(&tape, &odd);
+    tape_end(&tape, GPU_BUSY);
+    tape_rewind(&tape);
+    assert_int_equal(device_source_look(tape.source, 0, &look, &err), 0);
+    assert_int_equal(facts_int(&look.health, "processes", 0), 3);
+    assert_int_equal(device_source_open(tape.source, 0, &tape.device, &err), -ENOENT);
+    assert_null(replay_ended(tape.source, 0));
+    device_look_fini(&look);
+    tape_fini(&tape);
+}
+
 /* The tiny GPU's shared memory is per block; an array past it is refused by the backend itself. */
 static void errors_come_back(void **state)
 {
@@ -255,6 +379,44 @@ static void random_orders_are_alike(void **state)
     assert_int_equal(ask_in_vain(device, &sequential, &err), -ENOENT);
     check_same(device, &job, 0, &answer);
     device_answers_fini(&answer, 1);
+    tape_fini(&tape);
+}
+
+static struct device_job chase_from(uint64_t warm_offset, uint64_t offset)
+{
+    struct device_job job = chase(4096);
+    job.steps[0].array.offset_bytes = warm_offset;
+    job.steps[1].array.offset_bytes = offset;
+    return job;
+}
+
+static void memory_apart_is_alike(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err;
+    const struct device_job apart = chase_from(65536, 65536 + 4096),
+                            other = chase_from(8192, 12288);
+    const struct device_job at_0 = chase_from(0, 4096), wider = chase_from(65536, 65536 + 8192);
+    struct device_job constant = chase(256), constant_apart = chase(256);
+    for (size_t i = 0; i < 2; i++) {
+        constant.steps[i].array.path = constant_apart.steps[i].array.path = DEVICE_CONSTANT;
+        constant_apart.steps[i].array.offset_bytes = 1024;
+    }
+    tape_begin(&tape);
+    struct device_answer answer = ask(tape.device, &apart, 0);
+    struct device_answer in_bank = ask(tape.device, &constant, 0);
+    tape_end(&tape, GPU_OK);
+    struct device *device = tape_replay(&tape);
+    check_same(device, &other, 0, &answer);
+    device_mark(device, "again");
+    assert_int_equal(ask_in_vain(device, &at_0, &err), -ENOENT);
+    assert_int_equal(ask_in_vain(device, &wider, &err), -ENOENT);
+    assert_int_equal(ask_in_vain(device, &constant_apart, &err), -ENOENT);
+    check_same(device, &apart, 0, &answer);
+    check_same(device, &constant, 0, &in_bank);
+    device_answers_fini(&answer, 1);
+    device_answers_fini(&in_bank, 1);
     tape_fini(&tape);
 }
 
@@ -396,10 +558,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back),
+        cmocka_unit_test(facts_and_turns_come_back),
+        cmocka_unit_test(a_look_alone_is_complete),
         cmocka_unit_test(errors_come_back),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(repeated_requests_get_their_own_answers),
         cmocka_unit_test(random_orders_are_alike),
+        cmocka_unit_test(memory_apart_is_alike),
         cmocka_unit_test(a_cut_record_ends_as_it_did),
         cmocka_unit_test(an_incomplete_record_says_so),
         cmocka_unit_test(a_gpu_that_failed_by_itself_was_not_cut),
