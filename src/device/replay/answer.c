@@ -17,6 +17,11 @@ void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits
     wire_put_f64(buffer, limits->timer_overhead_cycles);
     wire_put_varint(buffer, limits->l1_nominal_bytes);
     wire_put_varint(buffer, limits->l1_carveout_bytes);
+    wire_put_varint(buffer, limits->shared_array_bytes);
+    for (size_t i = 0; i < DEVICE_CARVEOUTS_MAX; i++)
+        wire_put_varint(buffer, limits->carveout_steps[i]);
+    wire_put_varint(buffer, limits->carveout_reserve_bytes);
+    wire_put_varint(buffer, limits->loads_max);
 }
 
 static uint32_t get_u32(struct wire_reader *reader)
@@ -39,6 +44,11 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
     out_limits->timer_overhead_cycles = wire_get_f64(reader);
     out_limits->l1_nominal_bytes = wire_get_varint(reader);
     out_limits->l1_carveout_bytes = wire_get_varint(reader);
+    out_limits->shared_array_bytes = wire_get_varint(reader);
+    for (size_t i = 0; i < DEVICE_CARVEOUTS_MAX; i++)
+        out_limits->carveout_steps[i] = wire_get_varint(reader);
+    out_limits->carveout_reserve_bytes = wire_get_varint(reader);
+    out_limits->loads_max = wire_get_varint(reader);
 }
 
 void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks)

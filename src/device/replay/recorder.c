@@ -254,15 +254,15 @@ static int recording_open(struct device_source *source, size_t i, struct device 
     return hand_on(&said, rc, err);
 }
 
-static int recording_look(struct device_source *source, size_t i, struct device_look *out_look,
-                          struct err *err)
+static int recording_look(struct device_source *source, size_t i, bool thorough,
+                          struct device_look *out_look, struct err *err)
 {
     struct recording *recording = (struct recording *)source;
     const struct ask ask = ask_of_call(ASK_LOOK);
     struct strbuf values = {0};
     struct err said = {0};
     put_ask(&recording->sink, &ask);
-    int rc = device_source_look(recording->inner, i, out_look, &said);
+    int rc = device_source_look(recording->inner, i, thorough, out_look, &said);
     wire_put_facts(&values, &out_look->board);
     wire_put_facts(&values, &out_look->config);
     wire_put_facts(&values, &out_look->health);

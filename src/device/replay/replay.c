@@ -34,9 +34,10 @@ static int load(const struct replay_source *source, struct slot *slot, struct er
     return rc ? record_blame(source->record, err) : 0;
 }
 
-static int replay_look(struct device_source *base, size_t i, struct device_look *out_look,
-                       struct err *err)
+static int replay_look(struct device_source *base, size_t i, bool thorough,
+                       struct device_look *out_look, struct err *err)
 {
+    (void)thorough; /* the second look is the thorough one, then as now */
     struct replay_source *source = (struct replay_source *)base;
     struct facts *const tables[] = {&out_look->board, &out_look->config, &out_look->health};
     int rc = load(source, &source->slots[i], err);

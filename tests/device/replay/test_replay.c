@@ -157,10 +157,10 @@ static void odd_end(struct device *device)
     (void)device;
 }
 
-static int odd_look(struct device_source *source, size_t i, struct device_look *out_look,
-                    struct err *err)
+static int odd_look(struct device_source *source, size_t i, bool thorough,
+                    struct device_look *out_look, struct err *err)
 {
-    (void)source, (void)i, (void)err;
+    (void)source, (void)i, (void)thorough, (void)err;
     return facts_set_int(&out_look->health, "processes", 3);
 }
 
@@ -198,7 +198,7 @@ static void facts_and_turns_come_back(void **state)
         struct device_link links[2];
         assert_int_equal(facts_set_int(&config, "pcie_gen", 1), 0);
         if (i)
-            assert_int_equal(device_source_look(tape.source, 0, &look, &err), 0);
+            assert_int_equal(device_source_look(tape.source, 0, false, &look, &err), 0);
         assert_int_equal(facts_int(&look.health, "processes", 0), i ? 3 : 0);
         assert_int_equal(device_source_open(tape.source, 0, &tape.device, &err), 0);
         assert_int_equal(device_identify(tape.device, &hardware, &board, &config, &err), -EIO);
@@ -244,7 +244,7 @@ static void a_look_alone_is_complete(void **state)
     tape_begin_with(&tape, &odd);
     tape_end(&tape, GPU_BUSY);
     tape_rewind(&tape);
-    assert_int_equal(device_source_look(tape.source, 0, &look, &err), 0);
+    assert_int_equal(device_source_look(tape.source, 0, false, &look, &err), 0);
     assert_int_equal(facts_int(&look.health, "processes", 0), 3);
     assert_int_equal(device_source_open(tape.source, 0, &tape.device, &err), -ENOENT);
     assert_null(replay_ended(tape.source, 0));
