@@ -103,7 +103,7 @@ enum l2_step_kind {
 struct l2_step {
     bool found;
     double bytes;       /* where the rise, traced back, begins */
-    double spread;      /* half the range of the repetitions */
+    double spread;      /* half the distance of the quartiles of the repetitions */
     double width_bytes; /* from the first slower loads to nine tenths of the rise */
     double confidence;  /* calibrated, of the change point */
     uint32_t n;         /* sizes looked at */

@@ -17,7 +17,8 @@ enum {
     LOOK_LOADS = 2048,
     RISE_LOADS = 4096,
     LOOK_PART = 64, /* sampling refreshes and reloads lines */
-    REPEATS = 3,    /* of the look at the rise */
+    REPEATS = 3,    /* of the look at the rise, where loads are dear */
+    REPEATS_MAX = 9,
 };
 
 /* At least one way: where sets are hashed, the first line to go may be any of the oldest way. */
@@ -199,10 +200,11 @@ static double trace_back(const struct search *search, size_t first, bool exponen
 static int trace(struct search *search, double low, double high, struct l2_step *out_step,
                  struct err *err)
 {
-    double found[2][REPEATS], misfits[2] = {0}, sizes[L2_LOOK_SIZES];
+    size_t repeats = device_limits(search->context->device)->loads_max ? REPEATS : REPEATS_MAX;
+    double found[2][REPEATS_MAX], misfits[2] = {0}, sizes[L2_LOOK_SIZES];
     for (size_t i = 0; i < L2_LOOK_SIZES; i++)
         sizes[i] = RISE[i] * high;
-    for (size_t i = 0; i < REPEATS; i++) {
+    for (size_t i = 0; i < repeats; i++) {
         size_t first = search->count;
         int rc = look_at(search, sizes, RISE_LOADS, err);
         if (rc)
@@ -215,8 +217,8 @@ static int trace(struct search *search, double low, double high, struct l2_step 
         }
     }
     const double *best = found[misfits[1] < misfits[0]];
-    out_step->bytes = cpd_median(best, REPEATS);
-    out_step->spread = (cpd_quantile(best, REPEATS, 1) - cpd_quantile(best, REPEATS, 0)) / 2;
+    out_step->bytes = cpd_median(best, repeats);
+    out_step->spread = (cpd_quantile(best, repeats, 0.75) - cpd_quantile(best, repeats, 0.25)) / 2;
     return 0;
 }
 

@@ -64,7 +64,8 @@ struct cuda_gpu {
     struct pool global, host;
     CUtexObject texture; /* over the global pool, as far as a texture reaches */
     uint64_t texture_bytes;
-    CUdeviceptr flush; /* twice L2's size, allocated when first needed */
+    uint64_t places_used; /* by streams */
+    CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
 
     struct staging jobs, claims, results, outputs, images, constants;
 };

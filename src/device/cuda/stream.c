@@ -160,6 +160,14 @@ static uint32_t count_places(const struct cuda_gpu *gpu, const struct plan *plan
     return plan->shared_bytes || !places || room < places ? 1 : places;
 }
 
+/* From call to call through all of the memory, whole pages at a time. */
+static uint64_t next_place(struct cuda_gpu *gpu, const struct plan *plan)
+{
+    uint64_t room = (gpu->global.size_bytes - plan->footprint_bytes) / PLACE_BYTES + 1;
+    uint64_t pages = plan->footprint_bytes / PLACE_BYTES + 1;
+    return gpu->places_used++ * pages % room * PLACE_BYTES;
+}
+
 static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
                          struct device_stream_answer *out_answer, struct err *err)
 {
@@ -175,10 +183,9 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     if (rc)
         return rc;
     uint32_t places = count_places(gpu, &plan), passes = plan.passes / places;
-    uint64_t apart = gpu->global.size_bytes / places / PLACE_BYTES * PLACE_BYTES;
     for (uint32_t i = 0; i < places && !rc; i++) {
         uint64_t ns = 0;
-        rc = time_passes(gpu, &plan, i * apart, passes, &ns, err);
+        rc = time_passes(gpu, &plan, places > 1 ? next_place(gpu, &plan) : 0, passes, &ns, err);
         answer.elapsed_ns += ns;
         answer.bytes += plan.pass_bytes * passes;
     }

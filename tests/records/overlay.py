@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The simulated H200 against the real one: overlay.py SURVEY SOURCE_ROOT RECORD.
+
+Lays the sweeps of every cache over each other: outside 5 % of the step the shares of misses differ by
+less than 10 points, and the median latencies of sizes at which all loads hit or all miss by less than
+5 % (single sizes differ more: each is measured on another SM, and SMs are not equally far from L1.5 and
+L2).
+"""
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+MEMORIES = ('l1_data', 'texture', 'read_only', 'constant_l1', 'constant_l15', 'l2')
+SHARE_TOLERANCE, LATENCY_TOLERANCE, STEP = 0.10, 0.05, 0.05
+SETTLED = 0.01  # so near to 0 or 1 all loads hit or miss
+
+
+def survey(program, arguments):
+    """The memory section of the first model of a survey."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / 'out.yaml'
+        subprocess.run([program, *arguments, '--quiet', '-o', out], check=True)
+        with open(out, encoding='utf-8') as file:
+            return yaml.safe_load(file)['models'][0]['memory']
+
+
+def simulated(program, root):
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as fleet:
+        fleet.write(f'nodes:\n  - {{name: n, gpus: 1, model: {root}/configs/sim/h200.yaml}}\n')
+        fleet.flush()
+        probes = ','.join(memory + '.size' for memory in MEMORIES)
+        return survey(program, ['--simulate', fleet.name, '--profile', 'full', '--probes', probes])
+
+
+def curve_of(memory):
+    """Levels and points (bytes, cycles, share of misses) of a kept sweep."""
+    head, _, *points = memory['size']['curve'].split('; ')
+    words = head.split()
+    levels = dict(zip(words[::2], map(float, words[1::2])))
+    return levels, [tuple(map(float, point.split())) for point in points]
+
+
+def value_at(points, size, column):
+    """Between the two points next to a size; None outside."""
+    for left, right in zip(points, points[1:]):
+        if left[0] <= size <= right[0]:
+            part = (size - left[0]) / (right[0] - left[0])
+            return left[column] + part * (right[column] - left[column])
+    return None
+
+
+def steps_of(memory):
+    """Where the sweep steps up: for L2 twice."""
+    return [memory[name]['value'] for name in ('size', 'step_half') if name in memory and
+            memory[name].get('bound') != 'at_least']
+
+
+def medians_of(points):
+    """The median latency of the sizes at which all loads hit, and of those at which all miss."""
+    hits = [cycles for _, cycles, missed in points if missed < SETTLED]
+    misses = [cycles for _, cycles, missed in points if missed > 1 - SETTLED]
+    return {name: statistics.median(values) for name, values in
+            (('all hit', hits), ('all miss', misses)) if len(values) > 2}
+
+
+def compare_latencies(name, real, sim, faults):
+    worst = 0
+    for what, cycles in real.items():
+        off = abs(sim[what] - cycles) / cycles if cycles and what in sim else 0
+        worst = max(worst, off)
+        if off > LATENCY_TOLERANCE:
+            faults.append(f'{name}: {what} {sim[what]:.1f}, in fact {cycles:.1f} cycles')
+    return worst
+
+
+def compare(name, real, sim):
+    faults, compared, worst_share = [], 0, 0
+    real_levels, real_points = curve_of(real)
+    sim_levels, sim_points = curve_of(sim)
+    worst_latency = max(
+        compare_latencies(name, real_levels, sim_levels, faults),
+        compare_latencies(name, medians_of(real_points), medians_of(sim_points), faults))
+    for size, _, missed in real_points:
+        share = value_at(sim_points, size, 2)
+        if share is None or any(abs(size - step) < STEP * step for step in steps_of(real)):
+            continue
+        compared += 1
+        worst_share = max(worst_share, abs(share - missed))
+        if abs(share - missed) > SHARE_TOLERANCE:
+            faults.append(f'{name}: at {size:.0f} B {share:.3f} miss, in fact {missed:.3f}')
+    if compared < len(real_points) / 2:
+        faults.append(f'{name}: only {compared} of {len(real_points)} sizes could be compared')
+    print(f'{name:13} {compared:3} sizes, misses within {100 * worst_share:.1f} points, '
+          f'latencies within {100 * worst_latency:.1f} %')
+    return faults
+
+
+def main():
+    program, root, record = sys.argv[1:]
+    real, sim = survey(program, ['--replay', record]), simulated(program, root)
+    faults = [fault for name in MEMORIES for fault in compare(name, real[name], sim[name])]
+    print('\n'.join(faults))
+    return 1 if faults else 0
+
+
+sys.exit(main())
