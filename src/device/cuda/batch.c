@@ -184,6 +184,9 @@ static int run_wave(struct wave *wave, struct err *err)
         return err_no_memory(err);
     bool more = true;
     int rc = upload_constants(wave, err);
+    if (!rc && wave->gpu->textured)
+        rc = launch_scrub_l1(wave->gpu, err);
+    wave->gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
     if (!rc && wave->cold_l2)
         rc = launch_flush_l2(wave->gpu, err);
     while (!rc && more)

@@ -448,3 +448,15 @@ extern "C" __global__ void flush_l2(uint64_t base, uint64_t stride, uint64_t cou
                      : "memory");
     }
 }
+
+/* Streams so much through every SM's L1 that nothing of what was there stays. */
+extern "C" __global__ void scrub_l1(uint64_t base, uint64_t stride, uint64_t count)
+{
+    for (uint64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        uint32_t unused;
+        asm volatile("ld.global.ca.u32 %0, [%1];"
+                     : "=r"(unused)
+                     : "l"(base + i * stride)
+                     : "memory");
+    }
+}

@@ -148,6 +148,8 @@ static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
     if (!rc)
         rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
     if (!rc)
+        rc = find_function(gpu, "scrub_l1", &gpu->scrub_l1, err);
+    if (!rc)
         rc = cuda_check(gpu,
                         driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
                                                   gpu->chase_module, "constant_bank"),

@@ -54,7 +54,7 @@ struct cuda_gpu {
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
-    CUfunction chase_mixed, link_chain, flush_l2;
+    CUfunction chase_mixed, link_chain, flush_l2, scrub_l1;
     CUdeviceptr constant_bank;
     uint64_t l2_bytes;
 
@@ -66,6 +66,7 @@ struct cuda_gpu {
     uint64_t texture_bytes;
     uint64_t places_used; /* by streams */
     CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
+    bool textured;        /* the last wave left lines of a texture in L1 */
 
     struct staging jobs, claims, results, outputs, images, constants;
 };
@@ -162,6 +163,9 @@ struct launch_shape {
  * not take its block in several tries. */
 int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
                     const struct segment *segments, size_t count, struct err *err);
+
+/* Pushes everything out of all L1. */
+int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err);
 
 /* Pushes everything out of L2. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err);

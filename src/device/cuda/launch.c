@@ -13,6 +13,8 @@ enum {
     TRIES_MAX = 4, /* launches until each SM has taken a block */
     FLUSH_THREADS = 512,
     FLUSH_BLOCKS_PER_SM = 4,
+    SCRUB_THREADS = 1024,
+    SCRUB_BYTES = 1 << 20, /* several times any L1 */
     SECTOR_BYTES = 32,
     OUTPUT_BYTES = KERNEL_OUTPUT_WORDS * 4,
 };
@@ -315,9 +317,17 @@ int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return rc;
 }
 
-/* Written once: memory that nobody wrote may be answered for without a place in L2. */
-static int allocate_flush(struct cuda_gpu *gpu, uint64_t bytes, struct err *err)
+static uint64_t flush_bytes(const struct cuda_gpu *gpu)
 {
+    return 2 * gpu->l2_bytes > SCRUB_BYTES ? 2 * gpu->l2_bytes : SCRUB_BYTES;
+}
+
+/* Written once: memory that nobody wrote may be answered for without a place in L2. */
+static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
+{
+    uint64_t bytes = flush_bytes(gpu);
+    if (gpu->flush)
+        return 0;
     int rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->flush, bytes), "cuMemAlloc", err);
     if (rc)
         return rc;
@@ -330,12 +340,24 @@ static int allocate_flush(struct cuda_gpu *gpu, uint64_t bytes, struct err *err)
 /* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
-    uint64_t bytes = 2 * gpu->l2_bytes;
-    int rc = !gpu->flush && bytes ? allocate_flush(gpu, bytes, err) : 0;
-    if (rc || !bytes)
+    int rc = allocate_flush(gpu, err);
+    if (rc)
         return rc;
-    uint64_t stride = SECTOR_BYTES, count = bytes / stride;
+    uint64_t stride = SECTOR_BYTES, count = flush_bytes(gpu) / stride;
     void *parameters[] = {&gpu->flush, &stride, &count};
     return cuda_launch(gpu, gpu->flush_l2, gpu->base.limits.sm_count * FLUSH_BLOCKS_PER_SM,
                        FLUSH_THREADS, 0, parameters, err);
+}
+
+/* Lines that a texture brought into L1 outlast the kernel, on Hopper, and keep the lines of other
+ * paths out for long; no fence helps. Two blocks of all threads for each SM: none is left out. */
+int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
+{
+    int rc = allocate_flush(gpu, err);
+    if (rc)
+        return rc;
+    uint64_t stride = SECTOR_BYTES, count = SCRUB_BYTES / stride;
+    void *parameters[] = {&gpu->flush, &stride, &count};
+    return cuda_launch(gpu, gpu->scrub_l1, 2 * gpu->base.limits.sm_count, SCRUB_THREADS, 0,
+                       parameters, err);
 }
