@@ -2,6 +2,7 @@
 
 usage: test_check.py PROGRAM SOURCE_ROOT
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -26,6 +27,7 @@ def main():
         fleet.write_text(f"nodes: [{{name: n1, model: {ROOT}/tests/survey/tiny.yaml, gpus: 1}}]\n")
         expect(folder, 77, "no records")
         record, golden = folder / "a.gmr", folder / "a.yaml"
+        os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
         subprocess.run([PROGRAM, "--simulate", fleet, "--record", record, "-o", "/dev/null",
                         "--quiet", "--profile", "quick"], check=True)
         expect(folder, 1, "no a.yaml beside it")

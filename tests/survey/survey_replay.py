@@ -30,7 +30,8 @@ def start(folder, ranks, *args, **more):
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                GPUMEMTOPO_EXIT_FILE=str(folder / "code"),
                GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
-    env["ASAN_OPTIONS"] = f"detect_leaks={0 if ranks else 1}"  # Open MPI does not free all
+    # Looking for leaks takes seconds per process: once, with all that is recorded and replayed.
+    env["ASAN_OPTIONS"] = f"detect_leaks={1 if CASE == 'full' else 0}"
     (folder / "code").write_text("")
     launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
     return subprocess.Popen([*launcher, str(PROGRAM), *args], cwd=folder, env=env,
@@ -127,10 +128,9 @@ def case_ranks(folder):
               text)
         check(re.search(r"gpus: 7, measured: 5, unmeasured: 2,", text), text)
         for others in (0, 2):
-            began = time.monotonic()
-            replay(folder, others, "--quiet", code=4)
+            # Were a GPU that hung waited for, this would not end.
+            replay(folder, others, "--quiet", "--time-limit", "10000", code=4)
             check_same(folder, f"{ranks} ranks, replayed by {others}")
-            check(time.monotonic() - began < 6, "a replay waits for nobody")
 
 
 def case_busy(folder):
