@@ -38,7 +38,7 @@ static void put(struct sink *sink, enum entry_type type, struct strbuf *payload)
 {
     struct strbuf bytes = {0};
     entry_write(&bytes, type, payload);
-    if (bytes.failed || bytes.length > RECORD_BODY_MAX - sink->written)
+    if (sink->closed || bytes.failed || bytes.length > RECORD_BODY_MAX - sink->written)
         sink->broken = true;
     if (!sink->broken && io_write_all(sink->fd, bytes.data, bytes.length))
         sink->broken = true;
