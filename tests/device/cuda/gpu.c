@@ -120,6 +120,32 @@ static void one_job_per_sm(void **state)
     device_answers_fini(answers, 2 * sms);
 }
 
+/* A sweep over many sizes is the faster the more SMs take part in it. */
+static void sweeps_spread_over_the_sms(void **state)
+{
+    (void)state;
+    enum { SIZES = 263 };
+    static struct device_job jobs[SIZES];
+    static struct device_answer answers[SIZES];
+    double seconds[2];
+    for (uint32_t i = 0; i < SIZES; i++) {
+        jobs[i] = job_of(DEVICE_GLOBAL_CA, 128 * (1024 + 4 * i), 128);
+        jobs[i].steps[1].loads = 0;
+        jobs[i].step_count = 2;
+    }
+    for (uint32_t alone = 0; alone < 2; alone++) {
+        run(jobs, SIZES, alone, answers); /* once to fill L2 and allocate */
+        device_answers_fini(answers, SIZES);
+        double start_s = clock_monotonic_s();
+        run(jobs, SIZES, alone, answers);
+        seconds[alone] = clock_monotonic_s() - start_s;
+        device_answers_fini(answers, SIZES);
+    }
+    print_message("%d sizes: %.2f ms on all SMs, %.1f ms on one\n", SIZES, 1e3 * seconds[0],
+                  1e3 * seconds[1]);
+    assert_true(seconds[1] > 0.2 * device_limits(device)->sm_count * seconds[0]);
+}
+
 static void pinned_jobs_run_where_they_should(void **state)
 {
     (void)state;
@@ -288,10 +314,15 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_and_clocks), cmocka_unit_test(every_path_by_two_ways),
-        cmocka_unit_test(one_job_per_sm),      cmocka_unit_test(pinned_jobs_run_where_they_should),
-        cmocka_unit_test(cold_then_warm),      cmocka_unit_test(two_agents),
-        cmocka_unit_test(filled_and_cold_l2),  cmocka_unit_test(streams),
+        cmocka_unit_test(identity_and_clocks),
+        cmocka_unit_test(every_path_by_two_ways),
+        cmocka_unit_test(sweeps_spread_over_the_sms),
+        cmocka_unit_test(one_job_per_sm),
+        cmocka_unit_test(pinned_jobs_run_where_they_should),
+        cmocka_unit_test(cold_then_warm),
+        cmocka_unit_test(two_agents),
+        cmocka_unit_test(filled_and_cold_l2),
+        cmocka_unit_test(streams),
     };
     rc = cmocka_run_group_tests(tests, NULL, NULL);
     device_destroy(device);
