@@ -1,0 +1,169 @@
+/* Centre, scale and tails of numbers of which some are wrong. */
+#include "judge/robust.h"
+
+#include <math.h>
+
+#include "judge/student.h"
+
+/* Median absolute deviation of a normal distribution, in standard deviations. */
+static const double MAD_SIGMA = 1.4826;
+
+/* Values further out than this many deviations do not tell the scale. */
+static const double FAR = 4;
+
+static void swap(double *a, double *b)
+{
+    double kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Hoare's selection, pivot by the median of three: values[k] is then in its place. */
+static double select_kth(double *values, size_t n, size_t k)
+{
+    size_t low = 0, high = n - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (values[middle] < values[low])
+            swap(&values[middle], &values[low]);
+        if (values[high] < values[low])
+            swap(&values[high], &values[low]);
+        if (values[high] < values[middle])
+            swap(&values[high], &values[middle]);
+        double pivot = values[middle];
+        size_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i <= j) {
+                swap(&values[i++], &values[j]);
+                if (!j)
+                    break;
+                j--;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            break;
+    }
+    return values[k];
+}
+
+double robust_quantile(double *values, size_t n, double q)
+{
+    if (!n)
+        return NAN;
+    double position = q * (double)(n - 1);
+    size_t below = (size_t)position;
+    double value = select_kth(values, n, below);
+    double share = position - (double)below;
+    if (share <= 0 || below + 1 >= n)
+        return value;
+    double next = values[below + 1];
+    for (size_t i = below + 2; i < n; i++)
+        next = fmin(next, values[i]);
+    return value + share * (next - value);
+}
+
+double robust_median(double *values, size_t n)
+{
+    return robust_quantile(values, n, 0.5);
+}
+
+/* More than half of the values are equal: the scatter of the rest, if three quarters show one. */
+static double sigma_of_ties(double *sizes, size_t n)
+{
+    const double quartile = 0.75, normal_size = 1.1503;
+    return select_kth(sizes, n, (size_t)(quartile * (double)(n - 1))) / normal_size;
+}
+
+struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
+{
+    struct robust_fit fit = {0, NAN, NAN};
+    if (!n)
+        return fit;
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = values[i];
+    fit.center = robust_median(scratch, n);
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabs(values[i] - fit.center);
+    fit.sigma = MAD_SIGMA * robust_median(scratch, n);
+    if (fit.sigma == 0)
+        fit.sigma = sigma_of_ties(scratch, n);
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        double size = fabs(values[i] - fit.center);
+        if (size > FAR * fit.sigma)
+            continue;
+        squares += size * size;
+        fit.kept++;
+    }
+    if (fit.kept > 1)
+        fit.sigma = fmax(fit.sigma, sqrt(squares / (double)(fit.kept - 1)));
+    return fit;
+}
+
+double robust_tail_dof(double *sizes, size_t n)
+{
+    const double outer = 0.98, inner = 0.5;
+    double scale = robust_quantile(sizes, n, inner);
+    double ratio = robust_quantile(sizes, n, outer) / scale;
+    double low = ROBUST_DOF_MIN, high = ROBUST_DOF_MAX;
+    if (!(scale > 0))
+        return low;
+    for (int i = 0; i < 40; i++) {
+        double dof = (low + high) / 2;
+        double expected =
+            student_quantile((1 - outer) / 2, dof) / student_quantile((1 - inner) / 2, dof);
+        if (expected > ratio)
+            low = dof;
+        else
+            high = dof;
+    }
+    return (low + high) / 2;
+}
+
+/* Medians of x and y over the items whose x is at most (side < 0) or at least `limit`. */
+static void third(const double *x, const double *y, size_t n, double limit, int side,
+                  double *scratch, double *out_x, double *out_y)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (side < 0 ? x[i] > limit : x[i] < limit)
+            continue;
+        scratch[count] = x[i];
+        scratch[n + count++] = y[i];
+    }
+    *out_x = robust_median(scratch, count);
+    *out_y = robust_median(scratch + n, count);
+}
+
+double robust_share(const double *x, const double *y, size_t n, double apart, double *scratch)
+{
+    enum { ROUNDS = 3 };
+    double *rest = scratch, *work = scratch + n;
+    double slope = 0;
+    if (n < 3)
+        return NAN;
+    for (size_t i = 0; i < n; i++)
+        rest[i] = x[i];
+    double lower = robust_quantile(rest, n, 1.0 / 3), upper = robust_quantile(rest, n, 2.0 / 3);
+    for (int round = 0; round < ROUNDS; round++) {
+        double x_low, y_low, x_high, y_high;
+        for (size_t i = 0; i < n; i++)
+            rest[i] = y[i] - slope * (x[i] - 1);
+        third(x, rest, n, lower, -1, work, &x_low, &y_low);
+        third(x, rest, n, upper, +1, work, &x_high, &y_high);
+        if (!(x_high - x_low >= apart))
+            return NAN;
+        slope += (y_high - y_low) / (x_high - x_low);
+    }
+    for (size_t i = 0; i < n; i++)
+        rest[i] = y[i] - slope * (x[i] - 1);
+    return slope / robust_median(rest, n);
+}
