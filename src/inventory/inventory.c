@@ -25,7 +25,10 @@ static void model_fini(struct inventory_model *model)
 {
     free(model->id);
     free(model->name);
+    free(model->key);
     facts_fini(&model->identity);
+    facts_fini(&model->config);
+    facts_fini(&model->health);
     measures_fini(&model->memory);
 }
 
@@ -36,6 +39,7 @@ static void gpu_fini(struct inventory_gpu *gpu)
     free(gpu->pci);
     free(gpu->model);
     facts_fini(&gpu->board);
+    facts_fini(&gpu->hardware);
     facts_fini(&gpu->config);
     facts_fini(&gpu->health);
     for (size_t i = 0; i < gpu->value_count; i++)

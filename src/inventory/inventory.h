@@ -20,16 +20,21 @@ enum { INVENTORY_SCHEMA = 1 };
 struct inventory_model {
     char *id; /* a slug, unique in the file */
     char *name;
+    char *key;      /* PCI ids, name, MIG profile: what makes the model */
     uint32_t count; /* GPUs of this model that were measured */
     struct facts identity;
+    struct facts config; /* what most of its GPUs have */
+    struct facts health; /* likewise */
     struct measures memory;
 };
 
 /* One judged metric of one GPU: enough to judge again. */
 struct inventory_value {
     char *metric;
-    double value;
+    double value; /* NaN: tried in vain */
     double spread;
+    enum measure_status status;
+    enum measure_bound bound;
 };
 
 struct inventory_gpu {
@@ -37,9 +42,10 @@ struct inventory_gpu {
     int32_t index, rank;
     char *model; /* id of a model; NULL when nothing is known of it */
     enum gpu_status status;
-    struct facts board;  /* serial, part, vbios, driver */
-    struct facts config; /* what differs from the model's majority */
-    struct facts health; /* likewise */
+    struct facts board;    /* serial, part, vbios, driver */
+    struct facts hardware; /* what differs from the model's identity */
+    struct facts config;   /* what differs from the model's majority */
+    struct facts health;   /* likewise */
     struct inventory_value *values;
     size_t value_count;
 };
@@ -65,11 +71,13 @@ struct inventory_outlier {
     size_t finding_count;
 };
 
-/* A node with something to say of it as a whole. */
+/* Something to say of a node as a whole (NULL: of a slot or a model). */
 struct inventory_node {
     char *node;
-    char *finding; /* "no GPU on this node", ... */
-    char **gpus;   /* UUIDs concerned */
+    char *finding;            /* "no GPU on this node", ... */
+    bool accused;             /* its GPUs are outliers, told here once instead of one by one */
+    enum inventory_kind kind; /* only when accused */
+    char **gpus;              /* UUIDs concerned */
     size_t gpu_count;
 };
 

@@ -1,5 +1,6 @@
 /* The inventory as YAML text, laid out as users were promised. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "inventory/board_keys.h"
@@ -68,8 +69,13 @@ static void print_model(struct strbuf *buffer, const struct inventory_model *mod
 {
     put_text(buffer, "  - id: ", model->id);
     put_text(buffer, "\n    name: ", model->name);
+    put_text(buffer, "\n    key: ", model->key);
     strbuf_printf(buffer, "\n    count: %" PRIu32 "\n    identity: ", model->count);
     inventory_print_facts(buffer, &model->identity);
+    strbuf_puts(buffer, "\n    config: ");
+    inventory_print_facts(buffer, &model->config);
+    strbuf_puts(buffer, "\n    health: ");
+    inventory_print_facts(buffer, &model->health);
     strbuf_puts(buffer, "\n    memory:");
     inventory_print_measures(buffer, &model->memory, 6);
 }
@@ -104,6 +110,18 @@ static void print_board(struct strbuf *buffer, const struct facts *board)
     strbuf_puts(buffer, begun ? "}" : "");
 }
 
+/* [value, spread], and a word where there is more to say than an exact number that is ok. */
+static void print_value(struct strbuf *buffer, const struct inventory_value *value)
+{
+    put_number(buffer, ": [", value->value);
+    put_number(buffer, ", ", value->spread);
+    if (isfinite(value->value) && value->bound == MEASURE_AT_LEAST)
+        strbuf_puts(buffer, ", at_least");
+    else if (value->status != MEASURE_OK)
+        put_text(buffer, ", ", measure_status_name(value->status));
+    strbuf_puts(buffer, "]");
+}
+
 static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
 {
     put_text(buffer, "  - uuid: ", gpu->uuid);
@@ -114,6 +132,10 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
     put_text(buffer, "\n    model: ", gpu->model);
     put_text(buffer, "\n    status: ", gpu_status_name(gpu->status));
     print_board(buffer, &gpu->board);
+    if (gpu->hardware.count) {
+        strbuf_puts(buffer, "\n    hardware: ");
+        inventory_print_facts(buffer, &gpu->hardware);
+    }
     strbuf_puts(buffer, "\n    config: ");
     inventory_print_facts(buffer, &gpu->config);
     strbuf_puts(buffer, "\n    health: ");
@@ -122,9 +144,7 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];
         put_text(buffer, i ? ", " : "", value->metric);
-        put_number(buffer, ": [", value->value);
-        put_number(buffer, ", ", value->spread);
-        strbuf_puts(buffer, "]");
+        print_value(buffer, value);
     }
     strbuf_puts(buffer, "}\n");
 }
@@ -133,6 +153,7 @@ static void print_node(struct strbuf *buffer, const struct inventory_node *node)
 {
     put_text(buffer, "  - {node: ", node->node);
     put_text(buffer, ", finding: ", node->finding);
+    put_text(buffer, ", kind: ", node->accused ? inventory_kind_name(node->kind) : NULL);
     put_texts(buffer, ", gpus: ", node->gpus, node->gpu_count);
     strbuf_puts(buffer, "}\n");
 }

@@ -1,5 +1,6 @@
 /* An inventory out of its YAML file, strictly: every key known, every value of its type. */
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,11 +187,34 @@ static int read_model(const struct yaml_node *node, void *model, struct err *err
     static const struct member members[] = {
         {"id", text, offsetof(struct inventory_model, id)},
         {"name", text_or_null, offsetof(struct inventory_model, name)},
+        {"key", text_or_null, offsetof(struct inventory_model, key)},
         {"count", u32, offsetof(struct inventory_model, count)},
         {"identity", facts, offsetof(struct inventory_model, identity)},
+        {"config", facts, offsetof(struct inventory_model, config)},
+        {"health", facts, offsetof(struct inventory_model, health)},
         {"memory", measures, offsetof(struct inventory_model, memory)},
     };
     return read_members(node, members, COUNT_OF(members), model, err);
+}
+
+/* The word behind value and spread, if there is one. */
+static int read_value_word(const struct yaml_node *pair, struct inventory_value *value,
+                           struct err *err)
+{
+    static const char *const words[] = {"noisy", "unsupported", "failed", "at_least"};
+    size_t index;
+    if (yaml_count(pair) < 3) {
+        value->status = isnan(value->value) ? MEASURE_FAILED : MEASURE_OK;
+        return 0;
+    }
+    int rc = yaml_as_word(yaml_at(pair, 2), words, COUNT_OF(words), &index, err);
+    if (rc)
+        return rc;
+    if (index == COUNT_OF(words) - 1)
+        value->bound = MEASURE_AT_LEAST;
+    else
+        value->status = (enum measure_status)(index + MEASURE_NOISY);
+    return 0;
 }
 
 static int read_values(const struct yaml_node *node, void *slot, struct err *err)
@@ -205,8 +229,8 @@ static int read_values(const struct yaml_node *node, void *slot, struct err *err
     for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
         const struct yaml_node *pair = yaml_at(node, i);
         struct inventory_value *value = &gpu->values[i];
-        if (yaml_kind(pair) != YAML_SEQUENCE || yaml_count(pair) != 2)
-            return yaml_error(pair, err, "expected [value, spread]");
+        if (yaml_kind(pair) != YAML_SEQUENCE || yaml_count(pair) < 2 || yaml_count(pair) > 3)
+            return yaml_error(pair, err, "expected [value, spread] or [value, spread, status]");
         value->metric = str_copy(yaml_key(node, i));
         if (!value->metric)
             return err_no_memory(err);
@@ -214,6 +238,8 @@ static int read_values(const struct yaml_node *node, void *slot, struct err *err
         rc = field_number(yaml_at(pair, 0), &value->value, err);
         if (!rc)
             rc = field_number(yaml_at(pair, 1), &value->spread, err);
+        if (!rc)
+            rc = read_value_word(pair, value, err);
     }
     return rc;
 }
@@ -253,6 +279,7 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"vbios", read_vbios, offsetof(struct inventory_gpu, board), true},
         {"driver", read_driver, offsetof(struct inventory_gpu, board), true},
         {"board", facts, offsetof(struct inventory_gpu, board), true},
+        {"hardware", facts, offsetof(struct inventory_gpu, hardware), true},
         {"config", facts, offsetof(struct inventory_gpu, config)},
         {"health", facts, offsetof(struct inventory_gpu, health)},
         {"values", read_values, 0},
@@ -266,11 +293,21 @@ static int read_node_gpus(const struct yaml_node *node, void *slot, struct err *
     return field_texts(node, &finding->gpus, &finding->gpu_count, err);
 }
 
+static int read_node_kind(const struct yaml_node *node, void *slot, struct err *err)
+{
+    struct inventory_node *finding = slot;
+    if (yaml_is_null(node))
+        return 0;
+    finding->accused = true;
+    return kind(node, &finding->kind, err);
+}
+
 static int read_node(const struct yaml_node *node, void *finding, struct err *err)
 {
     static const struct member members[] = {
         {"node", text_or_null, offsetof(struct inventory_node, node)},
         {"finding", text_or_null, offsetof(struct inventory_node, finding)},
+        {"kind", read_node_kind, 0},
         {"gpus", read_node_gpus, 0},
     };
     return read_members(node, members, COUNT_OF(members), finding, err);

@@ -24,6 +24,7 @@ struct checker {
     const struct inventory *inventory;
     struct index models, gpus, unmeasured;
     uint32_t *counts; /* measured GPUs by model */
+    bool *accused;    /* GPUs that stand in outliers or in the finding of a place */
     uint32_t measured;
     size_t outliers;
 };
@@ -133,14 +134,23 @@ static int check_counts(const struct checker *c, struct err *err)
     if (!rc)
         rc = check_count("survey.unmeasured", v->unmeasured_count, v->unmeasured_length, err);
     if (!rc)
-        rc = check_count("survey.outliers", v->outlier_count, v->outliers_length, err);
+        rc = check_count("survey.outliers", v->outlier_count, c->outliers, err);
     if (!rc)
         rc = check_count("survey.gpus", v->gpu_count_total,
                          (uint64_t)v->measured + v->unmeasured_count, err);
-    if (!rc && c->outliers != v->outliers_length)
-        rc = err_set(err, -EINVAL, "%zu GPUs have status outlier, but %zu are listed in outliers",
-                     c->outliers, v->outliers_length);
     return rc;
+}
+
+/* Whoever has the status stands in a list, and the other way round. */
+static int check_accused(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->gpu_count; i++)
+        if (c->accused[i] != (v->gpus[i].status == GPU_OUTLIER))
+            return err_set(err, -EINVAL, "%.80s has status %s, but is%s among the accused",
+                           v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
+                           gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
+    return 0;
 }
 
 static int check_suspects(const struct checker *c, const char *list,
@@ -156,9 +166,8 @@ static int check_suspects(const struct checker *c, const char *list,
         if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
             return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
                            uuid);
-        if (suspects == c->inventory->outliers && gpu->status != GPU_OUTLIER)
-            return err_set(err, -EINVAL, "outliers: %.80s has status %s among the gpus", uuid,
-                           gpu_status_name(gpu->status));
+        if (suspects == c->inventory->outliers)
+            c->accused[entry->place] = true;
     }
     return 0;
 }
@@ -169,8 +178,11 @@ static int check_nodes(const struct checker *c, struct err *err)
     for (size_t i = 0; i < v->node_count; i++) {
         for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
             const char *uuid = v->node_findings[i].gpus[g];
-            if (!find(&c->gpus, uuid) && !find(&c->unmeasured, uuid))
+            const struct entry *entry = find(&c->gpus, uuid);
+            if (!entry && !find(&c->unmeasured, uuid))
                 return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
+            if (entry && v->node_findings[i].accused)
+                c->accused[entry->place] = true;
         }
     }
     return 0;
@@ -193,7 +205,8 @@ int report_validate(const struct inventory *inventory, struct err *err)
     if (rc)
         goto out;
     c.counts = mem_array(inventory->model_count, sizeof *c.counts);
-    rc = c.counts ? check_gpus(&c, err) : err_no_memory(err);
+    c.accused = mem_array(inventory->gpu_count, sizeof *c.accused);
+    rc = c.counts && c.accused ? check_gpus(&c, err) : err_no_memory(err);
     if (!rc)
         rc = check_counts(&c, err);
     if (!rc)
@@ -203,11 +216,14 @@ int report_validate(const struct inventory *inventory, struct err *err)
     if (!rc)
         rc = check_nodes(&c, err);
     if (!rc)
+        rc = check_accused(&c, err);
+    if (!rc)
         rc = check_exit_code(inventory, err);
 out:
     free(c.models.entries);
     free(c.gpus.entries);
     free(c.unmeasured.entries);
     free(c.counts);
+    free(c.accused);
     return rc;
 }

@@ -40,6 +40,8 @@ MISTAKES = [
     (["gpus", 0, "extra"], 1),
     (["gpus", 0, "values", "main.latency"], [1]),
     (["gpus", 0, "values", "main.latency"], [1, "x"]),
+    (["gpus", 0, "values", "main.latency"], [1, 1, "x"]),
+    (["nodes", 0, "kind"], "x"),
     (["outliers", 0, "kind"], "odd"),
     (["outliers", 0, "findings", 0, "metric"], None),
     (["watch", 0, "kind"], "failing"),

@@ -187,8 +187,11 @@ static void fill_model(struct inventory_model *model)
 {
     model->id = copy("nvidia-h200");
     model->name = copy("NVIDIA H200");
+    model->key = copy("10de:2335:10de:18be:NVIDIA H200");
     model->count = 2;
     fill_facts(&model->identity);
+    must_do(facts_set_int(&model->config, "power_limit_w", 700));
+    must_do(facts_set_bool(&model->health, "remap_pending", false));
     fill_measures(&model->memory);
 }
 
@@ -211,10 +214,16 @@ static void fill_gpu(struct inventory_gpu *gpu, unsigned number)
         must_do(facts_set_int(&gpu->config, "power_limit_w", 500));
     if (number)
         must_do(facts_set_bool(&gpu->health, "remap_pending", true));
-    gpu->values = must(mem_array(2, sizeof *gpu->values));
-    gpu->value_count = 2;
+    if (number)
+        must_do(facts_set_int(&gpu->hardware, "sms", 130));
+    gpu->values = must(mem_array(4, sizeof *gpu->values));
+    gpu->value_count = 4;
     gpu->values[0] = (struct inventory_value){copy("main.bandwidth.read"), 3051, 12};
-    gpu->values[1] = (struct inventory_value){copy("main.latency"), NAN, 0.30000000000000004};
+    gpu->values[1] =
+        (struct inventory_value){copy("main.latency"), NAN, 0.30000000000000004, MEASURE_FAILED};
+    gpu->values[2] = (struct inventory_value){copy("l2.latency"), 212.5, 9, MEASURE_NOISY};
+    gpu->values[3] =
+        (struct inventory_value){copy("l2.size"), 65536, 0, MEASURE_OK, MEASURE_AT_LEAST};
 }
 
 static void fill_outlier(struct inventory_outlier *outlier, unsigned number, size_t findings)
@@ -253,6 +262,10 @@ static void fill_nodes(struct inventory *inventory)
         node->gpus[0] = copy("GPU-00000000");
         node->gpu_count = 1;
     }
+    free(inventory->node_findings[1].gpus[0]);
+    inventory->node_findings[1].gpus[0] = copy("GPU-00000001");
+    inventory->node_findings[1].accused = true;
+    inventory->node_findings[1].kind = KIND_DEGRADED;
     struct inventory_node *node = &inventory->node_findings[count - 1];
     node->finding = must(mem_array(65537, 1));
     memset(node->finding, '"', 65536);

@@ -68,6 +68,12 @@ static void every_value_survives(void **state)
     assert_int_equal(v.gpus[2].status, GPU_TIMED_OUT);
     assert_true(isnan(v.gpus[0].values[1].value));
     assert_true(v.gpus[0].values[1].spread == 0.30000000000000004);
+    assert_int_equal(v.gpus[0].values[0].status, MEASURE_OK);
+    assert_int_equal(v.gpus[0].values[1].status, MEASURE_FAILED);
+    assert_int_equal(v.gpus[0].values[2].status, MEASURE_NOISY);
+    assert_int_equal(v.gpus[0].values[3].bound, MEASURE_AT_LEAST);
+    assert_true(v.node_findings[1].accused && v.node_findings[1].kind == KIND_DEGRADED);
+    assert_false(v.node_findings[0].accused);
     assert_true(isnan(v.outliers[0].findings[1].score));
     assert_null(v.outliers[0].findings[1].cause);
     assert_int_equal(v.outliers[0].kind, KIND_MISCONFIGURED);
@@ -113,8 +119,11 @@ static void layout_is_the_contract(void **state)
         "models:\n"
         "  - id: nvidia-h200\n"
         "    name: NVIDIA H200\n"
+        "    key: \"10de:2335:10de:18be:NVIDIA H200\"\n"
         "    count: 2\n"
         "    identity: {compute_capability: \"9.0\", sms: 132,",
+        "    config: {power_limit_w: 700}\n"
+        "    health: {remap_pending: false}\n"
         "    memory:\n"
         "      l1_data:\n"
         "        size: {value: 210000, unit: B, spread: 0, confidence: 0.999, n: 15, method: "
@@ -142,9 +151,13 @@ static void layout_is_the_contract(void **state)
         "    config: {}\n"
         "    health: {}\n"
         "    values: {main.bandwidth.read: [3051, 12], main.latency: [null, "
-        "0.30000000000000004]}\n",
+        "0.30000000000000004, failed], l2.latency: [212.5, 9, noisy], l2.size: [65536, 0, "
+        "at_least]}\n",
+        "\n    hardware: {sms: 130}\n    config: {power_limit_w: 500}\n",
         "\n    health: {remap_pending: true}\n",
-        "\nnodes:\n  - {node: n0, finding: \"\", gpus: [GPU-00000000]}\n",
+        "\nnodes:\n  - {node: n0, finding: \"\", kind: null, gpus: [GPU-00000000]}\n"
+        "  - {node: n1,",
+        "kind: degraded, gpus: [GPU-00000001]}\n",
         "\noutliers:\n"
         "  - uuid: GPU-00000001\n"
         "    node: gpu003\n"
@@ -205,7 +218,8 @@ static const char valid[] =
     "survey: {nodes: 1, ranks: 1, gpus: 1, measured: 1, unmeasured: 0, lost_ranks: 0, outliers: 0, "
     "wall_s: 1, exit_code: 0}\n"
     "models:\n"
-    "  - {id: m, name: M, count: 1, identity: {sms: 1}, memory: {l1: {size: {value: 1, unit: B, "
+    "  - {id: m, name: M, key: k, count: 1, identity: {sms: 1}, config: {}, health: {}, "
+    "memory: {l1: {size: {value: 1, unit: B, "
     "spread: 0, confidence: 1, n: 1, method: x}}}}\n"
     "gpus:\n"
     "  - {uuid: G, node: n, pci: p, index: 0, rank: 0, model: m, status: ok, config: {}, health: "

@@ -60,6 +60,11 @@ static void unlisted_outlier(struct inventory *v)
     v->gpus[0].status = GPU_OUTLIER;
 }
 
+static void unlisted_node_outlier(struct inventory *v)
+{
+    v->node_findings[0].accused = true; /* its GPU is ok */
+}
+
 static void foreign_outlier(struct inventory *v)
 {
     replace(&v->outliers[0].uuid, "GPU-x");
@@ -118,9 +123,10 @@ static void contradictions_are_named(void **state)
         {wrong_outliers, "survey.outliers is 0, but the file has 1"},
         {wrong_total, "survey.gpus is 4, but the file has 3"},
         {measured_and_not, "GPU-00000000 is ok and yet unmeasured"},
-        {unlisted_outlier, "2 GPUs have status outlier, but 1 are listed"},
+        {unlisted_outlier, "survey.outliers is 1, but the file has 2"},
+        {unlisted_node_outlier, "GPU-00000000 has status ok, but is among the accused"},
         {foreign_outlier, "outliers: GPU-x is not among the gpus"},
-        {healthy_outlier, "outliers: GPU-00000001 has status ok"},
+        {healthy_outlier, "GPU-00000000 has status outlier, but is not among the accused"},
         {outlier_elsewhere, "outliers: GPU-00000001 has another model or node"},
         {foreign_watch, "watch: GPU-y is not among the gpus"},
         {foreign_node_gpu, "nodes: GPU-z is not among the gpus"},
