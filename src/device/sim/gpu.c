@@ -116,16 +116,15 @@ static void apply_variation(struct sim_model *model, const struct sim_unit *unit
     double deviation = unit->vary_other;
     if (deviation <= 0)
         return;
-    double sm = vary(&rng, deviation), l2 = vary(&rng, deviation);
+    double sm = vary(&rng, deviation), l2 = vary(&rng, deviation), main = vary(&rng, deviation);
     for (int i = 0; i < DEVICE_PATH_COUNT; i++) {
         struct sim_path *path = &model->paths[i];
-        double dram = path->main_cycles - path->l2_cycles;
+        double dram = (path->main_cycles - path->l2_cycles) * main;
         for (uint32_t k = 0; k < path->cache_count; k++)
             path->cache_cycles[k] *= sm;
         path->l2_cycles *= l2;
         path->main_cycles = path->l2_cycles + dram;
     }
-    model->dram_factor *= vary(&rng, deviation);
     struct sim_bandwidth *b = &model->bandwidth;
     double *const all[] = {&b->sm,       &b->l1,        &b->shared,     &b->l2_read,
                            &b->l2_write, &b->main_read, &b->main_write, &b->main_copy,
