@@ -71,7 +71,7 @@ const struct probe probe_main_bandwidth_read = {
 };
 
 const struct probe probe_main_bandwidth_write = {
-    .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_STANDARD},
+    .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_QUICK},
     .metrics = {"main.bandwidth.write"},
     .again = true,
     .run = run_main_write,
@@ -92,7 +92,7 @@ const struct probe probe_l2_bandwidth_read = {
 };
 
 const struct probe probe_l2_bandwidth_write = {
-    .description = {"l2.bandwidth.write", "bandwidth of writing L2", PROFILE_STANDARD},
+    .description = {"l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK},
     .metrics = {"l2.bandwidth.write"},
     .run = run_l2_write,
 };

@@ -29,7 +29,7 @@ static const double SPIKES_PER_CHASE = 0.3;
 static const double PRECISION = 0.01;
 
 struct map {
-    const char *metric;
+    const char *metric, *worst_metric, *worst_sm_metric;
     struct device_array array;
     double expected_cycles;
     uint64_t loads;
@@ -95,6 +95,31 @@ static char *map_text(const struct map *map)
     return NULL;
 }
 
+/* The worst SM over the median one, batch by batch: what does not repeat is no property of the SM.
+ */
+static int report_worst(struct probe_context *context, const struct map *map, size_t worst,
+                        struct err *err)
+{
+    size_t per_batch = map->per_sm / REPEATS;
+    double median = cpd_median(map->cycles, map->sms), ratios[REPEATS];
+    double undisturbed = pow(1 - map->spike_share, (double)map->loads);
+    for (size_t i = 0; i < REPEATS; i++)
+        ratios[i] = cpd_quantile(&map->chases[worst * map->per_sm + i * per_batch], per_batch,
+                                 undisturbed / 2) /
+                    median;
+    struct measure *m = repeats_add(context, map->worst_metric, ratios, REPEATS, "",
+                                    "slowest SM over the median one");
+    if (!m)
+        return err_no_memory(err);
+    m->value = map->cycles[worst] / median;
+    m = measures_add(context->measures, map->worst_sm_metric, (double)worst, "id", "slowest SM");
+    if (!m)
+        return err_no_memory(err);
+    m->n = 1;
+    m->confidence = 1;
+    return 0;
+}
+
 /* Half the range of all SMs but the worst: the scatter of the healthy ones. */
 static double spread_without(const struct map *map, size_t worst)
 {
@@ -127,7 +152,7 @@ static int report_map(struct probe_context *context, const struct map *map, stru
             rc = err_no_memory(err);
     }
     free(text);
-    return rc;
+    return rc ? rc : report_worst(context, map, worst, err);
 }
 
 /* Chases are short where spikes are frequent, and many where loads scatter. */
@@ -162,6 +187,8 @@ static int run_l1(struct probe_context *context, struct err *err)
 {
     struct map map = {
         .metric = "sm.l1_latency",
+        .worst_metric = "sm.l1_worst",
+        .worst_sm_metric = "sm.l1_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CA, .size_bytes = L1_BYTES, .stride_bytes = STRIDE_BYTES}};
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
@@ -176,6 +203,8 @@ static int run_l2(struct probe_context *context, struct err *err)
 {
     struct map map = {
         .metric = "sm.l2_latency",
+        .worst_metric = "sm.l2_worst",
+        .worst_sm_metric = "sm.l2_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = L2_BYTES, .stride_bytes = STRIDE_BYTES}};
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
@@ -185,14 +214,14 @@ static int run_l2(struct probe_context *context, struct err *err)
 }
 
 const struct probe probe_sm_l1_latency = {
-    .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_STANDARD},
-    .metrics = {"sm.l1_latency"},
+    .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_QUICK},
+    .metrics = {"sm.l1_latency", "sm.l1_worst", "sm.l1_worst_sm"},
     .again = true,
     .run = run_l1,
 };
 
 const struct probe probe_sm_l2_latency = {
     .description = {"sm.l2_latency", "latency of each SM to L2", PROFILE_STANDARD},
-    .metrics = {"sm.l2_latency"},
+    .metrics = {"sm.l2_latency", "sm.l2_worst", "sm.l2_worst_sm"},
     .run = run_l2,
 };
