@@ -7,30 +7,55 @@
 #include "base/str.h"
 #include "judge/judge.h"
 
-static const char *const worse_words[] = {"lower", "any", "higher", NULL};
+static const char *const worse_words[] = {"lower", "higher", "any", "none", NULL};
 
 struct metric_fields {
     int worse;
-    double floor;
+    double floor, accuse, peak_share;
+    const struct yaml_node *follows;
 };
+
+static int read_follows(const struct yaml_node *node, struct judge_metric *out, struct err *err)
+{
+    static const struct yaml_field fields[] = {
+        {"sm_clock", YAML_F64, JUDGE_SM_CLOCK * sizeof(double), .max = 1},
+        {"memory_clock", YAML_F64, JUDGE_MEMORY_CLOCK * sizeof(double), .max = 1},
+        {"sms", YAML_F64, JUDGE_SMS * sizeof(double), .max = 1},
+        {"memory_bus", YAML_F64, JUDGE_MEMORY_BUS * sizeof(double), .max = 1},
+        {"l2", YAML_F64, JUDGE_L2 * sizeof(double), .max = 1},
+        {"pcie", YAML_F64, JUDGE_PCIE * sizeof(double), .max = 1},
+    };
+    return yaml_read_fields(node, fields, COUNT_OF(fields), out->follows, err);
+}
 
 static int read_metric(const char *name, const struct yaml_node *node, struct judge_metric *out,
                        struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"worse", YAML_WORD, offsetof(struct metric_fields, worse), true, .words = worse_words},
-        {"floor", YAML_F64, offsetof(struct metric_fields, floor), true, 0, 1},
+        {"floor", YAML_F64, offsetof(struct metric_fields, floor), .max = 1},
+        {"accuse", YAML_F64, offsetof(struct metric_fields, accuse), .max = 1},
+        {"peak_share", YAML_F64, offsetof(struct metric_fields, peak_share), .max = 1},
+        {"follows", YAML_NODE, offsetof(struct metric_fields, follows)},
     };
-    struct metric_fields read;
+    struct metric_fields read = {0};
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    out->metric = str_copy(name);
-    if (!out->metric)
-        return err_no_memory(err);
-    out->worse = read.worse - 1;
+    for (int i = 0; i < 2 && read.worse != JUDGE_NONE; i++) {
+        static const char *const needed[] = {"floor", "accuse"};
+        if (!yaml_get(node, needed[i]))
+            return yaml_error(node, err, "key \"%s\" is missing", needed[i]);
+    }
+    out->worse = (enum judge_worse)read.worse;
     out->floor = read.floor;
-    return 0;
+    out->accuse = read.accuse;
+    out->peak_share = read.peak_share;
+    if (read.follows)
+        rc = read_follows(read.follows, out, err);
+    if (!rc && str_copy_to(&out->metric, name))
+        rc = err_no_memory(err);
+    return rc;
 }
 
 struct judge_fields {

@@ -1,5 +1,6 @@
-/* From the GPUs' results to the fleet's inventory: grouping by model, consensus, outliers. Pure:
- * the same results in any order give the same inventory. */
+/* From the GPUs' results to the fleet's inventory: grouping by model, consensus, who deviates from
+ * it and why. Pure: the same results in any order give the same inventory. docs/JUDGE.md tells how
+ * it is decided. */
 #ifndef GPUMEMTOPO_JUDGE_JUDGE_H
 #define GPUMEMTOPO_JUDGE_JUDGE_H
 
@@ -10,11 +11,28 @@
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
 
+/* What a measured figure can depend on besides the GPU's health. */
+enum judge_condition {
+    JUDGE_SM_CLOCK,     /* clock.sm as measured */
+    JUDGE_MEMORY_CLOCK, /* clock.memory */
+    JUDGE_SMS,          /* hardware as reported: sms, memory_bus_bits, l2_bytes */
+    JUDGE_MEMORY_BUS,
+    JUDGE_L2,
+    JUDGE_PCIE, /* generation and width under load */
+    JUDGE_CONDITION_COUNT
+};
+
+enum judge_worse { JUDGE_LOWER, JUDGE_HIGHER, JUDGE_ANY, JUDGE_NONE };
+
 /* How one metric is judged. */
 struct judge_metric {
     char *metric;
-    int worse;    /* +1: higher is worse (latency), -1: lower is worse, 0: any change counts */
-    double floor; /* share below which a deviation matters to nobody */
+    enum judge_worse worse; /* direction that counts; JUDGE_NONE: carried along, never judged */
+    double floor;           /* share below which a deviation matters to nobody */
+    double accuse;          /* share below which nobody is accused, however sure it is */
+    double peak_share;      /* of a specified peak that a healthy GPU reaches; 0: not compared */
+    /* Share of the figure that follows a condition: 1 of a bandwidth that halves with the clock. */
+    double follows[JUDGE_CONDITION_COUNT];
 };
 
 struct judge_config {
@@ -28,9 +46,31 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
                       struct err *err);
 void judge_config_fini(struct judge_config *config);
 
-/* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, which is empty
- * but for its header. Results are sorted by node, PCI address and UUID first. */
-int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_config *config,
+struct judge_references;
+
+/* What there is to compare with. The references and the baseline may be NULL. */
+struct judge_basis {
+    const struct judge_config *config;
+    const struct judge_references *references;
+    const struct inventory *baseline; /* an earlier inventory of the same GPUs */
+};
+
+struct judge;
+
+/* capacity: how many GPUs will be added at most. The basis must outlive the judge. */
+int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
+                 struct err *err);
+void judge_destroy(struct judge *judge); /* accepts NULL */
+
+/* Takes over all that is known of one GPU; the result may go afterwards. */
+int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err);
+
+/* Fills models, gpus, nodes, outliers, watch, unmeasured and their counts in `inventory`, behind
+ * what `nodes` has already. Once per judge. */
+int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);
+
+/* All three for results that are in memory. */
+int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_basis *basis,
                 struct inventory *inventory, struct err *err);
 
 #endif

@@ -3,13 +3,14 @@
 
 #include <math.h>
 
-#include "judge/student.h"
-
 /* Median absolute deviation of a normal distribution, in standard deviations. */
 static const double MAD_SIGMA = 1.4826;
 
 /* Values further out than this many deviations do not tell the scale. */
 static const double FAR = 4;
+
+/* Values this far out are of another kind and tell nothing of the tails. */
+static const double FOREIGN = 8;
 
 static void swap(double *a, double *b)
 {
@@ -108,24 +109,23 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     return fit;
 }
 
-double robust_tail_dof(double *sizes, size_t n)
+/* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
+double robust_tail_dof(const double *sizes, size_t n)
 {
-    const double outer = 0.98, inner = 0.5;
-    double scale = robust_quantile(sizes, n, inner);
-    double ratio = robust_quantile(sizes, n, outer) / scale;
-    double low = ROBUST_DOF_MIN, high = ROBUST_DOF_MAX;
-    if (!(scale > 0))
-        return low;
-    for (int i = 0; i < 40; i++) {
-        double dof = (low + high) / 2;
-        double expected =
-            student_quantile((1 - outer) / 2, dof) / student_quantile((1 - inner) / 2, dof);
-        if (expected > ratio)
-            low = dof;
-        else
-            high = dof;
+    double squares = 0, fourths = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double square = sizes[i] * sizes[i];
+        if (sizes[i] > FOREIGN)
+            continue;
+        squares += square;
+        fourths += square * square;
+        count++;
     }
-    return (low + high) / 2;
+    if (!(squares > 0))
+        return ROBUST_DOF_MIN;
+    double excess = count * fourths / (squares * squares) - 3;
+    double dof = excess > 0 ? 4 + 6 / excess : ROBUST_DOF_MAX;
+    return fmin(fmax(dof, ROBUST_DOF_MIN), ROBUST_DOF_MAX);
 }
 
 /* Medians of x and y over the items whose x is at most (side < 0) or at least `limit`. */

@@ -19,11 +19,11 @@ struct robust_fit {
  * values stay in order; `scratch` has room for n. */
 struct robust_fit robust_fit(const double *values, size_t n, double *scratch);
 
-/* Degrees of freedom of the Student distribution whose tails are those of `sizes` (absolute
- * deviations in any unit, reordered): from the ratio of their 98 % and 50 % quantiles, between
- * ROBUST_DOF_MIN and ROBUST_DOF_MAX. */
+/* Degrees of freedom of the Student distribution whose tails are those of `sizes`, deviations from
+ * the centre to one side in units of the scale: by their kurtosis, between ROBUST_DOF_MIN and
+ * ROBUST_DOF_MAX. For the side on which nothing is wrong. */
 enum { ROBUST_DOF_MIN = 5, ROBUST_DOF_MAX = 30 };
-double robust_tail_dof(double *sizes, size_t n);
+double robust_tail_dof(const double *sizes, size_t n);
 
 /* A resistant line (Tukey): how y, which is positive, follows x around x = 1, as the share d of
  * y(x) = y(1) (1 + d (x - 1)). NaN where the outer thirds of x lie less than `apart` from each

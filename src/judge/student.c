@@ -49,7 +49,7 @@ double student_tail(double t, double dof)
 
 double student_quantile(double tail, double dof)
 {
-    enum { DOUBLINGS = 200, HALVINGS = 100 };
+    enum { DOUBLINGS = 200, HALVINGS = 60 };
     double low = 0, high = 1;
     for (int i = 0; i < DOUBLINGS && student_tail(high, dof) > tail; i++)
         high *= 2;

@@ -28,7 +28,7 @@ struct emit_input {
     int ranks;
     double wall_s;
     struct root_view view;
-    const struct judge_config *judge;
+    const struct judge_basis *judge;
     const struct record *replayed; /* NULL: measured */
     bool unrecorded;               /* a record was asked for and could not be written */
 };

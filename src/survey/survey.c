@@ -249,6 +249,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
 {
     struct strbuf summary = {0};
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
+    const struct judge_basis basis = {.config = &prepared->config.judge};
     progress_clear(&run->progress);
     bool recorded = end_recording(run, prepared);
     const struct emit_input input = {
@@ -259,7 +260,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
         .ranks = run->comm->size,
         .wall_s = clock_monotonic_s() - run->started_s,
         .view = root_view(run->root),
-        .judge = &prepared->config.judge,
+        .judge = &basis,
         .replayed = run->record,
         .unrecorded = !recorded,
     };

@@ -22,17 +22,24 @@ static void reads(void **state)
     struct judge_config config;
     struct err err = {0};
     assert_int_equal(read_text("false_alarms: 0.01\nmetrics:\n"
-                               "  a.size: {worse: lower, floor: 0.03}\n"
-                               "  a.latency: {worse: higher, floor: 0.02}\n"
-                               "  a.line: {worse: any, floor: 0}\n",
+                               "  a.size: {worse: lower, floor: 0.03, accuse: 0.05}\n"
+                               "  a.latency: {worse: higher, floor: 0.02, accuse: 0.02, "
+                               "peak_share: 0.8, follows: {sm_clock: 0.6, pcie: 1}}\n"
+                               "  a.line: {worse: any, floor: 0, accuse: 0}\n"
+                               "  a.clock: {worse: none}\n",
                                &config, &err),
                      0);
-    assert_int_equal(config.metric_count, 3);
+    assert_int_equal(config.metric_count, 4);
     assert_string_equal(config.metrics[0].metric, "a.size");
-    assert_int_equal(config.metrics[0].worse, -1);
-    assert_int_equal(config.metrics[1].worse, 1);
-    assert_int_equal(config.metrics[2].worse, 0);
-    assert_true(config.metrics[0].floor == 0.03);
+    assert_int_equal(config.metrics[0].worse, JUDGE_LOWER);
+    assert_int_equal(config.metrics[1].worse, JUDGE_HIGHER);
+    assert_int_equal(config.metrics[2].worse, JUDGE_ANY);
+    assert_int_equal(config.metrics[3].worse, JUDGE_NONE);
+    assert_true(config.metrics[0].floor == 0.03 && config.metrics[0].accuse == 0.05);
+    assert_true(config.metrics[0].follows[JUDGE_SM_CLOCK] == 0);
+    assert_true(config.metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);
+    assert_true(config.metrics[1].follows[JUDGE_PCIE] == 1);
+    assert_true(config.metrics[1].peak_share == 0.8);
     judge_config_fini(&config);
 }
 
@@ -47,9 +54,13 @@ static void refuses(void **state)
         {"false_alarms: 0.01\nmetrics: []\n",
          "j.yaml:2:10: expected a mapping (key: value), found a list"},
         {"false_alarms: 0.01\nmetrics: {a: {worse: up, floor: 0}}\n",
-         "j.yaml:2:22: worse: expected one of lower, any, higher; found \"up\""},
-        {"false_alarms: 0.01\nmetrics: {b: {worse: any, floor: 0}, a: {worse: any, floor: -1}}\n",
-         "j.yaml:2:61: floor: -1 is outside 0 to 1"},
+         "j.yaml:2:22: worse: expected one of lower, higher, any, none; found \"up\""},
+        {"false_alarms: 0.01\nmetrics: {b: {worse: none}, a: {worse: any, floor: -1}}\n",
+         "j.yaml:2:52: floor: -1 is outside 0 to 1"},
+        {"false_alarms: 0.01\nmetrics: {a: {worse: any, floor: 0}}\n",
+         "j.yaml:2:14: key \"accuse\" is missing"},
+        {"false_alarms: 0.01\nmetrics: {a: {worse: none, follows: {sm_clok: 1}}}\n",
+         "j.yaml:2:38: unknown key \"sm_clok\"; did you mean \"sm_clock\"?"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct judge_config config;

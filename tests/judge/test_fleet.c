@@ -1,5 +1,7 @@
-/* The judge on fleets made by hand: grouping, consensus, outliers, small and empty fleets. */
+/* Grouping, consensus and order on fleets made by hand; small, empty and unmeasured ones. */
 #include "../check.h"
+
+#include "made.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,292 +9,277 @@
 
 #include "base/rng.h"
 #include "base/str.h"
-#include "judge/judge.h"
 
-enum { GPUS_MAX = 64 };
-
-static struct judge_metric rules[] = {{(char *)"l1_data.size", -1, 0.03},
-                                      {(char *)"l1_data.line", 0, 0},
-                                      {(char *)"main.latency", +1, 0.04}};
-static const struct judge_config config = {
-    .false_alarms = 0.01, .metrics = rules, .metric_count = COUNT_OF(rules)};
-
-/* GPU i on node i/4, model "Alpha", healthy with a little scatter. */
-static void make_gpu(struct gpu_result *gpu, size_t i)
+static double value_of(const struct inventory *inventory, const char *metric)
 {
-    *gpu = (struct gpu_result){.index = (int32_t)(i % 4), .rank = (int32_t)i};
-    gpu->uuid = str_format("GPU-%03zu", i);
-    gpu->node = str_format("n%02zu", i / 4);
-    gpu->pci = str_format("0000:%02zx:00.0", i % 4);
-    gpu->name = str_copy("Alpha 100");
-    gpu->model_key = str_copy("10de:1:1:Alpha 100");
-    facts_set_int(&gpu->hardware, "sms", 16);
-    facts_set_bool(&gpu->config, "ecc", true);
-    measures_add(&gpu->measures, "l1_data.size", 65536, "B", "m")->confidence = 0.9;
-    measures_add(&gpu->measures, "l1_data.line", 128, "B", "m");
-    measures_add(&gpu->measures, "main.latency", 500 + (double)(i % 3), "cycles", "m")->spread = 1;
-    static const char *const shared[] = {"texture"};
-    measures_add_words(&gpu->measures, "l1_data.shared_with", shared, 1, "m");
-    measures_add_missing(&gpu->measures, "texture.size", MEASURE_UNSUPPORTED, "none here");
-}
-
-static void make_fleet(struct gpu_result *gpus, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        make_gpu(&gpus[i], i);
-}
-
-static void free_fleet(struct gpu_result *gpus, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        gpu_result_fini(&gpus[i]);
-}
-
-static void set_value(struct gpu_result *gpu, const char *metric, double value)
-{
-    measures_add(&gpu->measures, metric, value, "x", "m");
-}
-
-static struct inventory judged(const struct gpu_result *gpus, size_t count)
-{
-    struct inventory inventory = {0};
-    struct err err = {0};
-    assert_int_equal(judge_fleet(gpus, count, &config, &inventory, &err), 0);
-    return inventory;
+    double value = NAN;
+    assert_true(measures_value(&inventory->models[0].memory, metric, &value));
+    return value;
 }
 
 static void consensus(void **state)
 {
     (void)state;
-    struct gpu_result gpus[12];
-    make_fleet(gpus, 12);
-    set_value(&gpus[7], "main.latency", 900);
-    struct inventory inventory = judged(gpus, 12);
+    struct gpu_result *gpus = made_fleet(24, 1);
+    made_set(&gpus[7], "main.latency", 900);
+    struct inventory inventory = made_judged(gpus, 24);
     assert_int_equal(inventory.model_count, 1);
     const struct inventory_model *model = &inventory.models[0];
     assert_string_equal(model->id, "alpha-100");
-    assert_int_equal(model->count, 12);
-    assert_int_equal(facts_int(&model->identity, "sms", 0), 16);
-    double value;
-    assert_true(measures_value(&model->memory, "main.latency", &value) && value == 501);
-    assert_int_equal(measures_get(&model->memory, "main.latency")->n, 11);
-    assert_true(measures_get(&model->memory, "l1_data.size")->confidence == 0.9);
+    assert_string_equal(model->key, "10de:1:1:Alpha 100");
+    assert_int_equal(model->count, 24);
+    assert_int_equal(facts_int(&model->identity, "sms", 0), 132);
+    assert_int_equal(facts_int(&model->config, "power_limit_w", 0), 700);
+    assert_string_equal(facts_text(&model->health, "throttle"), "none");
+    assert_int_equal(measures_get(&model->memory, "main.latency")->n, 23);
+    assert_true(fabs(value_of(&inventory, "main.latency") / 632 - 1) < 0.02);
+    assert_true(measures_get(&model->memory, "l1_data.size")->confidence == 0.99);
     assert_string_equal(measures_get(&model->memory, "l1_data.shared_with")->words[0], "texture");
     assert_int_equal(measures_get(&model->memory, "texture.size")->status, MEASURE_UNSUPPORTED);
+    assert_null(measures_get(&model->memory, "sm.l1_worst_sm")); /* a name has no median */
     inventory_fini(&inventory);
-    free_fleet(gpus, 12);
+    made_free(gpus, 24);
 }
 
-/* One deviation each: is the GPU accused, watched or left alone? */
-static void deviations(void **state)
+/* A third of the GPUs is far off: neither consensus nor `expected` moves towards them. */
+static void outliers_do_not_drag(void **state)
 {
     (void)state;
-    static const struct {
-        const char *metric;
-        double value;
-        size_t outliers, watch;
-    } cases[] = {
-        {"main.latency", 600, 1, 0},   /* 20 % slower */
-        {"main.latency", 400, 0, 0},   /* faster is not degraded */
-        {"main.latency", 515, 0, 0},   /* below the floor of relevance */
-        {"l1_data.size", 49152, 1, 0}, /* a quarter missing */
-        {"l1_data.size", 81920, 0, 0}, /* more is not degraded */
-        {"l1_data.line", 64, 1, 0},    /* any change counts */
-        {"l1_data.line", 256, 1, 0},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct gpu_result gpus[16];
-        make_fleet(gpus, 16);
-        set_value(&gpus[5], cases[i].metric, cases[i].value);
-        struct inventory inventory = judged(gpus, 16);
-        assert_int_equal(inventory.outliers_length, cases[i].outliers);
-        assert_int_equal(inventory.watch_count, cases[i].watch);
-        if (cases[i].outliers) {
-            assert_string_equal(inventory.outliers[0].uuid, "GPU-005");
-            assert_string_equal(inventory.outliers[0].findings[0].metric, cases[i].metric);
-            assert_int_equal(inventory.gpus[5].status, GPU_OUTLIER);
-        }
-        inventory_fini(&inventory);
-        free_fleet(gpus, 16);
-    }
-}
-
-/* What scatters by itself accuses nobody, but what is above the floor of relevance is watched. */
-static void own_spread_protects(void **state)
-{
-    (void)state;
-    struct gpu_result gpus[16];
-    make_fleet(gpus, 16);
-    measures_add(&gpus[5].measures, "main.latency", 600, "cycles", "m")->spread = 80;
-    struct inventory inventory = judged(gpus, 16);
-    assert_int_equal(inventory.outliers_length, 0);
-    assert_int_equal(inventory.watch_count, 1);
-    assert_int_equal(inventory.gpus[5].status, GPU_OK);
+    struct gpu_result *gpus = made_fleet(60, 2);
+    for (size_t i = 0; i < 60; i++)
+        made_set(&gpus[i], "main.bandwidth.read", 4000 + (double)(i % 20));
+    for (size_t i = 0; i < 18; i++)
+        made_set(&gpus[i * 3], "main.bandwidth.read", 3000);
+    struct inventory inventory = made_judged(gpus, 60);
+    double healthy[60];
+    size_t n = 0;
+    for (size_t i = 0; i < 60; i++)
+        if (i % 3 || i >= 54)
+            healthy[n++] = 4000 + (double)(i % 20);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += healthy[i];
+    assert_int_equal(inventory.outliers_length, 18);
+    double value = value_of(&inventory, "main.bandwidth.read");
+    assert_true(fabs(value - sum / (double)n) < 3);
+    assert_true(fabs(inventory.outliers[0].findings[0].expected - value) < 1e-6);
     inventory_fini(&inventory);
-    free_fleet(gpus, 16);
+    made_free(gpus, 60);
 }
 
 /* A single GPU's figures keep its own spread; what it failed to give is null, not absent. */
 static void one_gpu(void **state)
 {
     (void)state;
-    struct gpu_result gpu;
-    make_fleet(&gpu, 1);
-    measures_add_missing(&gpu.measures, "l1_data.line", MEASURE_FAILED, "no step found");
-    struct inventory inventory = judged(&gpu, 1);
+    struct gpu_result *gpus = made_fleet(1, 3);
+    measures_add(&gpus[0].measures, "main.latency", 632, "cycles", "m")->spread = 1;
+    measures_add_missing(&gpus[0].measures, "l1_data.line", MEASURE_FAILED, "no step found");
+    struct inventory inventory = made_judged(gpus, 1);
     assert_true(measures_get(&inventory.models[0].memory, "main.latency")->spread == 1);
+    assert_non_null(measures_get(&inventory.models[0].memory, "sm.l1_worst_sm"));
     const struct inventory_gpu *out = &inventory.gpus[0];
-    assert_int_equal(out->value_count, 3);
     assert_string_equal(out->values[1].metric, "l1_data.line");
     assert_true(isnan(out->values[1].value) && isnan(out->values[1].spread));
-    assert_true(out->values[2].value == 500 && out->values[2].spread == 1);
+    assert_int_equal(out->values[1].status, MEASURE_FAILED);
+    assert_true(out->values[3].value == 632 && out->values[3].spread == 1);
     inventory_fini(&inventory);
-    free_fleet(&gpu, 1);
+    made_free(gpus, 1);
 }
 
+/* Too few to compare: nobody is accused, and nothing is divided by zero. */
 static void small_fleets(void **state)
 {
     (void)state;
     for (size_t count = 0; count < 5; count++) {
-        struct gpu_result gpus[5] = {0};
-        make_fleet(gpus, count);
+        struct gpu_result *gpus = made_fleet(count, 4);
         if (count)
-            set_value(&gpus[0], "main.latency", 900);
-        struct inventory inventory = judged(gpus, count);
+            made_set(&gpus[0], "main.latency", 900);
+        struct inventory inventory = made_judged(gpus, count);
         assert_int_equal(inventory.gpu_count, count);
         assert_int_equal(inventory.model_count, count ? 1 : 0);
         assert_int_equal(inventory.outliers_length, 0);
         inventory_fini(&inventory);
-        free_fleet(gpus, count);
+        made_free(gpus, count);
+    }
+}
+
+static void eight_gpus(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct gpu_result *gpus = made_fleet(8, seed);
+        struct inventory inventory = made_judged(gpus, 8);
+        assert_int_equal(inventory.outliers_length, 0);
+        inventory_fini(&inventory);
+        made_scale(&gpus[3], "main.bandwidth.read", 0.8);
+        inventory = made_judged(gpus, 8);
+        assert_int_equal(inventory.outliers_length, 1);
+        assert_string_equal(inventory.outliers[0].uuid, "GPU-003");
+        inventory_fini(&inventory);
+        made_free(gpus, 8);
     }
 }
 
 static void unmeasured(void **state)
 {
     (void)state;
-    struct gpu_result gpus[8];
-    make_fleet(gpus, 8);
+    struct gpu_result *gpus = made_fleet(8, 5);
     gpus[2].status = GPU_CRASHED;
     gpus[2].reason = str_copy("signal 11");
-    set_value(&gpus[2], "main.latency", 9000); /* what it had measured must not count */
+    made_set(&gpus[2], "main.latency", 9000); /* what it had measured must not count */
+    facts_set_bool(&gpus[2].health, "remap_pending", true);
     free(gpus[3].name);
     free(gpus[3].model_key);
     gpus[3].name = gpus[3].model_key = NULL;
     gpus[3].status = GPU_LOST;
-    struct inventory inventory = judged(gpus, 8);
+    struct inventory inventory = made_judged(gpus, 8);
     assert_int_equal(inventory.measured, 6);
     assert_int_equal(inventory.unmeasured_count, 2);
     assert_int_equal(inventory.outliers_length, 0);
+    assert_int_equal(inventory.outlier_count, 0);
     assert_string_equal(inventory.unmeasured[0].reason, "signal 11");
     assert_null(inventory.gpus[3].model);
-    double value;
-    assert_true(measures_value(&inventory.models[0].memory, "main.latency", &value));
-    assert_true(value < 600);
+    assert_true(value_of(&inventory, "main.latency") < 700);
     assert_int_equal(inventory.models[0].count, 6);
     inventory_fini(&inventory);
-    free_fleet(gpus, 8);
-    for (size_t i = 0; i < 3; i++) {
-        make_gpu(&gpus[i], i);
+    for (size_t i = 0; i < 8; i++)
         gpus[i].status = GPU_TIMED_OUT;
-    }
-    inventory = judged(gpus, 3);
+    inventory = made_judged(gpus, 8);
     assert_int_equal(inventory.measured, 0);
     assert_int_equal(inventory.models[0].count, 0);
+    assert_int_equal(inventory.models[0].memory.count, 0);
     inventory_fini(&inventory);
-    free_fleet(gpus, 3);
+    made_free(gpus, 8);
 }
 
-static void settings(void **state)
+/* Another process disturbs: measured and marked, but neither a yardstick nor accused. */
+static void busy(void **state)
 {
     (void)state;
-    struct gpu_result gpus[8];
-    make_fleet(gpus, 8);
-    facts_set_bool(&gpus[4].config, "ecc", false);
-    for (size_t i = 0; i < 8; i++) {
-        facts_set_int(&gpus[i].health, "ecc_uncorrected_dram", i == 5 ? 2 : 0);
-        if (i == 6)
-            facts_set_unknown(&gpus[i].health, "remap_pending", "not supported");
-        else
-            facts_set_bool(&gpus[i].health, "remap_pending", false);
+    struct gpu_result *gpus = made_fleet(16, 6);
+    for (size_t i = 0; i < 3; i++) {
+        facts_set_int(&gpus[i].health, "processes", 1);
+        made_scale(&gpus[i], "main.bandwidth.read", 0.5);
     }
-    struct inventory inventory = judged(gpus, 8);
-    for (size_t i = 0; i < 8; i++) {
-        assert_int_equal(inventory.gpus[i].config.count, i == 4);
-        assert_int_equal(inventory.gpus[i].health.count, i == 5);
-    }
-    assert_int_equal(facts_int(&inventory.gpus[5].health, "ecc_uncorrected_dram", 0), 2);
+    gpus[3].status = GPU_BUSY; /* measured all the same, as the survey was asked to */
+    made_scale(&gpus[3], "main.bandwidth.read", 0.5);
+    struct inventory inventory = made_judged(gpus, 16);
+    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.measured, 16);
+    for (size_t i = 0; i < 16; i++)
+        assert_int_equal(inventory.gpus[i].status, i < 4 ? GPU_BUSY : GPU_OK);
+    assert_int_equal(measures_get(&inventory.models[0].memory, "main.bandwidth.read")->n, 12);
+    assert_non_null(made_finding(made_watched(&inventory, "GPU-000"), "health.processes"));
     inventory_fini(&inventory);
-    free_fleet(gpus, 8);
+    made_free(gpus, 16);
 }
 
 /* Same name, other board: another model, another id. Hostile names give harmless ids. */
 static void model_ids(void **state)
 {
     (void)state;
-    static const char *const names[] = {"Alpha 100", "Alpha 100", "<script>\n\"", "", "\xff\xfe"};
-    static const char *const ids[] = {"unknown", "script", "alpha-100", "alpha-100-2", "x"};
-    struct gpu_result gpus[5];
-    make_fleet(gpus, 5);
-    for (size_t i = 0; i < 5; i++) {
+    static const char *const names[] = {"Alpha 100", "Alpha 100", "Alpha 100-2", "<script>\n\"",
+                                        "",          "\xff\xfe",  "Alpha-100"};
+    static const char *const ids[] = {"unknown",       "script",      "alpha-100", "alpha-100-2",
+                                      "alpha-100-2-2", "alpha-100-3", "x"};
+    enum { COUNT = COUNT_OF(names) };
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    for (size_t i = 0; i < COUNT; i++) {
         free(gpus[i].name);
         free(gpus[i].model_key);
         gpus[i].name = str_copy(names[i]);
         gpus[i].model_key = str_format("%zu:%s", i, names[i]);
     }
-    struct inventory inventory = judged(gpus, 5);
-    assert_int_equal(inventory.model_count, 5);
-    for (size_t i = 0; i < 5; i++)
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.model_count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
         assert_string_equal(inventory.models[i].id, ids[i]);
+    assert_int_equal(inventory.outlier_count, 0); /* all different models: no peers at all */
     inventory_fini(&inventory);
-    free_fleet(gpus, 5);
+    made_free(gpus, COUNT);
 }
 
-static char *printed(const struct gpu_result *gpus, size_t count)
+/* Only what differs from the majority is told of a GPU; what it alone does not know is null. */
+static void differences(void **state)
 {
-    struct strbuf text = {0};
-    struct inventory inventory = judged(gpus, count);
-    inventory_print(&inventory, &text);
-    assert_false(text.failed);
+    (void)state;
+    struct gpu_result *gpus = made_fleet(8, 8);
+    facts_set_bool(&gpus[4].config, "ecc", false);
+    facts_set_bool(&gpus[4].config, "ecc_pending", false);
+    facts_set_int(&gpus[3].hardware, "sms", 130);
+    for (size_t i = 0; i < 8; i++)
+        facts_set_int(&gpus[i].health, "temperature_c", (int64_t)(40 + i)); /* no majority */
+    facts_set_unknown(&gpus[6].health, "remap_pending", "not supported");
+    struct inventory inventory = made_judged(gpus, 8);
+    for (size_t i = 0; i < 8; i++) {
+        const struct inventory_gpu *gpu = &inventory.gpus[i];
+        assert_int_equal(gpu->config.count, i == 4 ? 2 : 0);
+        assert_int_equal(gpu->hardware.count, i == 3);
+        assert_int_equal(gpu->health.count, i == 6 ? 2 : 1);
+        assert_int_equal(facts_int(&gpu->health, "temperature_c", 0), 40 + (int64_t)i);
+    }
+    assert_int_equal(facts_get(&inventory.gpus[6].health, "remap_pending")->kind, FACT_UNKNOWN);
+    assert_null(facts_get(&inventory.models[0].health, "temperature_c"));
     inventory_fini(&inventory);
-    return text.data;
+    made_free(gpus, 8);
 }
 
+static void shuffle(struct gpu_result *gpus, size_t count, struct rng *rng)
+{
+    for (size_t i = count - 1; i > 0; i--) {
+        size_t j = (size_t)rng_below(rng, i + 1);
+        struct gpu_result swap = gpus[i];
+        gpus[i] = gpus[j];
+        gpus[j] = swap;
+    }
+}
+
+/* All kinds of trouble in one fleet, told in another order: not a byte changes. */
 static void order_does_not_matter(void **state)
 {
     (void)state;
-    struct gpu_result gpus[GPUS_MAX];
+    enum { COUNT = 64 };
+    struct gpu_result *gpus = made_fleet(COUNT, 9);
     struct rng rng;
     rng_init(&rng, 3, "shuffle");
-    make_fleet(gpus, GPUS_MAX);
-    set_value(&gpus[9], "main.latency", 700);
-    set_value(&gpus[33], "l1_data.size", 32768);
+    made_scale(&gpus[9], "main.latency", 1.3);
+    made_scale(&gpus[33], "l1_data.size", 0.5);
+    made_scale(&gpus[34], "sm.l1_worst", 1.2);
+    facts_set_text(&gpus[10].board, "driver", "1");
+    facts_set_text(&gpus[11].board, "driver", "2");
+    facts_set_int(&gpus[12].health, "new_fact", 5);
+    measures_add(&gpus[13].measures, "extra.figure", 5, "B", "m");
+    measures_add(&gpus[14].measures, "further.figure", 5, "B", "m");
+    facts_set_text(&gpus[50].health, "throttle", "sw_thermal");
+    made_clock(&gpus[50], 0.8);
+    for (size_t i = 20; i < 24; i++)
+        made_scale(&gpus[i], "host.bandwidth.h2d", 0.9);
+    for (size_t i = 24; i < 28; i++)
+        facts_set_bool(&gpus[i].config, "mig", true);
     gpus[40].status = GPU_FAILED;
-    char *expected = printed(gpus, GPUS_MAX);
+    free(gpus[41].name);
+    free(gpus[41].model_key);
+    gpus[41].name = str_copy("Beta");
+    gpus[41].model_key = str_copy("beta");
+    char *expected = made_printed(gpus, COUNT);
     for (int round = 0; round < 5; round++) {
-        for (size_t i = GPUS_MAX - 1; i > 0; i--) {
-            size_t j = (size_t)rng_below(&rng, i + 1);
-            struct gpu_result swap = gpus[i];
-            gpus[i] = gpus[j];
-            gpus[j] = swap;
-        }
-        char *text = printed(gpus, GPUS_MAX);
+        shuffle(gpus, COUNT, &rng);
+        char *text = made_printed(gpus, COUNT);
         assert_string_equal(text, expected);
         free(text);
     }
     free(expected);
-    free_fleet(gpus, GPUS_MAX);
+    made_free(gpus, COUNT);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(consensus),
-                                       cmocka_unit_test(one_gpu),
-                                       cmocka_unit_test(deviations),
-                                       cmocka_unit_test(own_spread_protects),
-                                       cmocka_unit_test(small_fleets),
-                                       cmocka_unit_test(unmeasured),
-                                       cmocka_unit_test(settings),
-                                       cmocka_unit_test(model_ids),
-                                       cmocka_unit_test(order_does_not_matter)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(consensus),   cmocka_unit_test(outliers_do_not_drag),
+        cmocka_unit_test(one_gpu),     cmocka_unit_test(small_fleets),
+        cmocka_unit_test(eight_gpus),  cmocka_unit_test(unmeasured),
+        cmocka_unit_test(busy),        cmocka_unit_test(model_ids),
+        cmocka_unit_test(differences), cmocka_unit_test(order_does_not_matter),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

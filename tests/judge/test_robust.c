@@ -109,9 +109,10 @@ static void tails(void **state)
     struct rng rng;
     rng_init(&rng, 3, "tails");
     assert_true(tail_of(0, &rng) > 20);
-    expect_near(tail_of(8, &rng), 8, 0.25);
-    expect_near(tail_of(6, &rng), 6, 0.2);
-    assert_true(tail_of(2, &rng) < ROBUST_DOF_MIN + 0.01);
+    expect_near(tail_of(12, &rng), 12, 0.3);
+    expect_near(tail_of(8, &rng), 8, 0.3);
+    assert_true(tail_of(6, &rng) < 8);
+    assert_true(tail_of(3, &rng) < 6.5);
     double zeros[10] = {0};
     assert_true(robust_tail_dof(zeros, 10) == ROBUST_DOF_MIN);
 }

@@ -1,0 +1,180 @@
+/* What explains a measured deviation: a condition in which the GPU differs from its model, if the
+ * loss it can cause fits in size. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/words.h"
+#include "judge/yardstick.h"
+
+/* Conditions closer to the usual than this explain nothing. */
+static const double SAME = 0.005;
+
+/* How much larger than predicted an explained loss may be, beside the metric's own floor. */
+static const double FIT = 1.15;
+
+/* What is predicted must be at least this part of the loss to be named. */
+static const double PART = 0.2;
+
+/* ECC without hardware of its own costs at most this share of the bandwidth. */
+static const double ECC_COST = 0.15;
+
+static const struct {
+    const char *name, *unit;
+    enum inventory_kind kind;
+} conditions[JUDGE_CONDITION_COUNT] = {
+    [JUDGE_SM_CLOCK] = {"SM clock", "MHz", KIND_DEGRADED},
+    [JUDGE_MEMORY_CLOCK] = {"memory clock", "MHz", KIND_MISCONFIGURED},
+    [JUDGE_SMS] = {"SMs", "", KIND_MISMATCHED},
+    [JUDGE_MEMORY_BUS] = {"memory bus", "bits", KIND_MISMATCHED},
+    [JUDGE_L2] = {"L2", "B", KIND_MISMATCHED},
+    [JUDGE_PCIE] = {"PCIe link", "", KIND_DEGRADED},
+};
+
+/* What was found to explain a loss. */
+struct explanation {
+    struct strbuf words;
+    double loss; /* that it can cause, as a share */
+    enum inventory_kind kind;
+    uint32_t bits;
+};
+
+/* Of explained_by, behind the conditions. */
+enum { BIT_ECC = JUDGE_CONDITION_COUNT, BIT_PARTLY };
+
+/* The share that a figure loses with a condition at `ratio` of the usual. */
+static double predicted_loss(const struct judge_metric *rule, enum judge_condition condition,
+                             double ratio)
+{
+    double share = rule->follows[condition];
+    return rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
+}
+
+static void put_condition(struct explanation *explanation, const struct judge *judge,
+                          enum judge_condition condition, uint32_t gpu)
+{
+    const struct fleet *fleet = &judge->fleet;
+    struct strbuf *words = &explanation->words;
+    double own = condition_value(fleet, condition, gpu);
+    double usual = own / condition_ratio(judge, condition, gpu);
+    strbuf_puts(words, words->length ? "; " : "");
+    if (condition == JUDGE_PCIE) {
+        strbuf_printf(words, "PCIe generation %.0f x%.0f, model has %.2g times that",
+                      fleet_fact_number(fleet, fleet_facts(fleet, SET_CONFIG, "pcie_gen"), gpu),
+                      fleet_fact_number(fleet, fleet_facts(fleet, SET_CONFIG, "pcie_width"), gpu),
+                      usual / own);
+        return;
+    }
+    bool clock = condition == JUDGE_SM_CLOCK || condition == JUDGE_MEMORY_CLOCK;
+    strbuf_printf(words, "%s ", conditions[condition].name);
+    words_put_number(words, own, conditions[condition].unit);
+    strbuf_puts(words, clock ? ", model runs at " : ", model has ");
+    words_put_number(words, usual, conditions[condition].unit);
+}
+
+static void add_explanation(struct explanation *explanation, double loss, enum inventory_kind kind,
+                            unsigned bit)
+{
+    explanation->bits |= 1u << bit;
+    /* The gravest of several is the kind: the enumeration has them in that order. */
+    if (explanation->loss == 0 || kind < explanation->kind)
+        explanation->kind = kind;
+    explanation->loss = 1 - (1 - explanation->loss) * (1 - fmin(loss, 0.999));
+}
+
+static void explain_ecc(struct explanation *explanation, const struct judge *judge,
+                        const struct judge_metric *rule, uint32_t gpu)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct group *group = &fleet->groups[fleet->gpus[gpu].group];
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, "ecc");
+    const struct usual *usual = fleet_usual(fleet, group, SET_CONFIG, column);
+    if (strncmp(rule->metric, "main.bandwidth", 14) != 0 || !usual ||
+        fleet_fact_number(fleet, column, gpu) != 1 || fleet_code_number(fleet, usual->code) != 0)
+        return;
+    strbuf_puts(&explanation->words, explanation->words.length ? "; " : "");
+    strbuf_puts(&explanation->words, "ECC on, off on its peers");
+    add_explanation(explanation, ECC_COST, KIND_MISCONFIGURED, BIT_ECC);
+}
+
+static void explain(struct explanation *explanation, const struct judge *judge,
+                    const struct judge_metric *rule, uint32_t gpu)
+{
+    for (int c = 0; c < JUDGE_CONDITION_COUNT; c++) {
+        enum judge_condition condition = (enum judge_condition)c;
+        double ratio = condition_ratio(judge, condition, gpu);
+        /* Figures were compared at equal SM clock already. */
+        if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || ratio >= 1 - SAME)
+            continue;
+        put_condition(explanation, judge, condition, gpu);
+        add_explanation(explanation, predicted_loss(rule, condition, ratio), conditions[c].kind,
+                        (unsigned)c);
+    }
+    explain_ecc(explanation, judge, rule, gpu);
+}
+
+/* "unexplained: memory clock and SMs are as its peers'" */
+static void put_innocent(struct strbuf *out, const struct judge_metric *rule)
+{
+    const char *names[JUDGE_CONDITION_COUNT];
+    size_t count = 0;
+    for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
+        if (c != JUDGE_SM_CLOCK && rule->follows[c] > 0)
+            names[count++] = conditions[c].name;
+    strbuf_puts(out, "unexplained");
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(out, "%s%s", i == 0 ? ": " : i + 1 < count ? ", " : " and ", names[i]);
+    if (count)
+        strbuf_puts(out, count == 1 ? " is as its peers'" : " are as its peers'");
+}
+
+/* Which SM it is, where that was measured too: "sm.l1_worst" has "sm.l1_worst_sm" beside it. */
+static void put_sm(struct strbuf *out, const struct judge *judge, const struct finding *finding)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%.60s_sm", fleet_text(&judge->fleet, finding->metric));
+    const struct cell *cell = fleet_number(fleet_metric(&judge->fleet, name), finding->gpu, true);
+    if (cell)
+        strbuf_printf(out, "SM %.0f is slower than the others, ", cell->value);
+}
+
+static int judge_finding(const struct judge *judge, struct finding *finding)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
+    struct explanation explanation = {{0}};
+    struct strbuf text = {0};
+    double loss = worse_share(rule->worse, finding->deviation);
+    explain(&explanation, judge, rule, finding->gpu);
+    if (explanation.loss > 0 && loss <= FIT * explanation.loss + rule->floor) {
+        strbuf_puts(&text, explanation.words.data);
+        finding->kind = explanation.kind;
+        finding->explained_by = explanation.bits;
+    } else if (explanation.loss >= PART * loss && explanation.loss > 0) {
+        strbuf_printf(&text, "%s explains %.0f %% of the %.0f %%; the rest is unexplained",
+                      explanation.words.data, 100 * explanation.loss, 100 * loss);
+        finding->explained_by = explanation.bits | 1u << BIT_PARTLY;
+    } else {
+        put_sm(&text, judge, finding);
+        put_innocent(&text, rule);
+    }
+    bool failed = text.failed || explanation.words.failed;
+    strbuf_fini(&explanation.words);
+    if (failed)
+        strbuf_fini(&text);
+    finding->cause = text.data;
+    return failed ? -ENOMEM : 0;
+}
+
+int judge_causes(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->findings.count; i++) {
+        struct finding *finding = &judge->findings.items[i];
+        if (!finding->cause && finding->rule >= 0 && judge_finding(judge, finding))
+            return -ENOMEM;
+    }
+    return 0;
+}

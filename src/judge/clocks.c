@@ -1,0 +1,239 @@
+/* The SM clock: GPUs of one model differ by several per cent in it, so that a small loss counts
+ * only where something holds the clock down that holds nobody else's. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/words.h"
+#include "judge/yardstick.h"
+
+enum { GROUP_MIN = 5 };
+
+/* A reason is unusual when at most this share of the model has it. */
+static const double UNUSUAL = 0.2;
+
+/* With a reason, a loss of this share is one to act on. */
+static const double LOSS = 0.03;
+
+/* A setting explains a loss up to this much beyond its own size. */
+static const double FIT = 0.02;
+
+static const char METRIC[] = "clock.sm";
+
+/* What the driver may say of a clock that is held down, the most telling first. */
+static const struct reason {
+    const char *name;
+    enum inventory_kind kind;
+    const char *words;
+} reasons[] = {
+    {"hw_power_brake", KIND_DEGRADED, "the power brake of the node slows the GPU down"},
+    {"hw_thermal", KIND_DEGRADED, "the hardware slows down for heat"},
+    {"hw_slowdown", KIND_DEGRADED, "the hardware slows down for heat or power"},
+    {"sw_thermal", KIND_DEGRADED, "throttled for heat"},
+    {"applications_clocks", KIND_MISCONFIGURED, "held at its application clock"},
+    {"sync_boost", KIND_MISCONFIGURED, "held at the clock of its sync boost group"},
+    {"power_cap", KIND_DEGRADED, "at its power cap"},
+};
+enum { REASONS = COUNT_OF(reasons) };
+
+struct view {
+    struct judge *judge;
+    const struct group *group;
+    const struct fact_column *throttle;
+    bool unusual[REASONS];
+};
+
+static bool has_reason(const struct view *view, uint32_t gpu, size_t reason)
+{
+    const char *text = fleet_fact_text(&view->judge->fleet, view->throttle, gpu);
+    const char *found = text ? strstr(text, reasons[reason].name) : NULL;
+    return found && (found == text || found[-1] == ',');
+}
+
+static void find_unusual(struct view *view)
+{
+    for (size_t k = 0; k < REASONS; k++) {
+        size_t having = 0, known = 0;
+        for (size_t i = 0; i < view->group->count; i++) {
+            having += has_reason(view, view->group->members[i], k);
+            known += fleet_fact_text(&view->judge->fleet, view->throttle,
+                                     view->group->members[i]) != NULL;
+        }
+        view->unusual[k] = known >= GROUP_MIN && (double)having <= fmax(UNUSUAL * (double)known, 1);
+    }
+}
+
+/* A setting that is lower than usual: its ratio, or 1. */
+static double setting_ratio(const struct view *view, uint32_t gpu, const char *key)
+{
+    const struct fleet *fleet = &view->judge->fleet;
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
+    const struct usual *usual = fleet_usual(fleet, view->group, SET_CONFIG, column);
+    double ratio = fleet_fact_number(fleet, column, gpu) /
+                   (usual ? fleet_code_number(fleet, usual->code) : NAN);
+    return ratio > 0 && ratio < 1 ? ratio : 1;
+}
+
+static char *setting_words(const struct view *view, uint32_t gpu, const char *key)
+{
+    const struct fleet *fleet = &view->judge->fleet;
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
+    const struct usual *usual = fleet_usual(fleet, view->group, SET_CONFIG, column);
+    const struct fact own = fleet_fact(fleet, column, column->codes[gpu]);
+    const struct fact other = fleet_fact(fleet, column, usual->code);
+    struct strbuf text = {0};
+    words_put_key(&text, key);
+    strbuf_puts(&text, " ");
+    words_put_value(&text, &own);
+    strbuf_puts(&text, ", model has ");
+    words_put_value(&text, &other);
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+/* Settings that software can change come first: they are the cheapest to mend. A lower power limit
+ * costs at most its own share of the clock, which falls less than the power. */
+static const char *find_setting(const struct view *view, uint32_t gpu, double loss)
+{
+    static const char *const keys[] = {"sm_clock_limit_mhz", "sm_clock_application_mhz",
+                                       "power_limit_w"};
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        double room = 1 - setting_ratio(view, gpu, keys[i]);
+        if (room > 0 && loss <= room + FIT)
+            return keys[i];
+    }
+    return NULL;
+}
+
+static const struct reason *find_reason(const struct view *view, uint32_t gpu)
+{
+    for (size_t k = 0; k < REASONS; k++)
+        if (view->unusual[k] && has_reason(view, gpu, k))
+            return &reasons[k];
+    return NULL;
+}
+
+static char *reason_words(const struct view *view, const struct reason *reason, uint32_t gpu)
+{
+    const struct fleet *fleet = &view->judge->fleet;
+    double limit = fleet_fact_number(fleet, fleet_facts(fleet, SET_CONFIG, "power_limit_w"), gpu);
+    double heat = fleet_fact_number(fleet, fleet_facts(fleet, SET_HEALTH, "temperature_c"), gpu);
+    struct strbuf text = {0};
+    strbuf_puts(&text, reason->words);
+    if (strcmp(reason->name, "power_cap") == 0 && limit > 0)
+        strbuf_printf(&text, " of %.0f W, the limit that its peers keep within", limit);
+    else if (strstr(reason->name, "thermal") && heat > 0)
+        strbuf_printf(&text, " at %.0f C", heat);
+    strbuf_printf(&text, " (%s)", reason->name);
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+/* The finding on this GPU's clock, made where scores alone gave none. */
+static struct finding *clock_finding(const struct view *view, uint32_t gpu, size_t metric)
+{
+    struct judge *judge = view->judge;
+    struct finding *finding = finding_of(judge, gpu, METRIC);
+    const struct cell *cell = fleet_number(fleet_metric(&judge->fleet, METRIC), gpu, true);
+    if (finding)
+        return finding;
+    finding = findings_add(judge, gpu, METRIC, BASIS_FLEET);
+    if (!finding)
+        return NULL;
+    finding->rule = (int32_t)metric;
+    finding->unit = cell->unit;
+    finding->value = cell->value;
+    finding->expected = cell->value / judge->clock_ratio[gpu];
+    finding->deviation = judge->clock_ratio[gpu] - 1;
+    return finding;
+}
+
+static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
+{
+    double loss = 1 - view->judge->clock_ratio[gpu];
+    const struct judge_metric *rule = &view->judge->basis.config->metrics[metric];
+    const char *setting = find_setting(view, gpu, loss);
+    const struct reason *reason = find_reason(view, gpu);
+    bool known = fleet_number(fleet_metric(&view->judge->fleet, METRIC), gpu, true);
+    struct finding *finding = finding_of(view->judge, gpu, METRIC);
+    if (!known || (!finding && ((!setting && !reason) || loss < rule->floor)))
+        return 0;
+    finding = clock_finding(view, gpu, metric);
+    if (!finding)
+        return -ENOMEM;
+    if (setting) {
+        finding->kind = KIND_MISCONFIGURED;
+        finding->cause = setting_words(view, gpu, setting);
+    } else if (reason) {
+        finding->kind = reason->kind;
+        finding->cause = reason_words(view, reason, gpu);
+    } else {
+        finding->cause =
+            str_copy("unexplained: no limit, setting or throttle reason holds it down");
+    }
+    finding->accused |= (setting || reason) && loss >= LOSS;
+    return finding->cause ? 0 : -ENOMEM;
+}
+
+/* What a clock that is held down costs: figures that follow it, as far as they fall with it. */
+static int add_consequences(const struct view *view, uint32_t gpu)
+{
+    struct judge *judge = view->judge;
+    const struct judge_config *config = judge->basis.config;
+    const struct finding *clock = finding_of(judge, gpu, METRIC);
+    if (!clock || !clock->accused)
+        return 0;
+    const struct finding kept = *clock; /* the list moves */
+    for (size_t m = 0; m < config->metric_count; m++) {
+        const struct judge_metric *rule = &config->metrics[m];
+        const struct yardstick *y = yardstick_of(judge, view->group, m);
+        const struct cell *cell =
+            fleet_number(fleet_metric(&judge->fleet, rule->metric), gpu, true);
+        double share = cell && y->usable ? cell->value / y->center - 1 : 0;
+        if (y->clock_share <= 0 || worse_share(rule->worse, share) < rule->accuse ||
+            finding_of(judge, gpu, rule->metric))
+            continue;
+        struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
+        if (!finding)
+            return -ENOMEM;
+        finding->rule = (int32_t)m;
+        finding->accused = true;
+        finding->kind = kept.kind;
+        finding->explained_by = 1u << JUDGE_SM_CLOCK;
+        finding->unit = cell->unit;
+        finding->value = cell->value;
+        finding->expected = y->center;
+        finding->deviation = share;
+        finding->cause = str_format("SM clock %.0f MHz, model runs at %.0f MHz: %s", kept.value,
+                                    kept.expected, kept.cause);
+        if (!finding->cause)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int judge_clocks(struct judge *judge)
+{
+    const struct judge_config *config = judge->basis.config;
+    size_t metric = 0;
+    while (metric < config->metric_count && !str_equal(config->metrics[metric].metric, METRIC))
+        metric++;
+    for (size_t g = 0; g < judge->fleet.group_count && metric < config->metric_count; g++) {
+        struct view view = {.judge = judge,
+                            .group = &judge->fleet.groups[g],
+                            .throttle = fleet_facts(&judge->fleet, SET_HEALTH, "throttle")};
+        find_unusual(&view);
+        for (size_t i = 0; i < view.group->count; i++) {
+            uint32_t gpu = view.group->members[i];
+            if (fleet_judged(&judge->fleet.gpus[gpu]) &&
+                (judge_gpu(&view, gpu, metric) || add_consequences(&view, gpu)))
+                return -ENOMEM;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,127 @@
+/* What a figure depends on besides the GPU's health: clocks, hardware as reported, the link. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "judge/internal.h"
+#include "judge/robust.h"
+
+/* Facts that make GPUs of one model comparable, and how far they may differ in doing so: drivers
+ * keep a little more or less of the memory for themselves. */
+static const struct {
+    enum fact_set set;
+    const char *key;
+} comparable[] = {
+    {SET_HARDWARE, "sms"},
+    {SET_HARDWARE, "memory_bytes"},
+    {SET_HARDWARE, "memory_bus_bits"},
+    {SET_HARDWARE, "l2_bytes"},
+    {SET_CONFIG, "mig"},
+};
+static const double SAME = 0.005;
+
+static double metric_value(const struct fleet *fleet, const char *metric, uint32_t gpu)
+{
+    const struct cell *cell = fleet_number(fleet_metric(fleet, metric), gpu, true);
+    return cell ? cell->value : NAN;
+}
+
+static double fact_value(const struct fleet *fleet, enum fact_set set, const char *key,
+                         uint32_t gpu)
+{
+    return fleet_fact_number(fleet, fleet_facts(fleet, set, key), gpu);
+}
+
+double condition_value(const struct fleet *fleet, enum judge_condition condition, uint32_t gpu)
+{
+    switch (condition) {
+    case JUDGE_SM_CLOCK:
+        return metric_value(fleet, "clock.sm", gpu);
+    case JUDGE_MEMORY_CLOCK:
+        return metric_value(fleet, "clock.memory", gpu);
+    case JUDGE_SMS:
+        return fact_value(fleet, SET_HARDWARE, "sms", gpu);
+    case JUDGE_MEMORY_BUS:
+        return fact_value(fleet, SET_HARDWARE, "memory_bus_bits", gpu);
+    case JUDGE_L2:
+        return fact_value(fleet, SET_HARDWARE, "l2_bytes", gpu);
+    case JUDGE_PCIE: /* each generation doubles the rate of a lane */
+        return exp2(fact_value(fleet, SET_CONFIG, "pcie_gen", gpu)) *
+               fact_value(fleet, SET_CONFIG, "pcie_width", gpu);
+    default:
+        return NAN;
+    }
+}
+
+/* The median: most GPUs of a model agree on all of these but the SM clock. */
+static double usual_value(const struct fleet *fleet, const struct group *group,
+                          enum judge_condition condition, double *numbers)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct fleet_gpu *gpu = &fleet->gpus[group->members[i]];
+        double value = condition_value(fleet, condition, group->members[i]);
+        if (fleet_judged(gpu) && value > 0)
+            numbers[n++] = value;
+    }
+    return robust_median(numbers, n);
+}
+
+static bool is_odd(const struct fleet *fleet, const struct group *group, uint32_t gpu)
+{
+    for (size_t i = 0; i < COUNT_OF(comparable); i++) {
+        const struct fact_column *column = fleet_facts(fleet, comparable[i].set, comparable[i].key);
+        const struct usual *usual = fleet_usual(fleet, group, comparable[i].set, column);
+        if (!usual || !fleet_known(fleet, column->codes[gpu]) || column->codes[gpu] == usual->code)
+            continue;
+        double own = fleet_fact_number(fleet, column, gpu);
+        double other = fleet_code_number(fleet, usual->code);
+        if (!(fabs(own - other) <= SAME * fabs(other)))
+            return true;
+    }
+    return false;
+}
+
+int conditions_find(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    double *numbers = mem_array(fleet->count, sizeof *numbers);
+    judge->usual = mem_array(fleet->group_count * JUDGE_CONDITION_COUNT, sizeof *judge->usual);
+    judge->odd = mem_array(fleet->count, sizeof *judge->odd);
+    judge->clock_ratio = mem_array(fleet->count, sizeof *judge->clock_ratio);
+    int rc = numbers && judge->usual && judge->odd && judge->clock_ratio ? 0 : -ENOMEM;
+    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
+        const struct group *group = &fleet->groups[g];
+        for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
+            judge->usual[g * JUDGE_CONDITION_COUNT + (size_t)c] =
+                usual_value(fleet, group, (enum judge_condition)c, numbers);
+        for (size_t i = 0; i < group->count; i++) {
+            uint32_t gpu = group->members[i];
+            judge->odd[gpu] = is_odd(fleet, group, gpu);
+            judge->clock_ratio[gpu] = condition_ratio(judge, JUDGE_SM_CLOCK, gpu);
+        }
+    }
+    free(numbers);
+    return rc;
+}
+
+double condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu)
+{
+    size_t group = judge->fleet.gpus[gpu].group;
+    double ratio = condition_value(&judge->fleet, condition, gpu) /
+                   judge->usual[group * JUDGE_CONDITION_COUNT + condition];
+    return ratio > 0 && isfinite(ratio) ? ratio : 1;
+}
+
+double clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu)
+{
+    if (yardstick->clock_share == 0)
+        return 1;
+    return 1 / (1 + yardstick->clock_share * (judge->clock_ratio[gpu] - 1));
+}
+
+double worse_share(enum judge_worse worse, double deviation)
+{
+    return worse == JUDGE_ANY ? fabs(deviation) : worse == JUDGE_HIGHER ? deviation : -deviation;
+}

@@ -1,0 +1,252 @@
+/* One record per model: median for numbers, majority for everything else. */
+#include "judge/consensus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/robust.h"
+
+/* Cells of more than so many kinds have no majority worth telling. */
+enum { KINDS_MAX = 64 };
+
+/* One metric over the group's GPUs that count. */
+struct column {
+    const struct fleet *fleet;
+    const struct metric_column *metric;
+    uint32_t *gpus; /* those that have the metric */
+    size_t count;
+    double *numbers; /* room for one figure per GPU */
+};
+
+static const struct cell *cell_of(const struct column *column, size_t i)
+{
+    return &column->metric->cells[column->gpus[i]];
+}
+
+static bool is_number(const struct cell *cell)
+{
+    return cell->kind == MEASURE_NUMBER && measure_status_valued(cell->status);
+}
+
+/* Equal in what a majority is counted by: status, bound, unit and words. */
+static bool alike(const struct cell *a, const struct cell *b)
+{
+    if (a->kind != b->kind || a->bound != b->bound || is_number(a) != is_number(b) ||
+        a->word_count != b->word_count || a->words != b->words || a->unit != b->unit)
+        return false;
+    return is_number(a) || a->kind != MEASURE_NUMBER || a->status == b->status;
+}
+
+/* The cell that most others are alike to; the first of equals. */
+static const struct cell *majority(const struct column *column)
+{
+    const struct cell *kinds[KINDS_MAX];
+    size_t votes[KINDS_MAX], count = 0, best = 0;
+    for (size_t i = 0; i < column->count; i++) {
+        const struct cell *cell = cell_of(column, i);
+        size_t k = 0;
+        while (k < count && !alike(kinds[k], cell))
+            k++;
+        if (k == KINDS_MAX)
+            continue;
+        if (k == count) {
+            kinds[count] = cell;
+            votes[count++] = 0;
+        }
+        votes[k]++;
+    }
+    for (size_t k = 1; k < count; k++)
+        if (votes[k] > votes[best])
+            best = k;
+    return kinds[best];
+}
+
+static int put_words(const struct fleet *fleet, const struct cell *cell, struct measure *out)
+{
+    const char *word = fleet_text(fleet, cell->words);
+    out->words = cell->word_count ? mem_array(cell->word_count, sizeof *out->words) : NULL;
+    if (cell->word_count && !out->words)
+        return -ENOMEM;
+    for (; out->word_count < cell->word_count; out->word_count++) {
+        if (str_copy_to(&out->words[out->word_count], word))
+            return -ENOMEM;
+        word += strlen(word) + 1;
+    }
+    return 0;
+}
+
+/* A number becomes the median of those who have one, anything else stands if most have it. */
+static int merge_note(const struct column *column, const struct cell *kind,
+                      const struct note_column *notes, struct facts *out_notes)
+{
+    const char *key = fleet_text(column->fleet, notes->head.name);
+    size_t counts[FACT_TEXT + 1] = {0}, n = 0, same = 0;
+    const struct note *first = NULL, *candidate = NULL;
+    enum fact_kind most = FACT_UNKNOWN;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)))
+            counts[notes->notes[column->gpus[i]].kind]++;
+    for (int k = FACT_UNKNOWN + 1; k <= FACT_TEXT; k++)
+        if (counts[k] > counts[most] || most == FACT_UNKNOWN)
+            most = counts[k] ? (enum fact_kind)k : most;
+    if (most == FACT_UNKNOWN)
+        return 0;
+    size_t lead = 0;
+    for (size_t i = 0; i < column->count; i++) {
+        const struct note *note = &notes->notes[column->gpus[i]];
+        if (note->kind != most || !alike(kind, cell_of(column, i)))
+            continue;
+        first = first ? first : note;
+        column->numbers[n++] = note->number;
+        if (!lead) /* Boyer and Moore */
+            candidate = note;
+        lead += candidate->text == note->text ? 1 : (size_t)-1;
+    }
+    if (most == FACT_INT)
+        return facts_set_int(out_notes, key, llround(robust_median(column->numbers, n)));
+    if (most == FACT_REAL)
+        return facts_set_real(out_notes, key, robust_median(column->numbers, n));
+    if (most == FACT_BOOL)
+        return facts_set_bool(out_notes, key, robust_median(column->numbers, n) > 0.5);
+    for (size_t i = 0; i < column->count; i++)
+        same += notes->notes[column->gpus[i]].text == candidate->text &&
+                alike(kind, cell_of(column, i));
+    return 2 * same > n ? facts_set_text(out_notes, key, fleet_text(column->fleet, candidate->text))
+                        : 0;
+}
+
+/* Value, spread, confidence and notes of a number. */
+static int merge_numbers(const struct column *column, const struct cell *kind, size_t n,
+                         struct measure *out)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)))
+            column->numbers[k++] = cell_of(column, i)->value;
+    double upper = robust_quantile(column->numbers, n, 0.75);
+    out->value = robust_median(column->numbers, n);
+    /* A single GPU has no peers to scatter among: its own spread stays, never a certain zero. */
+    out->spread = n == 1 ? kind->spread : (upper - robust_quantile(column->numbers, n, 0.25)) / 2;
+    k = 0;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)) && !isnan(cell_of(column, i)->confidence))
+            column->numbers[k++] = cell_of(column, i)->confidence;
+    out->confidence = robust_median(column->numbers, k);
+    return 0;
+}
+
+static int merge_cells(const struct column *column, struct measure *out)
+{
+    const struct fleet *fleet = column->fleet;
+    const struct cell *kind = majority(column);
+    size_t noisy = 0, n = 0;
+    uint32_t reason = 0;
+    for (size_t i = 0; i < column->count; i++) {
+        const struct cell *cell = cell_of(column, i);
+        if (!alike(kind, cell))
+            continue;
+        n++;
+        noisy += cell->status == MEASURE_NOISY;
+        reason = cell->status == MEASURE_NOISY && !reason ? cell->reason : reason;
+    }
+    out->kind = kind->kind;
+    out->status = kind->status;
+    out->bound = kind->bound;
+    out->n = (uint32_t)n;
+    out->confidence = kind->confidence;
+    if (is_number(kind)) {
+        out->status = 2 * noisy > n ? MEASURE_NOISY : MEASURE_OK;
+        merge_numbers(column, kind, n, out);
+    }
+    reason = is_number(kind) ? (2 * noisy > n ? reason : 0) : kind->reason;
+    if (str_copy_to(&out->unit, fleet_text(fleet, kind->unit)) ||
+        str_copy_to(&out->method, fleet_text(fleet, kind->method)) ||
+        str_copy_to(&out->reason, fleet_text(fleet, reason)) || put_words(fleet, kind, out))
+        return -ENOMEM;
+    for (size_t i = 0; i < column->metric->note_count; i++)
+        if (merge_note(column, kind, &column->metric->notes[i], &out->notes))
+            return -ENOMEM;
+    if (is_number(kind))
+        measure_round(out);
+    return 0;
+}
+
+static bool names_something(const struct column *column)
+{
+    const char *unit = fleet_text(column->fleet, cell_of(column, 0)->unit);
+    return unit && strcmp(unit, "id") == 0;
+}
+
+static int merge_metric(struct column *column, const uint32_t *gpus, size_t count,
+                        struct measures *out_memory)
+{
+    const char *name = fleet_text(column->fleet, column->metric->head.name);
+    column->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (column->metric->cells[gpus[i]].present)
+            column->gpus[column->count++] = gpus[i];
+    /* The number of an SM is a name, of which several GPUs have no median. */
+    if (!column->count || (column->count > 1 && names_something(column)))
+        return 0;
+    struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
+    return slot ? merge_cells(column, slot) : -ENOMEM;
+}
+
+static int merge_identity(const struct fleet *fleet, const struct group *group,
+                          struct facts *out_identity)
+{
+    const struct fact_columns *columns = &fleet->facts[SET_HARDWARE];
+    for (size_t i = 0; i < columns->count; i++) {
+        bool present = false;
+        for (size_t k = 0; k < group->count && !present; k++)
+            present = columns->items[i].codes[group->members[k]];
+        const struct fact fact =
+            fleet_fact(fleet, &columns->items[i], group->usual[SET_HARDWARE][i].code);
+        if (present && facts_set(out_identity, &fact))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static bool healthy_gpu(const struct fleet_gpu *gpu)
+{
+    return fleet_judged(gpu) && !gpu->outlier;
+}
+
+/* The GPUs that tell the consensus. */
+static size_t choose(const struct fleet *fleet, const struct group *group, uint32_t *out_gpus)
+{
+    size_t healthy = 0, measured = 0;
+    for (size_t i = 0; i < group->count; i++)
+        if (healthy_gpu(&fleet->gpus[group->members[i]]))
+            out_gpus[healthy++] = group->members[i];
+    for (size_t i = 0; i < group->count && !healthy; i++)
+        if (fleet->gpus[group->members[i]].measured)
+            out_gpus[measured++] = group->members[i];
+    return healthy ? healthy : measured;
+}
+
+int consensus_build(const struct fleet *fleet, const struct group *group,
+                    struct inventory_model *out_model)
+{
+    struct column column = {.fleet = fleet,
+                            .gpus = mem_array(group->count, sizeof *column.gpus),
+                            .numbers = mem_array(group->count, sizeof *column.numbers)};
+    uint32_t *gpus = mem_array(group->count, sizeof *gpus);
+    int rc = column.gpus && column.numbers && gpus ? 0 : -ENOMEM;
+    size_t count = rc ? 0 : choose(fleet, group, gpus);
+    if (!rc)
+        rc = merge_identity(fleet, group, &out_model->identity);
+    for (size_t i = 0; i < fleet->metric_count && !rc; i++) {
+        column.metric = &fleet->metrics[i];
+        rc = merge_metric(&column, gpus, count, &out_model->memory);
+    }
+    free(column.gpus);
+    free(column.numbers);
+    free(gpus);
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* One record per model: median for numbers, majority for everything else. */
+#ifndef GPUMEMTOPO_JUDGE_CONSENSUS_H
+#define GPUMEMTOPO_JUDGE_CONSENSUS_H
+
+#include "inventory/inventory.h"
+#include "judge/fleet.h"
+
+/* The model's topology from its healthy GPUs; from all measured ones where none is healthy. 0 or
+ * -ENOMEM with a part of it filled. */
+int consensus_build(const struct fleet *fleet, const struct group *group,
+                    struct inventory_model *out_model);
+
+#endif

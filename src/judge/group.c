@@ -1,0 +1,219 @@
+/* The fleet in its fixed order, cut into models. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/fleet.h"
+
+bool fleet_judged(const struct fleet_gpu *gpu)
+{
+    return gpu->measured && !gpu->busy;
+}
+
+void fleet_find_busy(struct fleet *fleet)
+{
+    const struct fact_column *processes = fleet_facts(fleet, SET_HEALTH, "processes");
+    for (size_t i = 0; i < fleet->count; i++) {
+        struct fleet_gpu *gpu = &fleet->gpus[i];
+        gpu->busy = gpu->status == GPU_BUSY || fleet_fact_number(fleet, processes, (uint32_t)i) > 0;
+    }
+}
+
+static int text_order(const struct fleet *fleet, uint32_t a, uint32_t b)
+{
+    return a == b ? 0 : str_order(fleet_text(fleet, a), fleet_text(fleet, b));
+}
+
+static int by_place(const void *left, const void *right, void *user)
+{
+    const struct fleet *fleet = user;
+    const struct fleet_gpu *a = &fleet->gpus[*(const uint32_t *)left];
+    const struct fleet_gpu *b = &fleet->gpus[*(const uint32_t *)right];
+    int order = text_order(fleet, a->node, b->node);
+    if (!order)
+        order = text_order(fleet, a->pci, b->pci);
+    if (!order)
+        order = text_order(fleet, a->uuid, b->uuid);
+    return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static int by_model(const void *left, const void *right, void *user)
+{
+    const struct fleet *fleet = user;
+    const struct group *a = left, *b = right;
+    int order = text_order(fleet, a->name, b->name);
+    return order ? order : text_order(fleet, a->key, b->key);
+}
+
+static int by_position(const void *left, const void *right, void *user)
+{
+    const struct column_head *a = left, *b = right;
+    int order = (a->position > b->position) - (a->position < b->position);
+    return order ? order : text_order(user, a->name, b->name);
+}
+
+static void sort_columns(struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->metric_count; i++) {
+        struct metric_column *column = &fleet->metrics[i];
+        if (column->note_count)
+            qsort_r(column->notes, column->note_count, sizeof *column->notes, by_position, fleet);
+    }
+    if (fleet->metric_count)
+        qsort_r(fleet->metrics, fleet->metric_count, sizeof *fleet->metrics, by_position, fleet);
+    for (int set = 0; set < SET_COUNT; set++) {
+        struct fact_columns *columns = &fleet->facts[set];
+        if (columns->count)
+            qsort_r(columns->items, columns->count, sizeof *columns->items, by_position, fleet);
+    }
+}
+
+/* "NVIDIA H200" -> "nvidia-h200"; what is left of a hostile name is letters, digits and dashes. */
+static char *slug(const char *name)
+{
+    char *id = str_copy(name && *name ? name : "unknown");
+    size_t length = 0;
+    if (!id)
+        return NULL;
+    for (const char *at = id; *at && length < 60; at++) {
+        if (isalnum((unsigned char)*at))
+            id[length++] = (char)tolower((unsigned char)*at);
+        else if (length && id[length - 1] != '-')
+            id[length++] = '-';
+    }
+    while (length && id[length - 1] == '-')
+        length--;
+    if (!length)
+        id[length++] = 'x';
+    id[length] = '\0';
+    return id;
+}
+
+/* Ids given out, and for each base how far its numbers have come. */
+struct ids {
+    struct symbols taken;
+    size_t *next; /* by symbol */
+    size_t capacity;
+};
+
+static size_t *next_number(struct ids *ids, uint32_t symbol)
+{
+    size_t *grown = mem_grow(ids->next, &ids->capacity, (size_t)symbol + 1, sizeof *grown);
+    if (!grown)
+        return NULL;
+    ids->next = grown;
+    return &grown[symbol];
+}
+
+/* Two models of one name (other board, other MIG profile) get -2, -3, ... */
+static char *unique_id(struct ids *ids, const char *name)
+{
+    char *base = slug(name);
+    uint32_t known = base ? symbols_find(&ids->taken, base) : 0;
+    if (!base || !known) {
+        if (base && !symbols_add(&ids->taken, base, strlen(base))) {
+            free(base);
+            return NULL;
+        }
+        return base;
+    }
+    size_t *number = next_number(ids, known);
+    char *id = NULL;
+    while (number) {
+        *number = *number ? *number + 1 : 2;
+        id = str_format("%s-%zu", base, *number);
+        if (!id || !symbols_find(&ids->taken, id))
+            break;
+        free(id);
+    }
+    free(base);
+    if (!number || (id && !symbols_add(&ids->taken, id, strlen(id)))) {
+        free(number ? id : NULL);
+        return NULL;
+    }
+    return id;
+}
+
+static int name_groups(struct fleet *fleet)
+{
+    struct ids ids = {0};
+    int rc = 0;
+    for (size_t i = 0; i < fleet->group_count && !rc; i++) {
+        fleet->groups[i].id = unique_id(&ids, fleet_text(fleet, fleet->groups[i].name));
+        rc = fleet->groups[i].id ? 0 : -ENOMEM;
+    }
+    symbols_fini(&ids.taken);
+    free(ids.next);
+    return rc;
+}
+
+/* One group per model key; a GPU of which no model is known has none. */
+static int open_groups(struct fleet *fleet)
+{
+    uint32_t *by_key = mem_array(fleet->symbols.count, sizeof *by_key); /* number + 1 */
+    size_t capacity = 0;
+    int rc = by_key ? 0 : -ENOMEM;
+    for (size_t i = 0; i < fleet->count && !rc; i++) {
+        const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
+        if (!gpu->model_key || by_key[gpu->model_key])
+            continue;
+        struct group *grown =
+            mem_grow(fleet->groups, &capacity, fleet->group_count + 1, sizeof *grown);
+        if (!grown) {
+            rc = -ENOMEM;
+            break;
+        }
+        fleet->groups = grown;
+        grown[fleet->group_count] = (struct group){.name = gpu->name, .key = gpu->model_key};
+        by_key[gpu->model_key] = (uint32_t)++fleet->group_count;
+    }
+    if (!rc && fleet->group_count)
+        qsort_r(fleet->groups, fleet->group_count, sizeof *fleet->groups, by_model, fleet);
+    for (size_t i = 0; i < fleet->group_count && !rc; i++)
+        by_key[fleet->groups[i].key] = (uint32_t)i;
+    for (size_t i = 0; i < fleet->count && !rc; i++) {
+        struct fleet_gpu *gpu = &fleet->gpus[i];
+        gpu->group = gpu->model_key ? by_key[gpu->model_key] : GROUP_NONE;
+    }
+    free(by_key);
+    return rc;
+}
+
+static int fill_groups(struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->count; i++)
+        if (fleet->gpus[i].group != GROUP_NONE)
+            fleet->groups[fleet->gpus[i].group].count++;
+    for (size_t i = 0; i < fleet->group_count; i++) {
+        struct group *group = &fleet->groups[i];
+        group->members = mem_array(group->count, sizeof *group->members);
+        if (!group->members)
+            return -ENOMEM;
+        group->count = 0;
+    }
+    for (size_t i = 0; i < fleet->count; i++) {
+        uint32_t number = fleet->gpus[fleet->order[i]].group;
+        if (number != GROUP_NONE)
+            fleet->groups[number].members[fleet->groups[number].count++] = fleet->order[i];
+    }
+    return 0;
+}
+
+int fleet_group(struct fleet *fleet)
+{
+    fleet->order = mem_array(fleet->count, sizeof *fleet->order);
+    if (!fleet->order)
+        return -ENOMEM;
+    for (size_t i = 0; i < fleet->count; i++)
+        fleet->order[i] = (uint32_t)i;
+    if (fleet->count)
+        qsort_r(fleet->order, fleet->count, sizeof *fleet->order, by_place, fleet);
+    sort_columns(fleet);
+    int rc = open_groups(fleet);
+    if (!rc)
+        rc = name_groups(fleet);
+    return rc ? rc : fill_groups(fleet);
+}

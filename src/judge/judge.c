@@ -1,0 +1,239 @@
+/* From the GPUs' results to the fleet's inventory: the stages in their order. */
+#include "judge/judge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/consensus.h"
+#include "judge/place.h"
+#include "judge/verdict.h"
+
+int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
+                 struct err *err)
+{
+    struct judge *judge = mem_array(1, sizeof *judge);
+    if (!judge)
+        return err_no_memory(err);
+    judge->basis = *basis;
+    if (fleet_init(&judge->fleet, capacity)) {
+        judge_destroy(judge);
+        return err_no_memory(err);
+    }
+    *out_judge = judge;
+    return 0;
+}
+
+void judge_destroy(struct judge *judge)
+{
+    if (!judge)
+        return;
+    findings_fini(&judge->findings);
+    fleet_fini(&judge->fleet);
+    free(judge->yardsticks);
+    free(judge->worse);
+    free(judge->scores);
+    free(judge->usual);
+    free(judge->clock_ratio);
+    free(judge->odd);
+    free(judge);
+}
+
+int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err)
+{
+    return fleet_add(&judge->fleet, gpu) ? err_no_memory(err) : 0;
+}
+
+/* Only the facts in which the GPU differs from its model's majority. What the majority knows and
+ * this GPU does not is null. */
+static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                       struct facts *out_facts)
+{
+    const struct group *group = &fleet->groups[fleet->gpus[gpu].group];
+    for (size_t i = 0; i < fleet->facts[set].count; i++) {
+        const struct fact_column *column = &fleet->facts[set].items[i];
+        const struct usual *usual = &group->usual[set][i];
+        uint32_t code = column->codes[gpu];
+        bool known = fleet_known(fleet, code);
+        if (usual_holds(usual) ? code == usual->code || !code : !known)
+            continue;
+        const struct fact fact = fleet_fact(fleet, column, code);
+        if (facts_set(out_facts, &fact))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int all_facts(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                     struct facts *out_facts)
+{
+    for (size_t i = 0; i < fleet->facts[set].count; i++) {
+        const struct fact_column *column = &fleet->facts[set].items[i];
+        const struct fact fact = fleet_fact(fleet, column, column->codes[gpu]);
+        if (column->codes[gpu] && facts_set(out_facts, &fact))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int usual_facts(const struct fleet *fleet, const struct group *group, enum fact_set set,
+                       struct facts *out_facts)
+{
+    for (size_t i = 0; i < fleet->facts[set].count; i++) {
+        const struct usual *usual = &group->usual[set][i];
+        const struct fact fact = fleet_fact(fleet, &fleet->facts[set].items[i], usual->code);
+        if (usual_holds(usual) && facts_set(out_facts, &fact))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Every judged metric that was tried; null in the file where it was tried in vain. */
+static int judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
+{
+    const struct judge_config *config = judge->basis.config;
+    out->values = mem_array(config->metric_count, sizeof *out->values);
+    if (!out->values)
+        return -ENOMEM;
+    for (size_t i = 0; i < config->metric_count; i++) {
+        const struct metric_column *column = fleet_metric(&judge->fleet, config->metrics[i].metric);
+        const struct cell *cell = column ? &column->cells[gpu] : NULL;
+        if (!cell || !cell->present)
+            continue;
+        bool valued = measure_status_valued(cell->status) && cell->kind == MEASURE_NUMBER;
+        struct inventory_value *slot = &out->values[out->value_count++];
+        *slot = (struct inventory_value){.value = valued ? cell->value : NAN,
+                                         .spread = valued ? cell->spread : NAN,
+                                         .status = (enum measure_status)cell->status,
+                                         .bound = (enum measure_bound)cell->bound};
+        if (str_copy_to(&slot->metric, config->metrics[i].metric))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_gpu(const struct judge *judge, uint32_t number, struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fleet_gpu *gpu = &fleet->gpus[number];
+    struct inventory_gpu *out = &inventory->gpus[inventory->gpu_count++];
+    out->index = gpu->index;
+    out->rank = gpu->rank;
+    out->status = !gpu->measured ? gpu->status
+                  : gpu->busy    ? GPU_BUSY
+                  : gpu->outlier ? GPU_OUTLIER
+                                 : GPU_OK;
+    if (str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
+        str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
+        str_copy_to(&out->pci, fleet_text(fleet, gpu->pci)) ||
+        all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out))
+        return -ENOMEM;
+    if (gpu->group == GROUP_NONE)
+        return 0;
+    return str_copy_to(&out->model, fleet->groups[gpu->group].id) ||
+                   differences(fleet, SET_HARDWARE, number, &out->hardware) ||
+                   differences(fleet, SET_CONFIG, number, &out->config) ||
+                   differences(fleet, SET_HEALTH, number, &out->health)
+               ? -ENOMEM
+               : 0;
+}
+
+static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu,
+                          struct inventory *inventory)
+{
+    struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_length++];
+    out->rank = gpu->rank;
+    out->status = gpu->status;
+    return str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
+                   str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
+                   str_copy_to(&out->reason, fleet_text(fleet, gpu->reason))
+               ? -ENOMEM
+               : 0;
+}
+
+static int add_model(const struct fleet *fleet, const struct group *group,
+                     struct inventory *inventory)
+{
+    struct inventory_model *model = &inventory->models[inventory->model_count++];
+    for (size_t i = 0; i < group->count; i++)
+        model->count += fleet->gpus[group->members[i]].measured;
+    if (str_copy_to(&model->id, group->id) ||
+        str_copy_to(&model->name, fleet_text(fleet, group->name)) ||
+        str_copy_to(&model->key, fleet_text(fleet, group->key)) ||
+        usual_facts(fleet, group, SET_CONFIG, &model->config) ||
+        usual_facts(fleet, group, SET_HEALTH, &model->health))
+        return -ENOMEM;
+    return consensus_build(fleet, group, model);
+}
+
+static int fill(const struct judge *judge, struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    int rc = 0;
+    inventory->models = mem_array(fleet->group_count, sizeof *inventory->models);
+    inventory->gpus = mem_array(fleet->count, sizeof *inventory->gpus);
+    inventory->unmeasured = mem_array(fleet->count, sizeof *inventory->unmeasured);
+    if (!inventory->models || !inventory->gpus || !inventory->unmeasured)
+        return -ENOMEM;
+    for (size_t i = 0; i < fleet->group_count && !rc; i++)
+        rc = add_model(fleet, &fleet->groups[i], inventory);
+    for (size_t i = 0; i < fleet->count && !rc; i++) {
+        const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
+        inventory->measured += gpu->measured;
+        inventory->outlier_count += gpu->outlier;
+        rc = add_gpu(judge, fleet->order[i], inventory);
+        if (!rc && !gpu->measured)
+            rc = add_unmeasured(fleet, gpu, inventory);
+    }
+    inventory->gpu_count_total = (uint32_t)fleet->count;
+    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    return rc ? rc : verdict_lists(judge, inventory);
+}
+
+static int prepare(struct judge *judge)
+{
+    struct fleet *fleet = &judge->fleet;
+    int rc = fleet_group(fleet);
+    if (!rc)
+        rc = fleet_find_usual(fleet);
+    if (rc)
+        return rc;
+    fleet_find_busy(fleet);
+    judge->findings.last = mem_array(fleet->count, sizeof *judge->findings.last);
+    return judge->findings.last ? conditions_find(judge) : -ENOMEM;
+}
+
+int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
+{
+    static int (*const stages[])(struct judge *) = {
+        judge_settings,   judge_rules,  judge_scores, judge_nodes,
+        judge_steadiness, judge_clocks, judge_causes,
+    };
+    int rc = prepare(judge);
+    for (size_t i = 0; i < COUNT_OF(stages) && !rc; i++)
+        rc = stages[i](judge);
+    if (!rc) {
+        verdict_settle(judge);
+        rc = place_collapse(judge, inventory);
+    }
+    if (!rc) {
+        verdict_mark(judge);
+        rc = fill(judge, inventory);
+    }
+    return rc ? err_no_memory(err) : 0;
+}
+
+int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_basis *basis,
+                struct inventory *inventory, struct err *err)
+{
+    struct judge *judge = NULL;
+    int rc = judge_create(basis, count, &judge, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = judge_add(judge, &results[i], err);
+    if (!rc)
+        rc = judge_finish(judge, inventory, err);
+    judge_destroy(judge);
+    return rc;
+}

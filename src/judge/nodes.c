@@ -1,0 +1,87 @@
+/* Nodes whose GPUs are all a little worse than others: each alone could be chance, together they
+ * are the node. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "judge/robust.h"
+#include "judge/yardstick.h"
+
+/* A single score counts no more than this, so that one bad GPU does not make a bad node. */
+static const double SCORE_MAX = 10;
+
+struct node {
+    const uint32_t *gpus;
+    size_t count;
+};
+
+/* How bad the node is in one metric; false: it is not. */
+static bool is_bad(const struct judge *judge, const struct node *node, size_t metric,
+                   double *numbers, bool *out_accused)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    size_t metrics = judge->basis.config->metric_count, n = 0, worse = 0;
+    double sum = 0;
+    for (size_t i = 0; i < node->count; i++) {
+        size_t slot = node->gpus[i] * metrics + metric;
+        if (isnan(judge->worse[slot]))
+            continue;
+        numbers[n++] = judge->worse[slot];
+        sum += fmin(judge->scores[slot], SCORE_MAX);
+    }
+    double median = robust_median(numbers, n);
+    const struct fleet *fleet = &judge->fleet;
+    const struct group *group = &fleet->groups[fleet->gpus[node->gpus[0]].group];
+    const struct yardstick *y = yardstick_of(judge, group, metric);
+    for (size_t i = 0; i < n; i++)
+        worse += numbers[i] >= fmax(rule->floor, median / 2);
+    *out_accused = median >= rule->accuse;
+    return n >= 2 && median > 0 && median >= rule->floor && 2 * n <= y->n && 3 * worse >= 2 * n &&
+           sum / sqrt((double)n) >= y->bound;
+}
+
+static int mark(struct judge *judge, const struct node *node, size_t metric, bool accused)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    size_t metrics = judge->basis.config->metric_count;
+    for (size_t i = 0; i < node->count; i++) {
+        uint32_t gpu = node->gpus[i];
+        double worse = judge->worse[gpu * metrics + metric];
+        struct finding *finding = finding_of(judge, gpu, rule->metric);
+        if (!(worse >= rule->floor))
+            continue;
+        if (!finding)
+            finding = finding_of_score(judge, gpu, metric);
+        if (!finding)
+            return -ENOMEM;
+        finding->by_node = accused && !finding->accused;
+        finding->accused |= accused;
+    }
+    return 0;
+}
+
+int judge_nodes(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct judge_config *config = judge->basis.config;
+    double *numbers = mem_array(fleet->count, sizeof *numbers);
+    int rc = numbers ? 0 : -ENOMEM;
+    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
+        const struct group *group = &fleet->groups[g];
+        for (size_t i = 0, end; i < group->count && !rc; i = end) {
+            uint32_t name = fleet->gpus[group->members[i]].node;
+            for (end = i + 1; end < group->count && fleet->gpus[group->members[end]].node == name;)
+                end++;
+            const struct node node = {&group->members[i], end - i};
+            for (size_t m = 0; m < config->metric_count && node.count > 1 && !rc; m++) {
+                bool accused;
+                if (config->metrics[m].worse != JUDGE_ANY &&
+                    is_bad(judge, &node, m, numbers, &accused))
+                    rc = mark(judge, &node, m, accused);
+            }
+        }
+    }
+    free(numbers);
+    return rc;
+}

@@ -1,0 +1,11 @@
+/* Findings that belong to a place. */
+#ifndef GPUMEMTOPO_JUDGE_PLACE_H
+#define GPUMEMTOPO_JUDGE_PLACE_H
+
+#include "judge/internal.h"
+
+/* Accusations that most GPUs of a model, a node, a slot or an index share become one entry of the
+ * inventory's nodes each. 0 or -ENOMEM. */
+int place_collapse(struct judge *judge, struct inventory *inventory);
+
+#endif

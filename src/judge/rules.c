@@ -1,0 +1,180 @@
+/* What is wrong whatever the peers say: errors, pending repairs, a link below its slot. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/internal.h"
+
+/* Above zero (or true) is wrong; `#` in the words stands for the number. */
+static const struct rule {
+    const char *key;
+    bool accuses;
+    enum inventory_kind kind;
+    const char *words;
+} rules[] = {
+    {"ecc_uncorrected_volatile", true, KIND_FAILING,
+     "uncorrectable ECC errors since the driver was loaded: #"},
+    {"ecc_uncorrected_new", true, KIND_FAILING, "uncorrectable ECC errors during the survey: #"},
+    {"remap_pending", true, KIND_FAILING, "a row remap is pending: the GPU needs a reset"},
+    {"remap_failed", true, KIND_FAILING, "a row remap failed: the memory cannot be repaired"},
+    {"retired_pages_pending", true, KIND_FAILING,
+     "page retirement is pending: the GPU needs a reset"},
+    {"nvlinks_down", true, KIND_FAILING, "NVLinks down: #"},
+    {"remap_banks_none", true, KIND_DEGRADED, "banks of memory without spare rows: #"},
+    {"remap_banks_low", true, KIND_DEGRADED, "banks of memory with few spare rows left: #"},
+    {"ecc_uncorrected_dram", false, KIND_FAILING,
+     "uncorrectable ECC errors of memory in its life: #"},
+    {"ecc_uncorrected_sram", false, KIND_FAILING,
+     "uncorrectable ECC errors of caches in its life: #"},
+    {"nvlink_errors", false, KIND_FAILING, "errors on NVLinks: #"},
+    {"processes", false, KIND_DEGRADED, "another process computes on the GPU"},
+};
+
+static int add(struct judge *judge, uint32_t gpu, const char *metric, bool accused,
+               enum inventory_kind kind, double value, char *cause)
+{
+    struct finding *finding = cause ? findings_add(judge, gpu, metric, BASIS_RULE) : NULL;
+    if (!finding) {
+        free(cause);
+        return -ENOMEM;
+    }
+    finding->accused = accused;
+    finding->kind = kind;
+    finding->value = value;
+    finding->cause = cause;
+    return symbols_text(&judge->fleet.symbols, "", &finding->unit);
+}
+
+static char *say(const char *words, double number)
+{
+    struct strbuf text = {0};
+    for (; *words; words++) {
+        if (*words == '#')
+            strbuf_printf(&text, "%.0f", number);
+        else
+            strbuf_append(&text, words, 1);
+    }
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+static int apply_rule(struct judge *judge, const struct rule *rule)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, rule->key);
+    char metric[64];
+    snprintf(metric, sizeof metric, "health.%s", rule->key);
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        double value = fleet_fact_number(&judge->fleet, column, gpu);
+        if (value > 0 &&
+            add(judge, gpu, metric, rule->accuses, rule->kind, value, say(rule->words, value)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Reasons to hold the clock down that no healthy GPU in a healthy node has. */
+static int check_throttle(struct judge *judge)
+{
+    static const struct {
+        const char *reason, *words;
+    } reasons[] = {
+        {"hw_thermal", "the hardware slows down for heat"},
+        {"hw_power_brake", "the power brake of the node slows the GPU down"},
+        {"hw_slowdown", "the hardware slows down for heat or power"},
+    };
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "throttle");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        const char *text = fleet_fact_text(&judge->fleet, column, gpu);
+        for (size_t k = 0; k < COUNT_OF(reasons) && text; k++) {
+            if (!strstr(text, reasons[k].reason))
+                continue;
+            if (add(judge, gpu, "health.throttle", true, KIND_DEGRADED, NAN,
+                    str_copy(reasons[k].words)))
+                return -ENOMEM;
+            break; /* the first says it best */
+        }
+    }
+    return 0;
+}
+
+/* A link under load that is slower than the GPU in this slot could have. */
+static int check_link(struct judge *judge, const char *key, const char *max_key, const char *words)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
+    const struct fact_column *limits = fleet_facts(fleet, SET_HARDWARE, max_key);
+    char metric[64];
+    snprintf(metric, sizeof metric, "config.%s", key);
+    for (size_t i = 0; i < fleet->count; i++) {
+        uint32_t gpu = fleet->order[i];
+        double value = fleet_fact_number(fleet, column, gpu);
+        double limit = fleet_fact_number(fleet, limits, gpu);
+        if (!(value < limit) || !(value > 0))
+            continue;
+        if (add(judge, gpu, metric, true, KIND_DEGRADED, value,
+                str_format("PCIe link runs %s%.0f of %s%.0f", words, value, words, limit)))
+            return -ENOMEM;
+        struct finding *finding = &judge->findings.items[judge->findings.count - 1];
+        finding->expected = limit;
+        finding->deviation = value / limit - 1;
+    }
+    return 0;
+}
+
+/* A mode that changes with the next reset: somebody began something and did not finish it. */
+static int check_pending(struct judge *judge, const char *key, const char *pending_key)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *now = fleet_facts(fleet, SET_CONFIG, key);
+    const struct fact_column *pending = fleet_facts(fleet, SET_CONFIG, pending_key);
+    char metric[64];
+    snprintf(metric, sizeof metric, "config.%s", pending_key);
+    for (size_t i = 0; i < fleet->count && now && pending; i++) {
+        uint32_t gpu = fleet->order[i];
+        if (!fleet_known(fleet, now->codes[gpu]) || !fleet_known(fleet, pending->codes[gpu]) ||
+            now->codes[gpu] == pending->codes[gpu])
+            continue;
+        if (add(judge, gpu, metric, false, KIND_MISCONFIGURED, NAN,
+                str_copy("the mode changes with the next reset")))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int check_inforom(struct judge *judge)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "inforom_valid");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        if (fleet_fact_number(&judge->fleet, column, gpu) == 0 &&
+            add(judge, gpu, "health.inforom_valid", true, KIND_FAILING, NAN,
+                str_copy("the InfoROM is corrupt")))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int judge_rules(struct judge *judge)
+{
+    int rc = 0;
+    for (size_t i = 0; i < COUNT_OF(rules) && !rc; i++)
+        rc = apply_rule(judge, &rules[i]);
+    if (!rc)
+        rc = check_inforom(judge);
+    if (!rc)
+        rc = check_throttle(judge);
+    if (!rc)
+        rc = check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");
+    if (!rc)
+        rc = check_link(judge, "pcie_width", "pcie_width_max", "x");
+    if (!rc)
+        rc = check_pending(judge, "ecc", "ecc_pending");
+    return rc ? rc : check_pending(judge, "mig", "mig_pending");
+}

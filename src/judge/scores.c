@@ -1,0 +1,291 @@
+/* Measured figures against the fleet: robust scores inside each model, bounded for the number of
+ * comparisons made. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "judge/robust.h"
+#include "judge/yardstick.h"
+
+/* Rounds: the second measures with a yardstick from which the accused are gone. */
+enum { ROUNDS = 2 };
+
+/* A score that is worth a look when the figure is off by more than the floor: one healthy GPU in
+ * 700, for one figure. */
+static const double WATCH_SCORE = 3;
+
+/* The same for all figures of one memory together, of which the figure itself shows this much. */
+static const double WATCH_POOLED = 3.5, WATCH_OWN = 1.5, POOLED_MAX = 10;
+
+struct trial {
+    struct judge *judge;
+    const struct judge_config *config;
+    bool *accused;    /* [gpu * metrics + metric] */
+    size_t *memories; /* per metric: the first one of the same memory */
+    struct work work;
+};
+
+static size_t at(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    return gpu * trial->config->metric_count + metric;
+}
+
+static bool comparable(const struct judge *judge, uint32_t gpu)
+{
+    return fleet_judged(&judge->fleet.gpus[gpu]);
+}
+
+static const struct metric_column *column_of(const struct trial *trial, size_t metric)
+{
+    return fleet_metric(&trial->judge->fleet, trial->config->metrics[metric].metric);
+}
+
+/* Comparisons that are made: of one figure, and of two figures of one memory together. */
+struct comparisons {
+    double single, pairs;
+};
+
+static struct comparisons count_comparisons(const struct trial *trial)
+{
+    const struct fleet *fleet = &trial->judge->fleet;
+    struct comparisons count = {0};
+    for (size_t m = 0; m < trial->config->metric_count; m++) {
+        const struct metric_column *column = column_of(trial, m);
+        double partners = 0;
+        for (size_t k = 0; k < m; k++)
+            partners += trial->memories[k] == trial->memories[m];
+        for (size_t g = 0; g < fleet->group_count && column; g++) {
+            const struct group *group = &fleet->groups[g];
+            if (!yardstick_of(trial->judge, group, m)->usable)
+                continue;
+            for (size_t i = 0; i < group->count; i++) {
+                bool made = comparable(trial->judge, group->members[i]) &&
+                            fleet_number(column, group->members[i], false);
+                count.single += made;
+                count.pairs += made ? partners : 0;
+            }
+        }
+    }
+    return count;
+}
+
+static int make_yardsticks(struct trial *trial)
+{
+    const struct fleet *fleet = &trial->judge->fleet;
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *group = &fleet->groups[g];
+        for (size_t m = 0; m < trial->config->metric_count; m++)
+            yardstick_make(trial->judge, group, m, trial->accused, &trial->work,
+                           yardstick_of(trial->judge, group, m));
+        if (yardstick_tails(trial->judge, group, trial->accused, &trial->work))
+            return -ENOMEM;
+    }
+    const struct comparisons made = count_comparisons(trial);
+    double tail = fmin(trial->config->false_alarms / fmax(made.single, 1), 0.5);
+    double pair_tail = fmin(sqrt(trial->config->false_alarms / fmax(made.pairs, 1)), 0.5);
+    for (size_t i = 0; i < fleet->group_count * trial->config->metric_count; i++) {
+        struct yardstick *y = &trial->judge->yardsticks[i];
+        if (!y->usable)
+            continue;
+        y->bound = yardstick_bound(tail, y->dof);
+        /* The figures of a healthy memory need not be independent: the heaviest tails. */
+        y->pair_bound = yardstick_bound(pair_tail, fmin(y->dof, ROBUST_DOF_MIN));
+    }
+    return 0;
+}
+
+/* Figures that are what they are, a line size, have no scatter: what counts is that nearly all
+ * GPUs have the same. */
+static bool all_but_few_equal(const struct trial *trial, const struct group *group, size_t metric)
+{
+    const struct yardstick *y = yardstick_of(trial->judge, group, metric);
+    const struct metric_column *column = column_of(trial, metric);
+    size_t equal = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct cell *cell = fleet_number(column, group->members[i], false);
+        equal += cell && comparable(trial->judge, group->members[i]) && cell->value == y->center;
+    }
+    return 3 * equal >= 2 * y->n;
+}
+
+static void score_gpu(struct trial *trial, const struct group *group, size_t metric,
+                      const struct metric_column *column, uint32_t gpu)
+{
+    const struct judge_metric *rule = &trial->config->metrics[metric];
+    const struct yardstick *y = yardstick_of(trial->judge, group, metric);
+    const struct cell *cell = fleet_number(column, gpu, true);
+    size_t slot = at(trial, gpu, metric);
+    if (!cell || !comparable(trial->judge, gpu))
+        return;
+    double value = cell->value * clock_factor(trial->judge, y, gpu);
+    double worse = worse_share(rule->worse, (value - y->center) / fabs(y->center));
+    double score = worse_share(rule->worse, yardstick_score(y, value, cell->spread));
+    trial->judge->worse[slot] = (float)worse;
+    trial->judge->scores[slot] = (float)score;
+}
+
+static bool is_sure(const struct trial *trial, const struct group *group, uint32_t gpu,
+                    size_t metric)
+{
+    const struct judge *judge = trial->judge;
+    const struct yardstick *y = yardstick_of(judge, group, metric);
+    double score = judge->scores[at(trial, gpu, metric)];
+    if (trial->config->metrics[metric].worse == JUDGE_ANY)
+        return judge->worse[at(trial, gpu, metric)] > 0;
+    if (score >= y->bound)
+        return true;
+    for (size_t m = 0; m < trial->config->metric_count && score >= y->pair_bound; m++) {
+        if (m != metric && trial->memories[m] == trial->memories[metric] &&
+            trial->config->metrics[m].worse != JUDGE_ANY &&
+            judge->scores[at(trial, gpu, m)] >= yardstick_of(judge, group, m)->pair_bound)
+            return true;
+    }
+    return false;
+}
+
+static void accuse(struct trial *trial, const struct group *group, uint32_t gpu)
+{
+    for (size_t m = 0; m < trial->config->metric_count; m++) {
+        const struct judge_metric *rule = &trial->config->metrics[m];
+        double worse = trial->judge->worse[at(trial, gpu, m)];
+        trial->accused[at(trial, gpu, m)] = worse >= rule->floor && worse >= rule->accuse &&
+                                            is_sure(trial, group, gpu, m) &&
+                                            fleet_number(column_of(trial, m), gpu, false);
+    }
+}
+
+static void score_all(struct trial *trial)
+{
+    const struct fleet *fleet = &trial->judge->fleet;
+    size_t slots = fleet->count * trial->config->metric_count;
+    for (size_t i = 0; i < slots; i++)
+        trial->judge->worse[i] = trial->judge->scores[i] = NAN;
+    memset(trial->accused, 0, slots * sizeof *trial->accused);
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *group = &fleet->groups[g];
+        for (size_t m = 0; m < trial->config->metric_count; m++) {
+            const struct metric_column *column = column_of(trial, m);
+            bool any = trial->config->metrics[m].worse == JUDGE_ANY;
+            if (!yardstick_of(trial->judge, group, m)->usable ||
+                (any && !all_but_few_equal(trial, group, m)))
+                continue;
+            for (size_t i = 0; i < group->count; i++)
+                score_gpu(trial, group, m, column, group->members[i]);
+        }
+        for (size_t i = 0; i < group->count; i++)
+            accuse(trial, group, group->members[i]);
+    }
+}
+
+/* Scores of all figures of the metric's memory together: a slow memory shows in several. */
+static double pooled_score(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t m = 0; m < trial->config->metric_count; m++) {
+        double score = trial->judge->scores[at(trial, gpu, m)];
+        if (isnan(score) || trial->config->metrics[m].worse == JUDGE_ANY ||
+            trial->memories[m] != trial->memories[metric])
+            continue;
+        sum += fmin(score, POOLED_MAX);
+        count++;
+    }
+    return count > 1 ? sum / sqrt((double)count) : 0;
+}
+
+static bool is_watched(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    double score = trial->judge->scores[at(trial, gpu, metric)];
+    double worse = trial->judge->worse[at(trial, gpu, metric)];
+    const struct judge_metric *rule = &trial->config->metrics[metric];
+    if (!(worse >= rule->floor) || worse == 0)
+        return false;
+    return rule->worse == JUDGE_ANY || score >= WATCH_SCORE ||
+           (score >= WATCH_OWN && pooled_score(trial, gpu, metric) >= WATCH_POOLED);
+}
+
+struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    const struct fleet *fleet = &judge->fleet;
+    const struct yardstick *y = yardstick_of(judge, &fleet->groups[fleet->gpus[gpu].group], metric);
+    const struct cell *cell = fleet_number(fleet_metric(fleet, rule->metric), gpu, true);
+    struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
+    if (!finding)
+        return NULL;
+    double factor = clock_factor(judge, y, gpu), value = cell->value * factor;
+    finding->rule = (int32_t)metric;
+    finding->unit = cell->unit;
+    finding->value = cell->value;
+    finding->expected = y->center / factor; /* at this GPU's clock */
+    finding->deviation = value / y->center - 1;
+    if (rule->worse != JUDGE_ANY)
+        finding->score = yardstick_score(y, value, cell->spread);
+    return finding;
+}
+
+static int report_all(struct trial *trial)
+{
+    const struct fleet *fleet = &trial->judge->fleet;
+    for (size_t i = 0; i < fleet->count; i++) {
+        uint32_t gpu = fleet->order[i];
+        for (size_t m = 0; m < trial->config->metric_count; m++) {
+            bool accused = trial->accused[at(trial, gpu, m)];
+            if (!accused && !is_watched(trial, gpu, m))
+                continue;
+            struct finding *finding = finding_of_score(trial->judge, gpu, m);
+            if (!finding)
+                return -ENOMEM;
+            finding->accused = accused;
+        }
+    }
+    return 0;
+}
+
+static bool same_memory(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ".");
+    return length == strcspn(b, ".") && strncmp(a, b, length) == 0;
+}
+
+static void find_memories(struct trial *trial)
+{
+    const struct judge_metric *metrics = trial->config->metrics;
+    for (size_t m = 0; m < trial->config->metric_count; m++) {
+        size_t first = 0;
+        while (!same_memory(metrics[first].metric, metrics[m].metric))
+            first++;
+        trial->memories[m] = first;
+    }
+}
+
+int judge_scores(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t metrics = judge->basis.config->metric_count, slots = fleet->count * metrics;
+    struct trial trial = {.judge = judge,
+                          .config = judge->basis.config,
+                          .accused = mem_array(slots, sizeof *trial.accused),
+                          .memories = mem_array(metrics, sizeof *trial.memories)};
+    judge->yardsticks = mem_array(fleet->group_count * metrics, sizeof *judge->yardsticks);
+    judge->worse = mem_array(slots, sizeof *judge->worse);
+    judge->scores = mem_array(slots, sizeof *judge->scores);
+    int rc = work_init(&trial.work, fleet->count);
+    if (!trial.accused || !trial.memories || !judge->yardsticks || !judge->worse || !judge->scores)
+        rc = -ENOMEM;
+    if (!rc)
+        find_memories(&trial);
+    for (int round = 0; round < ROUNDS && !rc; round++) {
+        rc = make_yardsticks(&trial);
+        if (!rc)
+            score_all(&trial);
+    }
+    if (!rc)
+        rc = report_all(&trial);
+    work_fini(&trial.work);
+    free(trial.accused);
+    free(trial.memories);
+    return rc;
+}

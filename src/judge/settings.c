@@ -1,0 +1,196 @@
+/* What a GPU reports against what its namesakes report: hardware, versions, settings. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/internal.h"
+#include "judge/words.h"
+
+/* Numbers closer than this are the same: drivers keep a little more or less memory. */
+static const double SAME = 0.005;
+
+static const char *const set_names[SET_COUNT] = {"hardware", "board", "config", "health"};
+
+/* Facts that are compared in another way than their set: `skip` ones not at all. */
+enum comparing { SKIP, DIFFERENT, LOWER };
+static const struct special {
+    enum fact_set set;
+    const char *key;
+    enum comparing comparing;
+    enum inventory_kind kind;
+} specials[] = {
+    /* Of the board only versions; a number or a part may differ. */
+    {SET_BOARD, "vbios", DIFFERENT, KIND_MISCONFIGURED},
+    {SET_BOARD, "driver", DIFFERENT, KIND_MISCONFIGURED},
+    {SET_BOARD, "inforom", DIFFERENT, KIND_MISCONFIGURED},
+    /* Rules tell when a mode is about to change and what the link could do. */
+    {SET_CONFIG, "ecc_pending", SKIP, 0},
+    {SET_CONFIG, "mig_pending", SKIP, 0},
+    {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED},
+    {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED},
+    /* The board's, not a setting. */
+    {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED},
+    {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING},
+};
+
+static struct special manner_of(enum fact_set set, const char *key)
+{
+    static const struct special usual[SET_COUNT] = {
+        [SET_HARDWARE] = {SET_HARDWARE, NULL, DIFFERENT, KIND_MISMATCHED},
+        [SET_BOARD] = {SET_BOARD, NULL, SKIP, 0},
+        [SET_CONFIG] = {SET_CONFIG, NULL, DIFFERENT, KIND_MISCONFIGURED},
+        [SET_HEALTH] = {SET_HEALTH, NULL, SKIP, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(specials); i++)
+        if (specials[i].set == set && strcmp(specials[i].key, key) == 0)
+            return specials[i];
+    return usual[set];
+}
+
+static bool differs(const struct fleet *fleet, enum comparing comparing, uint32_t code,
+                    uint32_t usual)
+{
+    double own = fleet_code_number(fleet, code), other = fleet_code_number(fleet, usual);
+    if (!fleet_known(fleet, code) || code == usual)
+        return false;
+    if (isnan(own) || isnan(other))
+        return comparing == DIFFERENT;
+    return comparing == LOWER ? own < other : fabs(own - other) > SAME * fabs(other);
+}
+
+/* Drivers take memory for ECC where the hardware has none of its own: one cause, one finding. */
+static bool follows_from_ecc(const struct fleet *fleet, const struct group *group, const char *key,
+                             uint32_t gpu)
+{
+    const struct fact_column *ecc = fleet_facts(fleet, SET_CONFIG, "ecc");
+    const struct usual *usual = fleet_usual(fleet, group, SET_CONFIG, ecc);
+    return strcmp(key, "memory_bytes") == 0 && usual && fleet_known(fleet, ecc->codes[gpu]) &&
+           ecc->codes[gpu] != usual->code;
+}
+
+/* A rule tells better what the link could do. */
+static bool has_limit(const struct fleet *fleet, const char *key, uint32_t gpu)
+{
+    char max_key[64];
+    snprintf(max_key, sizeof max_key, "%.50s_max", key);
+    return fleet_fact_number(fleet, fleet_facts(fleet, SET_HARDWARE, max_key), gpu) > 0;
+}
+
+static char *cause_of(const struct fleet *fleet, const struct fact_column *column, uint32_t code,
+                      const struct usual *usual, bool clear)
+{
+    struct strbuf text = {0};
+    const struct fact own = fleet_fact(fleet, column, code);
+    const struct fact other = fleet_fact(fleet, column, usual->code);
+    words_put_key(&text, own.key);
+    strbuf_puts(&text, " ");
+    words_put_value(&text, &own);
+    strbuf_printf(&text, ", %u of %u of its model: ", usual->votes, usual->known);
+    words_put_value(&text, &other);
+    strbuf_puts(&text, clear ? "" : "; too few to tell who is right");
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+static int report(struct judge *judge, const struct special *manner,
+                  const struct fact_column *column, const struct usual *usual, uint32_t gpu)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const char *key = fleet_text(fleet, column->head.name);
+    uint32_t code = column->codes[gpu];
+    char *name = str_format("%s.%s", set_names[manner->set], key);
+    struct finding *finding = name ? findings_add(judge, gpu, name, BASIS_FLEET) : NULL;
+    free(name);
+    if (!finding || symbols_text(&judge->fleet.symbols, words_unit(key), &finding->unit))
+        return -ENOMEM;
+    const struct fact own = fleet_fact(fleet, column, code);
+    if (own.kind == FACT_INT || own.kind == FACT_REAL) {
+        finding->value = fleet_code_number(fleet, code);
+        finding->expected = fleet_code_number(fleet, usual->code);
+        if (finding->expected != 0)
+            finding->deviation = finding->value / finding->expected - 1;
+    }
+    finding->kind = manner->kind;
+    finding->accused = usual_is_clear(usual);
+    finding->cause = cause_of(fleet, column, code, usual, finding->accused);
+    return finding->cause ? 0 : -ENOMEM;
+}
+
+static int compare_column(struct judge *judge, const struct group *group, enum fact_set set,
+                          size_t number)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column column = fleet->facts[set].items[number];
+    const char *key = fleet_text(fleet, column.head.name);
+    const struct special manner = manner_of(set, key);
+    const struct usual *usual = &group->usual[set][number];
+    if (manner.comparing == SKIP || usual->votes == usual->known)
+        return 0;
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t gpu = group->members[i];
+        if (differs(fleet, manner.comparing, column.codes[gpu], usual->code) &&
+            !follows_from_ecc(fleet, group, key, gpu) &&
+            !(manner.comparing == LOWER && has_limit(fleet, key, gpu)) &&
+            report(judge, &manner, &column, usual, gpu))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The memory clock is a setting that only shows while the GPU works. */
+static int compare_memory_clock(struct judge *judge, const struct group *group)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *column = fleet_metric(fleet, "clock.memory");
+    size_t same = 0, known = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        known += fleet_number(column, group->members[i], true) != NULL;
+        same += fabs(condition_ratio(judge, JUDGE_MEMORY_CLOCK, group->members[i]) - 1) <= SAME;
+    }
+    for (size_t i = 0; i < group->count && column; i++) {
+        uint32_t gpu = group->members[i];
+        const struct cell *cell = fleet_number(column, gpu, true);
+        double ratio = condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu);
+        if (!cell || ratio >= 1 - SAME)
+            continue;
+        struct finding *finding = findings_add(judge, gpu, "clock.memory", BASIS_FLEET);
+        if (!finding)
+            return -ENOMEM;
+        *finding = (struct finding){.gpu = gpu,
+                                    .metric = finding->metric,
+                                    .unit = cell->unit,
+                                    .rule = -1,
+                                    .basis = BASIS_FLEET,
+                                    .accused = same >= 3 && 3 * same >= 2 * known,
+                                    .kind = KIND_MISCONFIGURED,
+                                    .value = cell->value,
+                                    .expected = cell->value / ratio,
+                                    .deviation = ratio - 1,
+                                    .score = NAN};
+        finding->cause = str_format("memory clock %.0f MHz, model runs at %.0f MHz", cell->value,
+                                    cell->value / ratio);
+        if (!finding->cause)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int judge_settings(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *group = &fleet->groups[g];
+        for (int set = 0; set < SET_COUNT; set++)
+            for (size_t i = 0; i < fleet->facts[set].count; i++)
+                if (compare_column(judge, group, (enum fact_set)set, i))
+                    return -ENOMEM;
+        if (compare_memory_clock(judge, group))
+            return -ENOMEM;
+    }
+    return 0;
+}

@@ -1,0 +1,108 @@
+/* A hash table of short values, open addressing. */
+#include "judge/symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct symbol_entry {
+    const char *data;
+    uint32_t length;
+    uint32_t hash;
+};
+
+enum { BUCKETS_MIN = 256 };
+
+/* FNV-1a. */
+static uint32_t hash_of(const void *data, size_t length)
+{
+    const unsigned char *bytes = data;
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+/* Where the value stands or belongs; bucket_count is a power of two and never full. */
+static size_t find_bucket(const struct symbols *symbols, const void *data, size_t length,
+                          uint32_t hash)
+{
+    size_t mask = symbols->bucket_count - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        uint32_t symbol = symbols->buckets[at];
+        const struct symbol_entry *entry = &symbols->entries[symbol];
+        if (!symbol || (entry->hash == hash && entry->length == length &&
+                        memcmp(entry->data, data, length) == 0))
+            return at;
+    }
+}
+
+static int grow_buckets(struct symbols *symbols)
+{
+    size_t wanted = symbols->bucket_count ? 2 * symbols->bucket_count : BUCKETS_MIN;
+    uint32_t *buckets = mem_array(wanted, sizeof *buckets);
+    if (!buckets)
+        return -ENOMEM;
+    for (uint32_t symbol = 1; symbol < symbols->count; symbol++) {
+        size_t at = symbols->entries[symbol].hash & (wanted - 1);
+        while (buckets[at])
+            at = (at + 1) & (wanted - 1);
+        buckets[at] = symbol;
+    }
+    free(symbols->buckets);
+    symbols->buckets = buckets;
+    symbols->bucket_count = wanted;
+    return 0;
+}
+
+uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length)
+{
+    if (2 * (symbols->count + 1) > symbols->bucket_count && grow_buckets(symbols))
+        return 0;
+    struct symbol_entry *entries =
+        mem_grow(symbols->entries, &symbols->capacity, symbols->count + 2, sizeof *entries);
+    if (!entries)
+        return 0;
+    symbols->entries = entries;
+    symbols->count = symbols->count ? symbols->count : 1;
+    uint32_t hash = hash_of(data, length);
+    size_t at = find_bucket(symbols, data, length, hash);
+    if (symbols->buckets[at])
+        return symbols->buckets[at];
+    const char *copy = arena_copy(&symbols->arena, data, length);
+    if (!copy)
+        return 0;
+    uint32_t symbol = (uint32_t)symbols->count++;
+    entries[symbol] = (struct symbol_entry){copy, (uint32_t)length, hash};
+    symbols->buckets[at] = symbol;
+    return symbol;
+}
+
+int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol)
+{
+    *out_symbol = text ? symbols_add(symbols, text, strlen(text)) : 0;
+    return text && !*out_symbol ? -ENOMEM : 0;
+}
+
+uint32_t symbols_find(const struct symbols *symbols, const char *text)
+{
+    if (!symbols->bucket_count || !text)
+        return 0;
+    size_t length = strlen(text);
+    return symbols->buckets[find_bucket(symbols, text, length, hash_of(text, length))];
+}
+
+const char *symbols_data(const struct symbols *symbols, uint32_t symbol)
+{
+    return symbol ? symbols->entries[symbol].data : NULL;
+}
+
+void symbols_fini(struct symbols *symbols)
+{
+    arena_fini(&symbols->arena);
+    free(symbols->entries);
+    free(symbols->buckets);
+    memset(symbols, 0, sizeof *symbols);
+}

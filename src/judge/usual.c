@@ -1,0 +1,67 @@
+/* What most GPUs of a model report, by counting. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "judge/fleet.h"
+
+/* votes: one counter per symbol, all zero before and after. */
+static struct usual count(const struct fleet *fleet, const struct group *group,
+                          const struct fact_column *column, uint32_t *votes)
+{
+    struct usual usual = {0};
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t code = column->codes[group->members[i]];
+        if (!fleet_known(fleet, code))
+            continue;
+        votes[code]++;
+        usual.known++;
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t code = column->codes[group->members[i]];
+        if (votes[code] > usual.votes) {
+            usual.code = code;
+            usual.votes = votes[code];
+        }
+    }
+    for (size_t i = 0; i < group->count; i++)
+        votes[column->codes[group->members[i]]] = 0;
+    return usual;
+}
+
+int fleet_find_usual(struct fleet *fleet)
+{
+    uint32_t *votes = mem_array(fleet->symbols.count, sizeof *votes);
+    int rc = votes ? 0 : -ENOMEM;
+    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
+        struct group *group = &fleet->groups[g];
+        for (int set = 0; set < SET_COUNT && !rc; set++) {
+            const struct fact_columns *columns = &fleet->facts[set];
+            group->usual[set] = mem_array(columns->count, sizeof *group->usual[set]);
+            if (!group->usual[set]) {
+                rc = -ENOMEM;
+                break;
+            }
+            for (size_t i = 0; i < columns->count; i++)
+                group->usual[set][i] = count(fleet, group, &columns->items[i], votes);
+        }
+    }
+    free(votes);
+    return rc;
+}
+
+const struct usual *fleet_usual(const struct fleet *fleet, const struct group *group,
+                                enum fact_set set, const struct fact_column *column)
+{
+    return column ? &group->usual[set][column - fleet->facts[set].items] : NULL;
+}
+
+bool usual_holds(const struct usual *usual)
+{
+    return usual && 2 * (uint64_t)usual->votes > usual->known;
+}
+
+bool usual_is_clear(const struct usual *usual)
+{
+    return usual && usual->votes >= 3 && 3 * (uint64_t)usual->votes >= 2 * (uint64_t)usual->known;
+}

@@ -1,0 +1,171 @@
+/* From findings to the lists of outliers and watched GPUs. */
+#include "judge/verdict.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const basis_names[] = {"fleet", "reference", "baseline", "rule"};
+
+/* By GPU as the fleet stands, accusations first, the gravest and largest first. */
+struct ranked {
+    uint32_t place;
+    uint32_t number;
+};
+
+static double size_of(const struct finding *finding)
+{
+    return isnan(finding->deviation) ? 0 : fabs(finding->deviation);
+}
+
+static int by_weight(const void *left, const void *right, void *user)
+{
+    const struct judge *judge = user;
+    const struct ranked *a = left, *b = right;
+    const struct finding *fa = &judge->findings.items[a->number];
+    const struct finding *fb = &judge->findings.items[b->number];
+    if (a->place != b->place)
+        return a->place < b->place ? -1 : 1;
+    if (fa->accused != fb->accused)
+        return fa->accused ? -1 : 1;
+    if (fa->kind != fb->kind)
+        return fa->kind < fb->kind ? -1 : 1;
+    if (size_of(fa) != size_of(fb))
+        return size_of(fa) > size_of(fb) ? -1 : 1;
+    int order =
+        str_order(fleet_text(&judge->fleet, fa->metric), fleet_text(&judge->fleet, fb->metric));
+    return order ? order : (fa->basis > fb->basis) - (fa->basis < fb->basis);
+}
+
+/* An accusation beats a mere look, then the basis decides. */
+static bool beats(const struct finding *a, const struct finding *b)
+{
+    return a->accused != b->accused ? a->accused : a->basis < b->basis;
+}
+
+void verdict_settle(struct judge *judge)
+{
+    struct findings *findings = &judge->findings;
+    for (size_t i = 0; i < findings->count; i++) {
+        struct finding *finding = &findings->items[i];
+        const struct fleet_gpu *gpu = &judge->fleet.gpus[finding->gpu];
+        finding->dropped = !gpu->measured;
+        finding->accused &= !gpu->busy;
+        for (uint32_t at = finding->previous; at; at = findings->items[at - 1].previous) {
+            struct finding *other = &findings->items[at - 1];
+            if (other->metric != finding->metric || other->dropped)
+                continue;
+            if (beats(finding, other))
+                other->dropped = true;
+            else
+                finding->dropped = true;
+        }
+    }
+}
+
+void verdict_mark(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->findings.count; i++) {
+        struct finding *finding = &judge->findings.items[i];
+        finding->accused &= finding->shared || !finding->by_node;
+        judge->fleet.gpus[finding->gpu].outlier |= finding->accused && !finding->dropped;
+    }
+}
+
+/* The numbers of all findings by GPU and weight. 0 or -ENOMEM. */
+static int verdict_order(const struct judge *judge, uint32_t **out_numbers)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct findings *findings = &judge->findings;
+    uint32_t *places = mem_array(fleet->count, sizeof *places);
+    struct ranked *ranked = mem_array(findings->count, sizeof *ranked);
+    uint32_t *numbers = mem_array(findings->count, sizeof *numbers);
+    int rc = places && ranked && numbers ? 0 : -ENOMEM;
+    for (size_t i = 0; i < fleet->count && !rc; i++)
+        places[fleet->order[i]] = (uint32_t)i;
+    for (size_t i = 0; i < findings->count && !rc; i++)
+        ranked[i] = (struct ranked){places[findings->items[i].gpu], (uint32_t)i};
+    if (!rc && findings->count)
+        qsort_r(ranked, findings->count, sizeof *ranked, by_weight, (void *)judge);
+    for (size_t i = 0; i < findings->count && !rc; i++)
+        numbers[i] = ranked[i].number;
+    free(ranked);
+    free(places);
+    if (rc)
+        free(numbers);
+    else
+        *out_numbers = numbers;
+    return rc;
+}
+
+static int add_finding(const struct fleet *fleet, const struct finding *finding,
+                       struct inventory_outlier *out)
+{
+    struct inventory_finding *grown =
+        realloc(out->findings, (out->finding_count + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    out->findings = grown;
+    struct inventory_finding *slot = &grown[out->finding_count++];
+    *slot = (struct inventory_finding){.value = measure_digits(finding->value, 6),
+                                       .expected = measure_digits(finding->expected, 6),
+                                       .deviation = measure_digits(finding->deviation, 3),
+                                       .score = measure_digits(finding->score, 3)};
+    const char *unit = finding->unit ? fleet_text(fleet, finding->unit) : "";
+    return str_copy_to(&slot->metric, fleet_text(fleet, finding->metric)) ||
+                   str_copy_to(&slot->unit, unit) ||
+                   str_copy_to(&slot->basis, basis_names[finding->basis]) ||
+                   str_copy_to(&slot->cause, finding->cause)
+               ? -ENOMEM
+               : 0;
+}
+
+/* The GPU's entry at the end of a list, made when it has none. */
+static struct inventory_outlier *entry_of(const struct fleet *fleet, uint32_t number,
+                                          struct inventory_outlier **list, size_t *count,
+                                          size_t *capacity, uint32_t *last)
+{
+    const struct fleet_gpu *gpu = &fleet->gpus[number];
+    if (*count && *last == number)
+        return &(*list)[*count - 1];
+    struct inventory_outlier *grown = mem_grow(*list, capacity, *count + 1, sizeof *grown);
+    if (!grown)
+        return NULL;
+    *list = grown;
+    *last = number;
+    struct inventory_outlier *entry = &grown[(*count)++];
+    *entry = (struct inventory_outlier){.kind = KIND_MISMATCHED};
+    const char *model = gpu->group == GROUP_NONE ? NULL : fleet->groups[gpu->group].id;
+    if (str_copy_to(&entry->uuid, fleet_text(fleet, gpu->uuid)) ||
+        str_copy_to(&entry->node, fleet_text(fleet, gpu->node)) ||
+        str_copy_to(&entry->pci, fleet_text(fleet, gpu->pci)) || str_copy_to(&entry->model, model))
+        return NULL;
+    return entry;
+}
+
+int verdict_lists(const struct judge *judge, struct inventory *inventory)
+{
+    uint32_t *numbers = NULL, last_outlier = 0, last_watched = 0;
+    size_t outlier_room = 0, watch_room = 0;
+    int rc = verdict_order(judge, &numbers);
+    for (size_t i = 0; i < judge->findings.count && !rc; i++) {
+        const struct finding *finding = &judge->findings.items[numbers[i]];
+        if (finding->shared || finding->dropped)
+            continue;
+        struct inventory_outlier *entry =
+            finding->accused ? entry_of(&judge->fleet, finding->gpu, &inventory->outliers,
+                                        &inventory->outliers_length, &outlier_room, &last_outlier)
+                             : entry_of(&judge->fleet, finding->gpu, &inventory->watch,
+                                        &inventory->watch_count, &watch_room, &last_watched);
+        if (!entry || add_finding(&judge->fleet, finding, entry))
+            rc = -ENOMEM;
+        /* The gravest is the kind: the enumeration has them in that order. */
+        else if (finding->kind < entry->kind)
+            entry->kind = finding->kind;
+    }
+    free(numbers);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/* What the GPUs of a model show in each metric, and from which score on a GPU is not there by
+ * chance. */
+#include "judge/yardstick.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "judge/robust.h"
+#include "judge/student.h"
+
+enum {
+    GROUP_MIN = 5,  /* fewer GPUs have no consensus to deviate from */
+    SLOPE_MIN = 32, /* fewer do not tell how a figure follows the clock */
+    TAIL_MIN = 200, /* deviations that tell the tails of all metrics together */
+    OWN_TAIL = 100, /* deviations that tell the tails of one metric, if they are heavier */
+};
+
+/* Clocks must lie this far apart to tell anything. */
+static const double CLOCKS_APART = 0.01;
+
+/* Of figures: how well a share that follows the clock can be off. */
+static const double SHARE_MAX = 1.2;
+
+/* Tails where too few GPUs tell. */
+static const double TAIL_DOF = 12;
+
+/* Where all GPUs agree to the digit, a deviation at the floor of relevance has this score. */
+static const double FLOOR_SCORE = 8;
+
+int work_init(struct work *work, size_t count)
+{
+    *work = (struct work){
+        .gpus = mem_array(count, sizeof *work->gpus),
+        .ratios = mem_array(count, sizeof *work->ratios),
+        .values = mem_array(count, sizeof *work->values),
+        .scratch = mem_array(4 * count, sizeof *work->scratch),
+    };
+    return work->gpus && work->ratios && work->values && work->scratch ? 0 : -ENOMEM;
+}
+
+void work_fini(struct work *work)
+{
+    free(work->gpus);
+    free(work->ratios);
+    free(work->values);
+    free(work->scratch);
+}
+
+/* The GPUs that make the yardstick: good figures, usual hardware, not accused in it. */
+static size_t gather(const struct judge *judge, const struct group *group, size_t metric,
+                     const bool *accused, struct work *work)
+{
+    const struct judge_config *config = judge->basis.config;
+    const struct metric_column *column =
+        fleet_metric(&judge->fleet, config->metrics[metric].metric);
+    size_t n = 0;
+    for (size_t i = 0; i < group->count && column; i++) {
+        uint32_t gpu = group->members[i];
+        const struct cell *cell = fleet_number(column, gpu, false);
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || judge->odd[gpu] ||
+            accused[gpu * config->metric_count + metric])
+            continue;
+        work->gpus[n] = gpu;
+        work->values[n] = cell->value;
+        work->scratch[n++] = cell->spread;
+    }
+    return n;
+}
+
+static double clock_share(const struct judge *judge, const struct judge_metric *rule, size_t n,
+                          struct work *work)
+{
+    double stated = rule->follows[JUDGE_SM_CLOCK];
+    if (stated == 0 || n < SLOPE_MIN)
+        return stated;
+    for (size_t i = 0; i < n; i++)
+        work->ratios[i] = judge->clock_ratio[work->gpus[i]];
+    double found = robust_share(work->ratios, work->values, n, CLOCKS_APART, work->scratch);
+    return found >= 0 && found <= SHARE_MAX ? found : stated;
+}
+
+void yardstick_make(const struct judge *judge, const struct group *group, size_t metric,
+                    const bool *accused, struct work *work, struct yardstick *out)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    size_t n = rule->worse == JUDGE_NONE ? 0 : gather(judge, group, metric, accused, work);
+    *out = (struct yardstick){.n = n, .usable = n >= GROUP_MIN};
+    if (!n)
+        return;
+    out->spread = robust_median(work->scratch, n);
+    out->spread = isfinite(out->spread) ? out->spread : 0;
+    out->clock_share = clock_share(judge, rule, n, work);
+    for (size_t i = 0; i < n; i++)
+        work->values[i] *= clock_factor(judge, out, work->gpus[i]);
+    struct robust_fit fit = robust_fit(work->values, n, work->scratch);
+    out->center = fit.center;
+    out->sigma = fmax(fit.sigma, fabs(fit.center) * rule->floor / FLOOR_SCORE);
+    out->dof = (double)(fit.kept > 1 ? fit.kept - 1 : 1);
+    out->usable = out->usable && fit.center != 0;
+}
+
+double yardstick_score(const struct yardstick *yardstick, double value, double spread)
+{
+    /* The usual own spread is in the fleet's scatter already; what a GPU has beyond makes its
+     * figure less certain. */
+    double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
+    double sigma = sqrt(yardstick->sigma * yardstick->sigma + fmax(excess, 0));
+    return sigma > 0 ? (value - yardstick->center) / sigma : 0;
+}
+
+/* Faults make GPUs worse: what lies on the better side of the yardstick is healthy scatter, and
+ * tells how heavy its tails are. */
+static size_t better_side(const struct judge *judge, const struct group *group, size_t metric,
+                          const bool *accused, struct work *work, double *out_sizes, size_t room)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    const struct yardstick *y = yardstick_of(judge, group, metric);
+    bool limited = y->sigma <= fabs(y->center) * rule->floor / FLOOR_SCORE;
+    if (!y->usable || limited || rule->worse == JUDGE_ANY)
+        return 0;
+    size_t n = gather(judge, group, metric, accused, work), count = 0;
+    for (size_t i = 0; i < n && count < room; i++) {
+        double deviation = work->values[i] * clock_factor(judge, y, work->gpus[i]) - y->center;
+        if (worse_share(rule->worse, deviation) < 0)
+            out_sizes[count++] = fabs(deviation) / y->sigma;
+    }
+    return count;
+}
+
+struct yardstick *yardstick_of(const struct judge *judge, const struct group *group, size_t metric)
+{
+    size_t g = (size_t)(group - judge->fleet.groups);
+    return &judge->yardsticks[g * judge->basis.config->metric_count + metric];
+}
+
+int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
+                    struct work *work)
+{
+    size_t metrics = judge->basis.config->metric_count, room = group->count * metrics, n = 0;
+    double *sizes = mem_array(room, sizeof *sizes);
+    if (!sizes)
+        return -ENOMEM;
+    for (size_t m = 0; m < metrics; m++)
+        n += better_side(judge, group, m, accused, work, sizes + n, room - n);
+    double common = n >= TAIL_MIN ? robust_tail_dof(sizes, n) : TAIL_DOF;
+    for (size_t m = 0; m < metrics; m++) {
+        struct yardstick *y = yardstick_of(judge, group, m);
+        if (!y->usable)
+            continue;
+        n = better_side(judge, group, m, accused, work, sizes, room);
+        double tail = n >= OWN_TAIL ? fmin(robust_tail_dof(sizes, n), common) : common;
+        y->dof = 1 / (1 / y->dof + 1 / tail);
+    }
+    free(sizes);
+    return 0;
+}
+
+/* sigma was taken from the body of the distribution as if it were normal. */
+double yardstick_bound(double tail, double dof)
+{
+    const double normal_quartile = 0.6745;
+    return student_quantile(tail, dof) * normal_quartile / student_quantile(0.25, dof);
+}

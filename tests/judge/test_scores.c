@@ -1,0 +1,209 @@
+/* Figures against the fleet: who is accused, who is watched, and that chance accuses nobody. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/str.h"
+
+enum { COUNT = 256, SUSPECT = 37 };
+static const char suspect[] = "GPU-037";
+
+/* Makes the suspect the average GPU in the metric, times a factor. */
+static void set_to_usual(struct gpu_result *gpus, const char *metric, double factor)
+{
+    struct inventory plain = made_judged(gpus, COUNT);
+    double usual;
+    assert_true(measures_value(&plain.models[0].memory, metric, &usual));
+    inventory_fini(&plain);
+    made_clock(&gpus[SUSPECT], 1980 / measures_get(&gpus[SUSPECT].measures, "clock.sm")->value);
+    made_set(&gpus[SUSPECT], metric, usual * factor);
+}
+
+/* One deviation each: is the GPU accused, watched or left alone? */
+static void deviations(void **state)
+{
+    (void)state;
+    enum verdict { LEFT, WATCHED, ACCUSED };
+    static const struct {
+        const char *metric;
+        double factor;
+        enum verdict verdict;
+    } cases[] = {
+        {"main.latency", 1.2, ACCUSED},
+        {"main.latency", 0.8, LEFT}, /* faster is not degraded */
+        {"main.latency", 1.0, LEFT},
+        {"main.bandwidth.read", 0.92, ACCUSED},
+        {"main.bandwidth.read", 0.978, WATCHED}, /* sure enough, but too little to accuse */
+        {"main.bandwidth.read", 1.1, LEFT},
+        {"l1_data.size", 0.75, ACCUSED},
+        {"l1_data.size", 1.25, LEFT},
+        {"l1_data.line", 0.5, ACCUSED}, /* any change counts */
+        {"l1_data.line", 2, ACCUSED},
+        {"sm.l1_worst", 1.05, ACCUSED}, /* one slow SM; all others agree to the digit */
+        {"sm.l1_worst", 1.02, WATCHED},
+        {"sm.l1_worst", 1.005, LEFT},
+        {"clock.sm", 0.6, ACCUSED},
+        {"clock.memory", 1.2, LEFT},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 1);
+        set_to_usual(gpus, cases[i].metric, cases[i].factor);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        bool accused = made_finding(made_outlier(&inventory, suspect), cases[i].metric);
+        bool watched = made_finding(made_watched(&inventory, suspect), cases[i].metric);
+        if (accused != (cases[i].verdict == ACCUSED) || watched != (cases[i].verdict == WATCHED))
+            fail_msg("%s x %g: %s", cases[i].metric, cases[i].factor,
+                     accused   ? "accused"
+                     : watched ? "watched"
+                               : "left");
+        assert_int_equal(inventory.outlier_count, accused);
+        assert_int_equal(inventory.gpus[SUSPECT].status, accused ? GPU_OUTLIER : GPU_OK);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+/* The same GPUs at their own clocks, 8 % apart: a loss of 5 % in a figure that follows the clock is
+ * found at every one of them, and the clock itself accuses nobody. */
+static void equal_clock(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 100 + i);
+        made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.95);
+        made_scale(&gpus[SUSPECT], "l2.bandwidth.write", 0.95);
+        made_scale(&gpus[SUSPECT + 1], "main.latency", 1.05);
+        made_scale(&gpus[SUSPECT + 1], "main.bandwidth.read", 0.95);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_non_null(made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read"));
+        assert_non_null(made_finding(made_outlier(&inventory, "GPU-038"), "main.latency"));
+        assert_int_equal(inventory.outlier_count, 2);
+        const struct inventory_finding *finding =
+            made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read");
+        double clock = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value / 1980;
+        assert_true(fabs(finding->expected / (5900 * clock) - 1) < 0.01); /* at its own clock */
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+/* What scatters by itself accuses nobody; what is called noisy neither, however far it is off. */
+static void own_spread_protects(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 2);
+    struct measure *m = NULL;
+    made_scale(&gpus[SUSPECT], "main.latency", 1.2);
+    for (size_t i = 0; i < gpus[SUSPECT].measures.count; i++)
+        if (strcmp(gpus[SUSPECT].measures.items[i].metric, "main.latency") == 0)
+            m = &gpus[SUSPECT].measures.items[i];
+    m->spread = 80;
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    inventory_fini(&inventory);
+    m->spread = 0.5;
+    measure_set_status(m, MEASURE_NOISY, "two methods disagree");
+    inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    assert_non_null(made_finding(made_watched(&inventory, suspect), "main.latency"));
+    inventory_fini(&inventory);
+    measure_set_status(m, MEASURE_OK, NULL);
+    inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 1);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Repetitions that scatter in one figure are a disturbance; in several they are the GPU. */
+static void unsteady(void **state)
+{
+    (void)state;
+    static const char *const metrics[] = {"main.bandwidth.read", "host.bandwidth.h2d"};
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < gpus[SUSPECT].measures.count; i++) {
+            struct measure *m = &gpus[SUSPECT].measures.items[i];
+            if (strcmp(m->metric, metrics[k]) == 0)
+                m->spread = 0.05 * m->value;
+        }
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.outlier_count, k);
+        if (k) {
+            const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
+            assert_int_equal(outlier->kind, KIND_DEGRADED);
+            assert_non_null(made_finding(outlier, "host.bandwidth.h2d.spread"));
+        }
+        inventory_fini(&inventory);
+    }
+    made_free(gpus, COUNT);
+}
+
+/* Half of the fleet is slow: nobody can tell which half is right, so nobody is accused. */
+static void half_faulty(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 4);
+    for (size_t i = 0; i < COUNT; i += 2)
+        made_scale(&gpus[i], "main.bandwidth.read", 0.7);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Degrees of freedom 0: normal. */
+static double draw(struct rng *rng, int dof)
+{
+    double squares = 0, value = rng_normal(rng);
+    for (int i = 0; i < dof; i++)
+        squares += pow(rng_normal(rng), 2);
+    return dof ? value / sqrt(squares / dof) : value;
+}
+
+/* Healthy fleets with heavier and heavier tails between GPUs: the false accusations promised are
+ * 0.01 per survey. */
+static void chance_accuses_nobody(void **state)
+{
+    (void)state;
+    enum { FLEETS = 20, SIZE = 512 };
+    static const int dofs[] = {0, 10, 6};
+    static const char *const metrics[] = {
+        "main.latency",       "main.bandwidth.read", "l2.latency",   "l2.bandwidth.read",
+        "host.bandwidth.h2d", "l1_data.latency",     "sm.l1_latency"};
+    for (size_t d = 0; d < COUNT_OF(dofs); d++) {
+        size_t accused = 0, watched = 0;
+        for (uint64_t seed = 0; seed < FLEETS; seed++) {
+            struct rng rng;
+            struct gpu_result *gpus = made_fleet(SIZE, 1000 + seed);
+            rng_init(&rng, seed, "tails");
+            for (size_t i = 0; i < SIZE && dofs[d]; i++)
+                for (size_t k = 0; k < COUNT_OF(metrics); k++)
+                    made_scale(&gpus[i], metrics[k], 1 + 0.005 * draw(&rng, dofs[d]));
+            struct inventory inventory = made_judged(gpus, SIZE);
+            accused += inventory.outlier_count;
+            watched += inventory.watch_count;
+            inventory_fini(&inventory);
+            made_free(gpus, SIZE);
+        }
+        print_message("tails of %d degrees: %zu accused, %zu watched of %d\n", dofs[d], accused,
+                      watched, FLEETS * SIZE);
+        assert_int_equal(accused, 0);
+        if (!dofs[d])
+            assert_true(watched < FLEETS * SIZE / 25);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deviations),          cmocka_unit_test(equal_clock),
+        cmocka_unit_test(own_spread_protects), cmocka_unit_test(unsteady),
+        cmocka_unit_test(half_faulty),         cmocka_unit_test(chance_accuses_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
