@@ -1,0 +1,178 @@
+/* A measured deviation joined with what explains it, if that fits in size. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 256, SUSPECT = 37 };
+static const char suspect[] = "GPU-037";
+
+static void expect(const struct gpu_result *gpus, const char *metric, enum inventory_kind kind,
+                   const char *cause)
+{
+    struct inventory inventory = made_judged(gpus, COUNT);
+    const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
+    const struct inventory_finding *finding = made_finding(outlier, metric);
+    if (!finding)
+        fail_msg("%s is not accused (%s)", metric, cause);
+    else if (!strstr(finding->cause, cause))
+        fail_msg("%s: \"%s\", expected \"%s\"", metric, finding->cause, cause);
+    else if (outlier->kind != kind)
+        fail_msg("%s: %s", metric, inventory_kind_name(outlier->kind));
+    assert_int_equal(inventory.outlier_count, 1);
+    inventory_fini(&inventory);
+}
+
+static void slow_memory(struct gpu_result *gpu, double factor)
+{
+    made_scale(gpu, "main.bandwidth.read", factor);
+    made_scale(gpu, "main.bandwidth.write", factor);
+}
+
+/* A memory clock 10 % lower explains 10 % of bandwidth, not 40 %. */
+static void memory_clock(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1);
+    slow_memory(&gpus[SUSPECT], 0.9);
+    expect(gpus, "main.bandwidth.read", KIND_DEGRADED,
+           "unexplained: memory clock, SMs and memory bus are as its peers'");
+    made_scale(&gpus[SUSPECT], "clock.memory", 0.9);
+    expect(gpus, "main.bandwidth.read", KIND_MISCONFIGURED,
+           "memory clock 2881 MHz, model runs at 3201 MHz");
+    expect(gpus, "clock.memory", KIND_MISCONFIGURED,
+           "memory clock 2881 MHz, model runs at 3201 MHz");
+    slow_memory(&gpus[SUSPECT], 0.6 / 0.9);
+    expect(gpus, "main.bandwidth.read", KIND_DEGRADED, "explains 10 % of the 4");
+    made_free(gpus, COUNT);
+}
+
+static void missing_hardware(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 2);
+    facts_set_int(&gpus[SUSPECT].hardware, "memory_bus_bits", 5120);
+    slow_memory(&gpus[SUSPECT], 5.0 / 6);
+    expect(gpus, "main.bandwidth.read", KIND_MISMATCHED,
+           "memory bus 5120 bits, model has 6144 bits");
+    made_free(gpus, COUNT);
+    gpus = made_fleet(COUNT, 3);
+    facts_set_int(&gpus[SUSPECT].hardware, "sms", 120);
+    made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.92);
+    expect(gpus, "l2.bandwidth.read", KIND_MISMATCHED, "SMs 120, model has 132");
+    slow_memory(&gpus[SUSPECT], 0.7); /* nine per cent of the SMs do not explain this */
+    expect(gpus, "main.bandwidth.read", KIND_DEGRADED, "the rest is unexplained");
+    made_free(gpus, COUNT);
+}
+
+static void link_width(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 4);
+    made_scale(&gpus[SUSPECT], "host.bandwidth.h2d", 0.5);
+    made_scale(&gpus[SUSPECT], "host.bandwidth.d2h", 0.5);
+    expect(gpus, "host.bandwidth.h2d", KIND_DEGRADED, "unexplained: PCIe link is as its peers'");
+    facts_set_int(&gpus[SUSPECT].config, "pcie_width", 8);
+    expect(gpus, "host.bandwidth.h2d", KIND_DEGRADED, "PCIe generation 5 x8, model has 2 times");
+    made_free(gpus, COUNT);
+}
+
+static void ecc_on(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 5);
+    for (size_t i = 0; i < COUNT; i++) {
+        facts_set_bool(&gpus[i].config, "ecc", i == SUSPECT);
+        facts_set_bool(&gpus[i].config, "ecc_pending", i == SUSPECT);
+    }
+    slow_memory(&gpus[SUSPECT], 0.9);
+    expect(gpus, "main.bandwidth.read", KIND_MISCONFIGURED, "ECC on, off on its peers");
+    made_free(gpus, COUNT);
+}
+
+/* GPUs whose clock is 5 % down: what counts is whether something holds it down. */
+static void sm_clock(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *throttle;
+        int64_t power_limit_w, clock_limit_mhz;
+        double factor;
+        enum inventory_kind kind;
+        const char *cause;
+    } rows[] = {
+        {"sw_thermal", 700, 1980, 0.95, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
+        {"power_cap", 700, 1980, 0.95, KIND_DEGRADED,
+         "at its power cap of 700 W, the limit that its peers keep within (power_cap)"},
+        {"power_cap", 600, 1980, 0.95, KIND_MISCONFIGURED, "power limit 600 W, model has 700 W"},
+        {"none", 700, 1881, 0.95, KIND_MISCONFIGURED,
+         "SM clock limit 1881 MHz, model has 1980 MHz"},
+        {"applications_clocks", 700, 1980, 0.9, KIND_MISCONFIGURED,
+         "held at its application clock (applications_clocks)"},
+        /* A limit 5 % lower does not explain 30 %. */
+        {"sw_thermal", 665, 1980, 0.7, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
+        {"none", 700, 1980, 0.6, KIND_DEGRADED, "unexplained: no limit, setting or throttle"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 6);
+        double before = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value;
+        for (size_t k = 0; k < COUNT; k++)
+            facts_set_int(&gpus[k].config, "sm_clock_limit_mhz", 1980);
+        facts_set_text(&gpus[SUSPECT].health, "throttle", rows[i].throttle);
+        facts_set_int(&gpus[SUSPECT].config, "power_limit_w", rows[i].power_limit_w);
+        facts_set_int(&gpus[SUSPECT].config, "sm_clock_limit_mhz", rows[i].clock_limit_mhz);
+        made_clock(&gpus[SUSPECT], rows[i].factor * 1980 / before);
+        expect(gpus, "clock.sm", rows[i].kind, rows[i].cause);
+        if (rows[i].factor <= 0.9)
+            expect(gpus, "l2.bandwidth.read", rows[i].kind, rows[i].cause);
+        made_free(gpus, COUNT);
+    }
+}
+
+static void small_clock_losses(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    double before = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value;
+    made_clock(&gpus[SUSPECT], 0.94 * 1980 / before); /* below all others, but nothing holds it */
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    inventory_fini(&inventory);
+    made_clock(&gpus[SUSPECT], 0.98 / 0.94); /* throttled, but it costs next to nothing */
+    facts_set_text(&gpus[SUSPECT].health, "throttle", "sw_thermal");
+    inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    assert_non_null(made_finding(made_watched(&inventory, suspect), "clock.sm"));
+    inventory_fini(&inventory);
+    made_clock(&gpus[SUSPECT], 0.95 / 0.98); /* everybody is throttled: nothing special about it */
+    for (size_t i = 0; i < COUNT; i++)
+        facts_set_text(&gpus[i].health, "throttle", "power_cap");
+    inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.outlier_count, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+static void slow_sm(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 8);
+    made_scale(&gpus[SUSPECT], "sm.l1_worst", 1.1);
+    made_set(&gpus[SUSPECT], "sm.l1_worst_sm", 99);
+    expect(gpus, "sm.l1_worst", KIND_DEGRADED, "SM 99 is slower than the others, unexplained");
+    made_free(gpus, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_clock), cmocka_unit_test(missing_hardware),
+        cmocka_unit_test(link_width),   cmocka_unit_test(ecc_on),
+        cmocka_unit_test(sm_clock),     cmocka_unit_test(small_clock_losses),
+        cmocka_unit_test(slow_sm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

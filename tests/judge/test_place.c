@@ -1,0 +1,161 @@
+/* What most GPUs of a node, a slot or a model share is told once. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 64, NODE = 5 };
+
+static void expect_one(const struct inventory *inventory, const char *node, size_t gpus,
+                       const char *finding)
+{
+    if (inventory->node_count != 1)
+        fail_msg("%zu findings", inventory->node_count);
+    const struct inventory_node *found = &inventory->node_findings[0];
+    if (node ? !found->node || strcmp(found->node, node) != 0 : found->node != NULL)
+        fail_msg("of %s", found->node);
+    if (!strstr(found->finding, finding))
+        fail_msg("\"%s\"", found->finding);
+    assert_true(found->accused);
+    assert_int_equal(found->gpu_count, gpus);
+    assert_int_equal(inventory->outlier_count, gpus);
+    assert_int_equal(inventory->outliers_length, 0);
+    for (size_t i = 0; i < gpus; i++) {
+        size_t k = 0;
+        while (strcmp(inventory->gpus[k].uuid, found->gpus[i]) != 0)
+            k++;
+        assert_int_equal(inventory->gpus[k].status, GPU_OUTLIER);
+    }
+}
+
+static void slow_node(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1);
+    for (size_t i = 0; i < MADE_PER_NODE; i++)
+        made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.9);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    expect_one(&inventory, "n05", 4, "4 of 4 GPUs: host.bandwidth.h2d");
+    assert_int_equal(inventory.node_findings[0].kind, KIND_DEGRADED);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Each GPU alone could be there by chance; the four of one node could not. */
+static void node_together(void **state)
+{
+    (void)state;
+    size_t found = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct gpu_result *gpus = made_fleet(COUNT, seed);
+        for (size_t i = 0; i < MADE_PER_NODE; i++)
+            made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.955);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        found += inventory.node_count == 1 && strcmp(inventory.node_findings[0].node, "n05") == 0;
+        assert_true(inventory.outlier_count <= 4);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+    assert_true(found >= 15);
+}
+
+/* One very bad GPU is no bad node. */
+static void one_of_a_node(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 2);
+    made_scale(&gpus[NODE * MADE_PER_NODE], "host.bandwidth.h2d", 0.5);
+    made_scale(&gpus[NODE * MADE_PER_NODE + 1], "host.bandwidth.h2d", 0.5);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.outliers_length, 2);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+static void node_settings(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < MADE_PER_NODE; i++)
+        facts_set_text(&gpus[NODE * MADE_PER_NODE + i].board, "driver", "570.00");
+    struct inventory inventory = made_judged(gpus, COUNT);
+    expect_one(&inventory, "n05", 4, "board.driver: driver 570.00, 60 of 64 of its model: 580.00");
+    assert_int_equal(inventory.node_findings[0].kind, KIND_MISCONFIGURED);
+    inventory_fini(&inventory);
+    /* Each GPU its own driver: that is not one thing to say of the node. */
+    static const char *const drivers[] = {"1", "2", "3", "4"};
+    for (size_t i = 0; i < MADE_PER_NODE; i++)
+        facts_set_text(&gpus[NODE * MADE_PER_NODE + i].board, "driver", drivers[i]);
+    inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.outliers_length, 4);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+static void slot(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 4);
+    for (size_t i = 2; i < COUNT - 2 * MADE_PER_NODE; i += MADE_PER_NODE) {
+        facts_set_int(&gpus[i].config, "pcie_width", 8);
+        made_scale(&gpus[i], "host.bandwidth.h2d", 0.5);
+    }
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_count, 2); /* the width, and what it costs */
+    assert_int_equal(inventory.outliers_length, 0);
+    assert_int_equal(inventory.outlier_count, 14);
+    assert_null(inventory.node_findings[0].node);
+    assert_non_null(strstr(inventory.node_findings[0].finding,
+                           "slot 0000:02:00.0, on 14 of 16 nodes of alpha-100: config.pcie_width: "
+                           "PCIe link runs x8 of x16"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* All faulty alike: one finding of the model, and everybody is an outlier. */
+static void whole_model(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 5);
+    for (size_t i = 0; i < COUNT; i++)
+        facts_set_int(&gpus[i].config, "pcie_gen", 3);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    expect_one(&inventory, NULL, COUNT,
+               "64 of 64 GPUs of alpha-100: config.pcie_gen: PCIe link runs generation 3 of");
+    assert_true(inventory.models[0].memory.count > 0); /* the topology is still told */
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Its own finding beside that of its node. */
+static void both(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 6);
+    for (size_t i = 0; i < MADE_PER_NODE; i++)
+        made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.9);
+    facts_set_bool(&gpus[NODE * MADE_PER_NODE].health, "remap_pending", true);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_count, 1);
+    assert_int_equal(inventory.outliers_length, 1);
+    assert_int_equal(inventory.outliers[0].finding_count, 1);
+    assert_int_equal(inventory.outlier_count, 4);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_node),     cmocka_unit_test(node_together),
+        cmocka_unit_test(one_of_a_node), cmocka_unit_test(node_settings),
+        cmocka_unit_test(slot),          cmocka_unit_test(whole_model),
+        cmocka_unit_test(both),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

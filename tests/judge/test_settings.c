@@ -1,0 +1,218 @@
+/* What GPUs report against what their namesakes report, and what is wrong whatever they report. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 24, SUSPECT = 13 };
+static const char suspect[] = "GPU-013";
+
+enum verdict { LEFT, WATCHED, ACCUSED };
+
+struct row {
+    char set; /* of the fact: h, b, c, e (health) */
+    struct fact fact;
+    enum verdict verdict;
+    enum inventory_kind kind;
+    const char *metric, *cause;
+};
+
+#define TEXT(k, v)                                                                                 \
+    {                                                                                              \
+        .key = (char *)(k), .kind = FACT_TEXT, .text = (char *)(v)                                 \
+    }
+#define INT(k, v)                                                                                  \
+    {                                                                                              \
+        .key = (char *)(k), .kind = FACT_INT, .integer = (v)                                       \
+    }
+#define FLAG(k, v)                                                                                 \
+    {                                                                                              \
+        .key = (char *)(k), .kind = FACT_BOOL, .flag = (v)                                         \
+    }
+
+static struct facts *set_of(struct gpu_result *gpu, char set)
+{
+    return set == 'h'   ? &gpu->hardware
+           : set == 'b' ? &gpu->board
+           : set == 'c' ? &gpu->config
+                        : &gpu->health;
+}
+
+static void expect(const struct inventory *inventory, const struct row *row)
+{
+    const struct inventory_outlier *outlier = made_outlier(inventory, suspect);
+    const struct inventory_finding *accused = made_finding(outlier, row->metric);
+    const struct inventory_finding *watched =
+        made_finding(made_watched(inventory, suspect), row->metric);
+    const struct inventory_finding *finding = accused ? accused : watched;
+    if ((accused != NULL) != (row->verdict == ACCUSED) ||
+        (watched != NULL) != (row->verdict == WATCHED))
+        fail_msg("%s: %s", row->fact.key, accused ? "accused" : watched ? "watched" : "left");
+    if (accused && outlier->kind != row->kind)
+        fail_msg("%s: %s", row->fact.key, inventory_kind_name(outlier->kind));
+    if (finding && strcmp(finding->cause, row->cause) != 0)
+        fail_msg("%s: \"%s\"", row->fact.key, finding->cause);
+    assert_int_equal(inventory->outlier_count, accused ? 1 : 0);
+}
+
+/* One GPU with one fact that the other 23 do not have. */
+static void facts(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {'c', FLAG("ecc", false), ACCUSED, KIND_MISCONFIGURED, "config.ecc",
+         "ECC off, 23 of 24 of its model: on"},
+        {'c', FLAG("mig", true), ACCUSED, KIND_MISCONFIGURED, "config.mig",
+         "MIG on, 23 of 24 of its model: off"},
+        {'c', INT("power_limit_w", 500), ACCUSED, KIND_MISCONFIGURED, "config.power_limit_w",
+         "power limit 500 W, 23 of 24 of its model: 700 W"},
+        {'c', FLAG("ecc_pending", false), WATCHED, 0, "config.ecc_pending",
+         "the mode changes with the next reset"},
+        {'b', TEXT("driver", "570.00"), ACCUSED, KIND_MISCONFIGURED, "board.driver",
+         "driver 570.00, 23 of 24 of its model: 580.00"},
+        {'b', TEXT("vbios", "95.00"), ACCUSED, KIND_MISCONFIGURED, "board.vbios",
+         "VBIOS 95.00, 23 of 24 of its model: 96.00"},
+        {'b', TEXT("serial", "other"), LEFT, 0, "board.serial", NULL},
+        {'h', INT("sms", 130), ACCUSED, KIND_MISMATCHED, "hardware.sms",
+         "SMs 130, 23 of 24 of its model: 132"},
+        {'h', INT("memory_bytes", INT64_C(125629016747)), ACCUSED, KIND_MISMATCHED,
+         "hardware.memory_bytes", "memory 117 GiB, 23 of 24 of its model: 140.4 GiB"},
+        {'h', INT("memory_bytes", INT64_C(150754820095)), LEFT, 0, "hardware.memory_bytes", NULL},
+        {'h', INT("l2_bytes", 52428800), ACCUSED, KIND_MISMATCHED, "hardware.l2_bytes",
+         "L2 50 MiB, 23 of 24 of its model: 60 MiB"},
+        {'c', INT("pcie_width", 8), ACCUSED, KIND_DEGRADED, "config.pcie_width",
+         "PCIe link runs x8 of x16"},
+        {'c', INT("pcie_gen", 3), ACCUSED, KIND_DEGRADED, "config.pcie_gen",
+         "PCIe link runs generation 3 of generation 5"},
+        {'e', FLAG("remap_pending", true), ACCUSED, KIND_FAILING, "health.remap_pending",
+         "a row remap is pending: the GPU needs a reset"},
+        {'e', FLAG("remap_failed", true), ACCUSED, KIND_FAILING, "health.remap_failed",
+         "a row remap failed: the memory cannot be repaired"},
+        {'e', FLAG("retired_pages_pending", true), ACCUSED, KIND_FAILING,
+         "health.retired_pages_pending", "page retirement is pending: the GPU needs a reset"},
+        {'e', INT("ecc_uncorrected_volatile", 3), ACCUSED, KIND_FAILING,
+         "health.ecc_uncorrected_volatile",
+         "uncorrectable ECC errors since the driver was loaded: 3"},
+        {'e', INT("ecc_uncorrected_new", 1), ACCUSED, KIND_FAILING, "health.ecc_uncorrected_new",
+         "uncorrectable ECC errors during the survey: 1"},
+        {'e', INT("ecc_uncorrected_dram", 2), WATCHED, 0, "health.ecc_uncorrected_dram",
+         "uncorrectable ECC errors of memory in its life: 2"},
+        {'e', FLAG("inforom_valid", false), ACCUSED, KIND_FAILING, "health.inforom_valid",
+         "the InfoROM is corrupt"},
+        {'e', INT("nvlinks_down", 2), ACCUSED, KIND_FAILING, "health.nvlinks_down",
+         "NVLinks down: 2"},
+        {'e', INT("remap_banks_low", 1), ACCUSED, KIND_DEGRADED, "health.remap_banks_low",
+         "banks of memory with few spare rows left: 1"},
+        {'e', TEXT("throttle", "power_cap,hw_slowdown"), ACCUSED, KIND_DEGRADED, "health.throttle",
+         "the hardware slows down for heat or power"},
+        {'e', TEXT("throttle", "hw_power_brake"), ACCUSED, KIND_DEGRADED, "health.throttle",
+         "the power brake of the node slows the GPU down"},
+        {'e', TEXT("throttle", "power_cap"), LEFT, 0, "health.throttle", NULL},
+        {'e', INT("temperature_c", 80), LEFT, 0, "health.temperature_c", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 1);
+        assert_int_equal(facts_set(set_of(&gpus[SUSPECT], rows[i].set), &rows[i].fact), 0);
+        if (strcmp(rows[i].fact.key, "ecc") == 0)
+            facts_set_bool(&gpus[SUSPECT].config, "ecc_pending", false);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        expect(&inventory, &rows[i]);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+/* Who is right is told by two thirds, and three at least; fewer are a reason to look. */
+static void majorities(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count, odd;
+        bool accused;
+        size_t watched;
+    } rows[] = {{1, 0, false, 0}, {2, 1, false, 1}, {3, 1, false, 1}, {4, 1, true, 0},
+                {9, 3, true, 0},  {8, 3, false, 3}, {8, 4, false, 4}, {24, 8, true, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(rows[i].count, 2);
+        for (size_t k = 0; k < rows[i].odd; k++)
+            facts_set_text(&gpus[5 * k % rows[i].count].board, "driver", "1");
+        struct inventory inventory = made_judged(gpus, rows[i].count);
+        if (inventory.outlier_count != (rows[i].accused ? rows[i].odd : 0) ||
+            inventory.watch_count < rows[i].watched)
+            fail_msg("%zu of %zu: %u accused, %zu watched", rows[i].odd, rows[i].count,
+                     inventory.outlier_count, inventory.watch_count);
+        inventory_fini(&inventory);
+        made_free(gpus, rows[i].count);
+    }
+}
+
+/* A rule needs no peers. */
+static void rules_need_no_peers(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(1, 3);
+    facts_set_bool(&gpus[0].health, "remap_pending", true);
+    facts_set_int(&gpus[0].config, "pcie_width", 4);
+    struct inventory inventory = made_judged(gpus, 1);
+    assert_int_equal(inventory.outliers_length, 1);
+    assert_int_equal(inventory.outliers[0].finding_count, 2);
+    assert_string_equal(inventory.outliers[0].findings[0].basis, "rule");
+    inventory_fini(&inventory);
+    made_free(gpus, 1);
+}
+
+/* With several kinds the first of failing, degraded, misconfigured, mismatched counts. */
+static void precedence(void **state)
+{
+    (void)state;
+    static const struct {
+        char set;
+        struct fact fact;
+        enum inventory_kind kind;
+    } steps[] = {
+        {'h', INT("l2_bytes", 52428800), KIND_MISMATCHED},
+        {'c', INT("power_limit_w", 500), KIND_MISCONFIGURED},
+        {'c', INT("pcie_width", 8), KIND_DEGRADED},
+        {'e', FLAG("remap_pending", true), KIND_FAILING},
+    };
+    struct gpu_result *gpus = made_fleet(COUNT, 4);
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        assert_int_equal(facts_set(set_of(&gpus[SUSPECT], steps[i].set), &steps[i].fact), 0);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
+        assert_int_equal(outlier->kind, steps[i].kind);
+        assert_int_equal(outlier->finding_count, i + 1);
+        inventory_fini(&inventory);
+    }
+    made_free(gpus, COUNT);
+}
+
+/* The driver takes memory for ECC where the hardware has none of its own: one finding, not two. */
+static void ecc_takes_memory(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 5);
+    facts_set_bool(&gpus[SUSPECT].config, "ecc", false);
+    facts_set_bool(&gpus[SUSPECT].config, "ecc_pending", false);
+    facts_set_int(&gpus[SUSPECT].hardware, "memory_bytes", INT64_C(160176996352));
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(made_outlier(&inventory, suspect)->finding_count, 1);
+    assert_int_equal(made_outlier(&inventory, suspect)->kind, KIND_MISCONFIGURED);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(facts),
+        cmocka_unit_test(majorities),
+        cmocka_unit_test(rules_need_no_peers),
+        cmocka_unit_test(precedence),
+        cmocka_unit_test(ecc_takes_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
