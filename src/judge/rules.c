@@ -31,7 +31,6 @@ static const struct rule {
     {"ecc_uncorrected_sram", false, KIND_FAILING,
      "uncorrectable ECC errors of caches in its life: #"},
     {"nvlink_errors", false, KIND_FAILING, "errors on NVLinks: #"},
-    {"processes", false, KIND_DEGRADED, "another process computes on the GPU"},
 };
 
 static int add(struct judge *judge, uint32_t gpu, const char *metric, bool accused,
