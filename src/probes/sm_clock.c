@@ -12,7 +12,7 @@ enum {
     ARRAY_BYTES = 2048,
     STRIDE_BYTES = 128,
 };
-static const char METRIC[] = "clock.sm";
+static const char METRIC[] = "clock.sm", REPORTED[] = "clock.sm_reported";
 
 /* Cycles over real time of chases that run on all SMs at once; 0 without a real-time clock. */
 static int measure_mhz(struct probe_context *context, const struct device_job *jobs, size_t count,
@@ -52,6 +52,13 @@ static int report(struct probe_context *context, const double *mhz,
     if (!m || throttle_note(&m->notes, clocks) ||
         (clocks->sm_mhz >= 0 && facts_set_real(&m->notes, "reported", clocks->sm_mhz)))
         return err_no_memory(err);
+    if (clocks->sm_mhz < 0)
+        return repeats_unsupported(context, REPORTED, "the driver does not tell it", err);
+    m = measures_add(context->measures, REPORTED, clocks->sm_mhz, "MHz", "reported");
+    if (!m)
+        return err_no_memory(err);
+    m->n = 1;
+    m->confidence = 0.5;
     return 0;
 }
 
@@ -85,7 +92,7 @@ static int run(struct probe_context *context, struct err *err)
 
 const struct probe probe_clock_sm = {
     .description = {"clock.sm", "SM clock reached while all SMs work", PROFILE_QUICK},
-    .metrics = {"clock.sm"},
+    .metrics = {"clock.sm", "clock.sm_reported"},
     .again = true,
     .run = run,
 };

@@ -183,6 +183,19 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
     return rc;
 }
 
+/* The SMs on which blocks were seen, to be held against what the driver reports. */
+static int report_count(struct probe_context *context, struct err *err)
+{
+    struct measure *m =
+        measures_add(context->measures, "sm.count",
+                     (double)device_limits(context->device)->sm_count, "", "SMs that run blocks");
+    if (!m)
+        return err_no_memory(err);
+    m->n = 1;
+    m->confidence = 1;
+    return 0;
+}
+
 static int run_l1(struct probe_context *context, struct err *err)
 {
     struct map map = {
@@ -190,7 +203,9 @@ static int run_l1(struct probe_context *context, struct err *err)
         .worst_metric = "sm.l1_worst",
         .worst_sm_metric = "sm.l1_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CA, .size_bytes = L1_BYTES, .stride_bytes = STRIDE_BYTES}};
-    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    int rc = report_count(context, err);
+    if (!rc)
+        rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
         return rc;
     if (!context->studies[STUDY_L1_DATA].supported)
@@ -215,7 +230,7 @@ static int run_l2(struct probe_context *context, struct err *err)
 
 const struct probe probe_sm_l1_latency = {
     .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_QUICK},
-    .metrics = {"sm.l1_latency", "sm.l1_worst", "sm.l1_worst_sm"},
+    .metrics = {"sm.l1_latency", "sm.l1_worst", "sm.l1_worst_sm", "sm.count"},
     .again = true,
     .run = run_l1,
 };

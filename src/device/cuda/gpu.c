@@ -337,6 +337,7 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     limits->shared_array_bytes = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
     limits->global_bytes = free_bytes / 2 < GLOBAL_MAX_BYTES ? free_bytes / 2 : GLOBAL_MAX_BYTES;
     limits->host_bytes = HOST_BYTES;
+    gpu->free_bytes = free_bytes;
     limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;
     gpu->global = (struct pool){.memory = MEMORY_GLOBAL, .limit_bytes = limits->global_bytes};
     gpu->host = (struct pool){.memory = MEMORY_HOST, .limit_bytes = HOST_BYTES};

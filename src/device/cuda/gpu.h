@@ -58,7 +58,8 @@ struct cuda_gpu {
     CUdeviceptr constant_bank;
     uint64_t l2_bytes;
 
-    uint32_t *sm_ids; /* the hardware's id of each SM */
+    uint64_t free_bytes; /* of memory, when it was opened */
+    uint32_t *sm_ids;    /* the hardware's id of each SM */
     uint32_t sm_id_count;
 
     struct pool global, host;

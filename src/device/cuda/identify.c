@@ -159,6 +159,8 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
         rc = cuda_tell_board(&gpu->told, gpu->driver, board);
     if (!rc)
         rc = cuda_tell_config(&gpu->told, config);
+    if (!rc)
+        rc = facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes);
     return rc ? err_no_memory(err) : 0;
 }
 

@@ -140,7 +140,7 @@ static void set_limits(struct gpu *gpu)
         .sm_count = model->sms,
         .warp_count = model->hardware.threads_per_block / model->hardware.warp_size,
         /* The driver keeps a part of the memory for itself. */
-        .global_bytes = model->memory_bytes / 16 * 15,
+        .global_bytes = (model->memory_bytes - model->hidden_bytes) / 16 * 15,
         .constant_bytes = model->constant_bytes,
         .shared_bytes_max = model->shared_bytes_max,
         .shared_array_bytes = model->shared_bytes_max,

@@ -11,8 +11,8 @@ static int tell_hardware(const struct sim_model *model, struct facts *facts)
         const char *key;
         uint64_t value;
     } numbers[] = {
-        {"sms", model->sms},
-        {"cores", (uint64_t)model->sms * h->cores_per_sm},
+        {"sms", model->sms + model->hidden_sms},
+        {"cores", (uint64_t)(model->sms + model->hidden_sms) * h->cores_per_sm},
         {"memory_bytes", model->memory_bytes},
         {"memory_bus_bits", h->memory_bus_bits},
         {"l2_bytes", model->l2.reported},
@@ -70,7 +70,9 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         {"power_limit_default_w", c->power_limit_default_w},
         {"sm_clock_limit_mhz", model->hardware.sm_clock_max_mhz},
         {"memory_clock_limit_mhz", model->hardware.memory_clock_max_mhz},
-        {"sm_clock_application_mhz", model->hardware.sm_clock_max_mhz},
+        {"sm_clock_application_mhz", c->sm_clock_application_mhz > 0
+                                         ? c->sm_clock_application_mhz
+                                         : model->hardware.sm_clock_max_mhz},
         {"memory_clock_application_mhz", model->clock.memory_mhz},
     };
     int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
@@ -90,5 +92,7 @@ int gpu_identify(struct device *device, struct facts *hardware, struct facts *bo
         rc = tell_board(gpu, board);
     if (!rc)
         rc = tell_config(&gpu->model, config);
+    if (!rc)
+        rc = facts_set_int(config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return rc ? err_no_memory(err) : 0;
 }

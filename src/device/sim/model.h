@@ -95,7 +95,8 @@ struct sim_config {
     bool ecc, ecc_pending, mig, mig_pending, persistence;
     char compute_mode[SIM_TEXT_MAX];
     double power_limit_w, power_limit_default_w;
-    double power_draw_w; /* under the survey's load */
+    double power_draw_w;             /* under the survey's load */
+    double sm_clock_application_mhz; /* 0: the highest */
     uint32_t pcie_gen, pcie_width;
 };
 
@@ -128,6 +129,8 @@ struct sim_model {
     double l1_share;        /* of the derived or stated size that still caches */
     int32_t slow_sm;        /* -1: none */
     double slow_share;      /* more cycles on that SM */
+    uint32_t hidden_sms;    /* missing, though the driver reports them */
+    uint64_t hidden_bytes;  /* of memory, likewise */
     uint64_t throttle_bits; /* as NVML gives them */
     int64_t hang_after;     /* jobs; -1: never */
     int64_t crash_after;
@@ -153,7 +156,7 @@ void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
 
-/* Changes a model as the fault does; -EINVAL for one that does not fit. */
+/* Changes a model as the fault does (fault_apply.c); -EINVAL for one that does not fit. */
 int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);
 
 /* Reads {gpu: .., kind: .., parameters}; out_gpu is the node of `gpu`. */

@@ -26,13 +26,16 @@ const char *sim_model_key(const struct sim_model *model);
 
 enum sim_fault_kind {
     SIM_SLOW_DRAM,    /* share: all that DRAM does takes 1 + share times as long */
+    SIM_HBM_STACK,    /* count missing, hidden: the driver does not know */
     SIM_MEMORY_CLOCK, /* mhz */
     SIM_SM_CLOCK,     /* mhz, reason */
     SIM_L2_SLICE,     /* share missing, reported: the driver knows */
-    SIM_MISSING_SMS,  /* count */
+    SIM_MISSING_SMS,  /* count, hidden */
     SIM_SLOW_SM,      /* sm, share */
     SIM_L1_WAYS,      /* share missing */
     SIM_PCIE,         /* gen, width */
+    SIM_SLOW_HOST,    /* share: copies and loads of host memory take 1 + share times as long */
+    SIM_NVLINK_DOWN,  /* count */
     SIM_ECC_OFF,
     SIM_MIG_ON,
     SIM_POWER_LIMIT, /* w */
@@ -47,6 +50,9 @@ enum sim_fault_kind {
     SIM_CRASH,       /* after so many jobs the process dies by SIGSEGV */
     SIM_FAULT_COUNT
 };
+
+/* What holds a clock down. */
+enum sim_reason { SIM_BY_POWER, SIM_BY_HEAT, SIM_BY_SETTING, SIM_BY_SLOWDOWN, SIM_BY_BRAKE };
 
 enum { SIM_TEXT_MAX = 64 };
 
@@ -91,8 +97,8 @@ struct sim_fault {
     double share, mhz, w, factor;
     uint32_t count, sm, gen, width;
     uint64_t after;
-    int reason; /* of SIM_SM_CLOCK: 0 power, 1 thermal */
-    bool reported, pending, failed;
+    int reason; /* of SIM_SM_CLOCK: enum sim_reason */
+    bool reported, hidden, pending, failed;
     char text[SIM_TEXT_MAX];
     struct sim_health_value {
         bool set;

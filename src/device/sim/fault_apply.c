@@ -1,0 +1,258 @@
+/* What a fault changes in the mechanism of a simulated GPU. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/sim/model.h"
+
+/* NVML's bits of the clock event reasons. */
+static const uint64_t throttle_bits[] = {
+    [SIM_BY_POWER] = 0x4,    [SIM_BY_HEAT] = 0x20,  [SIM_BY_SETTING] = 0x2,
+    [SIM_BY_SLOWDOWN] = 0x8, [SIM_BY_BRAKE] = 0x80,
+};
+
+/* Widths of a stack of HBM, and of the channels that stand for stacks in narrower memories. */
+enum { STACK_BITS = 1024, CHANNEL_BITS = 64 };
+
+/* Degrees to slowdown that a GPU loses before heat holds its clock down. */
+static const double hot_margin_c = 0;
+
+static uint64_t whole_lines(uint64_t bytes, double share_left, uint64_t unit)
+{
+    uint64_t left = (uint64_t)((double)bytes * share_left) / unit * unit;
+    return left ? left : unit;
+}
+
+static void lose_l2(struct sim_model *model, const struct sim_fault *fault)
+{
+    struct sim_l2 *l2 = &model->l2;
+    double left = 1 - fault->share;
+    l2->geometry.size = whole_lines(l2->geometry.size, left, 2 * l2->geometry.line);
+    uint64_t lines = l2->geometry.size / l2->geometry.line;
+    l2->geometry.ways = l2->geometry.ways < lines ? l2->geometry.ways : lines;
+    if (fault->reported)
+        l2->reported = (uint64_t)((double)l2->reported * left);
+    model->bandwidth.l2_read *= left;
+    model->bandwidth.l2_write *= left;
+}
+
+static int lose_l1(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CA];
+    if (!path->cache_count)
+        return err_set(err, -EINVAL, "this model has no L1 for global loads");
+    struct sim_cache *cache = &model->caches[path->caches[0]];
+    if (cache->carveout)
+        model->l1_share *= 1 - fault->share;
+    else
+        cache->geometry.size =
+            whole_lines(cache->geometry.size, 1 - fault->share, cache->geometry.line);
+    return 0;
+}
+
+static int lose_sms(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->count >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    if (model->slow_sm >= (int32_t)(model->sms - fault->count))
+        return err_set(err, -EINVAL, "the slow SM would be among the missing ones");
+    model->sms -= fault->count;
+    model->hidden_sms += fault->hidden ? fault->count : 0;
+    return 0;
+}
+
+/* Capacity, bus and bandwidth go together. */
+static int lose_stack(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    uint32_t bits = model->hardware.memory_bus_bits;
+    uint32_t stack_bits = bits >= 2 * STACK_BITS ? STACK_BITS : CHANNEL_BITS;
+    uint32_t stacks = bits / stack_bits;
+    if (fault->count >= stacks)
+        return err_set(err, -EINVAL, "the model has only %u stacks", stacks);
+    double left = 1 - (double)fault->count / stacks;
+    uint64_t bytes = (uint64_t)((double)model->memory_bytes * left);
+    model->bandwidth.main_read *= left;
+    model->bandwidth.main_write *= left;
+    model->bandwidth.main_copy *= left;
+    if (fault->hidden) {
+        model->hidden_bytes += model->memory_bytes - bytes;
+        return 0;
+    }
+    model->memory_bytes = bytes;
+    model->hardware.memory_bus_bits = bits - fault->count * stack_bits;
+    return 0;
+}
+
+static void slow_host(struct sim_model *model, double share)
+{
+    struct sim_bandwidth *b = &model->bandwidth;
+    double *const rates[] = {&b->h2d, &b->d2h, &b->bidir};
+    for (size_t i = 0; i < COUNT_OF(rates); i++)
+        *rates[i] /= 1 + share;
+    model->paths[DEVICE_HOST].main_cycles *= 1 + share;
+}
+
+static int take_links_down(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->count > model->health[SIM_NVLINKS_ACTIVE])
+        return err_set(err, -EINVAL, "the model has only %g NVLinks",
+                       model->health[SIM_NVLINKS_ACTIVE]);
+    model->health[SIM_NVLINKS_ACTIVE] -= fault->count;
+    model->health[SIM_NVLINKS_DOWN] += fault->count;
+    return 0;
+}
+
+static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->sm >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    model->slow_sm = (int32_t)fault->sm;
+    model->slow_share = fault->share;
+    return 0;
+}
+
+static int cap_clock(double *mhz, double nominal, double cap, struct err *err)
+{
+    if (cap > nominal)
+        return err_set(err, -EINVAL, "%g MHz is above the model's %g MHz", cap, nominal);
+    *mhz = fmin(*mhz, cap);
+    return 0;
+}
+
+static int hold_clock(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    double *health = model->health;
+    model->throttle_bits |= throttle_bits[fault->reason];
+    if (fault->reason == SIM_BY_SETTING)
+        model->config.sm_clock_application_mhz = fault->mhz;
+    if (fault->reason == SIM_BY_HEAT) {
+        health[SIM_TEMPERATURE] += health[SIM_TEMPERATURE_MARGIN] - hot_margin_c;
+        health[SIM_TEMPERATURE_MARGIN] = hot_margin_c;
+    }
+    return cap_clock(&model->clock.sm_mhz, model->nominal_clock.sm_mhz, fault->mhz, err);
+}
+
+/* Power goes about with the cube of the clock, as the voltage follows it. */
+static void limit_power(struct sim_model *model, double w)
+{
+    model->config.power_limit_w = w;
+    if (w >= model->config.power_draw_w)
+        return;
+    model->clock.sm_mhz *= cbrt(w / model->config.power_draw_w);
+    model->throttle_bits |= throttle_bits[SIM_BY_POWER];
+}
+
+static int downtrain(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    const struct sim_hardware *hardware = &model->hardware;
+    if (fault->gen > hardware->pcie_gen_max || fault->width > hardware->pcie_width_max)
+        return err_set(err, -EINVAL, "above the model's PCIe %u x%u", hardware->pcie_gen_max,
+                       hardware->pcie_width_max);
+    model->config.pcie_gen = fault->gen ? fault->gen : model->config.pcie_gen;
+    model->config.pcie_width = fault->width ? fault->width : model->config.pcie_width;
+    return 0;
+}
+
+static void disturb(struct sim_model *model, double factor)
+{
+    struct sim_noise *noise = &model->noise;
+    noise->jitter_cycles = factor * (noise->jitter_cycles > 0 ? noise->jitter_cycles : 0.5);
+    noise->spike_rate = fmin(0.5, noise->spike_rate * factor);
+    noise->bandwidth = fmin(0.5, factor * (noise->bandwidth > 0 ? noise->bandwidth : 0.002));
+}
+
+/* Faults that change what is reported, and little or nothing else. */
+static void apply_setting(struct sim_model *model, const struct sim_fault *fault)
+{
+    struct sim_config *config = &model->config;
+    switch (fault->kind) {
+    case SIM_ECC_OFF:
+        config->ecc = config->ecc_pending = false;
+        break;
+    case SIM_MIG_ON:
+        config->mig = config->mig_pending = true;
+        break;
+    case SIM_REMAP:
+        model->health[SIM_REMAP_PENDING] = fault->pending;
+        model->health[SIM_REMAP_FAILED] = fault->failed;
+        break;
+    case SIM_ECC_ERRORS:
+        model->health[SIM_ECC_UNCORRECTED_VOLATILE] += fault->count;
+        model->health[SIM_ECC_UNCORRECTED_DRAM] += fault->count;
+        break;
+    case SIM_HEALTH:
+        sim_health_apply(fault->health, model->health);
+        break;
+    case SIM_VBIOS:
+        memcpy(model->board.vbios, fault->text, sizeof fault->text);
+        break;
+    case SIM_DRIVER:
+        memcpy(model->board.driver, fault->text, sizeof fault->text);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Faults of the whole GPU's behaviour that always fit. */
+static void apply_behaviour(struct sim_model *model, const struct sim_fault *fault)
+{
+    switch (fault->kind) {
+    case SIM_SLOW_DRAM:
+        model->dram_factor *= 1 + fault->share;
+        break;
+    case SIM_L2_SLICE:
+        lose_l2(model, fault);
+        break;
+    case SIM_SLOW_HOST:
+        slow_host(model, fault->share);
+        break;
+    case SIM_POWER_LIMIT:
+        limit_power(model, fault->w);
+        break;
+    case SIM_NOISY:
+        disturb(model, fault->factor);
+        break;
+    case SIM_BUSY:
+        /* The other process takes turns and evicts what was cached. */
+        model->health[SIM_PROCESSES] = 1;
+        disturb(model, 8);
+        break;
+    case SIM_HANG:
+        model->hang_after = (int64_t)fault->after;
+        break;
+    case SIM_CRASH:
+        model->crash_after = (int64_t)fault->after;
+        break;
+    default:
+        apply_setting(model, fault);
+        break;
+    }
+}
+
+int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    switch (fault->kind) {
+    case SIM_MEMORY_CLOCK:
+        return cap_clock(&model->clock.memory_mhz, model->nominal_clock.memory_mhz, fault->mhz,
+                         err);
+    case SIM_SM_CLOCK:
+        return hold_clock(model, fault, err);
+    case SIM_HBM_STACK:
+        return lose_stack(model, fault, err);
+    case SIM_NVLINK_DOWN:
+        return take_links_down(model, fault, err);
+    case SIM_MISSING_SMS:
+        return lose_sms(model, fault, err);
+    case SIM_SLOW_SM:
+        return slow_down_sm(model, fault, err);
+    case SIM_L1_WAYS:
+        return lose_l1(model, fault, err);
+    case SIM_PCIE:
+        return downtrain(model, fault, err);
+    default:
+        apply_behaviour(model, fault);
+        return 0;
+    }
+}
