@@ -109,13 +109,15 @@ static int check_link(struct judge *judge, const char *key, const char *max_key,
     const struct fleet *fleet = &judge->fleet;
     const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
     const struct fact_column *limits = fleet_facts(fleet, SET_HARDWARE, max_key);
+    const struct fact_column *loaded = fleet_facts(fleet, SET_CONFIG, "pcie_under_load");
     char metric[64];
     snprintf(metric, sizeof metric, "config.%s", key);
     for (size_t i = 0; i < fleet->count; i++) {
         uint32_t gpu = fleet->order[i];
         double value = fleet_fact_number(fleet, column, gpu);
         double limit = fleet_fact_number(fleet, limits, gpu);
-        if (!(value < limit) || !(value > 0))
+        bool idle = fleet_fact_number(fleet, loaded, gpu) == 0; /* links rest when nobody copies */
+        if (!(value < limit) || !(value > 0) || idle)
             continue;
         if (add(judge, gpu, metric, true, KIND_DEGRADED, value,
                 str_format("PCIe link runs %s%.0f of %s%.0f", words, value, words, limit)))

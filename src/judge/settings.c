@@ -30,6 +30,8 @@ static const struct special {
     /* Rules tell when a mode is about to change and what the link could do. */
     {SET_CONFIG, "ecc_pending", SKIP, 0},
     {SET_CONFIG, "mig_pending", SKIP, 0},
+    {SET_CONFIG, "memory_free_bytes", SKIP, 0},
+    {SET_CONFIG, "pcie_under_load", SKIP, 0},
     {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED},
     {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED},
     /* The board's, not a setting. */

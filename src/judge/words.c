@@ -20,6 +20,7 @@ static const struct {
     {"vbios", "VBIOS"},
     {"inforom", "InfoROM"},
     {"memory_bytes", "memory"},
+    {"memory_free_bytes", "free memory"},
     {"memory_bus_bits", "memory bus"},
     {"sm_clock_limit_mhz", "SM clock limit"},
     {"sm_clock_max_mhz", "highest SM clock"},
