@@ -42,14 +42,11 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    for (int i = 0; i < 2 && read.worse != JUDGE_NONE; i++) {
-        static const char *const needed[] = {"floor", "accuse"};
-        if (!yaml_get(node, needed[i]))
-            return yaml_error(node, err, "key \"%s\" is missing", needed[i]);
-    }
+    if (read.worse != JUDGE_NONE && !yaml_get(node, "floor"))
+        return yaml_error(node, err, "key \"floor\" is missing");
     out->worse = (enum judge_worse)read.worse;
     out->floor = read.floor;
-    out->accuse = read.accuse;
+    out->accuse = yaml_get(node, "accuse") ? read.accuse : read.floor;
     out->peak_share = read.peak_share;
     if (read.follows)
         rc = read_follows(read.follows, out, err);

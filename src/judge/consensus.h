@@ -5,6 +5,10 @@
 #include "inventory/inventory.h"
 #include "judge/fleet.h"
 
+/* What an earlier record of the model knows and the GPUs' judged values do not tell: figures that
+ * are not judged, methods and notes. 0 or -ENOMEM. */
+int consensus_complete(struct measures *memory, const struct measures *earlier);
+
 /* The model's topology from its healthy GPUs; from all measured ones where none is healthy. 0 or
  * -ENOMEM with a part of it filled. */
 int consensus_build(const struct fleet *fleet, const struct group *group,

@@ -55,6 +55,14 @@ static int by_position(const void *left, const void *right, void *user)
     return order ? order : text_order(user, a->name, b->name);
 }
 
+static int by_name(const void *left, const void *right, void *user)
+{
+    const struct column_head *a = left, *b = right;
+    return text_order(user, a->name, b->name);
+}
+
+/* Of settings and health a GPU lists what is not usual: the position of a key says nothing there.
+ */
 static void sort_columns(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->metric_count; i++) {
@@ -67,7 +75,8 @@ static void sort_columns(struct fleet *fleet)
     for (int set = 0; set < SET_COUNT; set++) {
         struct fact_columns *columns = &fleet->facts[set];
         if (columns->count)
-            qsort_r(columns->items, columns->count, sizeof *columns->items, by_position, fleet);
+            qsort_r(columns->items, columns->count, sizeof *columns->items,
+                    set == SET_CONFIG || set == SET_HEALTH ? by_name : by_position, fleet);
     }
 }
 

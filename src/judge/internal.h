@@ -48,6 +48,8 @@ struct judge {
     struct judge_basis basis;
     struct fleet fleet;
     struct findings findings;
+    const struct inventory **told; /* inventories whose GPUs are judged again */
+    size_t told_count, told_capacity;
     struct yardstick *yardsticks; /* [group * metrics + metric] */
     float *worse;                 /* [gpu * metrics + metric]: share by which it is worse; NaN */
     float *scores;                /* likewise: that in deviations of the fleet */

@@ -7,7 +7,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/results.h"
 #include "judge/consensus.h"
+#include "judge/moves.h"
 #include "judge/place.h"
 #include "judge/verdict.h"
 
@@ -32,6 +34,7 @@ void judge_destroy(struct judge *judge)
         return;
     findings_fini(&judge->findings);
     fleet_fini(&judge->fleet);
+    free(judge->told);
     free(judge->yardsticks);
     free(judge->worse);
     free(judge->scores);
@@ -44,6 +47,27 @@ void judge_destroy(struct judge *judge)
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err)
 {
     return fleet_add(&judge->fleet, gpu) ? err_no_memory(err) : 0;
+}
+
+int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err)
+{
+    struct inventory_lookup *lookup = NULL;
+    const struct inventory **grown =
+        mem_grow(judge->told, &judge->told_capacity, judge->told_count + 1, sizeof *grown);
+    if (!grown || inventory_lookup_create(inventory, &lookup))
+        return err_no_memory(err);
+    judge->told = grown;
+    judge->told[judge->told_count++] = inventory;
+    int rc = 0;
+    for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
+        struct gpu_result result = {0};
+        rc = inventory_result(lookup, &inventory->gpus[i], &result)
+                 ? err_no_memory(err)
+                 : judge_add(judge, &result, err);
+        gpu_result_fini(&result);
+    }
+    inventory_lookup_destroy(lookup);
+    return rc;
 }
 
 /* Only the facts in which the GPU differs from its model's majority. What the majority knows and
@@ -153,9 +177,24 @@ static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu
                : 0;
 }
 
-static int add_model(const struct fleet *fleet, const struct group *group,
+/* The record of this model with most GPUs behind it; NULL when there is none. */
+static const struct inventory_model *told_model(const struct judge *judge, const char *key)
+{
+    const struct inventory_model *best = NULL;
+    for (size_t i = 0; i < judge->told_count; i++)
+        for (size_t m = 0; m < judge->told[i]->model_count; m++) {
+            const struct inventory_model *model = &judge->told[i]->models[m];
+            if (str_equal(model->key, key) && (!best || model->count > best->count))
+                best = model;
+        }
+    return best;
+}
+
+static int add_model(const struct judge *judge, const struct group *group,
                      struct inventory *inventory)
 {
+    const struct fleet *fleet = &judge->fleet;
+    const struct inventory_model *told = told_model(judge, fleet_text(fleet, group->key));
     struct inventory_model *model = &inventory->models[inventory->model_count++];
     for (size_t i = 0; i < group->count; i++)
         model->count += fleet->gpus[group->members[i]].measured;
@@ -165,7 +204,8 @@ static int add_model(const struct fleet *fleet, const struct group *group,
         usual_facts(fleet, group, SET_CONFIG, &model->config) ||
         usual_facts(fleet, group, SET_HEALTH, &model->health))
         return -ENOMEM;
-    return consensus_build(fleet, group, model);
+    int rc = consensus_build(fleet, group, model);
+    return rc || !told ? rc : consensus_complete(&model->memory, &told->memory);
 }
 
 static int fill(const struct judge *judge, struct inventory *inventory)
@@ -178,7 +218,7 @@ static int fill(const struct judge *judge, struct inventory *inventory)
     if (!inventory->models || !inventory->gpus || !inventory->unmeasured)
         return -ENOMEM;
     for (size_t i = 0; i < fleet->group_count && !rc; i++)
-        rc = add_model(fleet, &fleet->groups[i], inventory);
+        rc = add_model(judge, &fleet->groups[i], inventory);
     for (size_t i = 0; i < fleet->count && !rc; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         inventory->measured += gpu->measured;
@@ -208,8 +248,8 @@ static int prepare(struct judge *judge)
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
 {
     static int (*const stages[])(struct judge *) = {
-        judge_settings,       judge_rules,  judge_scores, judge_nodes,  judge_steadiness,
-        judge_specifications, judge_clocks, judge_claims, judge_causes,
+        judge_settings,       judge_rules, judge_scores, judge_nodes,  judge_steadiness,
+        judge_specifications, judge_drift, judge_clocks, judge_claims, judge_causes,
     };
     int rc = prepare(judge);
     for (size_t i = 0; i < COUNT_OF(stages) && !rc; i++)
@@ -218,6 +258,8 @@ int judge_finish(struct judge *judge, struct inventory *inventory, struct err *e
         verdict_settle(judge);
         rc = place_collapse(judge, inventory);
     }
+    if (!rc)
+        rc = moves_tell(judge, inventory);
     if (!rc) {
         verdict_mark(judge);
         rc = fill(judge, inventory);

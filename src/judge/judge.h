@@ -65,6 +65,10 @@ void judge_destroy(struct judge *judge); /* accepts NULL */
 /* Takes over all that is known of one GPU; the result may go afterwards. */
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err);
 
+/* Takes over the GPUs of an inventory, as far as it tells of them, and the topology of its models.
+ * The inventory must outlive the judge. The same verdicts come out as when it was judged first. */
+int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err);
+
 /* Fills models, gpus, nodes, outliers, watch, unmeasured and their counts in `inventory`, behind
  * what `nodes` has already. Once per judge. */
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);

@@ -12,7 +12,7 @@ static struct usual count(const struct fleet *fleet, const struct group *group,
     struct usual usual = {0};
     for (size_t i = 0; i < group->count; i++) {
         uint32_t code = column->codes[group->members[i]];
-        if (!fleet_known(fleet, code))
+        if (!fleet->gpus[group->members[i]].measured || !fleet_known(fleet, code))
             continue;
         votes[code]++;
         usual.known++;

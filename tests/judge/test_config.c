@@ -25,7 +25,7 @@ static void reads(void **state)
                                "  a.size: {worse: lower, floor: 0.03, accuse: 0.05}\n"
                                "  a.latency: {worse: higher, floor: 0.02, accuse: 0.02, "
                                "peak_share: 0.8, follows: {sm_clock: 0.6, pcie: 1}}\n"
-                               "  a.line: {worse: any, floor: 0, accuse: 0}\n"
+                               "  a.line: {worse: any, floor: 0.01}\n"
                                "  a.clock: {worse: none}\n",
                                &config, &err),
                      0);
@@ -36,6 +36,7 @@ static void reads(void **state)
     assert_int_equal(config.metrics[2].worse, JUDGE_ANY);
     assert_int_equal(config.metrics[3].worse, JUDGE_NONE);
     assert_true(config.metrics[0].floor == 0.03 && config.metrics[0].accuse == 0.05);
+    assert_true(config.metrics[2].accuse == 0.01); /* the floor, where nothing else is said */
     assert_true(config.metrics[0].follows[JUDGE_SM_CLOCK] == 0);
     assert_true(config.metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);
     assert_true(config.metrics[1].follows[JUDGE_PCIE] == 1);
@@ -57,8 +58,8 @@ static void refuses(void **state)
          "j.yaml:2:22: worse: expected one of lower, higher, any, none; found \"up\""},
         {"false_alarms: 0.01\nmetrics: {b: {worse: none}, a: {worse: any, floor: -1}}\n",
          "j.yaml:2:52: floor: -1 is outside 0 to 1"},
-        {"false_alarms: 0.01\nmetrics: {a: {worse: any, floor: 0}}\n",
-         "j.yaml:2:14: key \"accuse\" is missing"},
+        {"false_alarms: 0.01\nmetrics: {a: {worse: any, accuse: 0}}\n",
+         "j.yaml:2:14: key \"floor\" is missing"},
         {"false_alarms: 0.01\nmetrics: {a: {worse: none, follows: {sm_clok: 1}}}\n",
          "j.yaml:2:38: unknown key \"sm_clok\"; did you mean \"sm_clock\"?"},
     };

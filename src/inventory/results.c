@@ -1,0 +1,180 @@
+/* GPU results out of an inventory. */
+#include "inventory/results.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Texts and where they come from, sorted for look-up. */
+struct entry {
+    const char *text;
+    const void *what;
+};
+
+struct index {
+    struct entry *entries;
+    size_t count;
+};
+
+struct inventory_lookup {
+    struct index models, gpus, unmeasured;
+};
+
+static int entry_order(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->text, ((const struct entry *)b)->text);
+}
+
+static const void *find(const struct index *index, const char *text)
+{
+    const struct entry *entry = text ? bsearch(&(struct entry){.text = text}, index->entries,
+                                               index->count, sizeof *index->entries, entry_order)
+                                     : NULL;
+    return entry ? entry->what : NULL;
+}
+
+static void add(struct index *index, const char *text, const void *what)
+{
+    if (text)
+        index->entries[index->count++] = (struct entry){text, what};
+}
+
+static void sort(struct index *index)
+{
+    if (index->count)
+        qsort(index->entries, index->count, sizeof *index->entries, entry_order);
+}
+
+int inventory_lookup_create(const struct inventory *inventory, struct inventory_lookup **out_lookup)
+{
+    struct inventory_lookup *lookup = mem_array(1, sizeof *lookup);
+    if (!lookup)
+        return -ENOMEM;
+    lookup->models.entries = mem_array(inventory->model_count, sizeof *lookup->models.entries);
+    lookup->gpus.entries = mem_array(inventory->gpu_count, sizeof *lookup->gpus.entries);
+    lookup->unmeasured.entries =
+        mem_array(inventory->unmeasured_length, sizeof *lookup->unmeasured.entries);
+    if (!lookup->models.entries || !lookup->gpus.entries || !lookup->unmeasured.entries) {
+        inventory_lookup_destroy(lookup);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < inventory->model_count; i++)
+        add(&lookup->models, inventory->models[i].id, &inventory->models[i]);
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        add(&lookup->gpus, inventory->gpus[i].uuid, &inventory->gpus[i]);
+    for (size_t i = 0; i < inventory->unmeasured_length; i++)
+        add(&lookup->unmeasured, inventory->unmeasured[i].uuid, &inventory->unmeasured[i]);
+    sort(&lookup->models);
+    sort(&lookup->gpus);
+    sort(&lookup->unmeasured);
+    *out_lookup = lookup;
+    return 0;
+}
+
+void inventory_lookup_destroy(struct inventory_lookup *lookup)
+{
+    if (!lookup)
+        return;
+    free(lookup->models.entries);
+    free(lookup->gpus.entries);
+    free(lookup->unmeasured.entries);
+    free(lookup);
+}
+
+const struct inventory_model *inventory_model_of(const struct inventory_lookup *lookup,
+                                                 const struct inventory_gpu *gpu)
+{
+    return find(&lookup->models, gpu->model);
+}
+
+const struct inventory_gpu *inventory_find_gpu(const struct inventory_lookup *lookup,
+                                               const char *uuid)
+{
+    return find(&lookup->gpus, uuid);
+}
+
+static const struct facts *own_facts(const struct inventory_gpu *gpu, enum inventory_facts set)
+{
+    const struct facts *const own[] = {[INVENTORY_HARDWARE] = &gpu->hardware,
+                                       [INVENTORY_BOARD] = &gpu->board,
+                                       [INVENTORY_CONFIG] = &gpu->config,
+                                       [INVENTORY_HEALTH] = &gpu->health};
+    return own[set];
+}
+
+int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                       enum inventory_facts set, struct facts *out_facts)
+{
+    const struct inventory_model *model = inventory_model_of(lookup, gpu);
+    const struct facts *const usual[] = {[INVENTORY_HARDWARE] = model ? &model->identity : NULL,
+                                         [INVENTORY_BOARD] = NULL,
+                                         [INVENTORY_CONFIG] = model ? &model->config : NULL,
+                                         [INVENTORY_HEALTH] = model ? &model->health : NULL};
+    const struct facts *own = own_facts(gpu, set);
+    int rc = usual[set] ? facts_copy(out_facts, usual[set]) : 0;
+    for (size_t i = 0; i < own->count && !rc; i++)
+        rc = facts_set(out_facts, &own->items[i]);
+    return rc;
+}
+
+/* Unit and method are told once, with the model. What it does not tell is the name of something,
+ * such as the number of an SM, on which GPUs do not agree. */
+static int add_value(const struct inventory_model *model, const struct inventory_value *value,
+                     struct measures *measures)
+{
+    const struct measure *told = model ? measures_get(&model->memory, value->metric) : NULL;
+    struct measure *m = measure_status_valued(value->status)
+                            ? measures_add(measures, value->metric, value->value,
+                                           told ? told->unit : "id", told ? told->method : NULL)
+                            : measures_add_missing(measures, value->metric, value->status,
+                                                   told ? told->reason : NULL);
+    if (!m)
+        return -ENOMEM;
+    m->spread = value->spread;
+    m->bound = value->bound;
+    m->confidence = told ? told->confidence : 0;
+    return measure_set_status(m, value->status, told ? told->reason : NULL);
+}
+
+/* A GPU that was given up told less: what its model has is not known of it. */
+static bool was_measured(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER || gpu->value_count;
+}
+
+int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                     struct gpu_result *out_result)
+{
+    const struct inventory_model *model = inventory_model_of(lookup, gpu);
+    const struct inventory_unmeasured *unmeasured = find(&lookup->unmeasured, gpu->uuid);
+    struct gpu_result result = {.index = gpu->index, .rank = gpu->rank, .status = gpu->status};
+    struct facts *const sets[] = {&result.hardware, &result.board, &result.config, &result.health};
+    if (gpu->status == GPU_OUTLIER)
+        result.status = GPU_OK;
+    int rc = str_copy_to(&result.uuid, gpu->uuid);
+    if (!rc)
+        rc = str_copy_to(&result.node, gpu->node);
+    if (!rc)
+        rc = str_copy_to(&result.pci, gpu->pci);
+    if (!rc && model)
+        rc = str_copy_to(&result.name, model->name);
+    if (!rc && model)
+        rc = str_copy_to(&result.model_key, model->key);
+    if (!rc && unmeasured)
+        rc = str_copy_to(&result.reason, unmeasured->reason);
+    for (int set = 0; set < INVENTORY_FACTS_COUNT && !rc; set++)
+        rc = was_measured(gpu)
+                 ? inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set])
+                 : facts_copy(sets[set], own_facts(gpu, (enum inventory_facts)set));
+    for (size_t i = 0; i < gpu->value_count && !rc; i++)
+        rc = add_value(model, &gpu->values[i], &result.measures);
+    if (rc) {
+        gpu_result_fini(&result);
+        return -ENOMEM;
+    }
+    *out_result = result;
+    return 0;
+}
