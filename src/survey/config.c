@@ -4,54 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/shipped.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "probes/probes.h"
-
-static char *beside_program(void)
-{
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0)
-        return NULL;
-    path[length] = '\0';
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return NULL;
-    *slash = '\0';
-    return str_format("%s/../share/gpumemtopo/survey.yaml", path);
-}
-
-/* The first existing one of the usual places; the installed program must be relocatable, so they
- * are looked up at run time. */
-static int find(char **out_path, struct err *err)
-{
-    const char *folder = getenv("GPUMEMTOPO_CONFIG_DIR");
-    if (folder && *folder) {
-        char *path = str_format("%s/survey.yaml", folder);
-        if (!path)
-            return err_no_memory(err);
-        *out_path = path;
-        return 0;
-    }
-    char *places[] = {beside_program(), str_copy(GPUMEMTOPO_SOURCE_CONFIGS "/survey.yaml")};
-    char *found = NULL;
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        if (!found && places[i] && access(places[i], F_OK) == 0)
-            found = places[i];
-        else
-            free(places[i]);
-    }
-    if (!found)
-        return err_set(err, -ENOENT,
-                       "survey.yaml not found in ../share/gpumemtopo beside the program: name it "
-                       "with --config FILE or its folder in GPUMEMTOPO_CONFIG_DIR");
-    *out_path = found;
-    return 0;
-}
 
 struct config_nodes {
     const struct yaml_node *time_limit_s;
@@ -127,7 +85,7 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
 {
     struct strbuf text = {0};
     char *found = NULL;
-    int rc = path ? 0 : find(&found, err);
+    int rc = path ? 0 : shipped_path("survey.yaml", &found, err);
     if (!rc)
         rc = yaml_load_text(path ? path : found, &yaml_limits_config, &text, err);
     if (!rc)

@@ -17,6 +17,8 @@ struct survey_options {
     enum survey_action action;
     const char *output;
     const char *config;
+    const char *reference;
+    const char *baseline;
     const char *probes;
     const char *simulate;
     const char *record;

@@ -1,5 +1,6 @@
 /* One rank's run of the survey: the loop over workers and messages, and what rank 0 adds. */
 #include "survey/survey.h"
+#include "report/basis.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "report/basis.h"
 #include "survey/config.h"
 #include "survey/emit.h"
 #include "survey/limits.h"
@@ -167,6 +169,7 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
 /* What rank 0 needs before anything is measured. */
 struct preparation {
     struct survey_config config;
+    struct report_basis basis;
     struct recording *recording; /* NULL: none */
     char default_output[64];
     const char *output;
@@ -175,6 +178,7 @@ struct preparation {
 static void unprepare(struct preparation *prepared)
 {
     survey_config_fini(&prepared->config);
+    report_basis_fini(&prepared->basis);
     recording_destroy(prepared->recording);
 }
 
@@ -222,6 +226,8 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
         rc = check_record(options->record, err);
     if (!rc)
         rc = load_config(run, &out->config, err);
+    if (!rc)
+        rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (!rc && options->record)
         rc = begin_recording(run, out, err);
     return rc;
@@ -249,7 +255,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
 {
     struct strbuf summary = {0};
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
-    const struct judge_basis basis = {.config = &prepared->config.judge};
+    const struct judge_basis basis = report_basis_view(&prepared->basis, &prepared->config.judge);
     progress_clear(&run->progress);
     bool recorded = end_recording(run, prepared);
     const struct emit_input input = {

@@ -103,7 +103,8 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
         .results = &lost, .result_count = 1, .node_count = 6, .lost_ranks = 2};
     const struct gpu_result result = {.uuid = (char *)"GPU-1", .node = (char *)"n1", .rank = 0};
     const struct survey_options options = {.seed = 8, .replay = path};
-    const struct judge_config judge = {.false_alarms = 0.01};
+    const struct judge_config config = {.false_alarms = 0.01};
+    const struct judge_basis judge = {.config = &config};
     struct record *record = NULL;
     struct inventory inventory = {0};
     struct strbuf summary = {0};

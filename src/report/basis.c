@@ -1,0 +1,74 @@
+/* What a fleet is judged by, read from its files. */
+#include "report/basis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/shipped.h"
+#include "base/yaml.h"
+
+static int load_references(const char *folder, struct judge_references *out, struct err *err)
+{
+    char *shipped = NULL;
+    struct err ignored = {0};
+    int rc = folder ? 0 : shipped_path("models", &shipped, &ignored);
+    if (rc == -ENOENT)
+        return 0;
+    if (!rc)
+        rc = judge_references_read(folder ? folder : shipped, out, err);
+    else
+        err_no_memory(err);
+    /* A configuration of one's own need not have references beside it. */
+    if (rc == -ENOENT && !folder) {
+        err_clear(err);
+        rc = 0;
+    }
+    free(shipped);
+    return rc;
+}
+
+int report_basis_load(const char *reference_folder, const char *baseline_path,
+                      struct report_basis *basis, struct err *err)
+{
+    int rc = load_references(reference_folder, &basis->references, err);
+    if (rc || !baseline_path)
+        return rc;
+    rc = inventory_read_file(baseline_path, &basis->baseline, err);
+    basis->has_baseline = !rc;
+    return rc;
+}
+
+int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    char *shipped = NULL;
+    int rc = path ? 0 : shipped_path("survey.yaml", &shipped, err);
+    if (!rc)
+        rc = yaml_read_file(path ? path : shipped, &yaml_limits_config, &doc, err);
+    const struct yaml_node *judge = rc ? NULL : yaml_get(yaml_root(doc), "judge");
+    if (!rc)
+        rc = judge ? judge_config_read(judge, &basis->config, err)
+                   : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    yaml_destroy(doc);
+    free(shipped);
+    return rc;
+}
+
+struct judge_basis report_basis_view(const struct report_basis *basis,
+                                     const struct judge_config *config)
+{
+    return (struct judge_basis){
+        .config = config ? config : &basis->config,
+        .references = &basis->references,
+        .baseline = basis->has_baseline ? &basis->baseline : NULL,
+    };
+}
+
+void report_basis_fini(struct report_basis *basis)
+{
+    judge_config_fini(&basis->config);
+    judge_references_fini(&basis->references);
+    inventory_fini(&basis->baseline);
+    memset(basis, 0, sizeof *basis);
+}
