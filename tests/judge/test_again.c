@@ -1,0 +1,149 @@
+/* From the file alone the same verdicts come out: an inventory that is read back and judged again
+ * is the same file, byte for byte. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static char *print(const struct inventory *inventory)
+{
+    struct strbuf text = {0};
+    inventory_print(inventory, &text);
+    assert_false(text.failed);
+    return text.data;
+}
+
+static struct inventory read_back(const char *text)
+{
+    struct inventory inventory;
+    struct err err = {0};
+    if (inventory_read_text(text, strlen(text), "again", &inventory, &err))
+        fail_msg("%d:%d: %s", err.line, err.column, err.text);
+    return inventory;
+}
+
+static struct inventory judge_again(const struct inventory *told, size_t parts)
+{
+    struct inventory again = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    const struct judge_basis basis = {.config = made_config()};
+    size_t count = 0;
+    for (size_t i = 0; i < parts; i++)
+        count += told[i].gpu_count;
+    assert_int_equal(judge_create(&basis, count, &judge, &err), 0);
+    for (size_t i = 0; i < parts; i++)
+        assert_int_equal(judge_add_inventory(judge, &told[i], &err), 0);
+    assert_int_equal(judge_finish(judge, &again, &err), 0);
+    judge_destroy(judge);
+    again.version = str_copy("x");
+    again.generated = str_copy("x");
+    again.backend = str_copy("x");
+    return again;
+}
+
+static void spoil(struct gpu_result *gpus)
+{
+    made_scale(&gpus[9], "main.latency", 1.3);
+    made_scale(&gpus[10], "main.bandwidth.read", 0.9);
+    made_set(&gpus[10], "clock.memory", 2881);
+    made_scale(&gpus[11], "sm.l1_worst", 1.2);
+    made_set(&gpus[11], "sm.l1_worst_sm", 42);
+    facts_set_text(&gpus[12].board, "driver", "1");
+    facts_set_int(&gpus[13].hardware, "sms", 130);
+    facts_set_text(&gpus[14].health, "throttle", "sw_thermal");
+    made_clock(&gpus[14], 0.8);
+    facts_set_unknown(&gpus[15].health, "remap_pending", "not supported");
+    facts_set_int(&gpus[16].health, "processes", 2);
+    gpus[17].status = GPU_CRASHED;
+    gpus[17].reason = str_copy("signal 11");
+    measures_fini(&gpus[17].measures);
+    for (size_t i = 20; i < 24; i++)
+        made_scale(&gpus[i], "host.bandwidth.h2d", 0.9);
+    for (size_t i = 0; i < 64; i++)
+        facts_set_int(&gpus[i].health, "temperature_c", (int64_t)(40 + i % 7));
+    measures_add_missing(&gpus[25].measures, "main.latency", MEASURE_FAILED, "no");
+    for (size_t i = 0; i < gpus[26].measures.count; i++)
+        if (strcmp(gpus[26].measures.items[i].metric, "l2.latency") == 0)
+            measure_set_status(&gpus[26].measures.items[i], MEASURE_NOISY, "two methods");
+    measures_add(&gpus[27].measures, "l1_data.size", 65536, "B", "m")->bound = MEASURE_AT_LEAST;
+    free(gpus[28].name);
+    free(gpus[28].model_key);
+    gpus[28].name = str_copy("Beta");
+    gpus[28].model_key = str_copy("beta");
+}
+
+static void judged_again(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(64, 3);
+    spoil(gpus);
+    struct inventory first = made_judged(gpus, 64);
+    first.version = str_copy("x");
+    first.generated = str_copy("x");
+    first.backend = str_copy("x");
+    assert_true(first.outlier_count >= 9);
+    char *once = print(&first);
+    struct inventory told = read_back(once);
+    struct inventory again = judge_again(&told, 1);
+    char *twice = print(&again);
+    assert_string_equal(once, twice);
+    free(once);
+    free(twice);
+    inventory_fini(&again);
+    inventory_fini(&told);
+    inventory_fini(&first);
+    made_free(gpus, 64);
+}
+
+/* Two partitions in two files: together they give what one survey of both would have given. */
+static void parts(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(64, 4);
+    spoil(gpus);
+    struct inventory whole = made_judged(gpus, 64), told[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct inventory part = made_judged(gpus + 32 * i, 32);
+        part.version = str_copy("x");
+        part.generated = str_copy("x");
+        part.backend = str_copy("x");
+        char *text = print(&part);
+        told[i] = read_back(text);
+        free(text);
+        inventory_fini(&part);
+    }
+    struct inventory together = judge_again(told, 2);
+    assert_int_equal(together.outlier_count, whole.outlier_count);
+    assert_int_equal(together.outliers_length, whole.outliers_length);
+    assert_int_equal(together.node_count, whole.node_count);
+    assert_int_equal(together.watch_count, whole.watch_count);
+    assert_int_equal(together.unmeasured_count, whole.unmeasured_count);
+    for (size_t i = 0; i < whole.outliers_length; i++) {
+        const struct inventory_outlier *a = &whole.outliers[i], *b = &together.outliers[i];
+        assert_string_equal(a->uuid, b->uuid);
+        assert_int_equal(a->kind, b->kind);
+        assert_int_equal(a->finding_count, b->finding_count);
+        for (size_t f = 0; f < a->finding_count; f++) {
+            assert_string_equal(a->findings[f].cause, b->findings[f].cause);
+            assert_true(a->findings[f].expected == b->findings[f].expected ||
+                        (a->findings[f].expected != a->findings[f].expected &&
+                         b->findings[f].expected != b->findings[f].expected));
+        }
+    }
+    inventory_fini(&together);
+    inventory_fini(&told[0]);
+    inventory_fini(&told[1]);
+    inventory_fini(&whole);
+    made_free(gpus, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(judged_again), cmocka_unit_test(parts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
