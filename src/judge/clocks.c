@@ -192,8 +192,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct judge_metric *rule = &config->metrics[m];
         const struct yardstick *y = yardstick_of(judge, view->group, m);
-        const struct cell *cell =
-            fleet_number(fleet_metric(&judge->fleet, rule->metric), gpu, true);
+        const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
         double share = cell && y->usable ? cell->value / y->center - 1 : 0;
         if (y->clock_share <= 0 || worse_share(rule->worse, share) < rule->accuse ||
             finding_of(judge, gpu, rule->metric))

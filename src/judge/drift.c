@@ -60,7 +60,7 @@ static size_t gather(const struct view *view, const struct group *group, size_t 
 {
     const struct judge *judge = view->judge;
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    const struct metric_column *column = fleet_metric(&judge->fleet, rule->metric);
+    const struct metric_column *column = judge->columns[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
     size_t n = 0;
     for (size_t i = 0; i < group->count && column; i++) {

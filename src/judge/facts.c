@@ -80,8 +80,9 @@ struct fact fleet_fact(const struct fleet *fleet, const struct fact_column *colu
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set, const char *key)
 {
     const struct fact_columns *columns = &fleet->facts[set];
-    for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(fleet_text(fleet, columns->items[i].head.name), key) == 0)
+    uint32_t symbol = symbols_find(&fleet->symbols, key);
+    for (size_t i = 0; i < columns->count && symbol; i++)
+        if (columns->items[i].head.name == symbol)
             return &columns->items[i];
     return NULL;
 }

@@ -236,8 +236,9 @@ int fleet_add(struct fleet *fleet, const struct gpu_result *gpu)
 
 const struct metric_column *fleet_metric(const struct fleet *fleet, const char *name)
 {
-    for (size_t i = 0; i < fleet->metric_count; i++)
-        if (named(fleet, fleet->metrics[i].head.name, name))
+    uint32_t symbol = symbols_find(&fleet->symbols, name);
+    for (size_t i = 0; i < fleet->metric_count && symbol; i++)
+        if (fleet->metrics[i].head.name == symbol)
             return &fleet->metrics[i];
     return NULL;
 }

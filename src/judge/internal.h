@@ -50,12 +50,13 @@ struct judge {
     struct findings findings;
     const struct inventory **told; /* inventories whose GPUs are judged again */
     size_t told_count, told_capacity;
-    struct yardstick *yardsticks; /* [group * metrics + metric] */
-    float *worse;                 /* [gpu * metrics + metric]: share by which it is worse; NaN */
-    float *scores;                /* likewise: that in deviations of the fleet */
-    double *usual;                /* [group * JUDGE_CONDITION_COUNT + condition]; NaN */
-    double *clock_ratio;          /* per GPU: SM clock over the usual one; 1 where unknown */
-    bool *odd;                    /* per GPU: other hardware than its namesakes */
+    const struct metric_column **columns; /* per judged metric; NULL: nobody has it */
+    struct yardstick *yardsticks;         /* [group * metrics + metric] */
+    float *worse;        /* [gpu * metrics + metric]: share by which it is worse; NaN */
+    float *scores;       /* likewise: that in deviations of the fleet */
+    double *usual;       /* [group * JUDGE_CONDITION_COUNT + condition]; NaN */
+    double *clock_ratio; /* per GPU: SM clock over the usual one; 1 where unknown */
+    bool *odd;           /* per GPU: other hardware than its namesakes */
 };
 
 /* A new finding for the caller to fill; gpu, metric and basis are set, numbers are NaN. NULL when

@@ -35,6 +35,7 @@ void judge_destroy(struct judge *judge)
     findings_fini(&judge->findings);
     fleet_fini(&judge->fleet);
     free(judge->told);
+    free(judge->columns);
     free(judge->yardsticks);
     free(judge->worse);
     free(judge->scores);
@@ -122,7 +123,7 @@ static int judged_values(const struct judge *judge, uint32_t gpu, struct invento
     if (!out->values)
         return -ENOMEM;
     for (size_t i = 0; i < config->metric_count; i++) {
-        const struct metric_column *column = fleet_metric(&judge->fleet, config->metrics[i].metric);
+        const struct metric_column *column = judge->columns[i];
         const struct cell *cell = column ? &column->cells[gpu] : NULL;
         if (!cell || !cell->present)
             continue;
@@ -240,9 +241,15 @@ static int prepare(struct judge *judge)
         rc = fleet_find_usual(fleet);
     if (rc)
         return rc;
+    const struct judge_config *config = judge->basis.config;
     fleet_find_busy(fleet);
     judge->findings.last = mem_array(fleet->count, sizeof *judge->findings.last);
-    return judge->findings.last ? conditions_find(judge) : -ENOMEM;
+    judge->columns = mem_array(config->metric_count, sizeof *judge->columns);
+    if (!judge->findings.last || !judge->columns)
+        return -ENOMEM;
+    for (size_t m = 0; m < config->metric_count; m++)
+        judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);
+    return conditions_find(judge);
 }
 
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)

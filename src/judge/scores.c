@@ -39,7 +39,7 @@ static bool comparable(const struct judge *judge, uint32_t gpu)
 
 static const struct metric_column *column_of(const struct trial *trial, size_t metric)
 {
-    return fleet_metric(&trial->judge->fleet, trial->config->metrics[metric].metric);
+    return trial->judge->columns[metric];
 }
 
 /* Comparisons that are made: of one figure, and of two figures of one memory together. */
@@ -211,7 +211,7 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct fleet *fleet = &judge->fleet;
     const struct yardstick *y = yardstick_of(judge, &fleet->groups[fleet->gpus[gpu].group], metric);
-    const struct cell *cell = fleet_number(fleet_metric(fleet, rule->metric), gpu, true);
+    const struct cell *cell = fleet_number(judge->columns[metric], gpu, true);
     struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
     if (!finding)
         return NULL;

@@ -8,7 +8,11 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-enum { GROUP_MIN = 5, FIGURES_MIN = 2 };
+enum { GROUP_MIN = 5 };
+
+/* What is taken for granted of how often a figure scatters so by chance: as if so many GPUs had
+ * been seen before, half of one of them with such a figure. */
+static const double SEEN = 100, SEEN_UNSTEADY = 0.5;
 
 /* A figure is unsteady when it scatters by so many times what is usual, and by this share of
  * itself at least. */
@@ -61,21 +65,59 @@ static const struct cell *unsteady_cell(const struct judge *judge,
     return wide && !isnan(usual) && fleet_judged(&judge->fleet.gpus[gpu]) ? cell : NULL;
 }
 
-/* One unsteady figure can be a passing disturbance; several are the GPU. */
-static int judge_group(struct judge *judge, const struct group *group,
-                       const struct metric_column *const *columns, double *numbers, double *usual)
+/* One metric over a group. */
+struct column {
+    const struct metric_column *cells;
+    double usual;           /* spread as a share of the value; NaN: too few tell */
+    size_t count, unsteady; /* GPUs that have it, and those of them that scatter */
+};
+
+/* How many healthy GPUs of the group would scatter in as many figures by chance, from how often the
+ * others do in each: one unsteady figure can be a passing disturbance, several are the GPU. */
+static double expected_by_chance(const struct judge *judge, const struct group *group,
+                                 const struct column *columns, uint32_t gpu)
+{
+    size_t metrics = judge->basis.config->metric_count;
+    double figures = 0, chosen = 0, expected = (double)group->count;
+    for (size_t m = 0; m < metrics; m++)
+        figures += !isnan(columns[m].usual) && fleet_number(columns[m].cells, gpu, true);
+    for (size_t m = 0; m < metrics; m++) {
+        const struct column *column = &columns[m];
+        if (!unsteady_cell(judge, column->cells, gpu, column->usual))
+            continue;
+        double share =
+            ((double)column->unsteady - 1 + SEEN_UNSTEADY) / ((double)column->count - 1 + SEEN);
+        expected *= share * (figures - chosen) / (chosen + 1); /* any so many of the figures */
+        chosen++;
+    }
+    return chosen > 0 ? expected : INFINITY;
+}
+
+static void measure_column(const struct judge *judge, const struct group *group,
+                           struct column *column, double *numbers)
+{
+    column->usual = usual_share(judge, group, column->cells, numbers);
+    column->count = column->unsteady = 0;
+    for (size_t i = 0; i < group->count && !isnan(column->usual); i++) {
+        uint32_t gpu = group->members[i];
+        column->count +=
+            fleet_judged(&judge->fleet.gpus[gpu]) && fleet_number(column->cells, gpu, true);
+        column->unsteady += unsteady_cell(judge, column->cells, gpu, column->usual) != NULL;
+    }
+}
+
+static int judge_group(struct judge *judge, const struct group *group, struct column *columns,
+                       double *numbers)
 {
     const struct judge_config *config = judge->basis.config;
     for (size_t m = 0; m < config->metric_count; m++)
-        usual[m] = usual_share(judge, group, columns[m], numbers);
+        measure_column(judge, group, &columns[m], numbers);
     for (size_t i = 0; i < group->count; i++) {
         uint32_t gpu = group->members[i];
-        size_t unsteady = 0;
-        for (size_t m = 0; m < config->metric_count; m++)
-            unsteady += unsteady_cell(judge, columns[m], gpu, usual[m]) != NULL;
-        for (size_t m = 0; m < config->metric_count && unsteady >= FIGURES_MIN; m++) {
-            const struct cell *cell = unsteady_cell(judge, columns[m], gpu, usual[m]);
-            if (cell && report(judge, m, cell, gpu, usual[m]))
+        bool unsteady = expected_by_chance(judge, group, columns, gpu) <= config->false_alarms;
+        for (size_t m = 0; m < config->metric_count && unsteady; m++) {
+            const struct cell *cell = unsteady_cell(judge, columns[m].cells, gpu, columns[m].usual);
+            if (cell && report(judge, m, cell, gpu, columns[m].usual))
                 return -ENOMEM;
         }
     }
@@ -85,19 +127,17 @@ static int judge_group(struct judge *judge, const struct group *group,
 int judge_steadiness(struct judge *judge)
 {
     const struct judge_config *config = judge->basis.config;
-    const struct metric_column **columns = mem_array(config->metric_count, sizeof *columns);
+    struct column *columns = mem_array(config->metric_count, sizeof *columns);
     double *numbers = mem_array(judge->fleet.count, sizeof *numbers);
-    double *usual = mem_array(config->metric_count, sizeof *usual);
-    int rc = columns && numbers && usual ? 0 : -ENOMEM;
+    int rc = columns && numbers ? 0 : -ENOMEM;
     for (size_t m = 0; m < config->metric_count && !rc; m++) {
         const struct judge_metric *rule = &config->metrics[m];
         bool scatters = rule->worse == JUDGE_LOWER || rule->worse == JUDGE_HIGHER;
-        columns[m] = scatters ? fleet_metric(&judge->fleet, rule->metric) : NULL;
+        columns[m].cells = scatters ? judge->columns[m] : NULL;
     }
     for (size_t g = 0; g < judge->fleet.group_count && !rc; g++)
-        rc = judge_group(judge, &judge->fleet.groups[g], columns, numbers, usual);
+        rc = judge_group(judge, &judge->fleet.groups[g], columns, numbers);
     free(columns);
     free(numbers);
-    free(usual);
     return rc;
 }

@@ -53,8 +53,7 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
                      const bool *accused, struct work *work)
 {
     const struct judge_config *config = judge->basis.config;
-    const struct metric_column *column =
-        fleet_metric(&judge->fleet, config->metrics[metric].metric);
+    const struct metric_column *column = judge->columns[metric];
     size_t n = 0;
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];

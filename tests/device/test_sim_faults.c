@@ -15,6 +15,8 @@ static const char plain[] = "caches: {l1: {size: 16 KiB, line: 128, ways: full}}
                             " main_read: 200, main_write: 180, main_copy: 160, h2d: 24, d2h: 22,"
                             " bidir: 40}\n"
                             "config: {power_limit_w: 300, power_draw_w: 200}\n"
+                            "hardware: {memory_bus_bits: 4096}\n"
+                            "health: {nvlinks_active: 4}\n"
                             "paths: {global_ca: [l1: 30, l2: 200, main: 500],"
                             " global_cg: [l2: 200, main: 500], shared: 20, host: 1000}\n";
 
@@ -58,10 +60,14 @@ static const struct fault_case fault_cases[] = {
     {{.kind = SIM_SLOW_SM, .sm = 0, .share = 0.1}, 33, 220, 520, 200, 24},
     {{.kind = SIM_L1_WAYS, .share = 0.25}, 200, 200, 500, 200, 24},
     {{.kind = SIM_L2_SLICE, .share = 0.6}, 30, 500, 500, 200, 24},
+    {{.kind = SIM_HBM_STACK, .count = 1}, 30, 200, 500, 150, 24},
+    {{.kind = SIM_HBM_STACK, .count = 2, .hidden = true}, 30, 200, 500, 100, 24},
+    {{.kind = SIM_SLOW_HOST, .share = 0.2}, 30, 200, 500, 200, 20},
     {{.kind = SIM_PCIE, .width = 8}, 30, 200, 500, 200, 12},
     {{.kind = SIM_PCIE, .gen = 3}, 30, 200, 500, 200, 12},
     {{.kind = SIM_POWER_LIMIT, .w = 250}, 30, 200, 500, 200, 24},
     {{.kind = SIM_POWER_LIMIT, .w = 25}, 30, 200, 350, 200, 24},
+    {{.kind = SIM_NVLINK_DOWN, .count = 1}, 30, 200, 500, 200, 24},
 };
 
 static void faults_act_through_the_mechanism(void **state)
@@ -92,6 +98,15 @@ static void one_slow_sm_is_alone(void **state)
     device_destroy(device);
 }
 
+static void hidden_sms_run_nothing(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_MISSING_SMS, .count = 2, .hidden = true};
+    struct device *device = bench_open_faulty(plain, &fault, 1);
+    assert_int_equal(device_limits(device)->sm_count, 6);
+    device_destroy(device);
+}
+
 /* The host link takes nanoseconds, too. */
 static void host_latency_is_time(void **state)
 {
@@ -113,7 +128,10 @@ static void throttling_is_told(void **state)
         double mhz;
     } cases[] = {{{.kind = SIM_ECC_OFF}, 0, 1000},
                  {{.kind = SIM_SM_CLOCK, .mhz = 700}, 0x4, 700},
-                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = 1}, 0x20, 800},
+                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_HEAT}, 0x20, 800},
+                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SETTING}, 0x2, 800},
+                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SLOWDOWN}, 0x8, 800},
+                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_BRAKE}, 0x80, 800},
                  {{.kind = SIM_POWER_LIMIT, .w = 25}, 0x4, 500}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct device *device = bench_open_faulty(plain, &cases[i].fault, 1);
@@ -137,6 +155,20 @@ struct fact_case {
 };
 static const struct fact_case fact_cases[] = {
     {{.kind = SIM_MISSING_SMS, .count = 2}, 0, "sms", 6, NULL},
+    {{.kind = SIM_MISSING_SMS, .count = 2, .hidden = true}, 0, "sms", 8, NULL},
+    {{.kind = SIM_HBM_STACK, .count = 1}, 0, "memory_bus_bits", 3072, NULL},
+    {{.kind = SIM_HBM_STACK, .count = 1}, 0, "memory_bytes", 805306368, NULL},
+    {{.kind = SIM_HBM_STACK, .count = 1, .hidden = true}, 0, "memory_bytes", 1 << 30, NULL},
+    {{.kind = SIM_HBM_STACK, .count = 1, .hidden = true}, 2, "memory_free_bytes", 754974720, NULL},
+    {{.kind = SIM_NVLINK_DOWN, .count = 1}, 3, "nvlinks_active", 3, NULL},
+    {{.kind = SIM_NVLINK_DOWN, .count = 1}, 3, "nvlinks_down", 1, NULL},
+    {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SETTING},
+     2,
+     "sm_clock_application_mhz",
+     800,
+     NULL},
+    {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_HEAT}, 3, "temperature_c", 87, NULL},
+    {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_HEAT}, 3, "temperature_margin_c", 0, NULL},
     {{.kind = SIM_L2_SLICE, .share = 0.5}, 0, "l2_bytes", 262144, NULL},
     {{.kind = SIM_L2_SLICE, .share = 0.5, .reported = true}, 0, "l2_bytes", 131072, NULL},
     {{.kind = SIM_ECC_OFF}, 2, "ecc", 0, NULL},
@@ -218,10 +250,10 @@ static void crashing_and_hanging(void **state)
 static void faults_must_fit_the_model(void **state)
 {
     (void)state;
-    static const struct sim_fault bad[] = {{.kind = SIM_MISSING_SMS, .count = 8},
-                                           {.kind = SIM_SLOW_SM, .sm = 8},
-                                           {.kind = SIM_SM_CLOCK, .mhz = 1001},
-                                           {.kind = SIM_PCIE, .gen = 6}};
+    static const struct sim_fault bad[] = {
+        {.kind = SIM_MISSING_SMS, .count = 8}, {.kind = SIM_SLOW_SM, .sm = 8},
+        {.kind = SIM_SM_CLOCK, .mhz = 1001},   {.kind = SIM_PCIE, .gen = 6},
+        {.kind = SIM_HBM_STACK, .count = 4},   {.kind = SIM_NVLINK_DOWN, .count = 5}};
     char text[2048];
     snprintf(text, sizeof text, "%s%s", bench_head, plain);
     struct sim_model *model;
@@ -375,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_act_through_the_mechanism),
         cmocka_unit_test(one_slow_sm_is_alone),
+        cmocka_unit_test(hidden_sms_run_nothing),
         cmocka_unit_test(host_latency_is_time),
         cmocka_unit_test(throttling_is_told),
         cmocka_unit_test(faults_show_in_the_identity),
