@@ -31,9 +31,6 @@ static const double SIDE_SHARE = 0.15;
 /* Below this confidence the line is reported as noisy, and with it what is counted in lines. */
 static const double LINE_SURE = 0.9;
 
-/* Fine-grained and averaged latency may differ by this share, or by two cycles. */
-static const double LATENCY_AGREEMENT = 0.1;
-
 static const char *metric_name(char buffer[METRIC_MAX], const char *memory, const char *attribute)
 {
     snprintf(buffer, METRIC_MAX, "%s.%s", memory, attribute);
@@ -410,29 +407,9 @@ int cache_report_latency(struct probe_context *context, enum study_id id, struct
     rc = latency_array(context, study, &array, err);
     if (rc)
         return rc;
-    struct latency latency;
-    rc = latency_measure(context, &array, study, &latency, err);
+    char name[METRIC_MAX];
+    rc = latency_report(context, metric_name(name, memory, "latency"), &array, study, err);
     if (rc)
         return rc;
-    char name[METRIC_MAX], reason[REASON_MAX];
-    struct measure *m = measures_add(context->measures, metric_name(name, memory, "latency"),
-                                     latency.cycles, "cycles", "average of long chases");
-    if (!m)
-        return err_no_memory(err);
-    double fine = study->hit_cycles - device_limits(context->device)->timer_overhead_cycles;
-    m->spread = latency.spread;
-    m->n = latency.n;
-    if (repeats_settle(m))
-        return err_no_memory(err);
-    if (latency.ns > 0 && facts_set_real(&m->notes, "ns", latency.ns))
-        return err_no_memory(err);
-    if (fabs(fine - latency.cycles) > fmax(2, LATENCY_AGREEMENT * latency.cycles)) {
-        snprintf(reason, sizeof reason,
-                 "single loads take %.1f cycles after correction, long chases %.1f per load", fine,
-                 latency.cycles);
-        m->confidence = 0.5;
-        if (measure_set_status(m, MEASURE_NOISY, reason))
-            return err_no_memory(err);
-    }
     return report_penalty(context, study, err);
 }

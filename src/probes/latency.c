@@ -1,30 +1,41 @@
-/* Latency from long dependent chases, free of timer and loop overhead.
+/* Latency of a load.
  *
  * Chases of two lengths are timed as a whole; the difference of their times over the difference
  * of their lengths is the latency of a load: what is constant (clock reads, loop set-up) cancels.
- */
+ *
+ * A sum of loads that scatter by a good part of their latency hides the spikes in it, and where
+ * the scatter is cut off at one cycle its mean is not the centre. There the median of single loads
+ * is the better figure, and the chases only confirm it. */
 #include "probes/latency.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
 #include "probes/chase.h"
+#include "probes/pool.h"
+#include "probes/repeats.h"
 
 enum {
-    REPEATS = 3, /* batches, spread over the run */
+    REPEATS = 3, /* batches of the first round; further rounds over the run have one */
     PAIRS = 2,   /* short and long chases per job */
     JOBS_MIN = 64,
     JOBS_MAX = 4096,
     LONG_MAX = 2048,
     LONG_MIN = 32,
-    SHORTER = 4,   /* long over short */
-    AGAIN_MAX = 2, /* further attempts at a latency that does not repeat */
+    SHORTER = 4,         /* long over short */
+    AGAIN_MAX = 2,       /* further attempts at a latency that does not repeat */
+    SINGLE_LOADS = 1024, /* per job */
+    SINGLE_JOBS_MIN = 16,
+    SINGLE_JOBS_MAX = 128,
+    REASON_MAX = 160,
 };
 
-/* Wanted standard error of one batch, as a share of the latency. */
-static const double PRECISION = 0.004;
+/* Wanted standard error of one batch, as a share of the latency; and of chases that only confirm.
+ */
+static const double PRECISION = 0.004, CONFIRMING_PRECISION = 0.02;
 
 /* Batches that differ by a larger half range do not repeat. */
 static const double UNSTABLE = 0.02;
@@ -32,21 +43,39 @@ static const double UNSTABLE = 0.02;
 /* A long chase should meet no spike more often than not. */
 static const double SPIKES_PER_CHASE = 0.3;
 
-struct plan {
-    uint64_t short_loads, long_loads;
-    size_t jobs;
+/* Loads that scatter by this share of their latency are taken one by one. */
+static const double SCATTERED = 0.1;
+
+/* Single loads and chases may differ by this share or so many cycles, or by so many standard
+ * errors. */
+static const double AGREEMENT = 0.1, AGREEMENT_CYCLES = 2, AGREEMENT_ERRORS = 4;
+
+/* The median of many normal values against their mean; a deviation from the median absolute one. */
+static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
+
+struct estimate {
+    double cycles;
+    double spread; /* half the range of the repetitions, at least the standard error */
+    double ns;     /* 0 where the device has no real-time clock */
+    uint32_t n;    /* chases or loads behind it */
 };
 
-static struct plan make_plan(const struct study *study)
+struct plan {
+    uint64_t short_loads, long_loads;
+    size_t jobs, batches;
+};
+
+static struct plan plan_chases(const struct study *study, double precision, size_t batches)
 {
     double length = study->spike_share > 0 ? SPIKES_PER_CHASE / study->spike_share : LONG_MAX;
-    struct plan plan = {.long_loads = (uint64_t)fmin(fmax(length, LONG_MIN), LONG_MAX)};
+    struct plan plan = {.long_loads = (uint64_t)fmin(fmax(length, LONG_MIN), LONG_MAX),
+                        .batches = batches};
     plan.short_loads = plan.long_loads / SHORTER;
     /* The median of m chases of n loads each errs by 1.25 sigma sqrt(n / m), over the loads that
      * the difference of long and short leaves. */
     double loads = (double)(plan.long_loads - plan.short_loads);
-    double error = 1.25 * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
-    double chases = pow(error / (PRECISION * study->hit_cycles), 2);
+    double error = MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
+    double chases = pow(error / (precision * study->hit_cycles), 2);
     plan.jobs = (size_t)fmin(fmax(chases / PAIRS, JOBS_MIN), JOBS_MAX);
     return plan;
 }
@@ -102,45 +131,159 @@ static double undisturbed(const double *cycles, size_t count, uint64_t loads, do
     return cpd_quantile(cycles, count, pow(1 - spike_share, (double)loads) / 2);
 }
 
-static int measure_once(struct probe_context *context, const struct device_array *array,
-                        const struct study *study, const struct plan *plan,
-                        struct latency *out_latency, struct err *err)
+static double median_error(const double *cycles, size_t count)
+{
+    return MEDIAN_ERROR * MAD_SIGMA * cpd_mad(cycles, count) / sqrt((double)count);
+}
+
+static void settle(const double *cycles, const double *errors, size_t count,
+                   struct estimate *out_estimate)
+{
+    double error = cpd_quantile(errors, count, 1) / sqrt((double)count);
+    out_estimate->cycles = cpd_median(cycles, count);
+    out_estimate->spread = fmax(repeats_half_range(cycles, count), error);
+}
+
+static int chase_once(struct probe_context *context, const struct device_array *array,
+                      const struct study *study, const struct plan *plan,
+                      struct estimate *out_estimate, struct err *err)
 {
     size_t count = PAIRS * plan->jobs;
-    double cycles[REPEATS], clocks[REPEATS];
+    double loads = (double)(plan->long_loads - plan->short_loads), spikes = study->spike_share;
+    double cycles[REPEATS], errors[REPEATS], clocks[REPEATS];
     struct times times;
     if (times_init(&times, plan->jobs))
         return err_no_memory(err);
     int rc = 0;
-    for (size_t i = 0; i < REPEATS && !rc; i++) {
+    for (size_t i = 0; i < plan->batches && !rc; i++) {
         rc = time_batch(context, array, plan, &times, err);
         if (rc)
             break;
-        double longer = undisturbed(times.long_cycles, count, plan->long_loads, study->spike_share);
-        double shorter =
-            undisturbed(times.short_cycles, count, plan->short_loads, study->spike_share);
+        double longer = undisturbed(times.long_cycles, count, plan->long_loads, spikes);
+        double shorter = undisturbed(times.short_cycles, count, plan->short_loads, spikes);
         double ns = cpd_median(times.long_ns, count);
-        cycles[i] = (longer - shorter) / (double)(plan->long_loads - plan->short_loads);
+        cycles[i] = (longer - shorter) / loads;
+        errors[i] =
+            hypot(median_error(times.long_cycles, count), median_error(times.short_cycles, count)) /
+            loads;
         clocks[i] = ns > 0 ? cpd_median(times.long_cycles, count) / ns : 0;
     }
     free(times.short_cycles);
     if (rc)
         return rc;
-    double clock = cpd_median(clocks, REPEATS);
-    out_latency->cycles = cpd_median(cycles, REPEATS);
-    out_latency->spread = (cpd_quantile(cycles, REPEATS, 1) - cpd_quantile(cycles, REPEATS, 0)) / 2;
-    out_latency->ns = clock > 0 ? out_latency->cycles / clock : 0;
-    out_latency->n = (uint32_t)(REPEATS * count);
+    double clock = cpd_median(clocks, plan->batches);
+    settle(cycles, errors, plan->batches, out_estimate);
+    out_estimate->ns = clock > 0 ? out_estimate->cycles / clock : 0;
+    out_estimate->n = (uint32_t)(plan->batches * count);
     return 0;
 }
 
-int latency_measure(struct probe_context *context, const struct device_array *array,
-                    const struct study *study, struct latency *out_latency, struct err *err)
+/* The centre of `count` jobs' single loads, timer included. */
+static int single_batch(struct probe_context *context, const struct device_array *array,
+                        size_t count, struct pool_centre *out_centre, struct err *err)
 {
-    const struct plan plan = make_plan(study);
-    for (int attempt = 0;; attempt++) {
-        int rc = measure_once(context, array, study, &plan, out_latency, err);
-        if (rc || attempt == AGAIN_MAX || out_latency->spread <= UNSTABLE * out_latency->cycles)
+    struct device_job jobs[SINGLE_JOBS_MAX];
+    struct device_answer *answers;
+    struct pool pool = {0};
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = chase_twice(array, SINGLE_LOADS);
+    int rc = chase_run(context, jobs, count, 0, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        pool_add(&pool, &answers[i].samples[0]);
+    device_answers_fini(answers, count);
+    free(answers);
+    *out_centre = pool_centre(&pool);
+    return 0;
+}
+
+static int single_once(struct probe_context *context, const struct device_array *array,
+                       const struct study *study, size_t batches, struct estimate *out_estimate,
+                       struct err *err)
+{
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double latency = fmax(study->hit_cycles - overhead, 1);
+    double loads = pow(MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency), 2);
+    size_t jobs = (size_t)fmin(fmax(loads / SINGLE_LOADS, SINGLE_JOBS_MIN), SINGLE_JOBS_MAX);
+    double cycles[REPEATS], errors[REPEATS];
+    for (size_t i = 0; i < batches; i++) {
+        struct pool_centre centre;
+        int rc = single_batch(context, array, jobs, &centre, err);
+        if (rc)
             return rc;
+        cycles[i] = centre.cycles - overhead;
+        errors[i] = centre.error;
     }
+    settle(cycles, errors, batches, out_estimate);
+    out_estimate->n = (uint32_t)(batches * jobs * SINGLE_LOADS);
+    return 0;
+}
+
+/* Both ways of timing; `scattered` says which one is the answer. */
+struct latency {
+    struct estimate chased, single;
+    bool scattered;
+};
+
+static int measure(struct probe_context *context, const struct device_array *array,
+                   const struct study *study, struct latency *out_latency, struct err *err)
+{
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    size_t batches = context->repeating ? 1 : REPEATS;
+    struct latency *l = out_latency;
+    l->scattered = study->sigma_cycles > SCATTERED * (study->hit_cycles - overhead);
+    const struct plan plan =
+        plan_chases(study, l->scattered ? CONFIRMING_PRECISION : PRECISION, batches);
+    for (int attempt = 0; attempt <= AGAIN_MAX; attempt++) {
+        int rc = chase_once(context, array, study, &plan, &l->chased, err);
+        if (rc)
+            return rc;
+        l->single = (struct estimate){.cycles = study->hit_cycles - overhead};
+        if (l->scattered)
+            rc = single_once(context, array, study, batches, &l->single, err);
+        if (rc)
+            return rc;
+        const struct estimate *answer = l->scattered ? &l->single : &l->chased;
+        if (answer->spread <= UNSTABLE * answer->cycles)
+            break;
+    }
+    return 0;
+}
+
+/* The two ways must agree: otherwise one of them does not time what it should. */
+static int check(struct measure *measure, const struct latency *latency)
+{
+    const struct estimate *chased = &latency->chased, *single = &latency->single;
+    char reason[REASON_MAX];
+    double room = fmax(fmax(AGREEMENT * chased->cycles, AGREEMENT_CYCLES),
+                       AGREEMENT_ERRORS * hypot(chased->spread, single->spread));
+    if (fabs(chased->cycles - single->cycles) <= room)
+        return 0;
+    snprintf(reason, sizeof reason,
+             "single loads take %.1f cycles after correction, long chases %.1f per load",
+             single->cycles, chased->cycles);
+    measure->confidence = 0.5;
+    return measure_set_status(measure, MEASURE_NOISY, reason);
+}
+
+int latency_report(struct probe_context *context, const char *metric,
+                   const struct device_array *array, const struct study *study, struct err *err)
+{
+    struct latency latency;
+    int rc = measure(context, array, study, &latency, err);
+    if (rc)
+        return rc;
+    const struct estimate *answer = latency.scattered ? &latency.single : &latency.chased;
+    double ns = latency.chased.ns * answer->cycles / latency.chased.cycles;
+    struct measure *m =
+        measures_add(context->measures, metric, answer->cycles, "cycles",
+                     latency.scattered ? "median of single loads" : "average of long chases");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = answer->spread;
+    m->n = answer->n;
+    if (repeats_settle(m) || (ns > 0 && facts_set_real(&m->notes, "ns", ns)) || check(m, &latency))
+        return err_no_memory(err);
+    return 0;
 }

@@ -45,26 +45,13 @@ static int run(struct probe_context *context, struct err *err)
     const struct device_array array = {
         .path = DEVICE_SHARED, .size_bytes = ARRAY_BYTES, .stride_bytes = STRIDE_BYTES};
     struct study scatter;
-    struct latency latency;
     struct err own = {0};
     if (device_limits(context->device)->shared_array_bytes < ARRAY_BYTES)
         return repeats_unsupported(context, METRIC, "a block has no shared memory", err);
     int rc = measure_scatter(context, &array, &scatter, &own);
     if (!rc)
-        rc = latency_measure(context, &array, &scatter, &latency, &own);
-    if (rc)
-        return repeats_end(context, METRIC, rc, &own, err);
-    struct measure *m =
-        measures_add(context->measures, METRIC, latency.cycles, "cycles", "average of long chases");
-    if (!m)
-        return err_no_memory(err);
-    m->spread = latency.spread;
-    m->n = latency.n;
-    if (repeats_settle(m))
-        return err_no_memory(err);
-    if (latency.ns > 0 && facts_set_real(&m->notes, "ns", latency.ns))
-        return err_no_memory(err);
-    return 0;
+        rc = latency_report(context, METRIC, &array, &scatter, &own);
+    return rc ? repeats_end(context, METRIC, rc, &own, err) : 0;
 }
 
 const struct probe probe_shared_latency = {
