@@ -8,6 +8,7 @@
 #include "cpd/cpd.h"
 #include "probes/curve.h"
 #include "probes/latency.h"
+#include "probes/line.h"
 #include "probes/repeats.h"
 #include "probes/resident.h"
 #include "probes/sweep.h"
@@ -16,20 +17,23 @@ enum {
     METRIC_MAX = 64,
     REASON_MAX = 160,
     SIZE_REPEATS = 3,
+    SHARPEN_MAX = 2,
     WIDEN_MAX = 3,
     SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
     FINE_LINES = 12,
     FINE_REPEATS = 5,
 };
 
-/* Sweep and residency agree when they differ by no more than this share. */
-static const double AGREEMENT = 0.01;
+/* Sweep and residency agree when they differ by no more than this share, or than the error of the
+ * residency explains, up to the other share. */
+static const double AGREEMENT = 0.01, AGREEMENT_MAX = 0.015;
+
+/* They clearly agree below the one share and clearly do not above the other. Between the two the
+ * residency gets this standard error. */
+static const double NEAR = 0.006, APART = 0.04, SHARP = 0.003;
 
 /* A sweep reaches so far beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
-
-/* Below this confidence the line is reported as noisy, and with it what is counted in lines. */
-static const double LINE_SURE = 0.9;
 
 static const char *metric_name(char buffer[METRIC_MAX], const char *memory, const char *attribute)
 {
@@ -80,15 +84,6 @@ static int report_fetch(struct probe_context *context, const char *memory,
     return 0;
 }
 
-/* How likely the nearest whole number of fetch units is the line: how far bytes per tag lie from
- * the next toss-up between two, in standard errors. */
-static double line_confidence(const struct study *study)
-{
-    double off = fabs(study->line_exact - (double)study->line_bytes);
-    double margin = (double)study->fetch_bytes / 2 - off;
-    return study->line_error > 0 ? fmax(0, erf(margin / study->line_error / sqrt(2))) : 1;
-}
-
 int cache_report_line(struct probe_context *context, enum study_id id, struct err *err)
 {
     const char *memory = study_name(id);
@@ -106,15 +101,16 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
         return report_missing(context, memory, "line", MEASURE_FAILED,
                               "the cache could not be overfilled", err);
     char name[METRIC_MAX];
-    struct measure *line = measures_add(context->measures, metric_name(name, memory, "line"),
-                                        (double)study->line_bytes, "B", "resident bytes per tag");
+    struct measure *line =
+        measures_add(context->measures, metric_name(name, memory, "line"),
+                     (double)study->line_bytes, "B", "span of what stays resident, by stride");
     if (!line)
         return err_no_memory(err);
-    line->confidence = line_confidence(study);
-    line->n = study->resident_n;
+    line->confidence = study->line_confidence;
+    line->n = study->line_n;
     if (line->confidence < LINE_SURE &&
         measure_set_status(line, MEASURE_NOISY,
-                           "bytes per tag lie between two multiples of the fetch unit"))
+                           "two lines explain what stays resident nearly as well"))
         return err_no_memory(err);
     return 0;
 }
@@ -124,7 +120,7 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
 static int sweep_coarse(struct probe_context *context, const struct study *study,
                         struct sweep_onset *out_onset, uint64_t *out_step_lines, struct err *err)
 {
-    uint64_t line = study->line_bytes, middle = study->region_high_bytes / line;
+    uint64_t line = study->touch_bytes, middle = study->region_high_bytes / line;
     double side = SIDE_SHARE;
     for (int attempt = 0; attempt < WIDEN_MAX; attempt++, side *= 2) {
         uint64_t margin = (uint64_t)(side * (double)middle) + SIDE_LINES;
@@ -151,7 +147,7 @@ static int sweep_coarse(struct probe_context *context, const struct study *study
 static int sweep_fine(struct probe_context *context, const struct study *study, uint64_t fits_bytes,
                       uint64_t step_lines, struct sweep_onset *out_onset, struct err *err)
 {
-    uint64_t line = study->line_bytes, fits = fits_bytes / line;
+    uint64_t line = study->touch_bytes, fits = fits_bytes / line;
     /* The coarse onset may come late by two of its steps. */
     uint64_t margin = FINE_LINES + 3 * step_lines;
     uint64_t low = fits > margin ? fits - margin : 1, high = fits + margin;
@@ -171,7 +167,6 @@ struct size_found {
     double confidence;
     double by_residency, residency_error;
     bool agree;
-    bool line_sure;   /* sizes are counted in lines */
     uint32_t at_once; /* jobs in flight, where one per SM disturbed each other; else 0 */
     bool l1;          /* the L1 data cache */
 };
@@ -209,6 +204,25 @@ static int sweep_repeatedly(struct probe_context *context, const struct study *s
     return 0;
 }
 
+/* Where the two methods are a little apart, the resident share decides whether they agree: more of
+ * it, until its error no longer matters. */
+static int sharpen_residency(struct probe_context *context, const struct study *study,
+                             struct size_found *f, struct err *err)
+{
+    for (int i = 0; i < SHARPEN_MAX; i++) {
+        double apart = fabs(f->by_sweep - f->by_residency) / f->by_residency, bytes, error;
+        if (apart < NEAR || apart > APART || f->residency_error < SHARP * f->by_residency)
+            return 0;
+        int rc = resident_measure_again(context, study, SHARP, &bytes, &error, err);
+        if (rc)
+            return rc;
+        double old = pow(f->residency_error, -2), new = pow(fmax(error, 1), -2);
+        f->by_residency = (old * f->by_residency + new *bytes) / (old + new);
+        f->residency_error = 1 / sqrt(old + new);
+    }
+    return 0;
+}
+
 static int measure_size(struct probe_context *context, const struct study *study,
                         struct size_found *out_found, struct err *err)
 {
@@ -218,17 +232,18 @@ static int measure_size(struct probe_context *context, const struct study *study
     if (rc)
         return rc;
     f->by_sweep = cpd_median(sizes, SIZE_REPEATS);
-    f->spread = (cpd_quantile(sizes, SIZE_REPEATS, 1) - cpd_quantile(sizes, SIZE_REPEATS, 0)) / 2;
+    f->spread = repeats_half_range(sizes, SIZE_REPEATS);
     f->by_residency = study->resident_bytes;
     f->residency_error = study->resident_error;
-    /* A chase cannot reach further than the cache holds: less room on that side. */
-    double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
-    double room = fmax(AGREEMENT * f->by_sweep, errors * f->residency_error);
-    f->agree = fabs(f->by_sweep - f->by_residency) <= room;
-    f->line_sure = line_confidence(study) >= LINE_SURE;
     f->at_once = study->at_once;
     f->l1 = study->id == STUDY_L1_DATA;
-    return 0;
+    rc = sharpen_residency(context, study, f, err);
+    /* A chase cannot reach further than the cache holds: less room on that side. */
+    double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
+    double room =
+        fmin(fmax(AGREEMENT, errors * f->residency_error / f->by_residency), AGREEMENT_MAX);
+    f->agree = fabs(f->by_sweep - f->by_residency) <= room * f->by_residency;
+    return rc;
 }
 
 /* What is documented for L1 stands beside what is measured. */
@@ -264,11 +279,6 @@ static int report_size(struct probe_context *context, const char *memory,
              found->by_residency);
     if (!found->agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
-    if (found->agree && !found->line_sure) {
-        size->confidence = 0.5;
-        if (measure_set_status(size, MEASURE_NOISY, "counted in lines, and the line is uncertain"))
-            return err_no_memory(err);
-    }
     if (facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep)) ||
         facts_set_int(&size->notes, "by_residency", llround(found->by_residency)))
         return err_no_memory(err);

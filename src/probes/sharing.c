@@ -50,9 +50,9 @@ static int study_all(struct probe_context *context, struct err *err)
 
 static struct device_array array_of(const struct study *study, double share, uint64_t offset)
 {
-    struct device_array array = {.path = study->path, .stride_bytes = study->line_bytes};
-    double lines = floor(share * study->resident_bytes / (double)study->line_bytes);
-    array.size_bytes = (uint64_t)fmax(lines, 1) * study->line_bytes;
+    struct device_array array = {.path = study->path, .stride_bytes = study->touch_bytes};
+    double lines = floor(share * study->resident_bytes / (double)study->touch_bytes);
+    array.size_bytes = (uint64_t)fmax(lines, 1) * study->touch_bytes;
     /* Constant memory is small, and never the memory of another path. */
     if (study->path != DEVICE_CONSTANT)
         array.offset_bytes = offset;

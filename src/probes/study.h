@@ -62,10 +62,13 @@ struct study {
     double resident_bytes; /* capacity by the resident share */
     double resident_error; /* its standard error */
     uint32_t resident_n;   /* positions sampled */
-    double tags;           /* lines that are resident when each holds one element */
     uint64_t line_bytes;
-    double line_exact; /* before rounding to a whole number of fetch units */
-    double line_error; /* its standard error */
+    double line_confidence;
+    uint32_t line_n;      /* positions sampled for it */
+    uint64_t touch_bytes; /* loads so far apart touch every line: the line, where it is sure */
+
+    /* The stride in fetch units, and the elements, that show best that lines are skipped. */
+    uint64_t contrast_units, contrast_elements;
 
     /* Constant L1.5 only: latency of SM i's first touch of what SM 0 has just loaded. */
     double neighbour_cycles[STUDY_NEIGHBOURS_MAX];
