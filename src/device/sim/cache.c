@@ -8,6 +8,9 @@
 
 static const uint32_t none = UINT32_MAX;
 
+/* Above any number of a line. */
+static const uint64_t key_step = UINT64_C(1) << 48;
+
 /* Up to so many ways the oldest line is found sooner by looking at all than by keeping a list. */
 enum { FEW_WAYS = 4, SCANNED_WAYS = 16 };
 
@@ -179,7 +182,7 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
                   uint16_t sectors)
 {
     if (cache->links) {
-        if (cache->lines[slot].key) {
+        if (cache->lines[slot].key > cache->base) {
             unchain(cache, slot);
             list_remove(cache, set, slot);
         }
@@ -210,6 +213,11 @@ static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, ui
                                            uint32_t sector, struct rng *rng)
 {
     struct cache_set *at = &cache->sets[set];
+    if (at->resets != cache->resets) {
+        at->resets = cache->resets;
+        at->filled = 0;
+        at->newest = at->oldest = none;
+    }
     place(cache, at, choose_slot(cache, at, rng), key, cache->fetch_masks[sector]);
     return false;
 }
@@ -228,7 +236,7 @@ static __attribute__((noinline)) bool access_linked(struct cache *cache, uint32_
 
 bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
 {
-    uint64_t number = divide(&cache->by_line, address), key = number + 1;
+    uint64_t number = divide(&cache->by_line, address), key = number + 1 + cache->base;
     uint32_t sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
     if (cache->lines[cache->last].key == key)
         return use(cache, cache->last, sector);
@@ -256,25 +264,39 @@ static uint32_t count_sets(const struct cache_geometry *geometry, uint32_t lines
     return sets ? (uint32_t)sets : 1;
 }
 
+/* Sets of another size, or keys that begin anew: everything is written afresh. */
+static void lay_out(struct cache *cache, uint32_t lines)
+{
+    cache->set_count = count_sets(&cache->geometry, lines);
+    cache->by_sets = divider_of(cache->set_count);
+    cache->ways = lines / cache->set_count;
+    cache->larger_sets = lines % cache->set_count;
+    cache->line_count = lines;
+    uint32_t first = 0;
+    for (uint32_t s = 0; s < cache->set_count; s++) {
+        uint32_t own = cache->ways + (s < cache->larger_sets);
+        cache->sets[s] = (struct cache_set){.first = first, .ways = own};
+        first += own;
+    }
+}
+
 void cache_reset(struct cache *cache, uint64_t size_bytes)
 {
     uint64_t wanted = size_bytes / cache->geometry.line;
     uint32_t lines = wanted < cache->lines_max ? (uint32_t)wanted : cache->lines_max;
     lines = lines ? lines : 1;
-    cache->set_count = count_sets(&cache->geometry, lines);
-    cache->by_sets = divider_of(cache->set_count);
-    cache->ways = lines / cache->set_count;
-    cache->larger_sets = lines % cache->set_count;
-    uint32_t first = 0;
-    for (uint32_t s = 0; s < cache->set_count; s++) {
-        uint32_t own = cache->ways + (s < cache->larger_sets);
-        cache->sets[s] =
-            (struct cache_set){.first = first, .ways = own, .newest = none, .oldest = none};
-        first += own;
+    cache->base += key_step;
+    cache->resets++;
+    if (!cache->base) {
+        cache->base = key_step;
+        memset(cache->lines, 0, cache->lines_max * sizeof *cache->lines);
+    }
+    if (lines != cache->line_count || !cache->resets) {
+        cache->resets = 1;
+        lay_out(cache, lines);
     }
     if (cache->links)
         memset(cache->buckets, 0, ((size_t)cache->bucket_mask + 1) * sizeof *cache->buckets);
-    memset(cache->lines, 0, cache->lines_max * sizeof *cache->lines);
     cache->last = 0;
     cache->fills++;
 }

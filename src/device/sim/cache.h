@@ -30,7 +30,7 @@ struct cache_geometry {
 
 /* Small, so that a search and what follows stay within few lines of the real cache. */
 struct cache_line {
-    uint64_t key;  /* its number + 1; 0: empty */
+    uint64_t key;  /* its number + 1 + the cache's base: that of before a reset is never found */
     uint32_t used; /* tick of the last use */
     uint16_t sectors;
 };
@@ -39,6 +39,7 @@ struct cache_set {
     uint32_t first; /* its lines are first .. first + ways - 1, the first `filled` valid */
     uint32_t ways;
     uint32_t filled;
+    uint32_t resets;         /* of the cache, when the set was last touched: else it is empty */
     uint32_t newest, oldest; /* ends of the list by use; linked caches only */
 };
 
@@ -52,7 +53,7 @@ struct cache {
     struct cache_geometry geometry;
     struct divider by_line, by_sector, by_sets;
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
-    uint32_t lines_max, set_count;
+    uint32_t lines_max, line_count, set_count;
     uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
     struct cache_line *lines;
     uint32_t last;     /* the line used last of all */
@@ -62,6 +63,8 @@ struct cache {
     uint32_t *buckets;        /* slot + 1, 0: none */
     uint32_t bucket_mask;
     uint32_t tick;
+    uint32_t resets;
+    uint64_t base;  /* of keys; rises with each reset, so that emptying costs nothing */
     uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
     uint64_t epoch; /* the owner's mark of when it was reset */
 };
@@ -80,7 +83,7 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
  * For caches of one sector per line and lines of a power of two, such as TLBs. */
 static inline bool cache_is_last(const struct cache *cache, uint64_t address)
 {
-    return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1;
+    return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1 + cache->base;
 }
 
 /* Bytes after which addresses meet the same set again. */
