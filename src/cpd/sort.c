@@ -1,4 +1,4 @@
-/* Sorting doubles with their places in linear time: a radix sort. */
+/* Sorting doubles with their places in linear time: a radix sort, but for few of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,9 @@
 #include "cpd/internal.h"
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, PASSES = 64 / DIGIT_BITS };
+
+/* Fewer are inserted one by one: counting digits costs more than that. */
+enum { FEW = 48 };
 
 bool cpd__finite(const double *values, size_t n)
 {
@@ -48,8 +51,22 @@ static bool sort_pass(const struct cpd__item *from, struct cpd__item *to, size_t
     return true;
 }
 
+static struct cpd__item *sort_few(const double *values, size_t n)
+{
+    struct cpd__item *items = mem_array(n, sizeof *items);
+    for (size_t i = 0; i < n && items; i++) {
+        size_t at = i;
+        for (; at > 0 && sort_key(items[at - 1].value) > sort_key(values[i]); at--)
+            items[at] = items[at - 1];
+        items[at] = (struct cpd__item){values[i], i};
+    }
+    return items;
+}
+
 struct cpd__item *cpd__sort(const double *values, size_t n)
 {
+    if (n < FEW)
+        return sort_few(values, n);
     size_t counts[PASSES][DIGITS] = {{0}};
     struct cpd__item *items = mem_array(n, sizeof *items);
     struct cpd__item *spare = mem_array(n, sizeof *spare);

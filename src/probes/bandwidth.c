@@ -10,10 +10,11 @@
 #include "probes/repeats.h"
 
 enum {
-    REPEATS = 5,     /* rounds; each goes through all shapes, so repetitions lie apart */
-    ATTEMPTS = 3,    /* series of rounds before scattering ones are reported as noisy */
-    SHAPES_MAX = 4,  /* the usual ones and the best of the surface */
-    GROWTHS_MAX = 6, /* lengthenings of a stream until it lasts long enough */
+    REPEATS = 5,       /* passes; each goes through all shapes, so repetitions lie apart */
+    REPEATS_SHORT = 2, /* where there are several rounds over a short run */
+    ATTEMPTS = 3,      /* series of rounds before scattering ones are reported as noisy */
+    SHAPES_MAX = 4,    /* the usual ones and the best of the surface */
+    GROWTHS_MAX = 6,   /* lengthenings of a stream until it lasts long enough */
     WARP_THREADS = 32,
     THREADS_PER_SM = 2048, /* resident on most GPUs when the backend chooses the blocks */
     METHOD_MAX = 120,
@@ -116,9 +117,10 @@ struct candidates {
     size_t count;
 };
 
-/* Rates of the best shape over a series of rounds. */
+/* Rates of the best shape over a series of passes. */
 struct series {
     struct bandwidth_shape shape;
+    size_t count;
     double gbs[REPEATS];
     double scatter; /* half range over median */
 };
@@ -127,8 +129,9 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
                       struct candidates *candidates, struct series *out_series, struct err *err)
 {
     double gbs[SHAPES_MAX][REPEATS];
-    size_t best = 0;
-    for (size_t r = 0; r < REPEATS; r++) {
+    size_t best = 0, count = probe_repeats(context, REPEATS);
+    count = count > 1 ? count : REPEATS_SHORT;
+    for (size_t r = 0; r < count; r++) {
         for (size_t i = 0; i < candidates->count; i++) {
             int rc = bandwidth_time(context, task, &candidates->shapes[i], &candidates->totals[i],
                                     &gbs[i][r], err);
@@ -137,12 +140,13 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
         }
     }
     for (size_t i = 1; i < candidates->count; i++)
-        if (cpd_median(gbs[i], REPEATS) > BETTER * cpd_median(gbs[best], REPEATS))
+        if (cpd_median(gbs[i], count) > BETTER * cpd_median(gbs[best], count))
             best = i;
     out_series->shape = candidates->shapes[best];
-    for (size_t r = 0; r < REPEATS; r++)
+    out_series->count = count;
+    for (size_t r = 0; r < count; r++)
         out_series->gbs[r] = gbs[best][r];
-    out_series->scatter = repeats_half_range(gbs[best], REPEATS) / cpd_median(gbs[best], REPEATS);
+    out_series->scatter = repeats_half_range(gbs[best], count) / cpd_median(gbs[best], count);
     return 0;
 }
 
@@ -182,12 +186,13 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
 {
     char method[METHOD_MAX], reason[REASON_MAX];
     describe(method, task, &series->shape);
-    struct measure *m = repeats_add(context, task->metric, series->gbs, REPEATS, "GB/s", method);
+    struct measure *m =
+        repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
     if (!m || (surface && facts_set_text(&m->notes, "surface", surface)))
         return err_no_memory(err);
     if (series->scatter <= AGREEMENT)
         return 0;
-    snprintf(reason, sizeof reason, "%d repetitions differ by %.0f %% at best", REPEATS,
+    snprintf(reason, sizeof reason, "%zu repetitions differ by %.0f %% at best", series->count,
              200 * series->scatter);
     m->confidence = 0.5;
     return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;

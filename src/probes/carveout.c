@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "probes/line.h"
 #include "probes/resident.h"
 
 enum { WISHES_MAX = 5, WISHES_SIMULATED = 4, PATHS = 3, REASON_MAX = 120 };
@@ -54,18 +55,18 @@ static void choose_wishes(const struct device_limits *limits, struct carveouts *
 static int measure_path(struct probe_context *context, enum study_id id, struct carveouts *out,
                         double *left, struct err *err)
 {
-    struct study study = context->studies[id];
+    struct study *known = &context->studies[id];
+    int rc = known->touch_bytes ? 0 : line_guess(context, known, err);
+    struct study study = *known;
     double first = (double)study.region_high_bytes;
-    for (size_t i = 0; i < out->count; i++) {
+    for (size_t i = 0; i < out->count && !rc; i++) {
         double error, taken = (double)(out->granted[i] - out->granted[0]);
         study.shared_bytes = out->wishes[i];
-        if (taken < first - (double)study.line_bytes)
+        if (taken < first - (double)study.touch_bytes)
             study.region_high_bytes = (uint64_t)(first - taken);
-        int rc = resident_measure_quick(context, &study, &left[i], &error, err);
-        if (rc)
-            return rc;
+        rc = resident_measure_quick(context, &study, &left[i], &error, err);
     }
-    return 0;
+    return rc;
 }
 
 static bool shrinks(const struct carveouts *carveouts, size_t path)

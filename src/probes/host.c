@@ -64,6 +64,7 @@ const struct probe probe_host_bandwidth_h2d = {
                     PROFILE_QUICK},
     .metrics = {"host.bandwidth.h2d"},
     .again = true,
+    .within = 0.05,
     .run = run_h2d,
 };
 
@@ -72,6 +73,7 @@ const struct probe probe_host_bandwidth_d2h = {
                     PROFILE_QUICK},
     .metrics = {"host.bandwidth.d2h"},
     .again = true,
+    .within = 0.05,
     .run = run_d2h,
 };
 

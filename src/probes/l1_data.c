@@ -43,6 +43,7 @@ const struct probe probe_l1_data_global = {
 const struct probe probe_l1_data_line = {
     .description = {"l1_data.line", "fetch unit and line of the L1 data cache", PROFILE_STANDARD},
     .metrics = {"l1_data.fetch", "l1_data.line"},
+    .again = true,
     .run = run_line,
 };
 
@@ -50,6 +51,7 @@ const struct probe probe_l1_data_size = {
     .description = {"l1_data.size", "size and reach of the L1 data cache", PROFILE_QUICK},
     .metrics = {"l1_data.size", "l1_data.reach"},
     .again = true,
+    .within = 0.03,
     .run = run_size,
 };
 
@@ -57,5 +59,6 @@ const struct probe probe_l1_data_latency = {
     .description = {"l1_data.latency", "latency of a hit in the L1 data cache", PROFILE_QUICK},
     .metrics = {"l1_data.latency", "l1_data.miss_penalty"},
     .again = true,
+    .within = 0.02,
     .run = run_latency,
 };

@@ -19,7 +19,7 @@
 #include "probes/repeats.h"
 
 enum {
-    REPEATS = 3, /* batches of the first round; further rounds over the run have one */
+    REPEATS = 3, /* batches */
     PAIRS = 2,   /* short and long chases per job */
     JOBS_MIN = 64,
     JOBS_MAX = 4096,
@@ -49,6 +49,9 @@ static const double SCATTERED = 0.1;
 /* Single loads and chases may differ by this share or so many cycles, or by so many standard
  * errors. */
 static const double AGREEMENT = 0.1, AGREEMENT_CYCLES = 2, AGREEMENT_ERRORS = 4;
+
+/* Slow loads that are lost in the scatter, as a share at most: they move the median. */
+static const double UNSEEN = 0.01;
 
 /* The median of many normal values against their mean; a deviation from the median absolute one. */
 static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
@@ -139,7 +142,7 @@ static double median_error(const double *cycles, size_t count)
 static void settle(const double *cycles, const double *errors, size_t count,
                    struct estimate *out_estimate)
 {
-    double error = cpd_quantile(errors, count, 1) / sqrt((double)count);
+    double error = cpd_quantile(errors, count, 1);
     out_estimate->cycles = cpd_median(cycles, count);
     out_estimate->spread = fmax(repeats_half_range(cycles, count), error);
 }
@@ -182,12 +185,15 @@ static int chase_once(struct probe_context *context, const struct device_array *
 static int single_batch(struct probe_context *context, const struct device_array *array,
                         size_t count, struct pool_centre *out_centre, struct err *err)
 {
-    struct device_job jobs[SINGLE_JOBS_MAX];
+    struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
     struct pool pool = {0};
+    if (!jobs)
+        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         jobs[i] = chase_twice(array, SINGLE_LOADS);
     int rc = chase_run(context, jobs, count, 0, &answers, err);
+    free(jobs);
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++)
@@ -213,7 +219,7 @@ static int single_once(struct probe_context *context, const struct device_array 
         if (rc)
             return rc;
         cycles[i] = centre.cycles - overhead;
-        errors[i] = centre.error;
+        errors[i] = hypot(centre.error, UNSEEN * MEDIAN_ERROR * centre.sigma);
     }
     settle(cycles, errors, batches, out_estimate);
     out_estimate->n = (uint32_t)(batches * jobs * SINGLE_LOADS);
@@ -230,7 +236,7 @@ static int measure(struct probe_context *context, const struct device_array *arr
                    const struct study *study, struct latency *out_latency, struct err *err)
 {
     double overhead = device_limits(context->device)->timer_overhead_cycles;
-    size_t batches = context->repeating ? 1 : REPEATS;
+    size_t batches = probe_repeats(context, REPEATS);
     struct latency *l = out_latency;
     l->scattered = study->sigma_cycles > SCATTERED * (study->hit_cycles - overhead);
     const struct plan plan =

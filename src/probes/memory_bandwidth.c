@@ -67,6 +67,7 @@ const struct probe probe_main_bandwidth_read = {
     .description = {"main.bandwidth.read", "bandwidth of reading main memory", PROFILE_QUICK},
     .metrics = {"main.bandwidth.read"},
     .again = true,
+    .within = 0.05,
     .run = run_main_read,
 };
 
@@ -74,6 +75,7 @@ const struct probe probe_main_bandwidth_write = {
     .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_QUICK},
     .metrics = {"main.bandwidth.write"},
     .again = true,
+    .within = 0.05,
     .run = run_main_write,
 };
 
@@ -88,6 +90,7 @@ const struct probe probe_l2_bandwidth_read = {
     .description = {"l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK},
     .metrics = {"l2.bandwidth.read"},
     .again = true,
+    .within = 0.05,
     .run = run_l2_read,
 };
 

@@ -19,11 +19,15 @@ struct probe_context {
     uint64_t jobs_drawn, analyses_drawn;
     uint64_t fresh_bytes;    /* given out by probe_fresh */
     struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
-    bool repeating;          /* everything was measured once; this is a further round */
+    bool repeating;          /* judged figures were measured before; this is a further round */
 };
 
 /* From here on seeds are drawn and requests are made for this probe, by its name. */
 void probe_begin(struct probe_context *context, const char *probe, uint32_t round);
+
+/* How often a probe repeats its measurement, `first` times where nothing speaks against it: once in
+ * a further round, and in the profile quick, which has nothing but short rounds. */
+size_t probe_repeats(const struct probe_context *context, size_t first);
 
 /* A fresh seed for a job: the same sequence for the same options, probe and round. Whatever other
  * probes and the analysis draw, a probe asks for the same again, and finds it in a record. */
@@ -44,7 +48,10 @@ struct probe {
     const char *depends[PROBE_LIST_MAX]; /* probes whose results it reads; NULL-terminated */
     const char *metrics[PROBE_LIST_MAX]; /* what it reports: marked failed when run fails */
 
-    bool again; /* measured once more in the middle and at the end of the run, and merged */
+    /* Judged: measured again in the middle and at the end of the run, by as little as confirms it,
+     * and merged. A half range of these rounds above `within`, as a share, is noisy. */
+    bool again;
+    double within;
 
     /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. */
     int (*run)(struct probe_context *context, struct err *err);

@@ -15,14 +15,15 @@
 #include "probes/line.h"
 
 enum {
-    JOBS_MIN = 2,
+    JOBS_MIN = 1,
     JOBS_MAX = 8192,
     ROUNDS = 3,      /* load all, time a few: so often per job */
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
     FEW_ELEMENTS = 1024,
-    PICKED_OF = 40, /* one in so many elements is picked in a round */
+    PICKED_OF = 40,       /* one in so many elements is picked in a round, */
+    PICKED_OF_LINES = 20, /* more where a pick that misses evicts one element, not several */
 };
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
@@ -30,9 +31,6 @@ enum {
 static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_PRECISE = 2e6, PRECISE = 0.02;
 
 const double RESIDENT_OVERSIZE = 1.5;
-
-/* Fetch units per line where nobody has measured them: four on every GPU since Maxwell. */
-static const double USUAL_UNITS = 4;
 
 /* More than this share of an array resident: the cache may not be full. */
 static const double FULL_SHARE = 0.85;
@@ -52,7 +50,9 @@ struct resident_layout resident_plan(const struct study *study, double elements,
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)fmax(ceil(bounded ? room : elements), 1);
-    layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / PICKED_OF;
+    bool by_line = study->touch_bytes && stride >= study->touch_bytes;
+    uint64_t picked_of = by_line ? PICKED_OF_LINES : PICKED_OF;
+    layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / picked_of;
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
     bool precise = precision < PRECISE && layout.elements < FEW_ELEMENTS;
@@ -161,7 +161,8 @@ static int measure_capacity(struct probe_context *context, const struct study *s
                                study->touch_bytes, precision, &layout, &share, err);
     if (rc)
         return rc;
-    double elements = resident_elements(&layout, &share, (double)study->line_bytes / touch);
+    double per_tag = study->line_bytes ? (double)study->line_bytes / touch : 1;
+    double elements = resident_elements(&layout, &share, per_tag);
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
     double error = share.error * (double)layout.elements;
     bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;
@@ -187,19 +188,12 @@ int resident_measure_again(struct probe_context *context, const struct study *st
     return measure_capacity(context, study, precision, out_bytes, out_error, &n, err);
 }
 
-int resident_measure_quick(struct probe_context *context, const struct study *study,
-                           double *out_bytes, double *out_error, struct err *err)
+int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
+                           double *out_error, struct err *err)
 {
-    double elements =
-        RESIDENT_OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes;
-    struct resident_layout layout;
-    struct resident_share share;
-    int rc = resident_overflow(context, study, elements, study->fetch_bytes, QUICK_PRECISION,
-                               &layout, &share, err);
-    if (rc)
-        return rc;
-    double span = (double)(layout.elements * layout.stride);
-    *out_bytes = resident_elements(&layout, &share, USUAL_UNITS) * (double)layout.stride;
-    *out_error = share.error * span;
-    return 0;
+    int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
+    uint32_t n;
+    if (!rc)
+        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
+    return rc;
 }

@@ -48,9 +48,8 @@ int resident_measure(struct probe_context *context, struct study *study, struct 
 int resident_measure_again(struct probe_context *context, const struct study *study,
                            double precision, double *out_bytes, double *out_error, struct err *err);
 
-/* Capacity alone, at stage STUDY_REGION: bytes at one element per fetch unit, and the standard
- * error. */
-int resident_measure_quick(struct probe_context *context, const struct study *study,
-                           double *out_bytes, double *out_error, struct err *err);
+/* Capacity alone, at stage STUDY_REGION, with a standard error of about a per cent. */
+int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
+                           double *out_error, struct err *err);
 
 #endif

@@ -1,16 +1,15 @@
-/* Runs a selection of probes on one device. */
+/* Runs a selection of probes on one device.
+ *
+ * Judged figures are measured at three times of the run, so that what drifts shows in their spread:
+ * before everything else, in the middle of it, and after it. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cpd/cpd.h"
 #include "probes/probe.h"
-#include "probes/repeats.h"
-
-enum { ROUNDS = 3 };
+#include "probes/rounds.h"
 
 /* What a failed probe did not get to report is there as failed, never left out. */
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
@@ -47,75 +46,90 @@ static int run_one(struct probe_context *context, const struct probe *probe,
     return 0;
 }
 
-/* The values of one metric over the run. The first entry keeps status, notes and the rest. */
-struct history {
-    double values[ROUNDS];
-    size_t count;
-    uint32_t n; /* samples of all rounds together */
-};
-
-static bool is_number(const struct measure *m)
-{
-    return m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
-           m->bound == MEASURE_EXACT;
-}
-
-/* The median of the rounds, and a spread that covers all of them. */
-static void merge(struct measure *into, const struct history *history)
-{
-    double range = repeats_half_range(history->values, history->count);
-    into->value = cpd_median(history->values, history->count);
-    into->spread = fmax(into->spread, range);
-    into->n = history->n;
-    into->confidence = fmin(into->confidence, repeats_confidence(into->value, into->spread));
-    measure_round(into);
-}
-
-/* One probe again, into measures of its own. What fails this time is left out: the first round
- * stands. */
-static int repeat_one(struct probe_context *context, const struct probe *probe, uint32_t round,
-                      struct history *histories)
-{
-    struct measures *first = context->measures, own = {0};
-    struct err ignored = {0};
-    context->measures = &own;
-    probe_begin(context, probe->description.name, round);
-    int rc = probe->run(context, &ignored);
-    context->measures = first;
-    for (size_t i = 0; i < first->count && !rc; i++) {
-        const struct measure *m = measures_get(&own, first->items[i].metric);
-        if (m && is_number(m) && is_number(&first->items[i])) {
-            histories[i].values[histories[i].count++] = m->value;
-            histories[i].n += m->n;
-        }
-    }
-    measures_fini(&own);
-    return rc == -EIO ? rc : 0;
-}
-
-/* Judged figures are measured at three times of the run, so that what drifts shows in the spread:
- * while everything is measured first, and twice after that. */
-static int repeat_all(struct probe_context *context, const struct probe_selection *selection,
+static int repeat_one(struct probe_context *context, const struct probe *probe,
+                      uint32_t round, const struct probe_observer *observer, struct rounds *rounds,
                       struct err *err)
 {
-    size_t count = context->measures->count;
-    struct history *histories = mem_array(count, sizeof *histories);
-    int rc = histories ? 0 : err_no_memory(err);
-    context->repeating = true;
-    for (size_t i = 0; i < count && !rc; i++)
-        histories[i] =
-            (struct history){{context->measures->items[i].value}, 1, context->measures->items[i].n};
-    for (uint32_t round = 1; round < ROUNDS && !rc; round++)
-        for (size_t i = 0; i < selection->count && !rc; i++)
-            if (probe_table[selection->indices[i]]->again)
-                rc = repeat_one(context, probe_table[selection->indices[i]], round, histories);
-    if (rc == -EIO)
-        rc = err_set(err, rc, "the device failed while figures were measured again");
-    for (size_t i = 0; i < count && !rc; i++)
-        if (histories[i].count > 1)
-            merge(&context->measures->items[i], &histories[i]);
-    free(histories);
+    const char *name = probe->description.name;
+    if (observer && observer->begin && observer->begin(observer->user, name))
+        return err_set(err, -ECANCELED, "stopped before repeating %s", name);
+    probe_begin(context, name, round);
+    return rounds_repeat(rounds, context, probe, err);
+}
+
+/* The selection in two: judged probes with what they depend on, and all others. Each keeps its
+ * order. */
+struct plan {
+    const struct probe **judged, **others;
+    size_t judged_count, other_count;
+};
+
+static bool depends_on(const struct probe *probe, const struct probe *needed)
+{
+    for (size_t i = 0; i < PROBE_LIST_MAX && probe->depends[i]; i++)
+        if (strcmp(probe->depends[i], needed->description.name) == 0)
+            return true;
+    return false;
+}
+
+/* What a probe depends on stands before it in the selection: looked at from the end. */
+static int make_plan(const struct probe_selection *selection, struct plan *plan, struct err *err)
+{
+    size_t count = selection->count;
+    bool *early = mem_array(count, sizeof *early);
+    plan->judged = mem_array(count, sizeof *plan->judged);
+    plan->others = mem_array(count, sizeof *plan->others);
+    int rc = early && plan->judged && plan->others ? 0 : err_no_memory(err);
+    for (size_t i = count; i-- > 0 && !rc;) {
+        const struct probe *probe = probe_table[selection->indices[i]];
+        early[i] = probe->again;
+        for (size_t k = i + 1; k < count; k++)
+            early[i] =
+                early[i] || (early[k] && depends_on(probe_table[selection->indices[k]], probe));
+    }
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct probe *probe = probe_table[selection->indices[i]];
+        if (early[i])
+            plan->judged[plan->judged_count++] = probe;
+        else
+            plan->others[plan->other_count++] = probe;
+    }
+    free(early);
     return rc;
+}
+
+static int run_round(struct probe_context *context, const struct plan *plan, int round,
+                     const struct probe_observer *observer, struct rounds *rounds, struct err *err)
+{
+    size_t parts = ROUNDS - 1; /* the others, between two rounds each */
+    int rc = 0;
+    for (size_t i = 0; i < plan->judged_count && !rc; i++) {
+        if (round == 0)
+            rc = run_one(context, plan->judged[i], observer, err);
+        else if (plan->judged[i]->again)
+            rc = repeat_one(context, plan->judged[i], (uint32_t)round, observer, rounds, err);
+    }
+    size_t from = (size_t)round * plan->other_count / parts;
+    size_t to = (size_t)(round + 1) * plan->other_count / parts;
+    for (size_t i = from; i < to && i < plan->other_count && !rc; i++)
+        rc = run_one(context, plan->others[i], observer, err);
+    return rc;
+}
+
+/* Its place in the table, whenever it was measured: results keep their order. */
+static size_t place_of(const struct measure *m)
+{
+    for (size_t i = 0; probe_table[i]; i++)
+        for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++)
+            if (strcmp(probe_table[i]->metrics[k], m->metric) == 0)
+                return i * PROBE_LIST_MAX + k;
+    return SIZE_MAX;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    size_t x = place_of(a), y = place_of(b);
+    return (x > y) - (x < y);
 }
 
 int probes_run(struct device *device, const struct probe_selection *selection,
@@ -123,6 +137,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
                struct measures *measures, struct err *err)
 {
     struct probe_context context = {.device = device, .options = options, .measures = measures};
+    struct rounds rounds = {0};
+    struct plan plan = {0};
     double sm_mhz;
     if (observer && observer->begin && observer->begin(observer->user, "warm-up"))
         return err_set(err, -ECANCELED, "stopped before the warm-up");
@@ -130,11 +146,16 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     int rc = device_warm_up(device, &sm_mhz, err);
     if (rc == -ENOENT) /* a record with a shorter one: its GPU was warm */
         rc = 0;
-    for (size_t i = 0; i < selection->count && !rc; i++)
-        rc = run_one(&context, probe_table[selection->indices[i]], observer, err);
-    if (rc || options->profile == PROFILE_QUICK) /* too short to drift: repeats are in the probes */
-        return rc;
-    if (observer && observer->begin && observer->begin(observer->user, "repetitions"))
-        return err_set(err, -ECANCELED, "stopped before the repetitions");
-    return repeat_all(&context, selection, err);
+    if (!rc)
+        rc = make_plan(selection, &plan, err);
+    for (int round = 0; round < ROUNDS && !rc; round++)
+        rc = run_round(&context, &plan, round, observer, &rounds, err);
+    if (!rc && rounds_merge(&rounds, measures))
+        rc = err_no_memory(err);
+    if (measures->count)
+        qsort(measures->items, measures->count, sizeof *measures->items, compare_places);
+    free(plan.judged);
+    free(plan.others);
+    rounds_fini(&rounds);
+    return rc;
 }

@@ -8,6 +8,11 @@
 #include "probes/host_link.h"
 #include "probes/repeats.h"
 
+static size_t job_count(const struct probe_context *context)
+{
+    return context->options->profile == PROFILE_QUICK ? SCATTERED_JOBS / 2 : SCATTERED_JOBS;
+}
+
 /* Half of the lines may lie behind the far part of L2, where the median would fall between two
  * peaks and jump: hence the mean of the middle half. */
 static int typical_latency(struct probe_context *context, const struct scattered_task *task,
@@ -15,7 +20,8 @@ static int typical_latency(struct probe_context *context, const struct scattered
 {
     struct device_job jobs[SCATTERED_JOBS];
     struct device_answer *answers;
-    for (size_t i = 0; i < SCATTERED_JOBS; i++) {
+    size_t count = job_count(context);
+    for (size_t i = 0; i < count; i++) {
         const struct device_array array = {.path = task->path,
                                            .offset_bytes =
                                                (repeat * SCATTERED_JOBS + i) * task->apart_bytes,
@@ -30,20 +36,20 @@ static int typical_latency(struct probe_context *context, const struct scattered
     }
     if (task->path == DEVICE_HOST)
         host_link_begin(context);
-    int rc = chase_run(context, jobs, SCATTERED_JOBS, 1, &answers, err);
+    int rc = chase_run(context, jobs, count, 1, &answers, err);
     if (task->path == DEVICE_HOST)
         host_link_end(context);
     if (rc)
         return rc;
     double middles[SCATTERED_JOBS], clocks[SCATTERED_JOBS];
-    for (size_t i = 0; i < SCATTERED_JOBS; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct device_sample *s = &answers[i].samples[0];
         middles[i] = chase_middle_mean(s);
         clocks[i] = s->elapsed_ns ? (double)s->total_cycles / (double)s->elapsed_ns : 0;
     }
-    *out_cycles = cpd_median(middles, SCATTERED_JOBS);
-    *out_per_ns = cpd_median(clocks, SCATTERED_JOBS);
-    device_answers_fini(answers, SCATTERED_JOBS);
+    *out_cycles = cpd_median(middles, count);
+    *out_per_ns = cpd_median(clocks, count);
+    device_answers_fini(answers, count);
     free(answers);
     return 0;
 }
@@ -54,8 +60,7 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
     double cycles[SCATTERED_REPEATS], clocks[SCATTERED_REPEATS];
     double overhead = device_limits(context->device)->timer_overhead_cycles;
     struct err own = {0};
-    /* A further round over the run is one more repetition. */
-    size_t repeats = context->repeating ? 1 : SCATTERED_REPEATS;
+    size_t repeats = probe_repeats(context, SCATTERED_REPEATS);
     for (size_t i = 0; i < repeats; i++) {
         int rc = typical_latency(context, task, i, &cycles[i], &clocks[i], &own);
         if (rc)
@@ -66,7 +71,7 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
                                     "middle half of a random chase");
     if (!m)
         return err_no_memory(err);
-    m->n = (uint32_t)(repeats * SCATTERED_JOBS * task->loads);
+    m->n = (uint32_t)(repeats * job_count(context) * task->loads);
     double clock = cpd_median(clocks, repeats);
     if (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock))
         return err_no_memory(err);

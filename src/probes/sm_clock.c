@@ -7,7 +7,7 @@
 #include "probes/throttle.h"
 
 enum {
-    REPEATS = 5,
+    REPEATS = 3,
     LOADS = 50000, /* about a millisecond of L1 hits */
     ARRAY_BYTES = 2048,
     STRIDE_BYTES = 128,
@@ -44,11 +44,11 @@ static void join_clocks(struct probe_context *context, struct device_clocks *clo
     *clocks = now;
 }
 
-static int report(struct probe_context *context, const double *mhz,
+static int report(struct probe_context *context, const double *mhz, size_t count,
                   const struct device_clocks *clocks, struct err *err)
 {
     struct measure *m =
-        repeats_add(context, METRIC, mhz, REPEATS, "MHz", "cycles over time, all SMs busy");
+        repeats_add(context, METRIC, mhz, count, "MHz", "cycles over time, all SMs busy");
     if (!m || throttle_note(&m->notes, clocks) ||
         (clocks->sm_mhz >= 0 && facts_set_real(&m->notes, "reported", clocks->sm_mhz)))
         return err_no_memory(err);
@@ -78,7 +78,8 @@ static int run(struct probe_context *context, struct err *err)
         chase_add(&jobs[i], DEVICE_AVERAGE, &array, LOADS);
     }
     int rc = 0;
-    for (size_t i = 0; i < REPEATS && !rc; i++) {
+    size_t repeats = probe_repeats(context, REPEATS);
+    for (size_t i = 0; i < repeats && !rc; i++) {
         rc = measure_mhz(context, jobs, count, &mhz[i], err);
         join_clocks(context, &clocks);
     }
@@ -87,12 +88,13 @@ static int run(struct probe_context *context, struct err *err)
         return rc;
     if (mhz[0] <= 0)
         return repeats_unsupported(context, METRIC, "the device has no real-time clock", err);
-    return report(context, mhz, &clocks, err);
+    return report(context, mhz, repeats, &clocks, err);
 }
 
 const struct probe probe_clock_sm = {
     .description = {"clock.sm", "SM clock reached while all SMs work", PROFILE_QUICK},
     .metrics = {"clock.sm", "clock.sm_reported"},
     .again = true,
+    .within = 0.03,
     .run = run,
 };

@@ -34,9 +34,10 @@ struct map {
     double expected_cycles;
     uint64_t loads;
     double spike_share;
-    size_t sms, jobs, per_sm; /* jobs per SM and batch, chases per SM in all */
-    double *chases;           /* per_sm of SM 0, then of SM 1, ...: cycles per load */
-    double *cycles;           /* per SM */
+    size_t sms, batches;
+    size_t jobs, per_sm; /* jobs per SM and batch, chases per SM in all */
+    double *chases;      /* per_sm of SM 0, then of SM 1, ...: cycles per load */
+    double *cycles;      /* per SM */
 };
 
 static int run_batch(struct probe_context *context, struct map *map, size_t repeat, struct err *err)
@@ -74,7 +75,7 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
 static int measure_map(struct probe_context *context, struct map *map, struct err *err)
 {
     double undisturbed = pow(1 - map->spike_share, (double)map->loads);
-    for (size_t i = 0; i < REPEATS; i++) {
+    for (size_t i = 0; i < map->batches; i++) {
         int rc = run_batch(context, map, i, err);
         if (rc)
             return rc;
@@ -156,20 +157,22 @@ static int report_map(struct probe_context *context, const struct map *map, stru
 }
 
 /* Chases are short where spikes are frequent, and many where loads scatter. */
-static void plan(const struct study *study, struct map *map)
+static void plan(const struct probe_context *context, struct map *map)
 {
+    const struct study *study = &context->studies[STUDY_L1_DATA];
     double loads = study->spike_share > 0 ? SPIKES_PER_CHASE / study->spike_share : LOADS_MAX;
     map->spike_share = study->spike_share;
     map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
     double error = 1.25 * study->sigma_cycles / sqrt((double)map->loads);
     double chases = pow(error / (PRECISION * map->expected_cycles), 2);
     map->jobs = (size_t)fmin(fmax(chases / (REPEATS * CHASES), JOBS_MIN), JOBS_MAX);
-    map->per_sm = REPEATS * map->jobs * CHASES;
+    map->batches = probe_repeats(context, REPEATS);
+    map->per_sm = map->batches * map->jobs * CHASES;
 }
 
 static int run_map(struct probe_context *context, struct map *map, struct err *err)
 {
-    plan(&context->studies[STUDY_L1_DATA], map);
+    plan(context, map);
     map->sms = device_limits(context->device)->sm_count;
     if (!map->sms)
         return repeats_unsupported(context, map->metric, "the number of SMs is not known", err);
@@ -232,6 +235,7 @@ const struct probe probe_sm_l1_latency = {
     .description = {"sm.l1_latency", "latency of each SM to its L1", PROFILE_QUICK},
     .metrics = {"sm.l1_latency", "sm.l1_worst", "sm.l1_worst_sm", "sm.count"},
     .again = true,
+    .within = 0.02,
     .run = run_l1,
 };
 

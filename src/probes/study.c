@@ -174,7 +174,8 @@ static int search_octave(struct probe_context *context, struct study *study, dou
 static int narrow_region(struct probe_context *context, struct study *study, double limit,
                          struct err *err)
 {
-    for (int round = 0; round < REGION_ROUNDS; round++) {
+    int rounds = context->options->profile == PROFILE_QUICK ? 1 : REGION_ROUNDS;
+    for (int round = 0; round < rounds; round++) {
         uint64_t unit = study->fetch_bytes;
         uint64_t units = (study->region_high_bytes - study->region_low_bytes) / unit;
         uint64_t sizes[REGION_ROUND];
@@ -284,4 +285,5 @@ void study_begin_alone(struct study *study)
     study->at_once = 1;
     study->alone = true;
     study->unbounded = false;
+    study->touch_bytes = 0;
 }

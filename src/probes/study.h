@@ -70,6 +70,9 @@ struct study {
     /* The stride in fetch units, and the elements, that show best that lines are skipped. */
     uint64_t contrast_units, contrast_elements;
 
+    uint64_t reach_bytes; /* where the sweep saw misses begin; 0: not swept */
+    bool size_by_sweep;   /* that is the size reported, else resident_bytes is */
+
     /* Constant L1.5 only: latency of SM i's first touch of what SM 0 has just loaded. */
     double neighbour_cycles[STUDY_NEIGHBOURS_MAX];
     uint32_t neighbour_count;

@@ -150,7 +150,8 @@ static int next_lap(struct gpu_result *result, struct lap *lap, const char *name
     const char *done = lap->name;
     double elapsed_s = now_s - lap->since_s;
     *lap = (struct lap){name, now_s};
-    if (done && facts_set_real(&result->timings, done, elapsed_s))
+    const struct fact *before = done ? facts_get(&result->timings, done) : NULL;
+    if (done && facts_set_real(&result->timings, done, elapsed_s + (before ? before->real : 0)))
         return err_no_memory(err);
     return 0;
 }

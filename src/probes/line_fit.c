@@ -1,0 +1,145 @@
+/* Which line explains what stayed resident at several strides. */
+#include "probes/line_fit.h"
+
+#include <math.h>
+
+/* What a span may be off, as a share of it and of what the sampling evicted; and growth that may
+ * stay out since lines are unused. */
+static const double SYSTEMATIC = 0.004, EVICTION_ERROR = 0.2, UNUSED = 0.3;
+
+/* A stride beyond the line may show too little, since it can leave sets unused (its number of lines
+ * and that of the sets have a common factor): it never counts more than this against a line. One
+ * that shows too much does. */
+static const double SHORTAGE_MAX = 9;
+
+/* More than this share of an array resident: there may be more. */
+static const double FULL_SHARE = 0.97;
+
+/* Elements in the first `lines` lines. */
+static double elements_in(double lines, double line, double units)
+{
+    return ceil(lines * line / units);
+}
+
+/* Capacity in fetch units by resident elements at most a line apart: the array may end inside a
+ * line, which then is partly empty. */
+static double filled_span(const struct line_observation *o, struct line_hypothesis h,
+                          double resident)
+{
+    double units = (double)o->units, all = (double)o->layout.elements;
+    double lines = floor((all - 1) * units / h.line) + 1;
+    double last = all - elements_in(lines - 1, h.line, units);
+    double span = (resident + h.line / units - last) * units;
+    if (!h.lru)
+        return span;
+    /* A whole number of lines, the last ones: how many elements those have is known exactly. */
+    double nearest = INFINITY;
+    for (double tags = floor(span / h.line); tags <= ceil(span / h.line); tags++) {
+        double off = resident - (all - elements_in(lines - tags, h.line, units));
+        if (fabs(off) < fabs(nearest)) {
+            nearest = off;
+            span = tags * h.line + off * units;
+        }
+    }
+    return span;
+}
+
+/* Where the stride does not divide the line, lines hold one element more or less, and which of them
+ * are resident decides: standard error, in elements, of `tags` out of tags / hits lines. */
+static double unevenness(double per_line, double tags, double hits)
+{
+    double part = per_line - floor(per_line);
+    return sqrt(fmax(0, tags * (1 - hits) * part * (1 - part)));
+}
+
+struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h)
+{
+    double units = (double)o->units, all = (double)o->layout.elements;
+    double resident = resident_elements(&o->layout, &o->share, fmax(1, h.line / units));
+    double evicted = resident - o->share.hits * all;
+    struct line_span span = {.units = resident * units};
+    double uneven = 0;
+    if (units < h.line && o->share.hits < FULL_SHARE) {
+        span.units = filled_span(o, h, resident);
+        uneven = h.lru ? 0 : unevenness(h.line / units, span.units / h.line, o->share.hits);
+    }
+    double elements = hypot(hypot(o->share.error * all, EVICTION_ERROR * evicted), uneven);
+    span.error = hypot(elements * units, SYSTEMATIC * span.units);
+    return span;
+}
+
+double line_capacity(const struct line_evidence *e, struct line_hypothesis h)
+{
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        if ((double)e->items[i].units > h.line)
+            continue;
+        struct line_span span = line_span_of(&e->items[i], h);
+        double weight = pow(fmax(span.error, 1e-9), -2);
+        sum += weight * span.units;
+        weights += weight;
+    }
+    return weights > 0 ? sum / weights : 0;
+}
+
+/* What a stride beyond the line says against it. */
+static double against_beyond(const struct line_observation *o, struct line_hypothesis h,
+                             double capacity)
+{
+    struct line_span span = line_span_of(o, h);
+    double units = (double)o->units, full = capacity * units / h.line;
+    double passes = (double)o->layout.elements * units / capacity; /* over all sets */
+    double used = 1 - pow(1 - h.line / units, passes);
+    double least = capacity + (1 - UNUSED) * fmax(0, used * full - capacity);
+    if (span.units > full)
+        return pow((span.units - full) / span.error, 2);
+    if (span.units >= least || o->share.hits > FULL_SHARE)
+        return 0;
+    return fmin(pow((least - span.units) / span.error, 2), SHORTAGE_MAX);
+}
+
+static double misfit_of(const struct line_evidence *e, struct line_hypothesis h)
+{
+    double capacity = line_capacity(e, h), sum = 0;
+    if (capacity <= 0)
+        return INFINITY;
+    for (size_t i = 0; i < e->count; i++) {
+        const struct line_observation *o = &e->items[i];
+        struct line_span span = line_span_of(o, h);
+        if ((double)o->units > h.line)
+            sum += against_beyond(o, h, capacity);
+        else
+            sum += pow((span.units - capacity) / span.error, 2);
+    }
+    return sum;
+}
+
+double line_misfit(const struct line_evidence *e, uint64_t units,
+                   struct line_hypothesis *out_better)
+{
+    struct line_hypothesis lru = {(double)units, true}, any = {(double)units, false};
+    double with_lru = misfit_of(e, lru), with_any = misfit_of(e, any);
+    *out_better = with_lru < with_any ? lru : any;
+    return fmin(with_lru, with_any);
+}
+
+struct line_verdict line_judge(const struct line_evidence *e)
+{
+    struct line_verdict v = {0};
+    double least = INFINITY, next = INFINITY;
+    for (uint64_t units = 1; units <= LINE_UNITS_MAX; units++) {
+        struct line_hypothesis h;
+        double off = line_misfit(e, units, &h);
+        if (off < least) {
+            next = least;
+            v.second = v.best;
+            least = off;
+            v.best = h;
+        } else if (off < next) {
+            next = off;
+            v.second = h;
+        }
+    }
+    v.clear = next - least;
+    return v;
+}
