@@ -96,11 +96,9 @@ static int report_penalty(struct probe_context *context, struct err *err)
     return 0;
 }
 
-static int run_latency(struct probe_context *context, struct err *err)
+static int report_latency(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    if (context->repeating) /* what was learnt before is what is to be measured again */
-        context->l2 = (struct l2_study){0};
     int rc = l2_reach(context, L2_LEVEL, err);
     if (!rc)
         rc = report_near(context, err);
@@ -122,9 +120,49 @@ static int run_latency(struct probe_context *context, struct err *err)
     return report_penalty(context, err);
 }
 
+/* Again: what was learnt before is what is to be measured, and kept for the others. */
+static int run_latency(struct probe_context *context, struct err *err)
+{
+    const struct l2_study known = context->l2;
+    if (context->repeating)
+        context->l2 = (struct l2_study){0};
+    int rc = report_latency(context, err);
+    if (context->repeating)
+        context->l2 = known;
+    return rc;
+}
+
+static int report_again(struct probe_context *context, const char *metric, double bytes,
+                        struct err *err)
+{
+    struct measure *m = measures_add(context->measures, metric, bytes, "B", "");
+    if (!m)
+        return err_no_memory(err);
+    m->n = 1;
+    return 0;
+}
+
+static int confirm_line(struct probe_context *context, struct err *err)
+{
+    uint64_t bytes;
+    int rc = l2_confirm_line(context, &context->l2, &bytes, err);
+    return rc ? rc : report_again(context, "l2.line", (double)bytes, err);
+}
+
+static int confirm_size(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    double bytes;
+    int rc = l2->size_by_step ? l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &bytes, err)
+                              : l2_confirm_capacity(context, l2, &bytes, err);
+    return rc ? rc : report_again(context, "l2.size", bytes, err);
+}
+
 static int run_line(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
+    if (context->repeating && l2->stage >= L2_LINE)
+        return confirm_line(context, err);
     int rc = l2_reach(context, L2_FETCH, err);
     if (rc)
         return rc;
@@ -212,6 +250,7 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     if (!whole->found)
         return report_no_step(context, err);
     bool agree = fabs(whole->bytes - resident) <= room;
+    context->l2.size_by_step = agree;
     struct measure *size =
         measures_add(context->measures, "l2.size", agree ? whole->bytes : resident, "B",
                      "fill+cpd, resident share");
@@ -232,18 +271,21 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
 
 static int run_size(struct probe_context *context, struct err *err)
 {
-    const struct l2_study *l2 = &context->l2;
+    struct l2_study *l2 = &context->l2;
     struct l2_step half = {0}, whole;
     int rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
     if (l2->unbounded)
         return report_unbounded(context, err);
+    if (context->repeating)
+        return confirm_size(context, err);
     rc = l2_find_step(context, l2, L2_STEP_WHOLE, &whole, err);
     if (!rc && l2->copies)
         rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
     if (rc)
         return rc;
+    l2->whole = whole;
     if (half.found)
         rc = report_step(context, "l2.step_half", &half, err);
     else if (l2->copies)
@@ -271,6 +313,7 @@ const struct probe probe_l2_latency = {
                     PROFILE_QUICK},
     .metrics = {"l2.latency", "l2.latency_far", "l2.parts", "l2.miss_penalty"},
     .again = true,
+    .within = 0.03,
     .run = run_latency,
 };
 
@@ -278,6 +321,7 @@ const struct probe probe_l2_line = {
     .description = {"l2.line", "fetch unit and line of L2", PROFILE_STANDARD},
     .depends = {"l2.latency"},
     .metrics = {"l2.fetch", "l2.line"},
+    .again = true,
     .run = run_line,
 };
 
@@ -285,5 +329,7 @@ const struct probe probe_l2_size = {
     .description = {"l2.size", "size of L2 and both steps of its latency", PROFILE_STANDARD},
     .depends = {"l2.line"},
     .metrics = {"l2.size", "l2.step_half", "l2.step_whole"},
+    .again = true,
+    .within = 0.03,
     .run = run_size,
 };

@@ -27,6 +27,25 @@ struct l2_latency {
     double spread; /* half the range of three repetitions */
 };
 
+/* A step of the latency over the array size. */
+enum l2_step_kind {
+    L2_STEP_HALF,  /* the near part begins to lack copies */
+    L2_STEP_WHOLE, /* main memory begins to serve loads */
+};
+struct l2_step {
+    bool found;
+    double bytes;       /* where the rise, traced back, begins */
+    double spread;      /* half the distance of the quartiles of the repetitions */
+    double width_bytes; /* from the first slower loads to nine tenths of the rise */
+    double confidence;  /* calibrated, of the change point */
+    uint32_t n;         /* sizes looked at */
+
+    /* To look at it once more: sizes that enclose its foot, the share of slower loads before it,
+     * and which line the rise follows. */
+    double low_bytes, high_bytes, base;
+    bool exponential;
+};
+
 struct l2_study {
     enum l2_stage stage; /* the last stage that is done */
 
@@ -57,7 +76,12 @@ struct l2_study {
     uint32_t resident_n;
 
     uint64_t line_bytes;
-    double line_exact; /* before rounding to a whole number of fetch units */
+    double line_exact;     /* before rounding to a whole number of fetch units */
+    uint64_t stride_bytes; /* of the elements that counted the tags */
+    double tags;
+
+    struct l2_step whole; /* where main memory begins to serve loads */
+    bool size_by_step;    /* that is the size reported, else resident_bytes is */
 };
 
 /* Brings the study to a stage. 0 also when unbounded ends it early. */
@@ -68,6 +92,12 @@ int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct 
 int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
+
+/* The tags, or what stays resident, counted once more: the line, or the size, that this gives. */
+int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
+                    uint64_t *out_line_bytes, struct err *err);
+int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,
+                        struct err *err);
 
 /* "Fill L2 with an array by all warps of an SM, then time a sample of it by one thread"
  * (l2_look.c), for up to three sizes in one job: the array grows from one to the next. The sample
@@ -95,20 +125,13 @@ struct l2_shares {
 int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
             struct l2_shares *out_shares, struct err *err);
 
-/* A step of the latency over the array size (l2_step.c). */
-enum l2_step_kind {
-    L2_STEP_HALF,  /* the near part begins to lack copies */
-    L2_STEP_WHOLE, /* main memory begins to serve loads */
-};
-struct l2_step {
-    bool found;
-    double bytes;       /* where the rise, traced back, begins */
-    double spread;      /* half the distance of the quartiles of the repetitions */
-    double width_bytes; /* from the first slower loads to nine tenths of the rise */
-    double confidence;  /* calibrated, of the change point */
-    uint32_t n;         /* sizes looked at */
-};
+/* Steps of the latency (l2_step.c). */
 int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum l2_step_kind kind,
                  struct l2_step *out_step, struct err *err);
+
+/* Looks once more around a step that was found. */
+int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
+                    enum l2_step_kind kind, const struct l2_step *step, double *out_bytes,
+                    struct err *err);
 
 #endif

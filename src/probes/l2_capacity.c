@@ -207,6 +207,8 @@ int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct e
         if (rc)
             return rc;
         line = l2->near_bytes / tags;
+        l2->stride_bytes = stride;
+        l2->tags = tags;
         /* Elements that are closer than a line share tags: then this is their distance. */
         if (line > SHARED_TAGS * (double)stride)
             continue;
@@ -217,4 +219,29 @@ int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct e
     l2->line_exact = fmin(line, doubtful);
     l2->line_bytes = (uint64_t)fmax(round(l2->line_exact / fetch), 1) * l2->fetch_bytes;
     return 0;
+}
+
+int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
+                    uint64_t *out_line_bytes, struct err *err)
+{
+    double tags, fetch = (double)l2->fetch_bytes;
+    int rc = count_tags(context, l2, l2->stride_bytes, l2->tags, &tags, err);
+    if (!rc)
+        *out_line_bytes = (uint64_t)fmax(round(l2->near_bytes / tags / fetch), 1) * l2->fetch_bytes;
+    return rc;
+}
+
+int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,
+                        struct err *err)
+{
+    double fetch = (double)l2->fetch_bytes, size = OVERSIZE * l2->near_bytes, sum = 0, share;
+    uint32_t n;
+    int rc = 0;
+    for (uint32_t part = 0; part < (l2->copies ? l2->parts : 1) && !rc; part++) {
+        rc = resident_share(context, l2, part ? l2->other_sm : 0, size / fetch, l2->fetch_bytes,
+                            false, &share, &n, err);
+        sum += rc ? 0 : share * size;
+    }
+    *out_bytes = sum;
+    return rc;
 }

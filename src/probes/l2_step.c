@@ -196,12 +196,16 @@ static double trace_back(const struct search *search, size_t first, bool exponen
     return -search->capacity * level / slope;
 }
 
-/* Looks at the rise several times; the middle of what each gives. */
-static int trace(struct search *search, double low, double high, struct l2_step *out_step,
-                 struct err *err)
+/* Looks at the rise `repeats` times: where it begins by the straight and by the exponential line,
+ * and how badly these fit together. */
+struct traces {
+    double found[2][REPEATS_MAX], misfits[2];
+};
+static int look_at_rise(struct search *search, double low, double high, size_t repeats,
+                        struct traces *out_traces, struct err *err)
 {
-    size_t repeats = device_limits(search->context->device)->loads_max ? REPEATS : REPEATS_MAX;
-    double found[2][REPEATS_MAX], misfits[2] = {0}, sizes[L2_LOOK_SIZES];
+    struct traces traces = {0};
+    double sizes[L2_LOOK_SIZES];
     for (size_t i = 0; i < L2_LOOK_SIZES; i++)
         sizes[i] = RISE[i] * high;
     for (size_t i = 0; i < repeats; i++) {
@@ -212,13 +216,30 @@ static int trace(struct search *search, double low, double high, struct l2_step 
         for (int bent = 0; bent < 2; bent++) {
             double misfit, traced = trace_back(search, first, bent, &misfit);
             bool close = traced > TRACE_LOW * low && traced < TRACE_HIGH * high;
-            found[bent][i] = close ? traced : low;
-            misfits[bent] += misfit;
+            traces.found[bent][i] = close ? traced : low;
+            traces.misfits[bent] += misfit;
         }
     }
-    const double *best = found[misfits[1] < misfits[0]];
+    *out_traces = traces;
+    return 0;
+}
+
+/* The middle of what each look gives. */
+static int trace(struct search *search, double low, double high, struct l2_step *out_step,
+                 struct err *err)
+{
+    size_t repeats = device_limits(search->context->device)->loads_max ? REPEATS : REPEATS_MAX;
+    struct traces traces;
+    int rc = look_at_rise(search, low, high, repeats, &traces, err);
+    if (rc)
+        return rc;
+    out_step->exponential = traces.misfits[1] < traces.misfits[0];
+    const double *best = traces.found[out_step->exponential];
     out_step->bytes = cpd_median(best, repeats);
     out_step->spread = (cpd_quantile(best, repeats, 0.75) - cpd_quantile(best, repeats, 0.25)) / 2;
+    out_step->low_bytes = low;
+    out_step->high_bytes = high;
+    out_step->base = search->base;
     return 0;
 }
 
@@ -283,4 +304,21 @@ int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum 
     step.n = (uint32_t)search.count;
     *out_step = step;
     return 0;
+}
+
+int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
+                    enum l2_step_kind kind, const struct l2_step *step, double *out_bytes,
+                    struct err *err)
+{
+    size_t repeats = device_limits(context->device)->loads_max ? 1 : REPEATS;
+    struct search search = {.context = context,
+                            .l2 = l2,
+                            .kind = kind,
+                            .capacity = kind == L2_STEP_HALF ? l2->near_bytes : l2->resident_bytes,
+                            .base = step->base};
+    struct traces traces;
+    int rc = look_at_rise(&search, step->low_bytes, step->high_bytes, repeats, &traces, err);
+    if (!rc)
+        *out_bytes = cpd_median(traces.found[step->exponential], repeats);
+    return rc;
 }

@@ -46,9 +46,8 @@ static int run_one(struct probe_context *context, const struct probe *probe,
     return 0;
 }
 
-static int repeat_one(struct probe_context *context, const struct probe *probe,
-                      uint32_t round, const struct probe_observer *observer, struct rounds *rounds,
-                      struct err *err)
+static int repeat_one(struct probe_context *context, const struct probe *probe, uint32_t round,
+                      const struct probe_observer *observer, struct rounds *rounds, struct err *err)
 {
     const char *name = probe->description.name;
     if (observer && observer->begin && observer->begin(observer->user, name))

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "cpd/cpd.h"
-#include "probes/curve.h"
 #include "probes/cache.h"
+#include "probes/curve.h"
 #include "probes/repeats.h"
 #include "probes/resident.h"
 #include "probes/sweep.h"
