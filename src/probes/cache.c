@@ -62,7 +62,8 @@ static int confirm_line(struct probe_context *context, const struct study *study
 {
     char name[CACHE_METRIC_MAX];
     uint64_t bytes;
-    int rc = line_confirm(context, study, &bytes, err);
+    uint32_t n;
+    int rc = line_confirm(context, study, &bytes, &n, err);
     if (rc)
         return rc;
     struct measure *line =
@@ -70,7 +71,7 @@ static int confirm_line(struct probe_context *context, const struct study *study
                      (double)bytes, "B", "");
     if (!line)
         return err_no_memory(err);
-    line->n = 1;
+    line->n = n;
     return 0;
 }
 

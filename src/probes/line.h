@@ -16,8 +16,8 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
  * figure of resident_bytes. */
 int line_guess(struct probe_context *context, struct study *study, struct err *err);
 
-/* The deciding contrast once more: the line that it alone speaks for. */
+/* The deciding contrast once more: the line where that confirms it, else another one. */
 int line_confirm(struct probe_context *context, const struct study *study, uint64_t *out_line_bytes,
-                 struct err *err);
+                 uint32_t *out_n, struct err *err);
 
 #endif

@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* What a span may be off, as a share of it and of what the sampling evicted; and growth that may
- * stay out since lines are unused. */
-static const double SYSTEMATIC = 0.004, EVICTION_ERROR = 0.2, UNUSED = 0.3;
+ * stay out where elements do not meet all sets alike. */
+static const double SYSTEMATIC = 0.004, EVICTION_ERROR = 0.2, UNSEEN = 0.15;
 
 /* A stride beyond the line may show too little, since it can leave sets unused (its number of lines
  * and that of the sets have a common factor): it never counts more than this against a line. One
@@ -68,7 +68,7 @@ struct line_span line_span_of(const struct line_observation *o, struct line_hypo
     return span;
 }
 
-double line_capacity(const struct line_evidence *e, struct line_hypothesis h)
+struct line_span line_capacity(const struct line_evidence *e, struct line_hypothesis h)
 {
     double sum = 0, weights = 0;
     for (size_t i = 0; i < e->count; i++) {
@@ -79,38 +79,46 @@ double line_capacity(const struct line_evidence *e, struct line_hypothesis h)
         sum += weight * span.units;
         weights += weight;
     }
-    return weights > 0 ? sum / weights : 0;
+    if (weights <= 0)
+        return (struct line_span){0};
+    return (struct line_span){.units = sum / weights, .error = 1 / sqrt(weights)};
 }
 
-/* What a stride beyond the line says against it. */
-static double against_beyond(const struct line_observation *o, struct line_hypothesis h,
-                             double capacity)
+/* By how many standard errors a stride beyond the line shows too much (above 0) or too little. */
+static double beyond_off(const struct line_observation *o, struct line_hypothesis h,
+                         struct line_span capacity)
 {
     struct line_span span = line_span_of(o, h);
-    double units = (double)o->units, full = capacity * units / h.line;
-    double passes = (double)o->layout.elements * units / capacity; /* over all sets */
-    double used = 1 - pow(1 - h.line / units, passes);
-    double least = capacity + (1 - UNUSED) * fmax(0, used * full - capacity);
+    double units = (double)o->units, growth = units / h.line;
+    double error = hypot(span.error, capacity.error * growth);
+    double full = capacity.units * growth;
+    double passes = (double)o->layout.elements * units / capacity.units; /* over all sets */
+    double part = passes - floor(passes);
+    double unused = pow(1 - 1 / growth, floor(passes)) * (1 - part / growth);
+    double least = capacity.units + (1 - UNSEEN) * fmax(0, (1 - unused) * full - capacity.units);
     if (span.units > full)
-        return pow((span.units - full) / span.error, 2);
-    if (span.units >= least || o->share.hits > FULL_SHARE)
-        return 0;
-    return fmin(pow((least - span.units) / span.error, 2), SHORTAGE_MAX);
+        return (span.units - full) / error;
+    return span.units >= least || o->share.hits > FULL_SHARE ? 0 : (span.units - least) / error;
 }
 
 static double misfit_of(const struct line_evidence *e, struct line_hypothesis h)
 {
-    double capacity = line_capacity(e, h), sum = 0;
-    if (capacity <= 0)
+    const struct line_span capacity = line_capacity(e, h);
+    double sum = 0, shortages[LINE_STRIDE_MAX + 1] = {0};
+    if (capacity.units <= 0)
         return INFINITY;
     for (size_t i = 0; i < e->count; i++) {
         const struct line_observation *o = &e->items[i];
         struct line_span span = line_span_of(o, h);
-        if ((double)o->units > h.line)
-            sum += against_beyond(o, h, capacity);
+        double off = (double)o->units > h.line ? beyond_off(o, h, capacity)
+                                               : (span.units - capacity.units) / span.error;
+        if ((double)o->units > h.line && off < 0)
+            shortages[o->units] += off * off;
         else
-            sum += pow((span.units - capacity) / span.error, 2);
+            sum += off * off;
     }
+    for (size_t units = 0; units <= LINE_STRIDE_MAX; units++)
+        sum += fmin(shortages[units], SHORTAGE_MAX);
     return sum;
 }
 

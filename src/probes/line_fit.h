@@ -10,11 +10,12 @@
 
 enum {
     LINE_OBSERVATIONS_MAX = 64,
-    LINE_UNITS_MAX = 64, /* longest line, in fetch units */
+    LINE_UNITS_MAX = 64,   /* longest line, in fetch units */
+    LINE_STRIDE_MAX = 255, /* longest stride */
 };
 
 struct line_observation {
-    uint64_t units; /* stride, in fetch units */
+    uint64_t units; /* stride, in fetch units, up to LINE_STRIDE_MAX */
     struct resident_layout layout;
     struct resident_share share;
 };
@@ -40,7 +41,7 @@ struct line_hypothesis {
 struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h);
 
 /* Capacity in fetch units from all strides up to the line; 0 without any. */
-double line_capacity(const struct line_evidence *e, struct line_hypothesis h);
+struct line_span line_capacity(const struct line_evidence *e, struct line_hypothesis h);
 
 /* How badly a line of so many fetch units explains all observations, under the policy that does it
  * better: a sum of squared standard errors. */

@@ -4,7 +4,6 @@
 enum {
     L2_FACTOR = 4, /* footprint over the L2 that the driver reports */
     LOADS = 2048,
-    LOADS_QUICK = 1024,
 };
 static const uint64_t FOOTPRINT_MIN_BYTES = 8 * 1024 * 1024;
 
@@ -20,11 +19,10 @@ static uint64_t footprint(const struct device_limits *limits)
 
 static int run_latency(struct probe_context *context, struct err *err)
 {
-    bool quick = context->options->profile == PROFILE_QUICK;
     const struct scattered_task task = {.metric = "main.latency",
                                         .path = DEVICE_GLOBAL_CG,
                                         .size_bytes = footprint(device_limits(context->device)),
-                                        .loads = quick ? LOADS_QUICK : LOADS,
+                                        .loads = LOADS,
                                         .cold_l2 = true};
     return scattered_report(context, &task, err);
 }

@@ -23,7 +23,7 @@ enum {
     SMALL_ELEMENTS = 128,
     FEW_ELEMENTS = 1024,
     PICKED_OF = 40,       /* one in so many elements is picked in a round, */
-    PICKED_OF_LINES = 20, /* more where a pick that misses evicts one element, not several */
+    PICKED_OF_LINES = 16, /* more where a pick that misses evicts one element, not several */
 };
 
 /* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
@@ -32,6 +32,9 @@ static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_PRECISE = 2e6, PRECISE = 0.
 
 const double RESIDENT_OVERSIZE = 1.5;
 
+/* From so many elements per line on, a pick that misses evicts several. */
+static const double MANY_PER_TAG = 1.6;
+
 /* More than this share of an array resident: the cache may not be full. */
 static const double FULL_SHARE = 0.85;
 
@@ -39,19 +42,18 @@ static const double FULL_SHARE = 0.85;
 static const double SNAP_LINES = 0.12;
 
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
-static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.01;
+static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.012;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
 struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
-                                     double oversize, double precision)
+                                     double per_tag, double oversize, double precision)
 {
     struct resident_layout layout = {.stride = stride};
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)fmax(ceil(bounded ? room : elements), 1);
-    bool by_line = study->touch_bytes && stride >= study->touch_bytes;
-    uint64_t picked_of = by_line ? PICKED_OF_LINES : PICKED_OF;
+    uint64_t picked_of = per_tag < MANY_PER_TAG ? PICKED_OF_LINES : PICKED_OF;
     layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / picked_of;
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
@@ -137,11 +139,12 @@ int resident_measure_share(struct probe_context *context, const struct study *st
 /* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
  * begins to miss long before): twice as much of it, up to a limit. */
 int resident_overflow(struct probe_context *context, const struct study *study, double elements,
-                      uint64_t stride, double precision, struct resident_layout *out_layout,
-                      struct resident_share *out_share, struct err *err)
+                      uint64_t stride, double per_tag, double precision,
+                      struct resident_layout *out_layout, struct resident_share *out_share,
+                      struct err *err)
 {
     for (int attempt = 0;; attempt++, elements *= 2) {
-        *out_layout = resident_plan(study, elements, stride, RESIDENT_OVERSIZE, precision);
+        *out_layout = resident_plan(study, elements, stride, per_tag, RESIDENT_OVERSIZE, precision);
         int rc = resident_measure_share(context, study, out_layout, out_share, err);
         if (rc || out_share->hits < FULL_SHARE || attempt == ENLARGE_MAX)
             return rc;
@@ -157,11 +160,11 @@ static int measure_capacity(struct probe_context *context, const struct study *s
     double touch = (double)study->touch_bytes;
     struct resident_layout layout;
     struct resident_share share;
+    double per_tag = study->line_bytes ? (double)study->line_bytes / touch : 1;
     int rc = resident_overflow(context, study, RESIDENT_OVERSIZE * study->resident_bytes / touch,
-                               study->touch_bytes, precision, &layout, &share, err);
+                               study->touch_bytes, per_tag, precision, &layout, &share, err);
     if (rc)
         return rc;
-    double per_tag = study->line_bytes ? (double)study->line_bytes / touch : 1;
     double elements = resident_elements(&layout, &share, per_tag);
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
     double error = share.error * (double)layout.elements;

@@ -21,10 +21,11 @@ struct resident_share {
 /* The array's size over what is thought to fit, where nothing speaks for another. */
 extern const double RESIDENT_OVERSIZE;
 
-/* A layout of so many elements, `oversize` times as many as are thought to stay resident, with as
- * many jobs as the wanted precision (standard error, as a share) needs. */
+/* A layout of so many elements, about per_tag of them in a line, and `oversize` times as many as
+ * are thought to stay resident; with as many jobs as the wanted precision (standard error, as a
+ * share) needs. */
 struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
-                                     double oversize, double precision);
+                                     double per_tag, double oversize, double precision);
 
 /* The share of the layout's elements that are still cached after loading all of them. */
 int resident_measure_share(struct probe_context *context, const struct study *study,
@@ -33,8 +34,9 @@ int resident_measure_share(struct probe_context *context, const struct study *st
 
 /* The same for an array that is doubled while nearly all of it stays resident. */
 int resident_overflow(struct probe_context *context, const struct study *study, double elements,
-                      uint64_t stride, double precision, struct resident_layout *out_layout,
-                      struct resident_share *out_share, struct err *err);
+                      uint64_t stride, double per_tag, double precision,
+                      struct resident_layout *out_layout, struct resident_share *out_share,
+                      struct err *err);
 
 /* Elements that were resident before the sampling began. Each miss of it evicts a line, and with it
  * `per_tag` elements that a later pick may look for. */

@@ -10,7 +10,7 @@
 
 static size_t job_count(const struct probe_context *context)
 {
-    return context->options->profile == PROFILE_QUICK ? SCATTERED_JOBS / 2 : SCATTERED_JOBS;
+    return context->options->profile == PROFILE_QUICK ? 1 : SCATTERED_JOBS;
 }
 
 /* Half of the lines may lie behind the far part of L2, where the median would fall between two

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/cpd.h"
 #include "probes/chase.h"
 
 enum {
     REPEATS = 3,
+    REPEATS_MAX = 32,
+    TIMED_MIN = 64, /* loads of a victim in all: few of them take more repeats */
     MEMORIES = 4,
     METRIC_MAX = 64,
     REASON_MAX = 120,
@@ -59,41 +60,63 @@ static struct device_array array_of(const struct study *study, double share, uin
     return array;
 }
 
-/* Agent 0 is the victim in warp 0, agent 1 the intruder in warp `warp` of the same block. */
-static struct device_job intrusion(const struct study *victim, const struct study *intruder,
-                                   uint32_t warp)
+struct intrusion {
+    const struct study *victim, *intruder;
+    uint32_t warp; /* the intruder's; the victim is in warp 0 of the same block */
+};
+
+/* Agent 0 is the victim, agent 1 the intruder. */
+static struct device_job intrusion_job(const struct intrusion *i)
 {
-    const struct device_array mine = array_of(victim, VICTIM_SHARE, 0);
-    struct device_array theirs = array_of(intruder, INTRUDER_SHARE, INTRUDER_OFFSET_BYTES);
+    const struct device_array mine = array_of(i->victim, VICTIM_SHARE, 0);
+    struct device_array theirs = array_of(i->intruder, INTRUDER_SHARE, INTRUDER_OFFSET_BYTES);
     struct device_job job = chase_job();
     /* Two warps in constant memory: the intruder's array begins where the victim's ends. */
-    if (victim->path == DEVICE_CONSTANT && intruder->path == DEVICE_CONSTANT)
+    if (i->victim->path == DEVICE_CONSTANT && i->intruder->path == DEVICE_CONSTANT)
         theirs.offset_bytes = (mine.size_bytes + 1023) / 1024 * 1024;
     job.agent_count = 2;
-    job.agents[1] = (struct device_agent){.sm = DEVICE_SM_SAME, .warp = warp};
+    job.agents[1] = (struct device_agent){.sm = DEVICE_SM_SAME, .warp = i->warp};
     chase_add(&job, DEVICE_WARM, &mine, 0);
     chase_add(&job, DEVICE_WARM, &theirs, 0)->agent = 1;
     chase_add(&job, DEVICE_CHASE, &mine, 0);
     return job;
 }
 
-/* Median miss shares of jobs that were each given REPEATS times in a row. */
-static int run_intrusions(struct probe_context *context, const struct study *const *victims,
-                          const struct device_job *jobs, size_t count, double *out_evicted,
-                          struct err *err)
+static size_t repeats_of(const struct study *victim)
 {
+    const struct device_array mine = array_of(victim, VICTIM_SHARE, 0);
+    uint64_t repeats = TIMED_MIN * mine.stride_bytes / mine.size_bytes;
+    return repeats < REPEATS ? REPEATS : repeats > REPEATS_MAX ? REPEATS_MAX : (size_t)repeats;
+}
+
+/* Miss shares of victims, each intruded upon repeats_of times: the mean, less the loads that only
+ * look like misses. */
+static int run_intrusions(struct probe_context *context, const struct intrusion *intrusions,
+                          size_t count, double *out_evicted, struct err *err)
+{
+    size_t all = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        all += repeats_of(intrusions[i].victim);
+    struct device_job *jobs = mem_array(all, sizeof *jobs);
     struct device_answer *answers;
-    int rc = chase_run(context, jobs, count * REPEATS, 0, &answers, err);
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        for (size_t r = 0; r < repeats_of(intrusions[i].victim); r++)
+            jobs[at++] = intrusion_job(&intrusions[i]);
+    int rc = chase_run(context, jobs, all, 0, &answers, err);
+    free(jobs);
     if (rc)
         return rc;
+    at = 0;
     for (size_t i = 0; i < count; i++) {
-        double shares[REPEATS];
-        for (size_t r = 0; r < REPEATS; r++)
-            shares[r] =
-                chase_share_above(&answers[i * REPEATS + r].samples[0], victims[i]->threshold);
-        out_evicted[i] = cpd_median(shares, REPEATS);
+        const struct study *victim = intrusions[i].victim;
+        double sum = 0;
+        for (size_t r = 0; r < repeats_of(victim); r++)
+            sum += chase_share_above(&answers[at++].samples[0], victim->threshold);
+        out_evicted[i] = sum / (double)repeats_of(victim) - victim->stray_share;
     }
-    device_answers_fini(answers, count * REPEATS);
+    device_answers_fini(answers, all);
     free(answers);
     return 0;
 }
@@ -127,7 +150,7 @@ static int report_shared(struct probe_context *context, size_t victim,
                                            words, count, "two agents, each way round");
     if (!m)
         return err_no_memory(err);
-    m->n = REPEATS;
+    m->n = (uint32_t)repeats_of(study);
     m->confidence = *doubt ? 0.5 : 0.99;
     return *doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
 }
@@ -146,8 +169,7 @@ static int report_missing(struct probe_context *context, const struct study *stu
 
 static int run_shared(struct probe_context *context, struct err *err)
 {
-    struct device_job jobs[MEMORIES * MEMORIES * REPEATS];
-    const struct study *victims[MEMORIES * MEMORIES];
+    struct intrusion intrusions[MEMORIES * MEMORIES];
     size_t pairs[MEMORIES * MEMORIES], count = 0;
     double evicted[MEMORIES][MEMORIES], shares[MEMORIES * MEMORIES];
     int rc = study_all(context, err);
@@ -157,13 +179,11 @@ static int run_shared(struct probe_context *context, struct err *err)
         evicted[pair / MEMORIES][pair % MEMORIES] = NAN;
         if (victim == intruder || !usable(victim) || !usable(intruder))
             continue;
-        for (size_t r = 0; r < REPEATS; r++)
-            jobs[count * REPEATS + r] = intrusion(victim, intruder, 0);
-        victims[count] = victim;
+        intrusions[count] = (struct intrusion){victim, intruder, 0};
         pairs[count++] = pair;
     }
     if (!rc && count)
-        rc = run_intrusions(context, victims, jobs, count, shares, err);
+        rc = run_intrusions(context, intrusions, count, shares, err);
     for (size_t i = 0; i < count && !rc; i++)
         evicted[pairs[i] / MEMORIES][pairs[i] % MEMORIES] = shares[i];
     for (size_t i = 0; i < MEMORIES && !rc; i++) {
@@ -179,25 +199,20 @@ static int count_instances(struct probe_context *context, const struct study *st
                            struct err *err)
 {
     uint32_t warps = device_limits(context->device)->warp_count;
-    struct device_job *jobs = mem_array((size_t)warps * REPEATS, sizeof *jobs);
-    const struct study **victims = mem_array(warps, sizeof *victims);
+    struct intrusion *intrusions = mem_array(warps, sizeof *intrusions);
     double *evicted = mem_array(warps, sizeof *evicted);
-    int rc = jobs && victims && evicted ? 0 : err_no_memory(err);
-    for (uint32_t w = 1; w < warps && !rc; w++) {
-        for (size_t r = 0; r < REPEATS; r++)
-            jobs[(w - 1) * REPEATS + r] = intrusion(study, study, w);
-        victims[w - 1] = study;
-    }
+    int rc = intrusions && evicted ? 0 : err_no_memory(err);
+    for (uint32_t w = 1; w < warps && !rc; w++)
+        intrusions[w - 1] = (struct intrusion){study, study, w};
     if (!rc && warps > 1)
-        rc = run_intrusions(context, victims, jobs, warps - 1, evicted, err);
+        rc = run_intrusions(context, intrusions, warps - 1, evicted, err);
     uint32_t together = 1;
     double doubt = 0;
     for (uint32_t w = 1; w < warps && !rc; w++) {
         together += evicted[w - 1] > EVICTED;
         doubt = fmax(doubt, 1 - fabs(evicted[w - 1] - EVICTED) / EVICTED);
     }
-    free(jobs);
-    free(victims);
+    free(intrusions);
     free(evicted);
     if (rc)
         return rc;
@@ -207,9 +222,11 @@ static int count_instances(struct probe_context *context, const struct study *st
                      round((double)warps / together), "", "warp 0 against every other warp");
     if (!m)
         return err_no_memory(err);
-    m->n = REPEATS * (warps - 1);
+    m->n = (uint32_t)repeats_of(study) * (warps - 1);
     m->confidence = doubt > 0.5 ? 0.5 : 0.99;
-    const char *reason = warps % together ? "the warps do not fall into groups of one size" : NULL;
+    const char *reason = warps % together ? "the warps do not fall into groups of one size"
+                         : doubt > 0.5    ? "some warps evict a part of the lines only"
+                                          : NULL;
     return reason && measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
 }
 

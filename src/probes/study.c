@@ -16,6 +16,7 @@ enum {
     FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
     REGION_ROUND = 16,       /* sizes per round of the narrowing search */
     REGION_ROUNDS = 2,
+    REGION_QUICK = 5, /* of one round: the resident share does not need to know it better */
     FLOOR_FACTOR = 2, /* constant L1.5: arrays of so many times L1 */
 };
 
@@ -174,13 +175,14 @@ static int search_octave(struct probe_context *context, struct study *study, dou
 static int narrow_region(struct probe_context *context, struct study *study, double limit,
                          struct err *err)
 {
-    int rounds = context->options->profile == PROFILE_QUICK ? 1 : REGION_ROUNDS;
-    for (int round = 0; round < rounds; round++) {
+    bool quick = context->options->profile == PROFILE_QUICK;
+    for (int round = 0; round < (quick ? 1 : REGION_ROUNDS); round++) {
         uint64_t unit = study->fetch_bytes;
         uint64_t units = (study->region_high_bytes - study->region_low_bytes) / unit;
         uint64_t sizes[REGION_ROUND];
         double shares[REGION_ROUND];
-        size_t count = units - 1 < REGION_ROUND ? (size_t)(units - 1) : REGION_ROUND;
+        size_t most = quick ? REGION_QUICK : REGION_ROUND;
+        size_t count = units - 1 < most ? (size_t)(units - 1) : most;
         if (units < 2)
             break;
         for (size_t i = 0; i < count; i++)

@@ -134,33 +134,6 @@ static void slow_onset(void **state)
     assert_in_range(onset.fits_bytes, 100 * 1024, 103 * 1024);
 }
 
-static struct measure measured_with(enum probe_profile profile, struct measures *found)
-{
-    const struct geometry geometry = geometry_default();
-    const struct probe_options options = {.profile = profile, .seed = 3};
-    struct counter counter = open_counted(&geometry);
-    struct probe_selection selection = {0};
-    struct err err = {0};
-    if (probes_select(profile, "main.latency", &selection, &err) ||
-        probes_run(&counter.device, &selection, &options, NULL, found, &err))
-        fail_msg("%s", err.text);
-    free(selection.indices);
-    device_destroy(counter.inner);
-    return *measures_get(found, "main.latency");
-}
-
-/* Judged figures are measured again after everything else: two further rounds of one repetition
- * beside the three of the first. quick is over too soon for that. */
-static void rounds_over_the_run(void **state)
-{
-    (void)state;
-    struct measures quick = {0}, standard = {0};
-    uint32_t once = measured_with(PROFILE_QUICK, &quick).n;
-    assert_int_equal(measured_with(PROFILE_STANDARD, &standard).n, once / 3 * 5);
-    measures_fini(&quick);
-    measures_fini(&standard);
-}
-
 static const char *pairs_path;
 
 /* Two SMs share a constant L1.5: all SMs at once disturb each other, and the study notices. */
@@ -197,7 +170,6 @@ int main(int argc, char **argv)
     pairs_path = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jumping_by_line), cmocka_unit_test(spreads_less_where_sms_share),
-        cmocka_unit_test(rounds_over_the_run), cmocka_unit_test(one_odd_size),
-        cmocka_unit_test(slow_onset)};
+        cmocka_unit_test(one_odd_size), cmocka_unit_test(slow_onset)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/mem.h"
 
@@ -301,6 +302,30 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
     cache->fills++;
 }
 
+/* An L2 has megabytes of lines, met at random: in small pages each would cost a fault or two. */
+enum { LARGE_BYTES = 1 << 20 };
+
+static struct cache_line *lines_create(uint32_t count)
+{
+    size_t bytes = (size_t)count * sizeof(struct cache_line);
+    if (bytes < LARGE_BYTES)
+        return mem_array(count, sizeof(struct cache_line));
+    void *lines = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (lines == MAP_FAILED)
+        return NULL;
+    (void)madvise(lines, bytes, MADV_HUGEPAGE); /* a wish */
+    return lines;
+}
+
+static void lines_destroy(struct cache_line *lines, uint32_t count)
+{
+    size_t bytes = (size_t)count * sizeof *lines;
+    if (bytes < LARGE_BYTES)
+        free(lines);
+    else if (lines)
+        munmap(lines, bytes);
+}
+
 static int create_links(struct cache *cache)
 {
     uint32_t buckets = 1;
@@ -329,7 +354,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
             if (k / together == s / together)
                 cache->fetch_masks[s] = (uint16_t)(cache->fetch_masks[s] | 1u << k);
     /* A smaller size after cache_reset has fewer sets, never more. */
-    cache->lines = mem_array(cache->lines_max, sizeof *cache->lines);
+    cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
     uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
     bool linked = geometry->ways == 0 || geometry->ways > scanned;
@@ -345,7 +370,7 @@ void cache_destroy(struct cache *cache)
 {
     if (!cache)
         return;
-    free(cache->lines);
+    lines_destroy(cache->lines, cache->lines_max);
     free(cache->sets);
     free(cache->links);
     free(cache->buckets);

@@ -35,18 +35,18 @@ static inline double rough_normal(struct rng *rng)
 }
 
 /* How many loads the next spike is away: geometric, so that loads need no draw each. */
-static uint64_t draw_spike_distance(double rate, struct rng *rng)
+static uint64_t draw_spike_distance(struct run *run)
 {
-    if (rate <= 0)
+    if (run->gpu->model.noise.spike_rate <= 0)
         return UINT64_MAX;
-    double distance = log(1 - rng_uniform(rng)) / log1p(-rate);
+    double distance = log(1 - rng_uniform(&run->noise)) / run->spike_log;
     return distance < 1e15 ? (uint64_t)distance : UINT64_MAX;
 }
 
 static double draw_spike(struct run *run)
 {
     const struct sim_noise *noise = &run->gpu->model.noise;
-    run->spike_in = draw_spike_distance(noise->spike_rate, &run->noise);
+    run->spike_in = draw_spike_distance(run);
     return noise->spike_cycles * (0.5 + rng_uniform(&run->noise));
 }
 
@@ -327,7 +327,8 @@ int run_begin(struct run *run, struct gpu *gpu, const struct device_job *job,
     run->shared_bytes = model->shared_bytes_max;
     rng_init(&run->noise, rng_derive(gpu->noise_seed, "job", number), "noise");
     rng_init(&run->replacement, rng_derive(gpu->noise_seed, "job", number), "replacement");
-    run->spike_in = draw_spike_distance(model->noise.spike_rate, &run->noise);
+    run->spike_log = log1p(-model->noise.spike_rate);
+    run->spike_in = draw_spike_distance(run);
     if (!model->carveout.present)
         return 0;
     uint64_t granted;

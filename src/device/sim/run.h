@@ -26,6 +26,7 @@ struct run {
     struct run_agent agents[DEVICE_AGENTS_MAX];
     struct rng noise, replacement;
     uint64_t spike_in; /* loads until the next spike */
+    double spike_log;  /* logarithm of the share of loads without a spike */
     uint64_t epoch;
     uint64_t l1_bytes, shared_bytes; /* what the carve-out leaves and grants */
     bool alone;                      /* nothing else changes the caches meanwhile */

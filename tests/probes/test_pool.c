@@ -1,0 +1,87 @@
+/* The centre of single loads: under spikes, under a cut-off, with coarse timers. */
+#include "../check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "probes/pool.h"
+
+/* Sum of twelve uniform numbers: near enough to normal. */
+static double draw_normal(struct rng *rng)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += rng_uniform(rng);
+    return sum;
+}
+
+static const struct shape {
+    const char *what;
+    double latency, sigma;
+    double spike_share, spike_cycles;
+    double step; /* of the timer */
+    double tolerance;
+} shapes[] = {
+    {"quiet", 33, 0, 0, 0, 1, 0.001},
+    {"between two cycles", 33.4, 1, 0, 0, 1, 0.01},
+    {"coarse timer", 40, 6, 0, 0, 3, 0.01},
+    {"rare spikes", 33, 2, 0.01, 600, 1, 0.005},
+    {"scatter beyond the latency, cut off at a cycle", 20, 30, 0, 0, 1, 0.015},
+    {"cut off, with spikes", 26, 14, 0.01, 300, 1, 0.01},
+    {"in the coarse bins", 700, 40, 0.01, 900, 1, 0.005},
+};
+
+static void add_load(struct pool *pool, double cycles)
+{
+    struct device_bin bin = {.bin = (uint16_t)device_bin_of((uint32_t)fmax(cycles, 1)), .count = 1};
+    const struct device_sample sample = {.bins = &bin, .bin_count = 1};
+    pool_add(pool, &sample);
+}
+
+static void centre_is_found(void **state)
+{
+    (void)state;
+    enum { LOADS = 200000 };
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        const struct shape *s = &shapes[i];
+        static struct pool pool;
+        struct rng rng;
+        memset(&pool, 0, sizeof pool);
+        rng_init(&rng, 7, s->what);
+        for (int k = 0; k < LOADS; k++) {
+            double cycles = fmax(s->latency + s->sigma * draw_normal(&rng), 1);
+            if (rng_uniform(&rng) < s->spike_share)
+                cycles += s->spike_cycles * (0.5 + rng_uniform(&rng));
+            double dither = s->step > 1 ? rng_uniform(&rng) : 0.5;
+            add_load(&pool, s->step * floor(cycles / s->step + dither));
+        }
+        struct pool_centre centre = pool_centre(&pool);
+        if (fabs(centre.cycles - s->latency) > s->tolerance * s->latency)
+            fail_msg("%s: %g, not %g", s->what, centre.cycles, s->latency);
+        assert_true(centre.error <= 0.01 * s->latency);
+        assert_true(fabs(centre.spike_share - s->spike_share) < 0.002);
+    }
+}
+
+static void quantiles_interpolate(void **state)
+{
+    (void)state;
+    static struct pool pool;
+    for (int i = 0; i < 30; i++)
+        add_load(&pool, 10);
+    for (int i = 0; i < 10; i++)
+        add_load(&pool, 12);
+    assert_true(fabs(pool_quantile(&pool, 0.75) - 11) < 1e-9);
+    assert_true(pool_quantile(&pool, 0.5) > 10 && pool_quantile(&pool, 0.5) < 11);
+    assert_true(pool_quantile(&pool, 1) == 12);
+    static const struct pool empty;
+    assert_true(isnan(pool_quantile(&empty, 0.5)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(centre_is_found),
+                                       cmocka_unit_test(quantiles_interpolate)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
