@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "probes/chase.h"
 #include "probes/line.h"
+#include "probes/line_fit.h"
 
 enum {
     JOBS_MIN = 1,
@@ -151,27 +152,27 @@ int resident_overflow(struct probe_context *context, const struct study *study, 
     }
 }
 
-/* Elements that stay resident of an array touched once per line, or more often where the line is
- * not sure. */
+/* What stays resident of an array touched once per line, or more often where the line is not sure.
+ */
 static int measure_capacity(struct probe_context *context, const struct study *study,
                             double precision, double *out_bytes, double *out_error, uint32_t *out_n,
                             struct err *err)
 {
-    double touch = (double)study->touch_bytes;
-    struct resident_layout layout;
-    struct resident_share share;
-    double per_tag = study->line_bytes ? (double)study->line_bytes / touch : 1;
-    int rc = resident_overflow(context, study, RESIDENT_OVERSIZE * study->resident_bytes / touch,
-                               study->touch_bytes, per_tag, precision, &layout, &share, err);
+    double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
+    double line = study->line_bytes ? (double)study->line_bytes : touch;
+    struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};
+    int rc =
+        resident_overflow(context, study, RESIDENT_OVERSIZE * study->resident_bytes / touch,
+                          study->touch_bytes, line / touch, precision, &o.layout, &o.share, err);
     if (rc)
         return rc;
-    double elements = resident_elements(&layout, &share, per_tag);
+    double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}).units * fetch;
+    double error = o.share.error * (double)o.layout.elements;
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
-    double error = share.error * (double)layout.elements;
     bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;
-    *out_bytes = (snap ? round(elements) : elements) * touch;
+    *out_bytes = snap ? round(bytes / line) * line : bytes;
     *out_error = error * touch;
-    *out_n = share.n;
+    *out_n = o.share.n;
     return 0;
 }
 
