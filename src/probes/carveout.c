@@ -175,6 +175,7 @@ static int run_carveout(struct probe_context *context, struct err *err)
 
 const struct probe probe_shared_carveout = {
     .description = {"shared.carveout", "whether shared memory is taken from L1", PROFILE_STANDARD},
+    .depends = {"l1_data.line", "texture.line", "read_only.line"},
     .metrics = {"shared.shared_with", "shared.carveout"},
     .run = run_carveout,
 };

@@ -242,5 +242,7 @@ const struct probe probe_sm_l1_latency = {
 const struct probe probe_sm_l2_latency = {
     .description = {"sm.l2_latency", "latency of each SM to L2", PROFILE_STANDARD},
     .metrics = {"sm.l2_latency", "sm.l2_worst", "sm.l2_worst_sm"},
+    .again = true,
+    .within = 0.02,
     .run = run_l2,
 };
