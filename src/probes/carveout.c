@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "probes/line.h"
 #include "probes/resident.h"
 
 enum { WISHES_MAX = 5, WISHES_SIMULATED = 4, PATHS = 3, REASON_MAX = 120 };
@@ -52,18 +51,17 @@ static void choose_wishes(const struct device_limits *limits, struct carveouts *
 }
 
 /* A smaller array overflows a smaller cache: begin where the documents say that L1 ends. */
-static int measure_path(struct probe_context *context, enum study_id id, struct carveouts *out,
-                        double *left, struct err *err)
+static int measure_path(struct probe_context *context, enum study_id id,
+                        const struct carveouts *carveouts, double *left, struct err *err)
 {
-    struct study *known = &context->studies[id];
-    int rc = known->touch_bytes ? 0 : line_guess(context, known, err);
-    struct study study = *known;
-    double first = (double)study.region_high_bytes;
-    for (size_t i = 0; i < out->count && !rc; i++) {
-        double error, taken = (double)(out->granted[i] - out->granted[0]);
-        study.shared_bytes = out->wishes[i];
-        if (taken < first - (double)study.touch_bytes)
-            study.region_high_bytes = (uint64_t)(first - taken);
+    struct study study = context->studies[id];
+    double first = study.resident_bytes, error;
+    int rc = 0;
+    for (size_t i = 0; i < carveouts->count && !rc; i++) {
+        double taken = (double)(carveouts->granted[i] - carveouts->granted[0]);
+        study.shared_bytes = carveouts->wishes[i];
+        if (taken < first - (double)study.line_bytes)
+            study.resident_bytes = first - taken;
         rc = resident_measure_quick(context, &study, &left[i], &error, err);
     }
     return rc;
@@ -143,7 +141,7 @@ static int measure_all(struct probe_context *context, struct carveouts *out, str
     for (size_t i = 0; i < PATHS; i++) {
         const struct study *study = &context->studies[paths[i]];
         out->left[i][0] = NAN;
-        int rc = study_reach(context, paths[i], STUDY_REGION, err);
+        int rc = study_reach(context, paths[i], STUDY_RESIDENT, err);
         if (rc)
             return rc;
         if (study->supported && !study->unbounded)

@@ -223,7 +223,7 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
 {
     struct search search = {.context = context, .study = study};
     struct line_verdict verdict;
-    uint64_t longest;
+    uint64_t longest = 1;
     int rc = observe_all(&search, SEARCH_PRECISION, err);
     if (!rc)
         rc = climb(&search, &longest, err);

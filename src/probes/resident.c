@@ -45,6 +45,9 @@ static const double SNAP_LINES = 0.12;
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
 static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.012;
 
+/* The same for both where loads cost next to nothing. */
+static const double CHEAP_PRECISION = 0.002;
+
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
 struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
@@ -61,6 +64,8 @@ struct resident_layout resident_plan(const struct study *study, double elements,
     bool precise = precision < PRECISE && layout.elements < FEW_ELEMENTS;
     double budget = precise ? LOADS_BUDGET_PRECISE : LOADS_BUDGET;
     double affordable = budget / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
+    if (!study->loads_are_dear)
+        affordable = JOBS_MAX;
     layout.jobs = (size_t)fmin(fmax(fmin(jobs, affordable), JOBS_MIN), JOBS_MAX);
     return layout;
 }
@@ -180,8 +185,9 @@ int resident_measure(struct probe_context *context, struct study *study, struct 
 {
     int rc = line_measure(context, study, err);
     if (!rc)
-        rc = measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
-                              &study->resident_error, &study->resident_n, err);
+        rc = measure_capacity(
+            context, study, study->loads_are_dear ? SIZE_PRECISION : CHEAP_PRECISION,
+            &study->resident_bytes, &study->resident_error, &study->resident_n, err);
     return rc;
 }
 
@@ -198,6 +204,8 @@ int resident_measure_quick(struct probe_context *context, struct study *study, d
     int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
     uint32_t n;
     if (!rc)
-        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
+        rc = measure_capacity(context, study,
+                              study->loads_are_dear ? QUICK_PRECISION : CHEAP_PRECISION, out_bytes,
+                              out_error, &n, err);
     return rc;
 }

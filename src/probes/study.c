@@ -217,6 +217,7 @@ static void describe(struct probe_context *context, enum study_id id, struct stu
     study->id = id;
     study->path = paths[id];
     study->limit_bytes = study->path == DEVICE_CONSTANT ? limits->constant_bytes : REGION_MAX_BYTES;
+    study->loads_are_dear = limits->loads_max != 0;
 }
 
 const char *study_name(enum study_id id)

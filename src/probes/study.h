@@ -37,6 +37,7 @@ struct study {
     enum study_stage stage; /* the last stage that is done */
     enum device_path path;
     uint64_t limit_bytes;  /* arrays on this path end here */
+    bool loads_are_dear;   /* the device executes each by itself (device_limits.loads_max) */
     uint64_t floor_bytes;  /* smaller arrays stay in the cache before this one */
     uint64_t shared_bytes; /* shared memory its jobs ask for */
 
