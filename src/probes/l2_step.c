@@ -13,7 +13,7 @@
 #include "probes/chase.h"
 
 enum {
-    POINTS_MAX = 64,
+    POINTS_MAX = 96,
     LOOK_LOADS = 2048,
     RISE_LOADS = 4096,
     LOOK_PART = 64, /* sampling refreshes and reloads lines */
@@ -30,6 +30,9 @@ static const double RESOLUTION = 0.025;
 
 /* Sizes at which the rise is looked at, over the foot; and the shares that are part of it. */
 static const double RISE[] = {1.05, 1.12, 1.2}, RISE_MAX = 0.9;
+
+/* Sizes before it, where there is none yet. */
+static const double BASE[] = {0.89, 0.92, 0.95};
 
 /* The traced step lies this close to its foot, as shares of it. */
 static const double TRACE_LOW = 0.9, TRACE_HIGH = 1.15;
@@ -224,13 +227,34 @@ static int look_at_rise(struct search *search, double low, double high, size_t r
     return 0;
 }
 
+/* What the rise rises from, better than one look tells: an error in it shifts where the rise,
+ * traced back, begins. */
+static int settle_base(struct search *search, double low, size_t repeats, struct err *err)
+{
+    double sizes[L2_LOOK_SIZES], sum = 0;
+    size_t first = search->count;
+    for (size_t i = 0; i < L2_LOOK_SIZES; i++)
+        sizes[i] = BASE[i] * low;
+    for (size_t i = 0; i < repeats; i++) {
+        int rc = look_at(search, sizes, RISE_LOADS, err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = first; i < search->count; i++)
+        sum += search->points[i].share;
+    search->base = sum / (double)(search->count - first);
+    return 0;
+}
+
 /* The middle of what each look gives. */
 static int trace(struct search *search, double low, double high, struct l2_step *out_step,
                  struct err *err)
 {
     size_t repeats = device_limits(search->context->device)->loads_max ? REPEATS : REPEATS_MAX;
     struct traces traces;
-    int rc = look_at_rise(search, low, high, repeats, &traces, err);
+    int rc = settle_base(search, low, repeats / REPEATS, err);
+    if (!rc)
+        rc = look_at_rise(search, low, high, repeats, &traces, err);
     if (rc)
         return rc;
     out_step->exponential = traces.misfits[1] < traces.misfits[0];

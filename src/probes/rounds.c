@@ -24,11 +24,16 @@ struct round_values {
     char *reason;   /* NULL, or why the first of those did not */
 };
 
-/* Bounds and what is missing cannot be averaged: there the first round stands. */
+/* Bounds, names and what is missing cannot be averaged: there the first round stands. */
 static bool is_number(const struct measure *m)
 {
     return m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
            m->bound == MEASURE_EXACT;
+}
+
+static bool is_name(const struct measure *m)
+{
+    return m && m->unit && strcmp(m->unit, "id") == 0;
 }
 
 static struct round_values *values_of(struct rounds *rounds, const struct probe *probe,
@@ -52,7 +57,7 @@ static int keep(struct rounds *rounds, const struct probe *probe, const char *me
                 const struct measure *m, const char *reason)
 {
     bool judged = strcmp(metric, probe->description.name) == 0;
-    if (!m && !judged)
+    if ((!m && !judged) || is_name(m))
         return 0;
     struct round_values *values = values_of(rounds, probe, metric);
     if (!values)
