@@ -232,13 +232,20 @@ struct latency {
     bool scattered;
 };
 
+bool latency_scatters(const struct probe_context *context, const struct study *study,
+                      double timed_cycles)
+{
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    return study->sigma_cycles > SCATTERED * (timed_cycles - overhead);
+}
+
 static int measure(struct probe_context *context, const struct device_array *array,
                    const struct study *study, struct latency *out_latency, struct err *err)
 {
     double overhead = device_limits(context->device)->timer_overhead_cycles;
     size_t batches = probe_repeats(context, REPEATS);
     struct latency *l = out_latency;
-    l->scattered = study->sigma_cycles > SCATTERED * (study->hit_cycles - overhead);
+    l->scattered = latency_scatters(context, study, study->hit_cycles);
     const struct plan plan =
         plan_chases(study, l->scattered ? CONFIRMING_PRECISION : PRECISION, batches);
     for (int attempt = 0; attempt <= AGAIN_MAX; attempt++) {

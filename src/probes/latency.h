@@ -12,4 +12,9 @@
 int latency_report(struct probe_context *context, const char *metric,
                    const struct device_array *array, const struct study *study, struct err *err);
 
+/* Whether single loads of about so many cycles, timer included, scatter so much that a sum of them
+ * tells less than each for itself. */
+bool latency_scatters(const struct probe_context *context, const struct study *study,
+                      double timed_cycles);
+
 #endif

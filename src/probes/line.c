@@ -26,8 +26,11 @@ const double LINE_SURE = 0.95;
  */
 static const double SEARCH_PRECISION = 0.02, BEYOND_PRECISION = 0.03, FINE_PRECISION = 0.008;
 
-/* A guess is checked so precisely; growth that speaks against it. */
-static const double GUESS_PRECISION = 0.04, GUESS_GROWTH = 1.16;
+/* A guess is checked so precisely. It holds if the span at that stride differs by less than the
+ * one share, and beyond it grows by what it should, within these factors. Growth
+ * from two or three fetch units on by the last share: lines are one long. */
+static const double GUESS_PRECISION = 0.02, GUESS_FLAT = 0.055, GUESS_LEAST = 0.35,
+                    GUESS_MOST = 1.4, GUESS_ONE = 0.3;
 
 /* Beyond the line: elements over tags; and more tags than thought by this share: not all sets were
  * full. */
@@ -48,6 +51,7 @@ struct search {
     struct probe_context *context;
     const struct study *study;
     struct line_evidence evidence;
+    bool one_unit; /* line_guess: even two or three fetch units skip lines */
 };
 
 static const struct line_observation *last_of(const struct search *search)
@@ -102,8 +106,8 @@ static int observe_all(struct search *search, double precision, struct err *err)
 {
     const struct study *study = search->study;
     struct line_observation *o = &search->evidence.items[0];
-    double elements =
-        RESIDENT_OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes;
+    double elements = resident_whole(
+        RESIDENT_OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes, 1);
     o->units = search->evidence.count = 1;
     int rc = resident_overflow(search->context, study, elements, study->fetch_bytes, USUAL_UNITS,
                                precision, &o->layout, &o->share, err);
@@ -223,7 +227,7 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
 {
     struct search search = {.context = context, .study = study};
     struct line_verdict verdict;
-    uint64_t longest = 1;
+    uint64_t longest = 0;
     int rc = observe_all(&search, SEARCH_PRECISION, err);
     if (!rc)
         rc = climb(&search, &longest, err);
@@ -236,26 +240,53 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
     return rc;
 }
 
+/* Whether elements so far apart span what neighbouring ones do, and further ones as much more as
+ * they should. */
+static int try_guess(struct search *search, uint64_t units, bool *out_fits, struct err *err)
+{
+    const struct line_hypothesis h = {(double)units, false};
+    struct line_evidence *e = &search->evidence;
+    uint64_t beyond = units + (units < 4 ? 1 : units / 4);
+    double growth = (double)beyond / h.line - 1;
+    e->count = 1;
+    double capacity = line_capacity(e, h).units;
+    int rc = observe_span(search, units, capacity, h.line, GUESS_PRECISION, err);
+    if (!rc)
+        rc = observe_span(search, beyond, capacity, h.line, GUESS_PRECISION, err);
+    if (rc)
+        return rc;
+    double there = line_span_of(&e->items[1], h).units / capacity - 1;
+    double further = line_span_of(&e->items[2], h).units / capacity - 1;
+    *out_fits =
+        fabs(there) < GUESS_FLAT && further > GUESS_LEAST * growth && further < GUESS_MOST * growth;
+    search->one_unit = fmax(there, further) > GUESS_ONE; /* of the last guess, the shortest */
+    return 0;
+}
+
 int line_guess(struct probe_context *context, struct study *study, struct err *err)
 {
+    static const uint64_t guesses[] = {USUAL_UNITS, 8, 2};
     struct search search = {.context = context, .study = study};
-    struct line_evidence *e = &search.evidence;
-    uint64_t units = USUAL_UNITS;
-    double capacity = 0;
+    bool fits = false;
+    double line = USUAL_UNITS; /* without a guess that fits: for what the sampling evicts */
     int rc = observe_all(&search, GUESS_PRECISION, err);
-    for (bool grows = true; !rc && grows; units /= grows ? 2 : 1) {
-        struct line_hypothesis h = {(double)units, false};
-        e->count = 1;
-        capacity = line_capacity(e, h).units;
-        if (units == 1)
-            break;
-        rc = observe_span(&search, units, capacity, h.line, GUESS_PRECISION, err);
-        grows = !rc && line_span_of(&e->items[1], h).units > GUESS_GROWTH * capacity;
+    study->touch_bytes = study->fetch_bytes;
+    for (size_t i = 0; i < COUNT_OF(guesses) && !rc && !fits; i++) {
+        rc = try_guess(&search, guesses[i], &fits, err);
+        if (fits) {
+            line = (double)guesses[i];
+            study->touch_bytes = guesses[i] * study->fetch_bytes;
+        }
     }
     if (rc)
         return rc;
-    study->touch_bytes = units * study->fetch_bytes;
-    study->resident_bytes = capacity * (double)study->fetch_bytes;
+    if (!fits && search.one_unit)
+        line = 1;
+    search.evidence.count = 1;
+    study->guess_bytes = (uint64_t)line * study->fetch_bytes;
+    study->resident_bytes =
+        line_capacity(&search.evidence, (struct line_hypothesis){line, false}).units *
+        (double)study->fetch_bytes;
     return 0;
 }
 

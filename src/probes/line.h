@@ -11,9 +11,8 @@ extern const double LINE_SURE;
  * first figure of resident_bytes. -ENODATA when nothing stays resident. */
 int line_measure(struct probe_context *context, struct study *study, struct err *err);
 
-/* At stage STUDY_REGION, cheaply: touch_bytes of four fetch units (the line of every GPU since
- * Maxwell) where elements so far apart span what neighbouring ones do, else less; and a first
- * figure of resident_bytes. */
+/* At stage STUDY_REGION, cheaply: guess_bytes and touch_bytes of four, eight or two fetch units
+ * where a check of it holds, else one; and a first figure of resident_bytes. */
 int line_guess(struct probe_context *context, struct study *study, struct err *err);
 
 /* The deciding contrast once more: the line where that confirms it, else another one. */

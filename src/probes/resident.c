@@ -23,6 +23,7 @@ enum {
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
     FEW_ELEMENTS = 1024,
+    WHOLE_UNITS = 16,     /* a multiple of most lines, in fetch units */
     PICKED_OF = 40,       /* one in so many elements is picked in a round, */
     PICKED_OF_LINES = 16, /* more where a pick that misses evicts one element, not several */
 };
@@ -142,6 +143,12 @@ int resident_measure_share(struct probe_context *context, const struct study *st
     return 0;
 }
 
+double resident_whole(double elements, uint64_t units)
+{
+    double whole = (double)((WHOLE_UNITS + units - 1) / units);
+    return ceil(elements / whole) * whole;
+}
+
 /* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
  * begins to miss long before): twice as much of it, up to a limit. */
 int resident_overflow(struct probe_context *context, const struct study *study, double elements,
@@ -164,11 +171,13 @@ static int measure_capacity(struct probe_context *context, const struct study *s
                             struct err *err)
 {
     double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
-    double line = study->line_bytes ? (double)study->line_bytes : touch;
+    double line = (double)(study->line_bytes ? study->line_bytes : study->guess_bytes);
     struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};
-    int rc =
-        resident_overflow(context, study, RESIDENT_OVERSIZE * study->resident_bytes / touch,
-                          study->touch_bytes, line / touch, precision, &o.layout, &o.share, err);
+    double elements = RESIDENT_OVERSIZE * study->resident_bytes / touch;
+    if (!study->line_bytes)
+        elements = resident_whole(elements, o.units);
+    int rc = resident_overflow(context, study, elements, study->touch_bytes, line / touch,
+                               precision, &o.layout, &o.share, err);
     if (rc)
         return rc;
     double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}).units * fetch;

@@ -38,6 +38,10 @@ int resident_overflow(struct probe_context *context, const struct study *study, 
                       struct resident_layout *out_layout, struct resident_share *out_share,
                       struct err *err);
 
+/* Elements `units` fetch units apart, rounded up so that the array does not end inside a line of
+ * any usual length. */
+double resident_whole(double elements, uint64_t units);
+
 /* Elements that were resident before the sampling began. Each miss of it evicts a line, and with it
  * `per_tag` elements that a later pick may look for. */
 double resident_elements(const struct resident_layout *layout, const struct resident_share *share,

@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/chase.h"
+#include "probes/latency.h"
+#include "probes/pool.h"
 #include "probes/repeats.h"
 
 enum {
@@ -37,6 +39,7 @@ struct map {
     size_t sms, batches;
     size_t jobs, per_sm; /* jobs per SM and batch, chases per SM in all */
     double *chases;      /* per_sm of SM 0, then of SM 1, ...: cycles per load */
+    struct pool *pools;  /* per SM: single loads instead, where they scatter too much; else NULL */
     double *cycles;      /* per SM */
 };
 
@@ -53,7 +56,8 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
         jobs[i].agents[0].sm = (int32_t)(i % map->sms);
         chase_add(&jobs[i], DEVICE_WARM, &map->array, 0);
         for (size_t c = 0; c < CHASES; c++)
-            chase_add(&jobs[i], DEVICE_AVERAGE, &map->array, map->loads);
+            chase_add(&jobs[i], map->pools ? DEVICE_CHASE : DEVICE_AVERAGE, &map->array,
+                      map->loads);
     }
     int rc = chase_run(context, jobs, count, 0, &answers, err);
     free(jobs);
@@ -62,9 +66,12 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
     for (size_t i = 0; i < count; i++) {
         double *chases = &map->chases[(i % map->sms) * map->per_sm +
                                       (repeat * map->jobs + i / map->sms) * CHASES];
-        for (size_t c = 0; c < CHASES; c++)
-            chases[c] =
-                ((double)answers[i].samples[c].total_cycles - overhead) / (double)map->loads;
+        for (size_t c = 0; c < CHASES; c++) {
+            const struct device_sample *sample = &answers[i].samples[c];
+            chases[c] = ((double)sample->total_cycles - overhead) / (double)map->loads;
+            if (map->pools)
+                pool_add(&map->pools[i % map->sms], sample);
+        }
     }
     device_answers_fini(answers, count);
     free(answers);
@@ -80,8 +87,11 @@ static int measure_map(struct probe_context *context, struct map *map, struct er
         if (rc)
             return rc;
     }
+    double overhead = device_limits(context->device)->timer_overhead_cycles;
     for (size_t i = 0; i < map->sms; i++)
-        map->cycles[i] = cpd_quantile(&map->chases[i * map->per_sm], map->per_sm, undisturbed / 2);
+        map->cycles[i] =
+            map->pools ? pool_centre(&map->pools[i]).cycles - overhead
+                       : cpd_quantile(&map->chases[i * map->per_sm], map->per_sm, undisturbed / 2);
     return 0;
 }
 
@@ -142,7 +152,8 @@ static int report_map(struct probe_context *context, const struct map *map, stru
             worst = i;
     char *text = map_text(map);
     struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
-                                    "average of long chases on each SM");
+                                    map->pools ? "median of single loads on each SM"
+                                               : "average of long chases on each SM");
     int rc = text && m ? 0 : err_no_memory(err);
     if (!rc) {
         m->spread = spread_without(map, worst);
@@ -178,10 +189,15 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
         return repeats_unsupported(context, map->metric, "the number of SMs is not known", err);
     map->chases = mem_array(map->sms * map->per_sm, sizeof *map->chases);
     map->cycles = mem_array(map->sms, sizeof *map->cycles);
-    int rc = map->chases && map->cycles ? measure_map(context, map, err) : err_no_memory(err);
+    bool scattered =
+        latency_scatters(context, &context->studies[STUDY_L1_DATA], map->expected_cycles);
+    map->pools = scattered ? mem_array(map->sms, sizeof *map->pools) : NULL;
+    bool there = map->chases && map->cycles && (map->pools || !scattered);
+    int rc = there ? measure_map(context, map, err) : err_no_memory(err);
     if (!rc)
         rc = report_map(context, map, err);
     free(map->chases);
+    free(map->pools);
     free(map->cycles);
     return rc;
 }

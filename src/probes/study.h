@@ -66,6 +66,7 @@ struct study {
     uint64_t line_bytes;
     double line_confidence;
     uint32_t line_n;      /* positions sampled for it */
+    uint64_t guess_bytes; /* what it is taken for before that; 0: not guessed */
     uint64_t touch_bytes; /* loads so far apart touch every line: the line, where it is sure */
 
     /* The stride in fetch units, and the elements, that show best that lines are skipped. */
