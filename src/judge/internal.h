@@ -39,6 +39,7 @@ struct yardstick {
     double center, sigma; /* of the values brought to the usual SM clock */
     double dof;           /* how sure sigma is, and how heavy the tails */
     double clock_share;   /* of the figure that follows the SM clock */
+    double share_error;   /* how far that may be off */
     double spread;        /* the usual one of a GPU's own repetitions */
     double bound;         /* score from which on nobody is there by chance */
     double pair_bound;    /* the same for two figures of one memory, both beyond it */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/results.h"
+#include "judge/blind.h"
 #include "judge/consensus.h"
 #include "judge/moves.h"
 #include "judge/place.h"
@@ -267,6 +268,8 @@ int judge_finish(struct judge *judge, struct inventory *inventory, struct err *e
     }
     if (!rc)
         rc = moves_tell(judge, inventory);
+    if (!rc && !judge->basis.drift_only)
+        rc = blind_tell(judge, inventory);
     if (!rc) {
         verdict_mark(judge);
         rc = fill(judge, inventory);

@@ -4,6 +4,7 @@
 #ifndef GPUMEMTOPO_JUDGE_JUDGE_H
 #define GPUMEMTOPO_JUDGE_JUDGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -53,6 +54,7 @@ struct judge_basis {
     const struct judge_config *config;
     const struct judge_references *references;
     const struct inventory *baseline; /* an earlier inventory of the same GPUs */
+    bool drift_only;                  /* what is found otherwise is left out */
 };
 
 struct judge;

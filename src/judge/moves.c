@@ -7,27 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/results.h"
-
-static int add(struct inventory *inventory, const char *node, char *finding, const char *uuid)
-{
-    struct inventory_node *grown =
-        realloc(inventory->node_findings, (inventory->node_count + 1) * sizeof *grown);
-    if (!grown || !finding) {
-        inventory->node_findings = grown ? grown : inventory->node_findings;
-        free(finding);
-        return -ENOMEM;
-    }
-    inventory->node_findings = grown;
-    struct inventory_node *entry = &grown[inventory->node_count++];
-    *entry = (struct inventory_node){.finding = finding};
-    entry->gpus = mem_array(1, sizeof *entry->gpus);
-    if (!entry->gpus || str_copy_to(&entry->node, node))
-        return -ENOMEM;
-    if (uuid && str_copy_to(&entry->gpus[0], uuid))
-        return -ENOMEM;
-    entry->gpu_count = uuid ? 1 : 0;
-    return 0;
-}
+#include "judge/place.h"
 
 static const char *shown(const char *text)
 {
@@ -45,13 +25,13 @@ static int tell_present(const struct judge *judge, const struct inventory_lookup
         const char *pci = fleet_text(fleet, gpu->pci);
         const struct inventory_gpu *then = inventory_find_gpu(lookup, uuid);
         if (!then)
-            rc = add(inventory, node,
-                     str_format("new since the baseline: %s at %s", uuid, shown(pci)), uuid);
+            rc = place_add(inventory, node,
+                           str_format("new since the baseline: %s at %s", uuid, shown(pci)), uuid);
         else if (!str_equal(then->node, node) || !str_equal(then->pci, pci))
-            rc = add(inventory, node,
-                     str_format("moved since the baseline: %s at %s, was in %s at %s", uuid,
-                                shown(pci), shown(then->node), shown(then->pci)),
-                     uuid);
+            rc = place_add(inventory, node,
+                           str_format("moved since the baseline: %s at %s, was in %s at %s", uuid,
+                                      shown(pci), shown(then->node), shown(then->pci)),
+                           uuid);
     }
     return rc;
 }
@@ -67,9 +47,9 @@ static int tell_gone(const struct judge *judge, struct inventory *inventory)
         const struct inventory_gpu *gpu = &baseline->gpus[i];
         uint32_t symbol = symbols_find(&judge->fleet.symbols, gpu->uuid);
         if (gpu->uuid && !(symbol && seen[symbol]))
-            rc = add(inventory, gpu->node,
-                     str_format("gone since the baseline: %s at %s", gpu->uuid, shown(gpu->pci)),
-                     NULL);
+            rc = place_add(
+                inventory, gpu->node,
+                str_format("gone since the baseline: %s at %s", gpu->uuid, shown(gpu->pci)), NULL);
     }
     free(seen);
     return rc;

@@ -259,3 +259,24 @@ int place_collapse(struct judge *judge, struct inventory *inventory)
     free(entries);
     return rc;
 }
+
+int place_add(struct inventory *inventory, const char *node, char *finding, const char *uuid)
+{
+    struct inventory_node *grown =
+        realloc(inventory->node_findings, (inventory->node_count + 1) * sizeof *grown);
+    if (!grown || !finding) {
+        inventory->node_findings = grown ? grown : inventory->node_findings;
+        free(finding);
+        return -ENOMEM;
+    }
+    inventory->node_findings = grown;
+    struct inventory_node *entry = &grown[inventory->node_count++];
+    *entry = (struct inventory_node){.finding = finding};
+    entry->gpus = mem_array(1, sizeof *entry->gpus);
+    if (!entry->gpus || str_copy_to(&entry->node, node))
+        return -ENOMEM;
+    if (uuid && str_copy_to(&entry->gpus[0], uuid))
+        return -ENOMEM;
+    entry->gpu_count = uuid ? 1 : 0;
+    return 0;
+}

@@ -8,4 +8,8 @@
  * inventory's nodes each. 0 or -ENOMEM. */
 int place_collapse(struct judge *judge, struct inventory *inventory);
 
+/* One more entry that accuses nobody. Takes over `finding` (NULL: out of memory); uuid may be NULL.
+ * 0 or -ENOMEM. */
+int place_add(struct inventory *inventory, const char *node, char *finding, const char *uuid);
+
 #endif

@@ -121,7 +121,8 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
         return;
     double value = cell->value * clock_factor(trial->judge, y, gpu);
     double worse = worse_share(rule->worse, (value - y->center) / fabs(y->center));
-    double score = worse_share(rule->worse, yardstick_score(y, value, cell->spread));
+    double score = worse_share(
+        rule->worse, yardstick_score(y, value, cell->spread, trial->judge->clock_ratio[gpu]));
     trial->judge->worse[slot] = (float)worse;
     trial->judge->scores[slot] = (float)score;
 }
@@ -222,7 +223,7 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     finding->expected = y->center / factor; /* at this GPU's clock */
     finding->deviation = value / y->center - 1;
     if (rule->worse != JUDGE_ANY)
-        finding->score = yardstick_score(y, value, cell->spread);
+        finding->score = yardstick_score(y, value, cell->spread, judge->clock_ratio[gpu]);
     return finding;
 }
 

@@ -52,11 +52,12 @@ void verdict_settle(struct judge *judge)
     for (size_t i = 0; i < findings->count; i++) {
         struct finding *finding = &findings->items[i];
         const struct fleet_gpu *gpu = &judge->fleet.gpus[finding->gpu];
-        finding->dropped = !gpu->measured;
+        finding->dropped =
+            !gpu->measured || (judge->basis.drift_only && finding->basis != BASIS_BASELINE);
         finding->accused &= !gpu->busy;
         for (uint32_t at = finding->previous; at; at = findings->items[at - 1].previous) {
             struct finding *other = &findings->items[at - 1];
-            if (other->metric != finding->metric || other->dropped)
+            if (other->metric != finding->metric || other->dropped || finding->dropped)
                 continue;
             if (beats(finding, other))
                 other->dropped = true;

@@ -11,7 +11,6 @@
 #include "judge/student.h"
 
 enum {
-    GROUP_MIN = 5,  /* fewer GPUs have no consensus to deviate from */
     SLOPE_MIN = 32, /* fewer do not tell how a figure follows the clock */
     TAIL_MIN = 200, /* deviations that tell the tails of all metrics together */
     OWN_TAIL = 100, /* deviations that tell the tails of one metric, if they are heavier */
@@ -20,8 +19,11 @@ enum {
 /* Clocks must lie this far apart to tell anything. */
 static const double CLOCKS_APART = 0.01;
 
-/* Of figures: how well a share that follows the clock can be off. */
+/* A share beyond this is no share of the figure, but chance. */
 static const double SHARE_MAX = 1.2;
+
+/* How far a share is off that the fleet shows, and one that is only stated. */
+static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 
 /* Tails where too few GPUs tell. */
 static const double TAIL_DOF = 12;
@@ -68,16 +70,21 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
     return n;
 }
 
-static double clock_share(const struct judge *judge, const struct judge_metric *rule, size_t n,
-                          struct work *work)
+static void find_clock_share(const struct judge *judge, const struct judge_metric *rule, size_t n,
+                             struct work *work, struct yardstick *out)
 {
     double stated = rule->follows[JUDGE_SM_CLOCK];
+    out->clock_share = stated;
+    out->share_error = stated > 0 ? SHARE_STATED : 0;
     if (stated == 0 || n < SLOPE_MIN)
-        return stated;
+        return;
     for (size_t i = 0; i < n; i++)
         work->ratios[i] = judge->clock_ratio[work->gpus[i]];
     double found = robust_share(work->ratios, work->values, n, CLOCKS_APART, work->scratch);
-    return found >= 0 && found <= SHARE_MAX ? found : stated;
+    if (!(found >= 0 && found <= SHARE_MAX))
+        return;
+    out->clock_share = found;
+    out->share_error = SHARE_FOUND;
 }
 
 void yardstick_make(const struct judge *judge, const struct group *group, size_t metric,
@@ -85,12 +92,12 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     size_t n = rule->worse == JUDGE_NONE ? 0 : gather(judge, group, metric, accused, work);
-    *out = (struct yardstick){.n = n, .usable = n >= GROUP_MIN};
+    *out = (struct yardstick){.n = n, .usable = n >= YARDSTICK_MIN};
     if (!n)
         return;
     out->spread = robust_median(work->scratch, n);
     out->spread = isfinite(out->spread) ? out->spread : 0;
-    out->clock_share = clock_share(judge, rule, n, work);
+    find_clock_share(judge, rule, n, work, out);
     for (size_t i = 0; i < n; i++)
         work->values[i] *= clock_factor(judge, out, work->gpus[i]);
     struct robust_fit fit = robust_fit(work->values, n, work->scratch);
@@ -100,12 +107,14 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
     out->usable = out->usable && fit.center != 0;
 }
 
-double yardstick_score(const struct yardstick *yardstick, double value, double spread)
+double yardstick_score(const struct yardstick *yardstick, double value, double spread,
+                       double clock_ratio)
 {
     /* The usual own spread is in the fleet's scatter already; what a GPU has beyond makes its
-     * figure less certain. */
+     * figure less certain, and so does a clock far from the usual. */
     double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
-    double sigma = sqrt(yardstick->sigma * yardstick->sigma + fmax(excess, 0));
+    double away = yardstick->share_error * (clock_ratio - 1) * yardstick->center;
+    double sigma = sqrt(yardstick->sigma * yardstick->sigma + fmax(excess, 0) + away * away);
     return sigma > 0 ? (value - yardstick->center) / sigma : 0;
 }
 

@@ -5,6 +5,9 @@
 
 #include "judge/internal.h"
 
+/* Fewer GPUs have no consensus to deviate from. */
+enum { YARDSTICK_MIN = 5 };
+
 /* Room for the figures of the largest group. */
 struct work {
     uint32_t *gpus;
@@ -24,9 +27,10 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
 int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
                     struct work *work);
 
-/* How many deviations of the fleet a value (at the usual clock) with this spread of its own is
- * away. */
-double yardstick_score(const struct yardstick *yardstick, double value, double spread);
+/* How many deviations of the fleet a value is away that was brought to the usual clock from
+ * `clock_ratio` of it, with this spread of its own. */
+double yardstick_score(const struct yardstick *yardstick, double value, double spread,
+                       double clock_ratio);
 
 /* The score that chance exceeds with probability `tail`. */
 double yardstick_bound(double tail, double dof);

@@ -7,16 +7,19 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/inventory.h"
+#include "report/basis.h"
+#include "report/diff.h"
 #include "report/summary.h"
 #include "report/validate.h"
 
-enum { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2 };
+enum { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_WORSE = 3, EXIT_MISSING = 4 };
 
 static const char usage[] = "Usage: gpumemtopo-report COMMAND [ARGS]\n"
                             "Works on inventories that gpumemtopo-survey wrote.\n"
                             "\n"
                             "Commands:\n"
                             "  show FILE          a short summary: models, outliers, unmeasured\n"
+                            "  diff OLD NEW       what moved, came, went and changed between two\n"
                             "  validate FILE...   check files against the schema and themselves\n"
                             "\n"
                             "Options:\n"
@@ -24,7 +27,9 @@ static const char usage[] = "Usage: gpumemtopo-report COMMAND [ARGS]\n"
                             "      --version      show the version\n"
                             "\n"
                             "Exit codes: 0 done; 1 no report could be made; 2 bad usage or bad "
-                            "input file.\n";
+                            "input file;\n"
+                            "diff: 3 a GPU is worse than it was; 4 one is gone or no longer "
+                            "measured.\n";
 
 /* -ENOMEM is the program's trouble; everything else is about the file. */
 static int exit_code(int rc)
@@ -58,6 +63,19 @@ static int run_validate(int count, char **paths)
     return worst;
 }
 
+/* Texts are printed at the end, so that a failure leaves nothing on stdout. */
+static int print_text(struct strbuf *text)
+{
+    int code = EXIT_DONE;
+    if (text->failed || fwrite(text->data, 1, text->length, stdout) != text->length ||
+        fflush(stdout)) {
+        log_error("cannot print: %s", text->failed ? "out of memory" : strerror(errno));
+        code = EXIT_NO_REPORT;
+    }
+    strbuf_fini(text);
+    return code;
+}
+
 static int run_show(int count, char **paths)
 {
     struct inventory inventory;
@@ -71,12 +89,36 @@ static int run_show(int count, char **paths)
     }
     report_summary(&inventory, &text);
     inventory_fini(&inventory);
-    if (text.failed || fwrite(text.data, 1, text.length, stdout) != text.length || fflush(stdout)) {
-        log_error("cannot print: %s", text.failed ? "out of memory" : strerror(errno));
-        rc = EXIT_NO_REPORT;
+    return print_text(&text);
+}
+
+static int run_diff(int count, char **paths)
+{
+    struct report_basis basis = {0};
+    struct inventory before = {0}, after = {0};
+    struct report_diff diff = {0};
+    struct err err = {0};
+    struct strbuf text = {0};
+    (void)count;
+    int rc = report_basis_load_config(NULL, &basis, &err);
+    if (!rc)
+        rc = inventory_read_file(paths[0], &before, &err);
+    if (!rc)
+        rc = inventory_read_file(paths[1], &after, &err);
+    if (!rc)
+        rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
+    inventory_fini(&before);
+    inventory_fini(&after);
+    report_basis_fini(&basis);
+    if (rc) {
+        strbuf_fini(&text);
+        log_failure(&err);
+        return exit_code(rc);
     }
-    strbuf_fini(&text);
-    return rc;
+    int code = print_text(&text);
+    if (code != EXIT_DONE)
+        return code;
+    return diff.missing ? EXIT_MISSING : diff.worse ? EXIT_WORSE : EXIT_DONE;
 }
 
 static const struct {
@@ -85,6 +127,7 @@ static const struct {
     int (*run)(int count, char **arguments);
 } commands[] = {
     {"show", 1, 1, run_show},
+    {"diff", 2, 2, run_diff},
     {"validate", 1, 1000000, run_validate},
 };
 enum { COMMAND_COUNT = COUNT_OF(commands) };
@@ -98,7 +141,9 @@ static int run_command(const char *name, int count, char **arguments)
             continue;
         if (count < commands[i].arguments_min || count > commands[i].arguments_max) {
             log_error("%s takes %s; see gpumemtopo-report --help", name,
-                      commands[i].arguments_max == 1 ? "one file" : "at least one file");
+                      commands[i].arguments_max == 1   ? "one file"
+                      : commands[i].arguments_max == 2 ? "two files"
+                                                       : "at least one file");
             return EXIT_BAD_INPUT;
         }
         return commands[i].run(count, arguments);

@@ -98,6 +98,7 @@ static void small_fleets(void **state)
         assert_int_equal(inventory.gpu_count, count);
         assert_int_equal(inventory.model_count, count ? 1 : 0);
         assert_int_equal(inventory.outliers_length, 0);
+        assert_int_equal(inventory.node_count, count ? 1 : 0); /* it says what it could not do */
         inventory_fini(&inventory);
         made_free(gpus, count);
     }

@@ -153,6 +153,10 @@ static void half_faulty(void **state)
         made_scale(&gpus[i], "main.bandwidth.read", 0.7);
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.node_count, 1); /* but it is said that nothing can be seen there */
+    assert_non_null(strstr(inventory.node_findings[0].finding,
+                           "256 GPUs of alpha-100: main.bandwidth.read scatters by"));
+    assert_false(inventory.node_findings[0].accused);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }

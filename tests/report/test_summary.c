@@ -85,7 +85,7 @@ static void summary_says_what_matters(void **state)
         "\nOutliers:\n  gpu003 0000:01:00.0 GPU-00000001: misconfigured\n",
         "main.bandwidth.read 3051 GB/s, expected 4534 GB/s (-32.7 %): memory clock 1593 MHz,",
         ": no cause known\n",
-        "\nNodes:\n",
+        "\nPlaces:\n",
         "  and 41 more\n",
         "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
         "\nWatch: 1 GPU deviates too little to be accused\n",

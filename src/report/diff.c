@@ -1,0 +1,156 @@
+/* Two inventories of the same GPUs. */
+#include "report/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "inventory/results.h"
+#include "report/entries.h"
+#include "report/text.h"
+
+enum { ENTRIES_MAX = 100, TEXT_MAX = 200 };
+
+static void put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
+{
+    strbuf_printf(out, "%s: ", name);
+    report_put_clean(out, inventory->generated, 30);
+    strbuf_puts(out, ", ");
+    report_put_count(out, inventory->gpu_count_total, "GPU", "GPUs");
+    strbuf_printf(out, ", %u measured\n", inventory->measured);
+}
+
+static int by_cause(const void *left, const void *right)
+{
+    const struct inventory_finding *const *a = left, *const *b = right;
+    return str_order((*a)->cause, (*b)->cause);
+}
+
+static bool is_setting(const struct inventory_finding *finding)
+{
+    return strncmp(finding->metric, "config.", 7) == 0 ||
+           strncmp(finding->metric, "board.", 6) == 0;
+}
+
+/* Settings change on many GPUs at once: one line for each change. */
+static int put_settings(struct strbuf *out, const struct inventory *judged, struct err *err)
+{
+    size_t room = 0, count = 0;
+    for (size_t i = 0; i < judged->watch_count; i++)
+        room += judged->watch[i].finding_count;
+    const struct inventory_finding **changes = mem_array(room, sizeof *changes);
+    if (!changes)
+        return err_no_memory(err);
+    for (size_t i = 0; i < judged->watch_count; i++)
+        for (size_t f = 0; f < judged->watch[i].finding_count; f++)
+            if (is_setting(&judged->watch[i].findings[f]))
+                changes[count++] = &judged->watch[i].findings[f];
+    if (count)
+        qsort(changes, count, sizeof *changes, by_cause);
+    strbuf_puts(out, count ? "\nSettings:\n" : "");
+    for (size_t i = 0, end; i < count; i = end) {
+        struct strbuf line = {0};
+        for (end = i + 1; end < count && by_cause(&changes[i], &changes[end]) == 0;)
+            end++;
+        report_put_count(&line, end - i, "GPU: ", "GPUs: ");
+        report_put_clean(&line, changes[i]->cause, TEXT_MAX);
+        strbuf_puts(out, "  ");
+        report_end_line(out, &line, 2, 4);
+    }
+    free(changes);
+    return 0;
+}
+
+/* Figures a little worse than they were; settings have their own list. */
+static void put_watched(struct strbuf *out, const struct inventory *judged)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < judged->watch_count; i++) {
+        struct inventory_outlier figures = judged->watch[i];
+        struct inventory_finding *kept = mem_array(figures.finding_count, sizeof *kept);
+        size_t count = 0;
+        if (!kept) {
+            out->failed = true;
+            return;
+        }
+        for (size_t f = 0; f < figures.finding_count; f++)
+            if (!is_setting(&figures.findings[f]))
+                kept[count++] = figures.findings[f];
+        figures.findings = kept;
+        figures.finding_count = count;
+        if (count && shown++ < ENTRIES_MAX) {
+            strbuf_puts(out, shown == 1 ? "\nA little worse, perhaps by chance:\n" : "");
+            report_put_outlier(out, &figures, true);
+        }
+        free(kept);
+    }
+    if (shown > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", shown - ENTRIES_MAX);
+}
+
+static void put_lists(struct strbuf *out, const struct inventory *judged)
+{
+    for (size_t i = 0; i < judged->node_count && i < ENTRIES_MAX; i++) {
+        strbuf_puts(out, i ? "" : "\nPlaces:\n");
+        report_put_node(out, &judged->node_findings[i]);
+    }
+    if (judged->node_count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->node_count - ENTRIES_MAX);
+    for (size_t i = 0; i < judged->outliers_length && i < ENTRIES_MAX; i++) {
+        strbuf_puts(out, i ? "" : "\nWorse than they were:\n");
+        report_put_outlier(out, &judged->outliers[i], false);
+    }
+    if (judged->outliers_length > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->outliers_length - ENTRIES_MAX);
+    put_watched(out, judged);
+}
+
+static bool was_measured(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
+}
+
+/* GPUs that were measured and are no longer: gone, or given up this time. */
+static int count_missing(const struct inventory *before, const struct inventory *after,
+                         size_t *out_count, struct err *err)
+{
+    struct inventory_lookup *lookup = NULL;
+    if (inventory_lookup_create(after, &lookup))
+        return err_no_memory(err);
+    *out_count = 0;
+    for (size_t i = 0; i < before->gpu_count; i++) {
+        const struct inventory_gpu *now = inventory_find_gpu(lookup, before->gpus[i].uuid);
+        *out_count += was_measured(&before->gpus[i]) && (!now || !was_measured(now));
+    }
+    inventory_lookup_destroy(lookup);
+    return 0;
+}
+
+int report_diff(const struct inventory *before, const struct inventory *after,
+                const struct judge_config *config, struct strbuf *out_text,
+                struct report_diff *out_diff, struct err *err)
+{
+    const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
+    struct inventory judged = {0};
+    struct judge *judge = NULL;
+    size_t missing = 0;
+    int rc = count_missing(before, after, &missing, err);
+    if (!rc)
+        rc = judge_create(&basis, after->gpu_count, &judge, err);
+    if (!rc)
+        rc = judge_add_inventory(judge, after, err);
+    if (!rc)
+        rc = judge_finish(judge, &judged, err);
+    if (!rc) {
+        put_side(out_text, "before", before);
+        put_side(out_text, "after", after);
+        put_lists(out_text, &judged);
+        rc = put_settings(out_text, &judged, err);
+        *out_diff = (struct report_diff){judged.outlier_count > 0, missing > 0};
+    }
+    if (!rc && missing)
+        strbuf_printf(out_text, "\n%zu GPUs were measured before and are not now\n", missing);
+    judge_destroy(judge);
+    inventory_fini(&judged);
+    return rc;
+}

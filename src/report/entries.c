@@ -1,0 +1,130 @@
+/* Single entries of an inventory's lists, as people read them. */
+#include "report/entries.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/text.h"
+
+/* What a screen can take; the inventory has the rest. */
+enum { FINDINGS_MAX = 4, TOGETHER_MAX = 3, TEXT_MAX = 300, NAME_MAX = 40 };
+
+void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many)
+{
+    strbuf_printf(out, "%zu %s", count, count == 1 ? one : many);
+}
+
+void report_end_line(struct strbuf *out, struct strbuf *line, unsigned first, unsigned indent)
+{
+    report_put_wrapped(out, line->data ? line->data : "", first, indent);
+    out->failed |= line->failed;
+    strbuf_fini(line);
+}
+
+/* What the driver reports stands in the cause already, value and expectation included. */
+static bool is_fact(const struct inventory_finding *finding)
+{
+    static const char *const sets[] = {"hardware.", "board.", "config.", "health."};
+    for (size_t i = 0; i < COUNT_OF(sets); i++)
+        if (strncmp(finding->metric, sets[i], strlen(sets[i])) == 0)
+            return true;
+    return false;
+}
+
+static void put_figure(struct strbuf *out, const struct inventory_finding *finding)
+{
+    report_put_clean(out, finding->metric, NAME_MAX);
+    strbuf_puts(out, " ");
+    report_put_quantity(out, finding->value, finding->unit);
+    if (isfinite(finding->expected)) {
+        strbuf_puts(out, ", expected ");
+        report_put_quantity(out, finding->expected, finding->unit);
+    }
+    if (isfinite(finding->deviation))
+        strbuf_printf(out, " (%+.1f %%)", 100 * finding->deviation);
+}
+
+static bool same_cause(const struct inventory_finding *a, const struct inventory_finding *b)
+{
+    return str_equal(a->cause, b->cause) && is_fact(a) == is_fact(b);
+}
+
+static bool told_before(const struct inventory_outlier *outlier, size_t finding)
+{
+    for (size_t i = 0; i < finding; i++)
+        if (same_cause(&outlier->findings[i], &outlier->findings[finding]))
+            return true;
+    return false;
+}
+
+/* One cause and all that it did. */
+static void put_cause(struct strbuf *out, const struct inventory_outlier *outlier, size_t first)
+{
+    const struct inventory_finding *finding = &outlier->findings[first];
+    struct strbuf line = {0};
+    size_t together = 0;
+    for (size_t i = first; i < outlier->finding_count && !is_fact(finding); i++) {
+        if (!same_cause(finding, &outlier->findings[i]))
+            continue;
+        if (together++ < TOGETHER_MAX) {
+            strbuf_puts(&line, together > 1 ? "; " : "");
+            put_figure(&line, &outlier->findings[i]);
+        }
+    }
+    if (together > TOGETHER_MAX)
+        strbuf_printf(&line, " and %zu more", together - TOGETHER_MAX);
+    strbuf_puts(&line, together ? ": " : "");
+    report_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
+    strbuf_puts(out, "      ");
+    report_end_line(out, &line, 6, 8);
+}
+
+void report_put_outlier(struct strbuf *out, const struct inventory_outlier *outlier, bool watched)
+{
+    struct strbuf line = {0};
+    size_t causes = 0;
+    report_put_clean(&line, outlier->node, NAME_MAX);
+    strbuf_puts(&line, " ");
+    report_put_clean(&line, outlier->pci, 20);
+    strbuf_puts(&line, " ");
+    report_put_clean(&line, outlier->uuid, 50);
+    if (!watched)
+        strbuf_printf(&line, ": %s", inventory_kind_name(outlier->kind));
+    strbuf_puts(out, "  ");
+    report_end_line(out, &line, 2, 4);
+    for (size_t i = 0; i < outlier->finding_count; i++)
+        if (!told_before(outlier, i) && causes++ < FINDINGS_MAX)
+            put_cause(out, outlier, i);
+    if (causes > FINDINGS_MAX)
+        strbuf_printf(out, "      and %zu more findings\n", causes - FINDINGS_MAX);
+}
+
+void report_put_node(struct strbuf *out, const struct inventory_node *node)
+{
+    struct strbuf line = {0};
+    if (node->node) {
+        report_put_clean(&line, node->node, NAME_MAX);
+        strbuf_puts(&line, ": ");
+    }
+    report_put_clean(&line, node->finding, TEXT_MAX);
+    if (node->accused)
+        strbuf_printf(&line, " [%s]", inventory_kind_name(node->kind));
+    strbuf_puts(out, "  ");
+    report_end_line(out, &line, 2, 4);
+}
+
+void report_put_unmeasured(struct strbuf *out, const struct inventory_unmeasured *unmeasured)
+{
+    struct strbuf line = {0};
+    report_put_clean(&line, unmeasured->node, NAME_MAX);
+    strbuf_puts(&line, " ");
+    report_put_clean(&line, unmeasured->uuid ? unmeasured->uuid : "unknown GPU", 50);
+    strbuf_printf(&line, ": %s", gpu_status_name(unmeasured->status));
+    if (unmeasured->reason) {
+        strbuf_puts(&line, ", ");
+        report_put_clean(&line, unmeasured->reason, TEXT_MAX);
+    }
+    strbuf_puts(out, "  ");
+    report_end_line(out, &line, 2, 4);
+}
