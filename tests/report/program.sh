@@ -42,6 +42,10 @@ printf '\000\001\377' >binary.yaml
 expect 0 'Usage: gpumemtopo-report' --help
 expect 0 '^gpumemtopo-report [0-9]' --version
 expect 0 '^3 GPUs on 2 nodes' show good.yaml
+expect 0 '^after: 2026' diff good.yaml good.yaml
+expect 2 'two files' diff good.yaml
+expect 2 'missing.yaml: cannot open' diff good.yaml missing.yaml
+expect 2 'misspelt.yaml:[0-9]*:1: unknown key' diff misspelt.yaml good.yaml
 expect 0 '' validate good.yaml
 expect 0 '' validate good.yaml good.yaml
 expect 2 'Usage:'

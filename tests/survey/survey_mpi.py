@@ -200,6 +200,36 @@ def case_busy(folder):
     check(re.search(r"read: {.*?\bn: 5,", text), "two busy GPUs are counted")
 
 
+def case_basis(folder):
+    """References and a baseline judge what a fleet of three cannot judge by itself."""
+    fast = ("--simulate", "fleet.yaml", "--probes", "main.bandwidth.read,clock", "-o")
+    write_fleet(folder, [node("n1", 3)])
+    code, _, said = survey(folder, 0, *fast, "before.yaml")
+    check(code == 0 and "too few to compare, and no reference" in said, said)
+    write_fleet(folder, [node("n1", 3, "{gpu: 1, kind: slow_dram, share: 0.5}")])
+    code, _, said = survey(folder, 0, *fast, "alone.yaml")
+    check(code == 0, said)
+    code, _, said = survey(folder, 2, *fast, "out.yaml", "--baseline", "before.yaml")
+    text = (folder / "out.yaml").read_text()
+    check(code == 3 and field(text, "outliers") == "1", said)
+    check(re.search(r"basis: baseline, cause: \"?unexplained \(baseline of 20", text), text)
+    models = folder / "models"
+    models.mkdir()
+    (models / "tiny.yaml").write_text("names: [Tiny T2]\npeaks: {main.bandwidth.read: {value: 55, "
+                                      "source: a sheet}}\n")
+    code, _, said = survey(folder, 0, *fast, "out.yaml", "--reference", "models")
+    text = (folder / "out.yaml").read_text()
+    check(code == 3 and "basis: reference" in text and "outliers: 1," in text, said)
+    (models / "bad.yaml").write_text("names: [Tiny T2]\n")
+    for flags, message in ((("--reference", "models"), "a second reference for \"Tiny T2\""),
+                           (("--reference", "nowhere"), "nowhere: cannot be read"),
+                           (("--baseline", "fleet.yaml"), "fleet.yaml:1:1: not an inventory"),
+                           (("--baseline", "nowhere.yaml"), "nowhere.yaml: cannot open")):
+        code, _, said = survey(folder, 2, *fast, "none.yaml", *flags)
+        check(code in (1, 2) and message in said, f"{code} {said}")
+        check(not (folder / "none.yaml").exists(), "a report was made")
+
+
 def case_kill_worker(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
     for ranks in (0, 2):

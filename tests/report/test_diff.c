@@ -1,0 +1,118 @@
+/* Two inventories of the same GPUs: what is said of them, and what the program returns for it. */
+#include "../check.h"
+
+#include "made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "report/diff.h"
+
+enum { COUNT = 12 };
+
+/* As a file would have it. */
+static struct inventory surveyed(const struct gpu_result *gpus, size_t count, const char *stamp)
+{
+    struct inventory judged = made_judged(gpus, count), read;
+    struct strbuf text = {0};
+    struct err err = {0};
+    judged.version = str_copy("x");
+    judged.generated = str_copy(stamp);
+    judged.backend = str_copy("x");
+    inventory_print(&judged, &text);
+    if (inventory_read_text(text.data, text.length, "file", &read, &err))
+        fail_msg("%s", err.text);
+    inventory_fini(&judged);
+    strbuf_fini(&text);
+    return read;
+}
+
+static char *compared(const struct inventory *before, const struct inventory *after,
+                      struct report_diff *out_diff)
+{
+    struct strbuf text = {0};
+    struct err err = {0};
+    assert_int_equal(report_diff(before, after, made_config(), &text, out_diff, &err), 0);
+    assert_false(text.failed);
+    return text.data;
+}
+
+static void expect(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" is not in\n%s", part, text);
+}
+
+static void nothing_changed(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1);
+    made_scale(&gpus[3], "main.bandwidth.read", 0.5); /* bad, but as bad as before */
+    struct inventory before = surveyed(gpus, COUNT, "2026-01-01T00:00:00Z");
+    struct inventory after = surveyed(gpus, COUNT, "2026-02-01T00:00:00Z");
+    struct report_diff diff;
+    char *text = compared(&before, &after, &diff);
+    assert_string_equal(text, "before: 2026-01-01T00:00:00Z, 12 GPUs, 12 measured\n"
+                              "after: 2026-02-01T00:00:00Z, 12 GPUs, 12 measured\n");
+    assert_false(diff.worse || diff.missing);
+    free(text);
+    inventory_fini(&before);
+    inventory_fini(&after);
+    made_free(gpus, COUNT);
+}
+
+static void everything_changed(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 2);
+    struct inventory before = surveyed(gpus, COUNT - 1, "2026-01-01T00:00:00Z");
+    made_scale(&gpus[1], "main.bandwidth.read", 0.9);
+    made_scale(&gpus[1], "main.bandwidth.write", 0.9);
+    made_scale(&gpus[2], "main.bandwidth.read", 1.2); /* better is nothing to report */
+    for (size_t i = 0; i < 8; i++)
+        facts_set_text(&gpus[i].board, "driver", "590.00");
+    facts_set_int(&gpus[9].config, "power_limit_w", 500);
+    free(gpus[4].node);
+    gpus[4].node = str_copy("n99");
+    gpus[5].status = GPU_TIMED_OUT;
+    struct inventory after = surveyed(gpus + 1, COUNT - 1, "2026-02-01T00:00:00Z");
+    struct report_diff diff;
+    char *text = compared(&before, &after, &diff);
+    expect(text, "\nPlaces:\n");
+    expect(text, "n00: gone since the baseline: GPU-000 at 0000:00:00.0\n");
+    expect(text, "n02: new since the baseline: GPU-011 at 0000:03:00.0\n");
+    expect(text, "n99: moved since the baseline: GPU-004 at 0000:00:00.0, was in n01 at");
+    expect(text, "\nWorse than they were:\n  n00 0000:01:00.0 GPU-001: degraded\n");
+    expect(text, "(-10.0 %)");
+    expect(text, "unexplained (baseline of 2026-01-01T00:00:00Z)");
+    expect(text, "\nSettings:\n  6 GPUs: driver 590.00, was 580.00\n");
+    expect(text, "  1 GPU: power limit 500 W, was 700 W\n");
+    expect(text, "\n2 GPUs were measured before and are not now\n");
+    assert_null(strstr(text, "GPU-002"));
+    assert_true(diff.worse && diff.missing);
+    free(text);
+    inventory_fini(&before);
+    inventory_fini(&after);
+    made_free(gpus, COUNT);
+}
+
+static void empty(void **state)
+{
+    (void)state;
+    struct inventory before = surveyed(NULL, 0, "a"), after = surveyed(NULL, 0, "b");
+    struct report_diff diff;
+    char *text = compared(&before, &after, &diff);
+    assert_false(diff.worse || diff.missing);
+    free(text);
+    inventory_fini(&before);
+    inventory_fini(&after);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_changed),
+                                       cmocka_unit_test(everything_changed),
+                                       cmocka_unit_test(empty)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
