@@ -101,47 +101,43 @@ static char *slug(const char *name)
     return id;
 }
 
-/* Ids given out, and for each base how far its numbers have come. */
+/* Ids given out, and how far the numbers of each base have come. */
 struct ids {
-    struct symbols taken;
-    size_t *next; /* by symbol */
+    struct symbols taken, bases;
+    size_t *numbers; /* by symbol of the base */
     size_t capacity;
 };
 
-static size_t *next_number(struct ids *ids, uint32_t symbol)
+static size_t *number_of(struct ids *ids, const char *base)
 {
-    size_t *grown = mem_grow(ids->next, &ids->capacity, (size_t)symbol + 1, sizeof *grown);
+    uint32_t symbol = symbols_add(&ids->bases, base, strlen(base));
+    size_t *grown =
+        symbol ? mem_grow(ids->numbers, &ids->capacity, (size_t)symbol + 1, sizeof *grown) : NULL;
     if (!grown)
         return NULL;
-    ids->next = grown;
+    ids->numbers = grown;
     return &grown[symbol];
 }
 
-/* Two models of one name (other board, other MIG profile) get -2, -3, ... */
+/* Two models of one name (other board, other MIG profile) get -2, -3, ... NULL when out of memory.
+ */
 static char *unique_id(struct ids *ids, const char *name)
 {
-    char *base = slug(name);
-    uint32_t known = base ? symbols_find(&ids->taken, base) : 0;
-    if (!base || !known) {
-        if (base && !symbols_add(&ids->taken, base, strlen(base))) {
-            free(base);
-            return NULL;
-        }
-        return base;
-    }
-    size_t *number = next_number(ids, known);
-    char *id = NULL;
-    while (number) {
-        *number = *number ? *number + 1 : 2;
-        id = str_format("%s-%zu", base, *number);
-        if (!id || !symbols_find(&ids->taken, id))
+    char *base = slug(name), *id = NULL;
+    size_t *number = base ? number_of(ids, base) : NULL;
+    while (number && !id) {
+        id = ++*number == 1 ? str_copy(base) : str_format("%s-%zu", base, *number);
+        if (!id)
             break;
-        free(id);
+        if (symbols_find(&ids->taken, id)) {
+            free(id);
+            id = NULL;
+        }
     }
     free(base);
-    if (!number || (id && !symbols_add(&ids->taken, id, strlen(id)))) {
-        free(number ? id : NULL);
-        return NULL;
+    if (id && !symbols_add(&ids->taken, id, strlen(id))) {
+        free(id);
+        id = NULL;
     }
     return id;
 }
@@ -155,7 +151,8 @@ static int name_groups(struct fleet *fleet)
         rc = fleet->groups[i].id ? 0 : -ENOMEM;
     }
     symbols_fini(&ids.taken);
-    free(ids.next);
+    symbols_fini(&ids.bases);
+    free(ids.numbers);
     return rc;
 }
 
