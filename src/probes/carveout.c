@@ -20,6 +20,9 @@ static const double SHRUNK = 0.9;
 /* L1 and shared memory add up to the same within this share. */
 static const double SUM_AGREEMENT = 0.02;
 
+/* Wanted standard error of what a path has left. */
+static const double PRECISION = 0.002, DEAR_PRECISION = 0.01;
+
 struct carveouts {
     uint64_t wishes[WISHES_MAX];
     uint64_t granted[WISHES_MAX]; /* as documented; 0: not known */
@@ -62,7 +65,9 @@ static int measure_path(struct probe_context *context, enum study_id id,
         study.shared_bytes = carveouts->wishes[i];
         if (taken < first - (double)study.line_bytes)
             study.resident_bytes = first - taken;
-        rc = resident_measure_quick(context, &study, &left[i], &error, err);
+        rc = resident_measure_again(context, &study,
+                                    study.loads_are_dear ? DEAR_PRECISION : PRECISION, &left[i],
+                                    &error, err);
     }
     return rc;
 }

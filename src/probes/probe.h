@@ -20,6 +20,7 @@ struct probe_context {
     uint64_t fresh_bytes;    /* given out by probe_fresh */
     struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
     bool repeating;          /* judged figures were measured before; this is a further round */
+    size_t worst_sms[2];     /* the slowest SM of the first round: to L1, to L2 */
 };
 
 /* From here on seeds are drawn and requests are made for this probe, by its name. */

@@ -44,7 +44,7 @@ static const double FULL_SHARE = 0.85;
 static const double SNAP_LINES = 0.12;
 
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
-static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.012;
+static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.014;
 
 /* The same for both where loads cost next to nothing. */
 static const double CHEAP_PRECISION = 0.002;

@@ -50,7 +50,8 @@ double resident_elements(const struct resident_layout *layout, const struct resi
 /* Stage STUDY_RESIDENT: resident_bytes, line_bytes and touch_bytes of the study. */
 int resident_measure(struct probe_context *context, struct study *study, struct err *err);
 
-/* Capacity once more, at stage STUDY_RESIDENT, with the wanted standard error as a share. */
+/* Capacity once more, where touch_bytes and resident_bytes are known, with the wanted standard
+ * error as a share. */
 int resident_measure_again(struct probe_context *context, const struct study *study,
                            double precision, double *out_bytes, double *out_error, struct err *err);
 

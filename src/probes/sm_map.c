@@ -68,7 +68,9 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
                                       (repeat * map->jobs + i / map->sms) * CHASES];
         for (size_t c = 0; c < CHASES; c++) {
             const struct device_sample *sample = &answers[i].samples[c];
-            chases[c] = ((double)sample->total_cycles - overhead) / (double)map->loads;
+            /* Timed once as a whole, or load by load. */
+            double timed = map->pools ? overhead * (double)map->loads : overhead;
+            chases[c] = ((double)sample->total_cycles - timed) / (double)map->loads;
             if (map->pools)
                 pool_add(&map->pools[i % map->sms], sample);
         }
@@ -107,7 +109,7 @@ static char *map_text(const struct map *map)
 }
 
 /* The worst SM over the median one, batch by batch: what does not repeat is no property of the SM.
- */
+ * Further rounds over the run ask for the same one. */
 static int report_worst(struct probe_context *context, const struct map *map, size_t worst,
                         struct err *err)
 {
@@ -150,6 +152,9 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     for (size_t i = 1; i < map->sms; i++)
         if (map->cycles[i] > map->cycles[worst])
             worst = i;
+    size_t *known = &context->worst_sms[map->array.path == DEVICE_GLOBAL_CG];
+    worst = context->repeating ? *known : worst;
+    *known = worst;
     char *text = map_text(map);
     struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
                                     map->pools ? "median of single loads on each SM"
