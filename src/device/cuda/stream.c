@@ -9,7 +9,7 @@ enum {
     THREADS_MAX = 1024,
     UNROLL_DEFAULT = 8,
     NAME_MAX_BYTES = 48,
-    PLACES_MAX = 8,
+    PLACES_MAX = 16,
     PLACE_PASSES_MIN = 64, /* so many passes at each place: a launch takes some time too */
 };
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
