@@ -21,7 +21,7 @@ static const double SHRUNK = 0.9;
 static const double SUM_AGREEMENT = 0.02;
 
 /* Wanted standard error of what a path has left. */
-static const double PRECISION = 0.002, DEAR_PRECISION = 0.01;
+static const double PRECISION = 0.005, DEAR_PRECISION = 0.01;
 
 struct carveouts {
     uint64_t wishes[WISHES_MAX];

@@ -46,8 +46,8 @@ static const double SNAP_LINES = 0.12;
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
 static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.014;
 
-/* The same for both where loads cost next to nothing. */
-static const double CHEAP_PRECISION = 0.002;
+/* All wanted standard errors are this much smaller where loads cost next to nothing. */
+static const double CHEAP = 0.4;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
@@ -55,6 +55,7 @@ struct resident_layout resident_plan(const struct study *study, double elements,
                                      double per_tag, double oversize, double precision)
 {
     struct resident_layout layout = {.stride = stride};
+    precision *= study->loads_are_dear ? 1 : CHEAP;
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)fmax(ceil(bounded ? room : elements), 1);
@@ -213,8 +214,6 @@ int resident_measure_quick(struct probe_context *context, struct study *study, d
     int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
     uint32_t n;
     if (!rc)
-        rc = measure_capacity(context, study,
-                              study->loads_are_dear ? QUICK_PRECISION : CHEAP_PRECISION, out_bytes,
-                              out_error, &n, err);
+        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
     return rc;
 }
