@@ -29,6 +29,8 @@ static const struct shape {
     {"rare spikes", 33, 2, 0.01, 600, 1, 0.005},
     {"scatter beyond the latency, cut off at a cycle", 20, 30, 0, 0, 1, 0.015},
     {"cut off, with spikes", 26, 14, 0.01, 300, 1, 0.01},
+    {"scatter, cut off, with spikes", 20, 30, 0.01, 900, 1, 0.012},
+    {"spikes near the scatter", 60, 30, 0.01, 250, 1, 0.005},
     {"in the coarse bins", 700, 40, 0.01, 900, 1, 0.005},
 };
 
