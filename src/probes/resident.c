@@ -195,9 +195,8 @@ int resident_measure(struct probe_context *context, struct study *study, struct 
 {
     int rc = line_measure(context, study, err);
     if (!rc)
-        rc = measure_capacity(
-            context, study, study->loads_are_dear ? SIZE_PRECISION : CHEAP_PRECISION,
-            &study->resident_bytes, &study->resident_error, &study->resident_n, err);
+        rc = measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
+                              &study->resident_error, &study->resident_n, err);
     return rc;
 }
 
