@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-/* What a span may be off, as a share of it and of what the sampling evicted; and growth that may
- * stay out where elements do not meet all sets alike. */
-static const double SYSTEMATIC = 0.004, EVICTION_ERROR = 0.2, UNSEEN = 0.15;
+/* What a span may be off, as a share of what the sampling evicted; and growth that may stay out
+ * where elements do not meet all sets alike. */
+static const double EVICTION_ERROR = 0.2, UNSEEN = 0.15;
 
 /* A stride beyond the line may show too little, since it can leave sets unused (its number of lines
  * and that of the sets have a common factor): it never counts more than this against a line. One
@@ -52,7 +52,8 @@ static double unevenness(double per_line, double tags, double hits)
     return sqrt(fmax(0, tags * (1 - hits) * part * (1 - part)));
 }
 
-struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h)
+struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h,
+                              double systematic)
 {
     double units = (double)o->units, all = (double)o->layout.elements;
     double resident = resident_elements(&o->layout, &o->share, fmax(1, h.line / units));
@@ -64,7 +65,7 @@ struct line_span line_span_of(const struct line_observation *o, struct line_hypo
         uneven = h.lru ? 0 : unevenness(h.line / units, span.units / h.line, o->share.hits);
     }
     double elements = hypot(hypot(o->share.error * all, EVICTION_ERROR * evicted), uneven);
-    span.error = hypot(elements * units, SYSTEMATIC * span.units);
+    span.error = hypot(elements * units, systematic * span.units);
     return span;
 }
 
@@ -74,7 +75,7 @@ struct line_span line_capacity(const struct line_evidence *e, struct line_hypoth
     for (size_t i = 0; i < e->count; i++) {
         if ((double)e->items[i].units > h.line)
             continue;
-        struct line_span span = line_span_of(&e->items[i], h);
+        struct line_span span = line_span_of(&e->items[i], h, e->systematic);
         double weight = pow(fmax(span.error, 1e-9), -2);
         sum += weight * span.units;
         weights += weight;
@@ -86,9 +87,9 @@ struct line_span line_capacity(const struct line_evidence *e, struct line_hypoth
 
 /* By how many standard errors a stride beyond the line shows too much (above 0) or too little. */
 static double beyond_off(const struct line_observation *o, struct line_hypothesis h,
-                         struct line_span capacity)
+                         struct line_span capacity, double systematic)
 {
-    struct line_span span = line_span_of(o, h);
+    struct line_span span = line_span_of(o, h, systematic);
     double units = (double)o->units, growth = units / h.line;
     double error = hypot(span.error, capacity.error * growth);
     double full = capacity.units * growth;
@@ -109,8 +110,8 @@ static double misfit_of(const struct line_evidence *e, struct line_hypothesis h)
         return INFINITY;
     for (size_t i = 0; i < e->count; i++) {
         const struct line_observation *o = &e->items[i];
-        struct line_span span = line_span_of(o, h);
-        double off = (double)o->units > h.line ? beyond_off(o, h, capacity)
+        struct line_span span = line_span_of(o, h, e->systematic);
+        double off = (double)o->units > h.line ? beyond_off(o, h, capacity, e->systematic)
                                                : (span.units - capacity.units) / span.error;
         if ((double)o->units > h.line && off < 0)
             shortages[o->units] += off * off;

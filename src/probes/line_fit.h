@@ -23,6 +23,7 @@ struct line_observation {
 struct line_evidence {
     struct line_observation items[LINE_OBSERVATIONS_MAX];
     size_t count;
+    double systematic; /* share that any span may be off, however often it was measured */
 };
 
 /* A capacity in fetch units, and its standard error. */
@@ -38,7 +39,8 @@ struct line_hypothesis {
 };
 
 /* What the resident elements span. */
-struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h);
+struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h,
+                              double systematic);
 
 /* Capacity in fetch units from all strides up to the line; 0 without any. */
 struct line_span line_capacity(const struct line_evidence *e, struct line_hypothesis h);

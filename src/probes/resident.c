@@ -46,7 +46,7 @@ static const double SNAP_LINES = 0.12;
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
 static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.014;
 
-/* All wanted standard errors are this much smaller where loads cost next to nothing. */
+/* A capacity is wanted so much sharper where loads cost next to nothing. */
 static const double CHEAP = 0.4;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
@@ -55,7 +55,6 @@ struct resident_layout resident_plan(const struct study *study, double elements,
                                      double per_tag, double oversize, double precision)
 {
     struct resident_layout layout = {.stride = stride};
-    precision *= study->loads_are_dear ? 1 : CHEAP;
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
     layout.elements = (uint64_t)fmax(ceil(bounded ? room : elements), 1);
@@ -171,6 +170,7 @@ static int measure_capacity(struct probe_context *context, const struct study *s
                             double precision, double *out_bytes, double *out_error, uint32_t *out_n,
                             struct err *err)
 {
+    precision *= study->loads_are_dear ? 1 : CHEAP;
     double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
     double line = (double)(study->line_bytes ? study->line_bytes : study->guess_bytes);
     struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};
@@ -181,7 +181,7 @@ static int measure_capacity(struct probe_context *context, const struct study *s
                                precision, &o.layout, &o.share, err);
     if (rc)
         return rc;
-    double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}).units * fetch;
+    double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}, 0).units * fetch;
     double error = o.share.error * (double)o.layout.elements;
     /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
     bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;

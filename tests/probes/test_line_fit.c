@@ -55,7 +55,7 @@ static void the_line_is_told(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(caches); i++) {
         const struct cache *c = &caches[i];
-        struct line_evidence e = {0};
+        struct line_evidence e = {.systematic = 0.004};
         for (uint64_t units = 1; units <= c->line + 2; units++)
             observe(&e, c, units, 1.5, 0.005);
         observe(&e, c, c->line + 1, 3, 0.005);
@@ -77,7 +77,7 @@ static void unused_sets_do_not_lengthen_it(void **state)
 {
     (void)state;
     static const struct cache cache = {1, 256, 2};
-    struct line_evidence e = {0};
+    struct line_evidence e = {.systematic = 0.004};
     observe(&e, &cache, 1, 1.5, 0.01);
     for (uint64_t units = 2; units <= 8; units *= 2)
         observe(&e, &cache, units, 3, 0.01);
@@ -92,7 +92,7 @@ static void doubt_is_told(void **state)
 {
     (void)state;
     static const struct cache cache = {8, 100, 4};
-    struct line_evidence e = {0};
+    struct line_evidence e = {.systematic = 0.004};
     for (uint64_t units = 4; units <= 10; units++)
         observe(&e, &cache, units, 1.5, 0.1);
     assert_true(line_judge(&e).clear < 2);
