@@ -12,3 +12,5 @@ for task in h200:l1_data.size,texture.size,read_only.size,constant_l1.size,const
         -o "$work/drawn.yaml"
     "$1" "$work/drawn.yaml" "$4"
 done
+# And the real one.
+"$1" "$3/reports/h200.yaml" "$4"

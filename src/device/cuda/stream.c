@@ -9,7 +9,7 @@ enum {
     THREADS_MAX = 1024,
     UNROLL_DEFAULT = 8,
     NAME_MAX_BYTES = 48,
-    PLACES_MAX = 16,
+    PLACES_MAX = 8,
     PLACE_PASSES_MIN = 64, /* so many passes at each place: a launch takes some time too */
 };
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
@@ -152,12 +152,13 @@ static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t p
 
 /* How fast L2 is depends on where an array lies by some per cent (seen on Hopper): a small one is
  * streamed at several places, and the answer is for all together. */
-static uint32_t count_places(const struct cuda_gpu *gpu, const struct plan *plan)
+static uint32_t count_places(const struct cuda_gpu *gpu, const struct device_stream *stream,
+                             const struct plan *plan)
 {
     uint64_t room = gpu->global.size_bytes / plan->footprint_bytes;
     uint32_t places = plan->passes / PLACE_PASSES_MIN;
     places = places < PLACES_MAX ? places : PLACES_MAX;
-    return plan->shared_bytes || !places || room < places ? 1 : places;
+    return stream->path != DEVICE_GLOBAL_CG || !places || room < places ? 1 : places;
 }
 
 /* From call to call through all of the memory, whole pages at a time. */
@@ -182,7 +183,7 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
         rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
     if (rc)
         return rc;
-    uint32_t places = count_places(gpu, &plan), passes = plan.passes / places;
+    uint32_t places = count_places(gpu, stream, &plan), passes = plan.passes / places;
     for (uint32_t i = 0; i < places && !rc; i++) {
         uint64_t ns = 0;
         rc = time_passes(gpu, &plan, places > 1 ? next_place(gpu, &plan) : 0, passes, &ns, err);
