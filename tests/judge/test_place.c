@@ -76,6 +76,30 @@ static void one_of_a_node(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Three GPUs of a node with three different troubles are no bad node: the one that is only a little
+ * worse is not accused for its neighbours. */
+static void unlike_neighbours(void **state)
+{
+    (void)state;
+    static const double factors[] = {0.94, 0.85, 0.975};
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    struct gpu_result *node = &gpus[NODE * MADE_PER_NODE];
+    struct inventory plain = made_judged(gpus, COUNT);
+    double usual;
+    assert_true(measures_value(&plain.models[0].memory, "main.bandwidth.read", &usual));
+    inventory_fini(&plain);
+    for (size_t i = 0; i < COUNT_OF(factors); i++)
+        made_set(&node[i], "main.bandwidth.read", factors[i] * usual);
+    made_scale(&node[0], "clock.memory", 0.94);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.outlier_count, 2);
+    assert_null(made_outlier(&inventory, node[2].uuid));
+    assert_non_null(made_finding(made_watched(&inventory, node[2].uuid), "main.bandwidth.read"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 static void node_settings(void **state)
 {
     (void)state;
@@ -153,9 +177,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slow_node),     cmocka_unit_test(node_together),
-        cmocka_unit_test(one_of_a_node), cmocka_unit_test(node_settings),
-        cmocka_unit_test(slot),          cmocka_unit_test(whole_model),
-        cmocka_unit_test(both),
+        cmocka_unit_test(one_of_a_node), cmocka_unit_test(unlike_neighbours),
+        cmocka_unit_test(node_settings), cmocka_unit_test(slot),
+        cmocka_unit_test(whole_model),   cmocka_unit_test(both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,24 @@ static void rules_need_no_peers(void **state)
     made_free(gpus, 1);
 }
 
+/* Links rest when nobody copies: one that was not seen under load tells nothing. */
+static void idle_links(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(1, 3);
+    facts_set_int(&gpus[0].config, "pcie_gen", 1);
+    facts_set_bool(&gpus[0].config, "pcie_under_load", false);
+    made_set(&gpus[0], "host.bandwidth.h2d", 55);
+    struct inventory inventory = made_judged(gpus, 1);
+    assert_int_equal(inventory.outlier_count, 0);
+    inventory_fini(&inventory);
+    facts_set_bool(&gpus[0].config, "pcie_under_load", true);
+    inventory = made_judged(gpus, 1);
+    assert_int_equal(inventory.outlier_count, 1);
+    inventory_fini(&inventory);
+    made_free(gpus, 1);
+}
+
 /* With several kinds the first of failing, degraded, misconfigured, mismatched counts. */
 static void precedence(void **state)
 {
@@ -211,6 +229,7 @@ int main(void)
         cmocka_unit_test(facts),
         cmocka_unit_test(majorities),
         cmocka_unit_test(rules_need_no_peers),
+        cmocka_unit_test(idle_links),
         cmocka_unit_test(precedence),
         cmocka_unit_test(ecc_takes_memory),
     };
