@@ -40,8 +40,8 @@ static char *compared(const struct inventory *before, const struct inventory *af
 
 static void expect(const char *text, const char *part)
 {
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in\n%s", part, text);
+    if (!text || !strstr(text, part))
+        fail_msg("\"%s\" is not in\n%s", part, text ? text : "nothing");
 }
 
 static void nothing_changed(void **state)
