@@ -23,7 +23,6 @@ static const struct rule {
     {"remap_failed", true, KIND_FAILING, "a row remap failed: the memory cannot be repaired"},
     {"retired_pages_pending", true, KIND_FAILING,
      "page retirement is pending: the GPU needs a reset"},
-    {"nvlinks_down", true, KIND_FAILING, "NVLinks down: #"},
     {"remap_banks_none", true, KIND_DEGRADED, "banks of memory without spare rows: #"},
     {"remap_banks_low", true, KIND_DEGRADED, "banks of memory with few spare rows left: #"},
     {"ecc_uncorrected_dram", false, KIND_FAILING,
@@ -149,6 +148,30 @@ static int check_pending(struct judge *judge, const char *key, const char *pendi
     return 0;
 }
 
+/* Boards have links that lead nowhere, and cards without a bridge have none that lead anywhere:
+ * more links down than most GPUs of the model have, or, where nobody tells, some down and some not.
+ */
+static int check_nvlinks(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *down = fleet_facts(fleet, SET_HEALTH, "nvlinks_down");
+    const struct fact_column *active = fleet_facts(fleet, SET_HEALTH, "nvlinks_active");
+    for (size_t i = 0; i < fleet->count && down; i++) {
+        uint32_t gpu = fleet->order[i], group = fleet->gpus[gpu].group;
+        if (group == GROUP_NONE)
+            continue;
+        const struct usual *usual = fleet_usual(fleet, &fleet->groups[group], SET_HEALTH, down);
+        double value = fleet_fact_number(fleet, down, gpu);
+        bool told = usual_is_clear(usual);
+        bool wrong = told ? value > fleet_code_number(fleet, usual->code)
+                          : value > 0 && fleet_fact_number(fleet, active, gpu) > 0;
+        if (wrong && add(judge, gpu, "health.nvlinks_down", true, KIND_FAILING, value,
+                         say("NVLinks down: #", value)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int check_inforom(struct judge *judge)
 {
     const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "inforom_valid");
@@ -169,6 +192,8 @@ int judge_rules(struct judge *judge)
         rc = apply_rule(judge, &rules[i]);
     if (!rc)
         rc = check_inforom(judge);
+    if (!rc)
+        rc = check_nvlinks(judge);
     if (!rc)
         rc = check_throttle(judge);
     if (!rc)

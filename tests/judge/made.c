@@ -66,6 +66,8 @@ static void set_facts(struct gpu_result *gpu)
     facts_set_int(&gpu->health, "temperature_c", 50);
     facts_set_int(&gpu->health, "processes", 0);
     facts_set_bool(&gpu->health, "remap_pending", false);
+    facts_set_int(&gpu->health, "nvlinks_active", 18);
+    facts_set_int(&gpu->health, "nvlinks_down", 0);
 }
 
 static void make_gpu(struct gpu_result *gpu, size_t i, struct rng *rng)

@@ -182,6 +182,36 @@ static void idle_links(void **state)
     made_free(gpus, 1);
 }
 
+/* Links that lead nowhere on every board are no fault, nor are those of cards without a bridge. */
+static void nvlinks(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count;
+        int64_t active, down; /* of all but the suspect */
+        int64_t suspect_active, suspect_down;
+        bool accused;
+    } rows[] = {
+        {COUNT, 18, 0, 17, 1, true},  {COUNT, 10, 2, 10, 2, false}, {COUNT, 10, 2, 9, 3, true},
+        {COUNT, 0, 12, 0, 12, false}, {1, 0, 0, 0, 12, false},      {1, 0, 0, 11, 1, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(rows[i].count, 6);
+        for (size_t k = 0; k < rows[i].count; k++) {
+            bool is_suspect = k == rows[i].count / 2;
+            facts_set_int(&gpus[k].health, "nvlinks_active",
+                          is_suspect ? rows[i].suspect_active : rows[i].active);
+            facts_set_int(&gpus[k].health, "nvlinks_down",
+                          is_suspect ? rows[i].suspect_down : rows[i].down);
+        }
+        struct inventory inventory = made_judged(gpus, rows[i].count);
+        if (inventory.outlier_count != rows[i].accused)
+            fail_msg("row %zu: %u outliers", i, inventory.outlier_count);
+        inventory_fini(&inventory);
+        made_free(gpus, rows[i].count);
+    }
+}
+
 /* With several kinds the first of failing, degraded, misconfigured, mismatched counts. */
 static void precedence(void **state)
 {
@@ -230,6 +260,7 @@ int main(void)
         cmocka_unit_test(majorities),
         cmocka_unit_test(rules_need_no_peers),
         cmocka_unit_test(idle_links),
+        cmocka_unit_test(nvlinks),
         cmocka_unit_test(precedence),
         cmocka_unit_test(ecc_takes_memory),
     };
