@@ -15,6 +15,13 @@ double clock_monotonic_s(void)
     return (double)clock_monotonic_ns() * 1e-9;
 }
 
+uint64_t clock_utc_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
 {
     time_t now = time(NULL);

@@ -8,6 +8,9 @@
 uint64_t clock_monotonic_ns(void);
 double clock_monotonic_s(void);
 
+/* Milliseconds since 1970, UTC. */
+uint64_t clock_utc_ms(void);
+
 enum { CLOCK_STAMP_MAX = 32 };
 
 /* "2026-11-14T12:00:00Z" (compact 0) or "20261114T120000Z" (compact 1, fit for a file name). */

@@ -9,6 +9,8 @@
 const char *const inventory_kind_names[] = {"failing", "degraded", "misconfigured", "mismatched",
                                             NULL};
 
+const char inventory_bare_node[] = "no GPU visible on this node";
+
 const char *inventory_kind_name(enum inventory_kind kind)
 {
     return inventory_kind_names[kind];
@@ -32,7 +34,7 @@ static void model_fini(struct inventory_model *model)
     measures_fini(&model->memory);
 }
 
-static void gpu_fini(struct inventory_gpu *gpu)
+void inventory_gpu_fini(struct inventory_gpu *gpu)
 {
     free(gpu->uuid);
     free(gpu->node);
@@ -96,7 +98,7 @@ void inventory_fini(struct inventory *inventory)
         model_fini(&inventory->models[i]);
     free(inventory->models);
     for (size_t i = 0; i < inventory->gpu_count; i++)
-        gpu_fini(&inventory->gpus[i]);
+        inventory_gpu_fini(&inventory->gpus[i]);
     free(inventory->gpus);
     nodes_fini(inventory->node_findings, inventory->node_count);
     outliers_fini(inventory->outliers, inventory->outliers_length);

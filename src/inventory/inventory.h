@@ -14,6 +14,9 @@
 
 enum { INVENTORY_SCHEMA = 1 };
 
+/* The finding of a node on which a rank ran but saw no GPU. */
+extern const char inventory_bare_node[];
+
 /* All strings here are owned by the inventory; NULL is null in the file. */
 
 /* A model's topology: the consensus over its healthy GPUs. */
@@ -74,7 +77,7 @@ struct inventory_outlier {
 /* Something to say of a node as a whole (NULL: of a slot or a model). */
 struct inventory_node {
     char *node;
-    char *finding;            /* "no GPU on this node", ... */
+    char *finding;            /* inventory_bare_node, ... */
     bool accused;             /* its GPUs are outliers, told here once instead of one by one */
     enum inventory_kind kind; /* only when accused */
     char **gpus;              /* UUIDs concerned */
@@ -117,6 +120,7 @@ struct inventory {
 };
 
 void inventory_fini(struct inventory *inventory);
+void inventory_gpu_fini(struct inventory_gpu *gpu);
 
 /* The YAML text, as the contract lays it out: fixed key order, block style, leaf maps in flow
  * style. The same inventory gives the same bytes. Fails only by out_text->failed. */
