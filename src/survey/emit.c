@@ -106,7 +106,7 @@ static int fill_nodes(const struct root_view *view, struct inventory *inventory)
     for (size_t i = 0; i < view->bare_count; i++) {
         struct inventory_node *node = &inventory->node_findings[inventory->node_count++];
         node->node = str_copy(view->bare_nodes[i]);
-        node->finding = str_copy("no GPU visible on this node");
+        node->finding = str_copy(inventory_bare_node);
         if (!node->node || !node->finding)
             return -ENOMEM;
     }

@@ -9,13 +9,18 @@ enum { LIMIT_START_S = 60 };
  * end before: a driver that initialises eight GPUs takes ten seconds and more. */
 enum { LIMIT_ANNOUNCE_S = 60, LIMIT_LISTING_S = 45 };
 
-/* What a rank may take beyond its workers' time limits before it is lost. */
+/* What a rank that gives signs of life may take beyond its workers' time limits before it is lost.
+ */
 enum { LIMIT_GRACE_S = 30 };
+
+/* A result that was not acknowledged by then is sent again. */
+enum { LIMIT_ACK_S = 5 };
 
 /* After a signal: what comes within this time is still in the report. */
 enum { LIMIT_INTERRUPTED_S = 3 };
 
-/* MPI_Finalize, when all ranks are there and when some are lost. */
-enum { LIMIT_FINALIZE_S = 30, LIMIT_FINALIZE_LOST_S = 3 };
+/* MPI_Finalize, when all ranks are there and when some are lost. One that died idle is not known.
+ */
+enum { LIMIT_FINALIZE_S = 8, LIMIT_FINALIZE_LOST_S = 2, LIMIT_FINALIZE_RANKS_PER_S = 500 };
 
 #endif

@@ -118,11 +118,23 @@ static int hand_on(int code)
     return close(fd) == 0 && written > 0 ? 0 : code;
 }
 
+/* The same wrapper may name its own stderr: a launcher between would mix its words with ours. */
+static void speak_directly(void)
+{
+    const char *path = getenv("GPUMEMTOPO_STDERR");
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
 /* With lost ranks MPI_Finalize waits for somebody who will not come. */
 static void stop_mpi(const struct survey_end *end, int code)
 {
+    unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
     struct err err = {0};
-    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S, NULL, code);
+    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL, code);
     if (comm_mpi_stop(&err))
         log_debug("%s", err.text);
     watchdog_stop();
@@ -143,6 +155,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
+    speak_directly();
     log_set_prefix("gpumemtopo-survey");
     int refused = launcher_detect(variable, &launcher, &err);
     struct err usage = {0};

@@ -126,10 +126,11 @@ void announce_fini(struct announce *announce)
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer)
 {
     wire_put_f64(buffer, assignment->time_limit_s);
-    wire_put_f64(buffer, assignment->leave_within_s);
     wire_put_u32(buffer, (uint32_t)assignment->count);
     for (size_t i = 0; i < assignment->count; i++)
         wire_put_u32(buffer, assignment->positions[i]);
+    wire_put_text(buffer, assignment->spool);
+    wire_put_text(buffer, assignment->survey);
 }
 
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
@@ -137,15 +138,16 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
     struct wire_reader reader = frame_values(frame);
     struct assignment assignment = {0};
     assignment.time_limit_s = wire_get_f64(&reader);
-    assignment.leave_within_s = wire_get_f64(&reader);
     assignment.count = wire_get_count(&reader, sizeof *assignment.positions);
-    if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.leave_within_s))
+    if (!isfinite(assignment.time_limit_s))
         reader.bad = true;
     assignment.positions = mem_array(assignment.count, sizeof *assignment.positions);
     if (!assignment.positions)
         return err_no_memory(err);
     for (size_t i = 0; i < assignment.count; i++)
         assignment.positions[i] = wire_get_u32(&reader);
+    assignment.spool = wire_get_text(&reader);
+    assignment.survey = wire_get_text(&reader);
     int rc = wire_end(&reader, "assignment", err);
     if (rc)
         assignment_fini(&assignment);
@@ -157,12 +159,15 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
 void assignment_fini(struct assignment *assignment)
 {
     free(assignment->positions);
+    free(assignment->spool);
+    free(assignment->survey);
     memset(assignment, 0, sizeof *assignment);
 }
 
 void result_encode(const struct result_message *message, struct strbuf *buffer)
 {
     wire_put_u32(buffer, message->position);
+    wire_put_text(buffer, message->unspooled);
     wire_put_u32(buffer, (uint32_t)message->record_bytes);
     strbuf_append(buffer, message->record, message->record_bytes);
     gpu_result_encode(&message->result, buffer);
@@ -172,15 +177,44 @@ int result_decode(const struct frame *frame, struct result_message *out_message,
 {
     struct wire_reader reader = frame_values(frame);
     struct result_message message = {.position = wire_get_u32(&reader)};
+    message.unspooled = wire_get_text(&reader);
     message.record_bytes = wire_get_count(&reader, 1);
-    if (reader.bad)
+    if (reader.bad) {
+        free(message.unspooled);
         return err_set(err, -EBADMSG, "malformed result");
+    }
     message.record = frame->payload + reader.position;
     size_t behind = reader.position + message.record_bytes;
     int rc =
         gpu_result_decode(frame->payload + behind, frame->length - behind, &message.result, err);
-    if (!rc)
+    if (rc)
+        free(message.unspooled);
+    else
         *out_message = message;
+    return rc;
+}
+
+void result_fini(struct result_message *message)
+{
+    gpu_result_fini(&message->result);
+    free(message->unspooled);
+    memset(message, 0, sizeof *message);
+}
+
+void quit_encode(const struct quit *quit, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, quit->lost_ranks);
+    wire_put_u32(buffer, quit->spool_done);
+}
+
+int quit_decode(const struct frame *frame, struct quit *out_quit, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct quit quit = {.lost_ranks = wire_get_u32(&reader)};
+    quit.spool_done = wire_get_u32(&reader);
+    int rc = wire_end(&reader, "dismissal", err);
+    if (!rc)
+        *out_quit = quit;
     return rc;
 }
 

@@ -1,10 +1,12 @@
 /* What ranks tell rank 0 and what it answers: the messages and their binary form.
  *
  * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it, each kept until its ACK came.
- * 0 -> rank: ASSIGN, ACK for each RESULT, STOP (end the workers, report what there is), QUIT. */
+ * 0 -> rank: ASSIGN, ACK for each RESULT, STOP (end the workers, report what there is), QUIT.
+ * BEAT goes both ways, empty: the sender lives; rank 0 answers each. */
 #ifndef GPUMEMTOPO_SURVEY_MESSAGE_H
 #define GPUMEMTOPO_SURVEY_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +22,7 @@ enum message_type {
     MESSAGE_ACK,
     MESSAGE_STOP,
     MESSAGE_QUIT,
+    MESSAGE_BEAT,
 };
 
 /* How listing the GPUs went. */
@@ -50,9 +53,10 @@ void announce_fini(struct announce *announce);
 /* Zero-initialised is empty. */
 struct assignment {
     double time_limit_s;
-    double leave_within_s; /* rank 0 will have said QUIT by then, or is no more */
-    uint32_t *positions;   /* in the announced list */
+    uint32_t *positions; /* in the announced list */
     size_t count;
+    char *spool;  /* folder for the results; NULL: none */
+    char *survey; /* its name in spool files */
 };
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer);
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment,
@@ -60,17 +64,28 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
 void assignment_fini(struct assignment *assignment);
 
 /* RESULT: the GPU's position in the announced list, the result, and where the survey is recorded
- * the GPU's part of the record. ACK: the position alone. */
+ * the GPU's part of the record. unspooled: why it could not be spooled; NULL: it is. ACK: the
+ * position alone. */
 struct result_message {
     uint32_t position;
     struct gpu_result result;
     const char *record; /* of the frame when read */
     size_t record_bytes;
+    char *unspooled;
 };
 void result_encode(const struct result_message *message, struct strbuf *buffer);
 int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
+void result_fini(struct result_message *message); /* one that was read */
 void ack_encode(uint32_t position, struct strbuf *buffer);
 int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err);
+
+/* QUIT: ranks are lost, so nobody waits for all; all spooled results are in the inventory. */
+struct quit {
+    bool lost_ranks;
+    bool spool_done;
+};
+void quit_encode(const struct quit *quit, struct strbuf *buffer);
+int quit_decode(const struct frame *frame, struct quit *out_quit, struct err *err);
 
 /* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
  * model_key) and an error. */

@@ -126,6 +126,8 @@ static const struct option_row rows[] = {
      set_text, offsetof(struct survey_options, output)},
     {"--record", 0, "FILE", "keep every raw sample, for --replay", set_text,
      offsetof(struct survey_options, record)},
+    {"--spool", 0, "DIR", "results here the moment they are known (default OUTPUT.spool)", set_text,
+     offsetof(struct survey_options, spool)},
     {"--quiet", 0, NULL, "errors only", set_flag, offsetof(struct survey_options, quiet)},
     {"--verbose", 0, NULL, "say more", set_flag, offsetof(struct survey_options, verbose)},
     {"--no-progress", 0, NULL, "no progress line", set_flag,
@@ -213,6 +215,8 @@ static int check_together(const struct survey_options *options, struct err *err)
         return err_set(err, -EINVAL, "--replay and --record exclude each other");
     if (str_equal(options->record, "-"))
         return err_set(err, -EINVAL, "--record needs a file: a record does not go to stdout");
+    if (options->spool && str_equal(options->spool, "-"))
+        return err_set(err, -EINVAL, "--spool needs a folder: files do not go to stdout");
     if (options->record && str_equal(options->record, options->output))
         return err_set(err, -EINVAL, "--record and --output name the same file");
     return 0;

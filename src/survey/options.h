@@ -22,6 +22,7 @@ struct survey_options {
     const char *probes;
     const char *simulate;
     const char *record;
+    const char *spool;
     const char *replay;
     enum probe_profile profile;
     bool measure_busy; /* GPUs on which others compute, too */

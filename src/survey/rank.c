@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,9 +17,14 @@
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/outcome.h"
+#include "survey/pulse.h"
+#include "survey/spooling.h"
 
 /* A complete answer is there; what remains is the driver's shutdown. */
 static const double linger_s = 10;
+
+/* More than rank 0 needs to judge and write what one rank has sent. */
+static const double report_per_rank_s = 0.002;
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT, JOB_ACKNOWLEDGED };
 
@@ -28,7 +34,9 @@ struct job {
     struct child child;
     struct outcome outcome;
     struct err garbage;
-    double done_s; /* when DONE was first seen; 0 not yet */
+    double done_s;         /* when DONE was first seen; 0 not yet */
+    struct strbuf message; /* JOB_SENT: the result, until it is acknowledged */
+    double sent_s;
 };
 
 struct rank {
@@ -41,9 +49,13 @@ struct rank {
     size_t job_count;
     size_t next;    /* first job that was not started */
     size_t running; /* workers alive */
-    bool assigned, stopped, quit;
+    bool assigned, stopped, quit, orphaned;
+    struct quit dismissal;
+    struct spooling spooling;
+    struct pulse_clock clock;
+    double heard_s;     /* from rank 0, by that clock */
+    double next_beat_s; /* likewise */
     double time_limit_s;
-    double leave_s; /* rank 0 is no more when it has not said QUIT by then */
     struct pollfd *fds;
     size_t fd_capacity;
 };
@@ -98,7 +110,6 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
         return err_no_memory(err);
     rank->comm = comm;
     rank->options = options;
-    rank->leave_s = now_s + LIMIT_ANNOUNCE_S + LIMIT_GRACE_S;
     if (gethostname(host, sizeof host - 1) || !host[0])
         strcpy(host, "localhost");
     rank->announce.host = str_copy(host);
@@ -233,10 +244,26 @@ static void make_record(const struct rank *rank, const struct job *job,
     strbuf_fini(&body);
 }
 
-static int report(struct rank *rank, struct job *job, const struct ending *ending, struct err *err)
+/* Rank 0 may be beyond reach: the result is spooled, and this rank goes on. */
+static int send_result(struct rank *rank, struct job *job, double now_s, struct err *err)
+{
+    struct err why = {0};
+    job->sent_s = now_s;
+    if (job->message.failed)
+        return err_no_memory(err);
+    int rc = comm_send(rank->comm, 0, MESSAGE_RESULT, job->message.data, job->message.length, &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc)
+        log_debug("a result cannot be sent now: %s", why.text);
+    return 0;
+}
+
+static int report(struct rank *rank, struct job *job, const struct ending *ending, double now_s,
+                  struct err *err)
 {
     struct result_message message = {.position = job->position};
-    struct strbuf payload = {0}, record = {0};
+    struct strbuf record = {0};
     int rc = outcome_result(&job->outcome, ending, &rank->announce.gpus[job->position],
                             rank->comm->rank, &message.result, err);
     if (rc)
@@ -246,11 +273,23 @@ static int report(struct rank *rank, struct job *job, const struct ending *endin
     make_record(rank, job, &message.result, &record);
     message.record = record.data;
     message.record_bytes = record.length;
-    result_encode(&message, &payload);
+    spooling_gpu(&rank->spooling, &message.result);
+    message.unspooled = rank->spooling.failed.code ? rank->spooling.failed.text : NULL;
+    result_encode(&message, &job->message);
     gpu_result_fini(&message.result);
     strbuf_fini(&record);
     job->state = JOB_SENT;
-    return comm_send_payload(rank->comm, 0, MESSAGE_RESULT, &payload, err);
+    return send_result(rank, job, now_s, err);
+}
+
+/* A small message to a rank that is no more "succeeds": only the acknowledgement counts. */
+static int resend(struct rank *rank, double now_s, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < rank->next && !rc && !rank->orphaned; i++)
+        if (rank->jobs[i].state == JOB_SENT && now_s - rank->jobs[i].sent_s >= LIMIT_ACK_S)
+            rc = send_result(rank, &rank->jobs[i], now_s, err);
+    return rc;
 }
 
 static int start_job(struct rank *rank, struct job *job, double now_s, struct err *err)
@@ -269,7 +308,7 @@ static int start_job(struct rank *rank, struct job *job, double now_s, struct er
         job->outcome.failed = true;
         job->outcome.err = why;
     }
-    return report(rank, job, rank->stopped ? &interrupted : &not_started, err);
+    return report(rank, job, rank->stopped ? &interrupted : &not_started, now_s, err);
 }
 
 static int step_jobs(struct rank *rank, double now_s, struct err *err)
@@ -283,7 +322,7 @@ static int step_jobs(struct rank *rank, double now_s, struct err *err)
         const struct ending ending = ending_of(job, rank->time_limit_s);
         rank->running--;
         remark(job, rank->announce.gpus[job->position].uuid);
-        rc = report(rank, job, &ending, err);
+        rc = report(rank, job, &ending, now_s, err);
         child_fini(&job->child);
         outcome_fini(&job->outcome);
     }
@@ -292,12 +331,56 @@ static int step_jobs(struct rank *rank, double now_s, struct err *err)
     return rc;
 }
 
+static bool all_done(const struct rank *rank)
+{
+    return rank->next == rank->job_count && !rank->running;
+}
+
+/* Nothing was assigned and nothing will be: the GPUs are told all the same. */
+static void abandon(struct rank *rank)
+{
+    char *folder = spooling_folder(rank->options, rank->options->output);
+    if (folder && spooling_join(&rank->spooling, rank->options, folder, "") == 0)
+        mkdir(folder, 0777);
+    for (size_t i = 0; folder && i < rank->announce.gpu_count; i++) {
+        struct gpu_result gpu = rank->announce.gpus[i]; /* a view */
+        gpu.rank = rank->comm->rank;
+        gpu.status = GPU_LOST;
+        gpu.reason = (char *)"rank 0 was lost before it assigned the GPUs";
+        spooling_gpu(&rank->spooling, &gpu);
+    }
+    free(folder);
+}
+
+/* Says that this rank lives, and notices when rank 0 does no more. */
+static void beat(struct rank *rank, double now_s)
+{
+    struct err ignored = {0};
+    double awake_s = pulse_tick(&rank->clock, now_s);
+    if (rank->comm->rank == 0 || rank->orphaned || rank->quit)
+        return;
+    if (awake_s >= rank->next_beat_s) {
+        comm_send(rank->comm, 0, MESSAGE_BEAT, NULL, 0, &ignored);
+        rank->next_beat_s = awake_s + pulse_interval_s(rank->comm->size);
+    }
+    /* While rank 0 makes its report it hears and answers nobody. */
+    double report_s = rank->assigned && !rank_unacknowledged(rank) ? report_per_rank_s : 0;
+    if (awake_s - rank->heard_s <= pulse_silence_s(rank->comm->size) + report_s * rank->comm->size)
+        return;
+    rank->orphaned = true;
+    if (!rank->assigned)
+        abandon(rank);
+}
+
 int rank_step(struct rank *rank, double now_s, struct err *err)
 {
     int rc = 0;
+    beat(rank, now_s);
     if (!rank->announced && hear(&rank->listing, take_listing, LIMIT_LISTING_S, now_s))
         rc = finish_listing(rank, err);
-    return rc ? rc : step_jobs(rank, now_s, err);
+    if (!rc)
+        rc = step_jobs(rank, now_s, err);
+    return rc ? rc : resend(rank, now_s, err);
 }
 
 static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
@@ -317,9 +400,10 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
         rank->assigned = true;
         rank->job_count = assignment.count;
         rank->time_limit_s = assignment.time_limit_s;
-        rank->leave_s = clock_monotonic_s() + assignment.leave_within_s;
         for (size_t i = 0; i < assignment.count; i++)
             rank->jobs[i].position = assignment.positions[i];
+        if (spooling_join(&rank->spooling, rank->options, assignment.spool, assignment.survey))
+            rc = err_no_memory(err);
     }
     assignment_fini(&assignment);
     return rc;
@@ -334,13 +418,14 @@ static int take_ack(struct rank *rank, const struct frame *frame, struct err *er
     for (size_t i = 0; i < rank->job_count; i++)
         if (rank->jobs[i].position == position && rank->jobs[i].state == JOB_SENT) {
             rank->jobs[i].state = JOB_ACKNOWLEDGED;
-            return 0;
+            strbuf_fini(&rank->jobs[i].message);
         }
-    return err_set(err, -EBADMSG, "an acknowledgement for nothing");
+    return 0; /* or the second one of a result that was sent twice */
 }
 
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
 {
+    rank->heard_s = rank->clock.awake_s;
     switch (message->frame.type) {
     case MESSAGE_ASSIGN:
         return take_assignment(rank, &message->frame, err);
@@ -349,9 +434,11 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
     case MESSAGE_STOP:
         rank_stop(rank, clock_monotonic_s());
         return 0;
+    case MESSAGE_BEAT:
+        return 0;
     case MESSAGE_QUIT:
         rank->quit = true;
-        return 0;
+        return quit_decode(&message->frame, &rank->dismissal, err);
     default:
         return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
     }
@@ -382,9 +469,29 @@ void rank_stop(struct rank *rank, double now_s)
         child_stop(&rank->jobs[i].child, CHILD_INTERRUPTED, now_s);
 }
 
-bool rank_may_leave(const struct rank *rank, double now_s)
+bool rank_may_leave(const struct rank *rank)
 {
-    return rank->quit || now_s > rank->leave_s;
+    return rank->quit || (rank->orphaned && all_done(rank));
+}
+
+bool rank_orphaned(const struct rank *rank, const char **out_spool)
+{
+    *out_spool = rank->spooling.folder;
+    return rank->orphaned;
+}
+
+bool rank_saw_loss(const struct rank *rank)
+{
+    return !rank->quit || rank->dismissal.lost_ranks;
+}
+
+void rank_unspool(const struct rank *rank)
+{
+    if (rank->options->spool || (rank->comm->rank && !rank->dismissal.spool_done))
+        return;
+    for (size_t i = 0; i < rank->job_count; i++)
+        spooling_remove_gpu(&rank->spooling, rank->announce.gpus[rank->jobs[i].position].uuid);
+    spooling_remove_folder(&rank->spooling);
 }
 
 size_t rank_unacknowledged(const struct rank *rank)
@@ -404,8 +511,10 @@ void rank_destroy(struct rank *rank)
     for (size_t i = 0; i < rank->job_count; i++) {
         child_fini(&rank->jobs[i].child);
         outcome_fini(&rank->jobs[i].outcome);
+        strbuf_fini(&rank->jobs[i].message);
     }
     announce_fini(&rank->announce);
+    spooling_fini(&rank->spooling);
     free(rank->jobs);
     free(rank->fds);
     free(rank);

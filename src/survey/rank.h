@@ -12,7 +12,9 @@
 
 struct rank;
 
-/* Starts to list the GPUs. comm and options outlive the rank. Freed with rank_destroy. */
+/* Starts to list the GPUs. comm and options outlive the rank. Freed with rank_destroy.
+ *
+ * Each result is spooled, then sent, and sent again until rank 0 has acknowledged it. */
 int rank_create(struct comm *comm, const struct survey_options *options, struct rank **out_rank,
                 struct err *err);
 
@@ -28,8 +30,17 @@ struct pollfd *rank_poll(struct rank *rank, size_t *out_count);
 /* Ends all workers; their GPUs are reported as interrupted. */
 void rank_stop(struct rank *rank, double now_s);
 
-/* Rank 0 said QUIT, or has been silent longer than it said it would be. */
-bool rank_may_leave(const struct rank *rank, double now_s);
+/* Rank 0 said QUIT; or it is no more, and all that was assigned is done and spooled. */
+bool rank_may_leave(const struct rank *rank);
+
+/* Rank 0 fell silent. out_spool: where the results are; NULL: nowhere. */
+bool rank_orphaned(const struct rank *rank, const char **out_spool);
+
+/* Some rank is lost, as far as this one was told or saw: no use in waiting for all. */
+bool rank_saw_loss(const struct rank *rank);
+
+/* Removes what this rank has spooled: rank 0 has it all. */
+void rank_unspool(const struct rank *rank);
 
 /* Results that rank 0 has not acknowledged: only an acknowledgement proves that it has them. */
 size_t rank_unacknowledged(const struct rank *rank);

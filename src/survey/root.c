@@ -14,6 +14,7 @@
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/nodes.h"
+#include "survey/pulse.h"
 
 /* One rank as rank 0 sees it. */
 struct member {
@@ -23,11 +24,16 @@ struct member {
     bool *heard;    /* per GPU of the announced list: its result is here */
     size_t missing; /* assigned but not heard */
     double deadline_s;
+    double heard_s; /* its last sign of life, by root.clock */
 };
 
 struct root {
     struct comm *comm;
     struct recording *recording; /* NULL: none */
+    struct root_spool spool;     /* spooling NULL: none */
+    size_t unspooled;
+    char *unspooled_why; /* the first one */
+    struct pulse_clock clock;
     bool simulated, assigned, stopped;
     double time_limit_s;
     double announce_until_s;
@@ -61,6 +67,11 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     root->members = members;
     *out_root = root;
     return 0;
+}
+
+void root_spool(struct root *root, const struct root_spool *spool)
+{
+    root->spool = *spool;
 }
 
 void root_record(struct root *root, struct recording *recording)
@@ -112,6 +123,8 @@ static int take_announce(struct root *root, size_t rank, const struct frame *fra
         return rc;
     member->announced = true;
     root->announced++;
+    root->lost -= member->lost; /* it only seemed so */
+    member->lost = false;
     return 0;
 }
 
@@ -129,6 +142,66 @@ static int tell(struct root *root, size_t rank, enum message_type type, struct s
     return 0;
 }
 
+static bool is_assigned(const struct member *member, uint32_t position)
+{
+    for (size_t i = 0; i < member->share.count; i++)
+        if (member->share.positions[i] == position)
+            return true;
+    return false;
+}
+
+static int acknowledge(struct root *root, size_t rank, uint32_t position, struct err *err)
+{
+    struct strbuf ack = {0};
+    ack_encode(position, &ack);
+    return tell(root, rank, MESSAGE_ACK, &ack, err);
+}
+
+/* A rank that was taken for dead speaks: its GPU's entry is replaced. */
+static void revive(struct root *root, size_t rank, struct gpu_result *result)
+{
+    struct member *member = &root->members[rank];
+    for (size_t i = 0; i < root->result_count; i++)
+        if (root->results[i].status == GPU_LOST && str_equal(root->results[i].uuid, result->uuid)) {
+            gpu_result_fini(&root->results[i]);
+            root->results[i] = *result;
+            break;
+        }
+    root->gpu_done++;
+    if (--member->missing == 0) {
+        member->lost = false;
+        root->lost--;
+    }
+}
+
+static int keep_result(struct root *root, size_t rank, struct result_message *message,
+                       struct err *err)
+{
+    struct member *member = &root->members[rank];
+    const struct gpu_result *result = &message->result;
+    log_debug("%s on %s, rank %zu: %s%s%s", result->uuid, result->node, rank,
+              gpu_status_name(result->status), result->reason ? ": " : "",
+              result->reason ? result->reason : "");
+    if (root->recording)
+        recording_add(root->recording, message->record, message->record_bytes);
+    if (message->unspooled && !root->unspooled++) {
+        root->unspooled_why = message->unspooled;
+        message->unspooled = NULL;
+    }
+    member->heard[message->position] = true;
+    if (member->lost) {
+        revive(root, rank, &message->result);
+        return 0;
+    }
+    int rc = add_result(root, &message->result, err);
+    if (rc)
+        return rc;
+    root->gpu_done++;
+    if (--member->missing == 0)
+        root->open--;
+    return 0;
+}
+
 static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct member *member = &root->members[rank];
@@ -137,34 +210,27 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     if (rc)
         return rc;
     uint32_t position = message.position;
-    bool expected = member->heard && position < member->announce.gpu_count && !member->lost &&
-                    str_equal(message.result.uuid, member->announce.gpus[position].uuid);
-    if (!expected || member->heard[position]) {
-        gpu_result_fini(&message.result);
-        return err_set(err, -EBADMSG, "a result that was not expected");
+    bool expected = member->heard && position < member->announce.gpu_count &&
+                    str_equal(message.result.uuid, member->announce.gpus[position].uuid) &&
+                    is_assigned(member, position);
+    if (!expected)
+        rc = err_set(err, -EBADMSG, "a result that was not expected");
+    else if (!member->heard[position]) {
+        rc = keep_result(root, rank, &message, err);
+        memset(&message.result, 0, sizeof message.result); /* it is root's now */
     }
-    rc = add_result(root, &message.result, err);
-    if (rc)
-        return rc;
-    if (root->recording)
-        recording_add(root->recording, message.record, message.record_bytes);
-    const struct gpu_result *last = &root->results[root->result_count - 1];
-    log_debug("%s on %s, rank %zu: %s%s%s", last->uuid, last->node, rank,
-              gpu_status_name(last->status), last->reason ? ": " : "",
-              last->reason ? last->reason : "");
-    member->heard[position] = true;
-    root->gpu_done++;
-    if (--member->missing == 0)
-        root->open--;
-    struct strbuf ack = {0};
-    ack_encode(position, &ack);
-    return tell(root, rank, MESSAGE_ACK, &ack, err);
+    result_fini(&message);
+    return rc ? rc : acknowledge(root, rank, position, err);
 }
 
 int root_take(struct root *root, const struct comm_message *message, struct err *err)
 {
     size_t rank = (size_t)message->from;
+    struct strbuf nothing = {0};
+    root->members[rank].heard_s = root->clock.awake_s;
     switch (message->frame.type) {
+    case MESSAGE_BEAT:
+        return tell(root, rank, MESSAGE_BEAT, &nothing, err);
     case MESSAGE_ANNOUNCE:
         return take_announce(root, rank, &message->frame, err);
     case MESSAGE_RESULT:
@@ -240,15 +306,16 @@ static double possible_s(const struct root *root, const struct member *member)
     return (double)rounds * (root->time_limit_s + ending_s) + LIMIT_GRACE_S;
 }
 
-static int send_assignment(struct root *root, size_t rank, double leave_within_s, struct err *err)
+static int send_assignment(struct root *root, size_t rank, struct err *err)
 {
     struct member *member = &root->members[rank];
     struct strbuf payload = {0};
     const struct assignment assignment = {
         .time_limit_s = root->time_limit_s,
-        .leave_within_s = leave_within_s,
         .positions = member->share.positions,
         .count = member->share.count,
+        .spool = root->spool.spooling ? root->spool.spooling->folder : NULL,
+        .survey = root->spool.spooling ? root->spool.spooling->survey : NULL,
     };
     assignment_encode(&assignment, &payload);
     return tell(root, rank, MESSAGE_ASSIGN, &payload, err);
@@ -267,22 +334,21 @@ static int open_member(struct root *root, struct member *member, double now_s, s
     return 0;
 }
 
-static int send_assignments(struct root *root, double now_s, struct err *err)
+static int open_members(struct root *root, double now_s, struct err *err)
 {
-    double longest_s = 0;
-    size_t ranks = (size_t)root->comm->size;
     int rc = 0;
-    for (size_t rank = 0; rank < ranks; rank++)
-        if (root->members[rank].announced && possible_s(root, &root->members[rank]) > longest_s)
-            longest_s = possible_s(root, &root->members[rank]);
-    for (size_t rank = 0; rank < ranks && !rc; rank++) {
-        struct member *member = &root->members[rank];
-        if (!member->announced)
-            continue;
-        rc = open_member(root, member, now_s, err);
-        if (!rc)
-            rc = send_assignment(root, rank, longest_s + LIMIT_GRACE_S, err);
-    }
+    for (size_t rank = 0; rank < (size_t)root->comm->size && !rc; rank++)
+        if (root->members[rank].announced)
+            rc = open_member(root, &root->members[rank], now_s, err);
+    return rc;
+}
+
+static int send_assignments(struct root *root, struct err *err)
+{
+    int rc = 0;
+    for (size_t rank = 0; rank < (size_t)root->comm->size && !rc; rank++)
+        if (root->members[rank].announced)
+            rc = send_assignment(root, rank, err);
     return rc;
 }
 
@@ -294,9 +360,11 @@ static int settle_announced(struct root *root, struct err *err)
         const struct announce *announce = &member->announce;
         if (!member->announced) {
             char reason[96];
-            snprintf(reason, sizeof reason, "rank %zu did not announce itself in time", rank);
+            snprintf(reason, sizeof reason, "rank %zu %s", rank,
+                     member->lost ? "fell silent before it had listed its GPUs"
+                                  : "did not announce itself in time");
+            root->lost += !member->lost;
             member->lost = true;
-            root->lost++;
             rc = add_unmeasured(root, rank, NULL, GPU_LOST, reason, err);
             continue;
         }
@@ -308,6 +376,40 @@ static int settle_announced(struct root *root, struct err *err)
     return rc ? rc : nodes_settle(&root->nodes, err);
 }
 
+/* Written before anything is measured, so that what is missing later has a name. */
+static int spool_plan(struct root *root, struct err *err)
+{
+    const struct root_spool *spool = &root->spool;
+    struct gpu_result *expected = mem_array(root->gpu_total, sizeof *expected);
+    struct spool_survey survey = {
+        .command = (char **)spool->command,
+        .command_count = spool->command_count,
+        .config_name = (char *)spool->config_name,
+        .config_text = (char *)spool->config_text,
+        .ranks = (uint32_t)root->comm->size,
+        .nodes = (uint32_t)root->nodes.node_count,
+        .lost_ranks = (uint32_t)root->lost,
+        .bare_nodes = root->nodes.bare,
+        .bare_count = root->nodes.bare_count,
+        .expected = expected,
+        .unknown = root->results, /* so far only ranks of which nothing is known */
+        .unknown_count = root->result_count,
+    };
+    if (!expected)
+        return err_no_memory(err);
+    for (size_t rank = 0; rank < (size_t)root->comm->size; rank++) {
+        const struct member *member = &root->members[rank];
+        for (size_t i = 0; i < member->share.count; i++) {
+            struct gpu_result *gpu = &expected[survey.expected_count++];
+            *gpu = member->announce.gpus[member->share.positions[i]]; /* a view */
+            gpu->rank = (int32_t)rank;
+        }
+    }
+    spooling_survey(spool->spooling, &survey);
+    free(expected);
+    return 0;
+}
+
 static int begin(struct root *root, double now_s, struct err *err)
 {
     int rc = check_listings(root, err);
@@ -316,20 +418,28 @@ static int begin(struct root *root, double now_s, struct err *err)
     if (!rc)
         rc = settle_announced(root, err);
     if (!rc)
-        rc = send_assignments(root, now_s, err);
+        rc = open_members(root, now_s, err);
+    if (!rc && root->spool.spooling)
+        rc = spool_plan(root, err);
+    if (!rc)
+        rc = send_assignments(root, err);
     root->assigned = true;
     return rc;
 }
 
-static int lose(struct root *root, size_t rank, struct err *err)
+static int lose(struct root *root, size_t rank, const char *how, struct err *err)
 {
     struct member *member = &root->members[rank];
     char reason[128];
     int rc = 0;
-    snprintf(reason, sizeof reason, "rank %zu on %.64s fell silent", rank, member->announce.host);
     member->lost = true;
     root->lost++;
-    root->open--;
+    if (!root->assigned)
+        return 0; /* begin tells it */
+    snprintf(reason, sizeof reason, "rank %zu on %.64s %s", rank, member->announce.host, how);
+    root->open -= member->missing > 0;
+    if (!member->share.count && member->announce.listing != LISTING_FAILED)
+        rc = add_unmeasured(root, rank, NULL, GPU_LOST, reason, err);
     for (size_t i = 0; i < member->share.count && !rc; i++) {
         uint32_t position = member->share.positions[i];
         if (!member->heard[position])
@@ -339,21 +449,54 @@ static int lose(struct root *root, size_t rank, struct err *err)
     return rc;
 }
 
-int root_step(struct root *root, double now_s, struct err *err)
+/* Rank 0's own part lives as long as rank 0. */
+static bool silent(const struct root *root, size_t rank)
 {
-    size_t ranks = (size_t)root->comm->size;
+    return rank &&
+           root->clock.awake_s - root->members[rank].heard_s > pulse_silence_s(root->comm->size);
+}
+
+/* Has something to tell yet, or nothing to do at all but to be there. */
+static bool watched(const struct root *root, const struct member *member)
+{
+    if (member->lost)
+        return false;
+    return root->assigned ? member->missing || !member->share.count : !member->announced;
+}
+
+static int look_for_lost(struct root *root, double now_s, struct err *err)
+{
     int rc = 0;
-    if (!root->assigned && (root->announced == ranks || now_s > root->announce_until_s))
-        return begin(root, now_s, err);
-    if (!root->assigned || !root->open || now_s < root->next_check_s)
-        return 0;
-    root->next_check_s = now_s + check_every_s;
-    for (size_t rank = 0; rank < ranks && !rc; rank++) {
+    for (size_t rank = 0; rank < (size_t)root->comm->size && !rc; rank++) {
         const struct member *member = &root->members[rank];
-        if (!member->lost && member->missing && now_s > member->deadline_s)
-            rc = lose(root, rank, err);
+        if (!watched(root, member))
+            continue;
+        if (silent(root, rank))
+            rc = lose(root, rank, "fell silent", err);
+        else if (member->missing && now_s > member->deadline_s)
+            rc = lose(root, rank,
+                      root->stopped ? "did not answer when the survey was interrupted"
+                                    : "is over its time",
+                      err);
     }
     return rc;
+}
+
+static bool all_announced(const struct root *root)
+{
+    size_t lost = root->assigned ? 0 : root->lost;
+    return root->announced + lost >= (size_t)root->comm->size;
+}
+
+int root_step(struct root *root, double now_s, struct err *err)
+{
+    pulse_tick(&root->clock, now_s);
+    if (!root->assigned && (all_announced(root) || now_s > root->announce_until_s))
+        return begin(root, now_s, err);
+    if ((root->assigned && !root->open) || now_s < root->next_check_s)
+        return 0;
+    root->next_check_s = now_s + check_every_s;
+    return look_for_lost(root, now_s, err);
 }
 
 void root_stop(struct root *root, double now_s)
@@ -390,6 +533,8 @@ struct root_view root_view(const struct root *root)
         .lost_ranks = root->lost,
         .idle_ranks = root->idle,
         .assigned = root->assigned,
+        .unspooled = root->unspooled,
+        .unspooled_why = root->unspooled_why,
     };
 }
 
@@ -405,6 +550,7 @@ void root_destroy(struct root *root)
     for (size_t i = 0; i < root->result_count; i++)
         gpu_result_fini(&root->results[i]);
     nodes_fini(&root->nodes);
+    free(root->unspooled_why);
     free(root->results);
     free(root->members);
     free(root);

@@ -10,6 +10,7 @@
 #include "inventory/gpu_result.h"
 #include "survey/comm.h"
 #include "survey/recording.h"
+#include "survey/spooling.h"
 
 struct root;
 
@@ -26,6 +27,8 @@ struct root_view {
     size_t lost_ranks;
     size_t idle_ranks; /* saw GPUs or none, but have none of their own to measure */
     bool assigned;     /* false while ranks still announce themselves */
+    size_t unspooled;  /* results that could not be spooled; 0 also where none should be */
+    const char *unspooled_why;
 };
 
 /* simulated: nodes without a GPU are the source's to tell, not to be seen from ranks' hosts.
@@ -35,6 +38,16 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
 
 /* Has the GPUs' parts of the record kept here; outlives the root. */
 void root_record(struct root *root, struct recording *recording);
+
+/* Has the ranks spool their results there, and the survey itself told beside them; config: name and
+ * text of the configuration, command: the command line. All outlive the root. */
+struct root_spool {
+    struct spooling *spooling;
+    const char *config_name, *config_text;
+    char *const *command;
+    size_t command_count;
+};
+void root_spool(struct root *root, const struct root_spool *spool);
 
 /* Takes a message of a rank. -EBADMSG for one that makes no sense. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

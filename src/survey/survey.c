@@ -1,6 +1,5 @@
 /* One rank's run of the survey: the loop over workers and messages, and what rank 0 adds. */
 #include "survey/survey.h"
-#include "report/basis.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,6 +21,7 @@
 #include "survey/recording.h"
 #include "survey/replaying.h"
 #include "survey/root.h"
+#include "survey/spooling.h"
 
 /* MPI gives no descriptor to wait for, so messages are looked for at intervals: short ones while
  * something happens, long ones when not. 64 idle ranks then cost two cores under three per cent. */
@@ -38,6 +38,7 @@ struct run {
     struct record *record; /* that is replayed; NULL: none */
     struct progress progress;
     int sleep_ms;
+    bool spool_done; /* rank 0: all that was spooled is in the inventory */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -61,7 +62,8 @@ static void catch_signals(void)
 
 static bool for_root(const struct comm_message *message)
 {
-    return message->frame.type == MESSAGE_ANNOUNCE || message->frame.type == MESSAGE_RESULT;
+    return message->frame.type == MESSAGE_ANNOUNCE || message->frame.type == MESSAGE_RESULT ||
+           message->frame.type == MESSAGE_BEAT;
 }
 
 /* Hands out all messages that have come. One that makes no sense is dropped and said: its sender
@@ -144,7 +146,7 @@ static int loop(struct run *run, struct err *err)
         if (rc)
             return rc;
         show_progress(run, now_s);
-        if (run->root ? root_complete(run->root) : rank_may_leave(run->rank, now_s))
+        if (run->root ? root_complete(run->root) : rank_may_leave(run->rank))
             return 0;
         rc = wait_a_little(run, any > 0, err);
         if (rc)
@@ -171,6 +173,7 @@ struct preparation {
     struct survey_config config;
     struct report_basis basis;
     struct recording *recording; /* NULL: none */
+    struct spooling spooling;
     char default_output[64];
     const char *output;
 };
@@ -180,6 +183,7 @@ static void unprepare(struct preparation *prepared)
     survey_config_fini(&prepared->config);
     report_basis_fini(&prepared->basis);
     recording_destroy(prepared->recording);
+    spooling_fini(&prepared->spooling);
 }
 
 /* A replay judges by the configuration of its record, unless another is named. */
@@ -230,6 +234,8 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
         rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (!rc && options->record)
         rc = begin_recording(run, out, err);
+    if (!rc)
+        rc = spooling_begin(&out->spooling, options, out->output, err);
     return rc;
 }
 
@@ -251,6 +257,28 @@ static bool end_recording(const struct run *run, const struct preparation *prepa
     return false;
 }
 
+/* What was spooled goes only when it is all in the inventory: a rank that was lost may have left
+ * more than it could say. */
+static void end_spool(struct run *run, const struct preparation *prepared, bool written)
+{
+    const struct root_view view = root_view(run->root);
+    const struct spooling *spooling = &prepared->spooling;
+    if (view.unspooled)
+        log_warning("%zu results could not be spooled: %s", view.unspooled, view.unspooled_why);
+    if (spooling->failed.code)
+        log_warning("the spool is not complete: %s", spooling->failed.text);
+    run->spool_done = written && !view.lost_ranks;
+    if (!spooling->folder)
+        return;
+    if (!run->spool_done)
+        log_info("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
+                 spooling->folder);
+    if (!run->spool_done || run->options->spool)
+        return;
+    spooling_remove_survey(spooling);
+    rank_unspool(run->rank);
+}
+
 static enum survey_exit report(struct run *run, const struct preparation *prepared, struct err *err)
 {
     struct strbuf summary = {0};
@@ -270,12 +298,28 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
         .replayed = run->record,
         .unrecorded = !recorded,
     };
-    if (emit_inventory(&input, &summary, &code, err) == 0)
+    bool written = emit_inventory(&input, &summary, &code, err) == 0;
+    if (written)
         say_summary(run, &summary, prepared->output);
     else
         log_failure(err);
     strbuf_fini(&summary);
+    end_spool(run, prepared, written);
     return code;
+}
+
+static void connect_root(struct run *run, struct preparation *prepared)
+{
+    const struct root_spool spool = {
+        .spooling = &prepared->spooling,
+        .config_name = prepared->config.name,
+        .config_text = prepared->config.text,
+        .command = run->argv,
+        .command_count = (size_t)run->argc,
+    };
+    root_record(run->root, prepared->recording);
+    if (prepared->spooling.folder)
+        root_spool(run->root, &spool);
 }
 
 static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
@@ -292,7 +336,7 @@ static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
     rc = root_create(run->comm, options->simulate || options->replay, limit_s, run->started_s,
                      &run->root, &err);
     if (!rc)
-        root_record(run->root, prepared.recording);
+        connect_root(run, &prepared);
     if (!rc)
         rc = rank_create(run->comm, options, &run->rank, &err);
     if (!rc)
@@ -307,17 +351,37 @@ static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
     goto out;
 fail:
     log_failure(&err);
+    spooling_remove_folder(&prepared.spooling); /* where nothing is in it */
 out:
     unprepare(&prepared);
     return code;
 }
 
-static void dismiss(struct comm *comm)
+static void dismiss(struct run *run, size_t lost_ranks)
 {
-    struct err ignored = {0};
-    for (int rank = 1; rank < comm->size; rank++)
-        comm_send(comm, rank, MESSAGE_QUIT, NULL, 0, &ignored);
+    struct comm *comm = run->comm;
+    const struct quit quit = {.lost_ranks = lost_ranks > 0, .spool_done = run->spool_done};
+    for (int rank = 1; rank < comm->size; rank++) {
+        struct err ignored = {0};
+        struct strbuf payload = {0};
+        quit_encode(&quit, &payload);
+        comm_send_payload(comm, rank, MESSAGE_QUIT, &payload, &ignored);
+    }
     comm_flush(comm, LIMIT_FINALIZE_LOST_S);
+}
+
+/* Only rank 1 speaks: the others would all say the same. */
+static void say_orphaned(const struct run *run)
+{
+    const char *spool = NULL;
+    if (!rank_orphaned(run->rank, &spool) || run->comm->rank != 1)
+        return;
+    if (spool)
+        log_error("rank 0 is lost and no report was made; what was measured is in %s: "
+                  "gpumemtopo-report merge makes an inventory of it",
+                  spool);
+    else
+        log_error("rank 0 is lost and no report was made");
 }
 
 static void run_other(struct run *run)
@@ -328,15 +392,16 @@ static void run_other(struct run *run)
         rc = loop(run, &err);
     if (rc)
         log_failure(&err);
-    size_t lost = run->rank ? rank_unacknowledged(run->rank) : 0;
-    if (lost && !rc)
-        log_warning("rank 0 never confirmed the results of %zu GPUs", lost);
+    if (!run->rank)
+        return;
+    say_orphaned(run);
+    rank_unspool(run->rank);
 }
 
 struct survey_end survey_run(struct comm *comm, const struct survey_options *given, int argc,
                              char *const *argv)
 {
-    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT};
+    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT, .ranks = comm->size};
     struct survey_options options = *given;
     struct err err = {0};
     struct run run = {.comm = comm,
@@ -352,12 +417,13 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
     if (comm->rank) {
         end.code = SURVEY_EXIT_OK;
         run_other(&run);
+        end.lost_ranks = run.rank && rank_saw_loss(run.rank);
     } else {
         if (rc)
             log_failure(&err);
         else
             end.code = run_root(&run, &end.lost_ranks);
-        dismiss(comm);
+        dismiss(&run, end.lost_ranks);
     }
     rank_destroy(run.rank);
     root_destroy(run.root);

@@ -17,7 +17,8 @@ enum survey_exit {
 
 struct survey_end {
     enum survey_exit code; /* SURVEY_EXIT_OK on all ranks but 0 */
-    size_t lost_ranks;     /* known on rank 0 only */
+    int ranks;
+    size_t lost_ranks; /* on the others than rank 0: whether there are any */
 };
 
 /* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and

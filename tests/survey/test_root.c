@@ -9,9 +9,10 @@
 #include "base/str.h"
 #include "survey/limits.h"
 #include "survey/message.h"
+#include "survey/pulse.h"
 #include "survey/root.h"
 
-enum { RANKS_MAX = 8, TYPES = MESSAGE_QUIT + 1 };
+enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1 };
 
 /* Counts what is sent to each rank; nothing comes back by itself. */
 struct fake {
@@ -131,13 +132,14 @@ static void all_goes_well(void **state)
     assert_int_equal(view.bare_count, 1);
     assert_string_equal(view.bare_nodes[0], "n2");
     assert_int_equal(result(root, 0, 0, "a"), 0);
-    assert_int_equal(result(root, 0, 0, "a"), -EBADMSG); /* twice */
+    assert_int_equal(result(root, 0, 0, "a"), 0); /* sent twice: acknowledged twice, kept once */
+    assert_int_equal(root_view(root).result_count, 1);
     assert_int_equal(result(root, 1, 0, "x"), -EBADMSG); /* another's */
     assert_int_equal(result(root, 2, 9, "a"), -EBADMSG); /* never announced */
     assert_false(root_complete(root));
     assert_int_equal(result(root, 1, 1, "b"), 0);
     assert_true(root_complete(root));
-    assert_int_equal(fake.sent[0][MESSAGE_ACK], 1);
+    assert_int_equal(fake.sent[0][MESSAGE_ACK], 2);
     assert_int_equal(fake.sent[1][MESSAGE_ACK], 1);
     assert_int_equal(root_view(root).lost_ranks, 0);
     root_destroy(root);
@@ -195,9 +197,93 @@ static void silent_ranks_are_lost(void **state)
     assert_int_equal(find(root, "a")->status, GPU_OK);
     assert_int_equal(find(root, "b")->status, GPU_LOST);
     assert_string_equal(find(root, "b")->node, "n2");
-    assert_int_equal(result(root, 1, 0, "b"), -EBADMSG); /* counted as lost already */
     assert_int_equal(root_view(root).result_count, 4);
+    assert_int_equal(result(root, 1, 0, "b"), 0); /* it only seemed lost */
+    assert_int_equal(find(root, "b")->status, GPU_OK);
+    assert_int_equal(root_view(root).result_count, 4);
+    assert_int_equal(root_view(root).lost_ranks, 1);
     root_destroy(root);
+}
+
+static void beat(struct root *root, int rank)
+{
+    struct strbuf nothing = {0};
+    assert_int_equal(deliver(root, rank, MESSAGE_BEAT, &nothing), 0);
+}
+
+/* Lives through `seconds` in which `beating` (0: none) gives signs of life. */
+static double pass(struct root *root, double from_s, double seconds, int beating)
+{
+    struct err err = {0};
+    for (double s = 0; s <= seconds; s += 0.25) {
+        if (beating)
+            beat(root, beating);
+        assert_int_equal(root_step(root, from_s + s, &err), 0);
+    }
+    return from_s + seconds;
+}
+
+static void silence_is_noticed_long_before_the_deadline(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    const double silence_s = pulse_silence_s(4);
+    fake_init(&fake, 4);
+    assert_int_equal(root_create(&fake.base, false, 1000, 1, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    assert_int_equal(announce(root, 2, "n3", "", LISTING_OK), 0);
+    /* Rank 3 never said a word: the others need not wait a minute for its announcement. */
+    double now_s = pass(root, 1, silence_s - 1, 1);
+    assert_false(root_view(root).assigned);
+    now_s = pass(root, now_s, 2, 1);
+    assert_true(root_view(root).assigned);
+    assert_int_equal(root_view(root).lost_ranks, 2); /* and rank 2 fell silent, having no GPU */
+    assert_int_equal(fake.sent[1][MESSAGE_BEAT] > 10, 1);
+    /* Rank 0 is not asked for signs of life; rank 1 lives, then does not. */
+    now_s = pass(root, now_s, 3 * silence_s, 1);
+    assert_false(root_complete(root));
+    assert_int_equal(root_view(root).lost_ranks, 2);
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    now_s = pass(root, now_s, silence_s - 1, 0);
+    assert_false(root_complete(root));
+    pass(root, now_s, 2, 0);
+    assert_true(root_complete(root));
+    assert_int_equal(find(root, "b")->status, GPU_LOST);
+    assert_string_equal(find(root, "b")->reason, "rank 1 on n2 fell silent");
+    assert_int_equal(root_view(root).lost_ranks, 3);
+    root_destroy(root);
+}
+
+/* Rank 0 was stopped, or waited for a file system: it heard nobody then. */
+static void time_slept_away_is_no_silence(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    fake_init(&fake, 2);
+    assert_int_equal(root_create(&fake.base, false, 1000, 1, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    double now_s = pass(root, 1, 2, 1);
+    pass(root, now_s + 100, 1, 0);
+    assert_int_equal(root_view(root).lost_ranks, 0);
+    pass(root, now_s + 101, pulse_silence_s(2), 0);
+    assert_int_equal(root_view(root).lost_ranks, 1);
+    root_destroy(root);
+}
+
+static void beats_are_few_however_many_ranks(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 200000; ranks = ranks * 3 + 1) {
+        assert_true(ranks / pulse_interval_s(ranks) < 2001);
+        assert_true(pulse_silence_s(ranks) >= 2 * pulse_interval_s(ranks));
+    }
+    assert_true(pulse_silence_s(64) < 8);
 }
 
 static void interrupted(void **state)
@@ -287,6 +373,9 @@ int main(void)
         cmocka_unit_test(all_goes_well),
         cmocka_unit_test(a_rank_out_of_reach_costs_only_itself),
         cmocka_unit_test(silent_ranks_are_lost),
+        cmocka_unit_test(silence_is_noticed_long_before_the_deadline),
+        cmocka_unit_test(time_slept_away_is_no_silence),
+        cmocka_unit_test(beats_are_few_however_many_ranks),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(listing_errors),
         cmocka_unit_test(announcements_are_checked),

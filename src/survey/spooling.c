@@ -1,0 +1,145 @@
+/* A rank's results on disk the moment they are known. */
+#include "survey/spooling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* stdout, pipes and devices have no place beside them. */
+static bool is_file(const char *output)
+{
+    struct stat info;
+    return output && !str_equal(output, "-") && (stat(output, &info) || S_ISREG(info.st_mode));
+}
+
+char *spooling_folder(const struct survey_options *options, const char *output)
+{
+    if (options->spool)
+        return str_copy(options->spool);
+    if (options->replay || !is_file(output)) /* a replay measures nothing that could be lost */
+        return NULL;
+    return str_format("%s.spool", output);
+}
+
+static void set_source(struct spooling *spooling, const struct survey_options *options)
+{
+    spooling->backend = options->simulate ? "sim" : options->replay ? "replay" : "cuda";
+    spooling->seed = options->seed;
+}
+
+static int make_folder(const char *path, char **out_folder, struct err *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return err_set_at(err, -errno, path, 0, 0, "cannot make the spool folder: %s",
+                          strerror(errno));
+    if (stat(path, &info) || !S_ISDIR(info.st_mode))
+        return err_set_at(err, -ENOTDIR, path, 0, 0, "is no folder; --spool names one");
+    if (access(path, W_OK | X_OK))
+        return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
+    char *folder = realpath(path, NULL);
+    if (!folder)
+        return err_set_at(err, -errno, path, 0, 0, "cannot be found: %s", strerror(errno));
+    *out_folder = folder;
+    return 0;
+}
+
+int spooling_begin(struct spooling *spooling, const struct survey_options *options,
+                   const char *output, struct err *err)
+{
+    struct err why = {0};
+    char host[256] = "", stamp[CLOCK_STAMP_MAX];
+    char *path = spooling_folder(options, output);
+    if (!path)
+        return 0;
+    if (gethostname(host, sizeof host - 1))
+        host[0] = '\0';
+    clock_utc_stamp(1, stamp);
+    set_source(spooling, options);
+    int rc = make_folder(path, &spooling->folder, &why);
+    if (!rc)
+        spooling->survey = str_format("%s-%s-%ld", stamp, host, (long)getpid());
+    if (!rc && !spooling->survey)
+        rc = err_no_memory(&why);
+    free(path);
+    if (rc && (options->spool || rc == -ENOMEM)) {
+        *err = why;
+        return rc;
+    }
+    if (rc)
+        log_warning("no spool: %s: %s", why.file, why.text);
+    return 0;
+}
+
+int spooling_join(struct spooling *spooling, const struct survey_options *options,
+                  const char *folder, const char *survey)
+{
+    spooling_fini(spooling);
+    set_source(spooling, options);
+    return str_copy_to(&spooling->folder, folder) || str_copy_to(&spooling->survey, survey)
+               ? -ENOMEM
+               : 0;
+}
+
+static struct spool_origin origin_of(const struct spooling *spooling)
+{
+    return (struct spool_origin){
+        .survey = spooling->survey ? spooling->survey : (char *)"",
+        .version = (char *)GPUMEMTOPO_VERSION,
+        .backend = (char *)spooling->backend,
+        .seed = spooling->seed,
+        .time_ms = clock_utc_ms(),
+    };
+}
+
+static void keep_failure(struct spooling *spooling, const struct err *err)
+{
+    if (!spooling->failed.code)
+        spooling->failed = *err;
+}
+
+void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu)
+{
+    const struct spool_origin origin = origin_of(spooling);
+    struct err err = {0};
+    if (spooling->folder && spool_write_gpu(spooling->folder, &origin, gpu, &err))
+        keep_failure(spooling, &err);
+}
+
+void spooling_survey(struct spooling *spooling, const struct spool_survey *survey)
+{
+    const struct spool_origin origin = origin_of(spooling);
+    struct err err = {0};
+    if (spooling->folder && spool_write_survey(spooling->folder, &origin, survey, &err))
+        keep_failure(spooling, &err);
+}
+
+void spooling_remove_gpu(const struct spooling *spooling, const char *uuid)
+{
+    if (spooling->folder)
+        spool_remove_gpu(spooling->folder, uuid);
+}
+
+void spooling_remove_survey(const struct spooling *spooling)
+{
+    if (spooling->folder)
+        spool_remove_survey(spooling->folder);
+}
+
+void spooling_remove_folder(const struct spooling *spooling)
+{
+    if (spooling->folder)
+        rmdir(spooling->folder);
+}
+
+void spooling_fini(struct spooling *spooling)
+{
+    free(spooling->folder);
+    free(spooling->survey);
+    memset(spooling, 0, sizeof *spooling);
+}
