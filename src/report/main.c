@@ -8,28 +8,34 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 #include "report/basis.h"
+#include "report/commands.h"
 #include "report/diff.h"
 #include "report/summary.h"
 #include "report/validate.h"
 
-enum { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_WORSE = 3, EXIT_MISSING = 4 };
+enum { EXIT_WORSE = 3, EXIT_MISSING = 4 };
 
-static const char usage[] = "Usage: gpumemtopo-report COMMAND [ARGS]\n"
-                            "Works on inventories that gpumemtopo-survey wrote.\n"
-                            "\n"
-                            "Commands:\n"
-                            "  show FILE          a short summary: models, outliers, unmeasured\n"
-                            "  diff OLD NEW       what moved, came, went and changed between two\n"
-                            "  validate FILE...   check files against the schema and themselves\n"
-                            "\n"
-                            "Options:\n"
-                            "  -h, --help         show this help\n"
-                            "      --version      show the version\n"
-                            "\n"
-                            "Exit codes: 0 done; 1 no report could be made; 2 bad usage or bad "
-                            "input file;\n"
-                            "diff: 3 a GPU is worse than it was; 4 one is gone or no longer "
-                            "measured.\n";
+static const char usage[] =
+    "Usage: gpumemtopo-report COMMAND [ARGS]\n"
+    "Works on inventories that gpumemtopo-survey wrote.\n"
+    "\n"
+    "Commands:\n"
+    "  show FILE          a short summary: models, outliers, unmeasured\n"
+    "  merge [-o FILE] DIR|FILE...\n"
+    "                     one inventory out of spool files and inventories;\n"
+    "                     --config, --reference, --baseline as of the survey\n"
+    "  diff OLD NEW       what moved, came, went and changed between two\n"
+    "  drain FILE         scontrol lines that drain nodes with failing or\n"
+    "                     degraded GPUs; nothing is executed\n"
+    "  validate FILE...   check files against the schema and themselves\n"
+    "\n"
+    "Options:\n"
+    "  -h, --help         show this help\n"
+    "      --version      show the version\n"
+    "\n"
+    "Exit codes: 0 done; 1 no report could be made; 2 bad usage or bad input file;\n"
+    "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
+    "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped.\n";
 
 /* -ENOMEM is the program's trouble; everything else is about the file. */
 static int exit_code(int rc)
@@ -126,6 +132,8 @@ static const struct {
     int arguments_min, arguments_max;
     int (*run)(int count, char **arguments);
 } commands[] = {
+    {"drain", 1, 1, report_run_drain},
+    {"merge", 1, 1000000, report_run_merge},
     {"show", 1, 1, run_show},
     {"diff", 2, 2, run_diff},
     {"validate", 1, 1000000, run_validate},

@@ -1,0 +1,140 @@
+/* Lines for an administrator to drain bad nodes. */
+#include "report/drain.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/text.h"
+
+/* One bad GPU. */
+struct suspect {
+    const char *node;
+    enum inventory_kind kind;
+    const char *pci;
+    const char *what; /* its first finding */
+};
+
+struct suspects {
+    struct suspect *items;
+    size_t count, capacity;
+};
+
+static bool is_bad(enum inventory_kind kind)
+{
+    return kind == KIND_FAILING || kind == KIND_DEGRADED;
+}
+
+static int add(struct suspects *suspects, const struct suspect *suspect)
+{
+    struct suspect *grown =
+        mem_grow(suspects->items, &suspects->capacity, suspects->count + 1, sizeof *grown);
+    if (!grown)
+        return -1;
+    suspects->items = grown;
+    grown[suspects->count++] = *suspect;
+    return 0;
+}
+
+static int collect(const struct inventory *inventory, struct suspects *out)
+{
+    for (size_t i = 0; i < inventory->outliers_length; i++) {
+        const struct inventory_outlier *outlier = &inventory->outliers[i];
+        const struct suspect suspect = {
+            .node = outlier->node,
+            .kind = outlier->kind,
+            .pci = outlier->pci,
+            .what = outlier->finding_count ? outlier->findings[0].metric : NULL,
+        };
+        if (is_bad(outlier->kind) && outlier->node && add(out, &suspect))
+            return -1;
+    }
+    for (size_t i = 0; i < inventory->node_count; i++) {
+        const struct inventory_node *node = &inventory->node_findings[i];
+        const struct suspect suspect = {
+            .node = node->node, .kind = node->kind, .what = node->finding};
+        if (node->accused && is_bad(node->kind) && node->node && add(out, &suspect))
+            return -1;
+    }
+    return 0;
+}
+
+static int suspect_order(const void *a, const void *b)
+{
+    const struct suspect *left = a, *right = b;
+    int order = strcmp(left->node, right->node);
+    if (!order)
+        order = (left->kind > right->kind) - (left->kind < right->kind);
+    if (!order)
+        order = str_order(left->pci, right->pci);
+    return order ? order : str_order(left->what, right->what);
+}
+
+/* A host name, as RFC 1123 and Slurm have it; brackets and commas would mean several nodes. */
+static bool is_node_name(const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    enum { HOST_NAME_CHARS = 255 };
+    size_t length = strlen(name);
+    return length && length <= HOST_NAME_CHARS && strspn(name, allowed) == length &&
+           name[0] != '-' && name[0] != '.';
+}
+
+/* Letters, digits and a few harmless signs; all else, also what only a shell between double quotes
+ * would heed ($ ` \ " !), becomes '_'. */
+static void put_safe(struct strbuf *out, const char *text, size_t length_max)
+{
+    static const char signs[] = " .,:;/+-_()%=";
+    for (size_t i = 0; text[i] && i < length_max; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        strbuf_append(out, word || strchr(signs, c) ? text + i : "_", 1);
+    }
+}
+
+/* All suspects of one node: the worst kind, and what was found. */
+static void put_line(struct strbuf *out, const struct suspect *suspects, size_t count)
+{
+    enum { WHAT_CHARS = 60, REASON_CHARS = 200 };
+    struct strbuf reason = {0};
+    strbuf_printf(&reason, "gpumemtopo: %s:", inventory_kind_name(suspects[0].kind));
+    for (size_t i = 0; i < count && reason.length < REASON_CHARS - WHAT_CHARS; i++) {
+        strbuf_puts(&reason, i ? ", " : " ");
+        if (suspects[i].pci)
+            put_safe(&reason, suspects[i].pci, WHAT_CHARS / 3);
+        if (suspects[i].pci && suspects[i].what)
+            strbuf_puts(&reason, " ");
+        if (suspects[i].what)
+            put_safe(&reason, suspects[i].what, WHAT_CHARS);
+    }
+    strbuf_printf(out, "scontrol update NodeName=%s State=DRAIN Reason=\"%s\"\n", suspects[0].node,
+                  reason.data ? reason.data : "gpumemtopo");
+    out->failed |= reason.failed;
+    strbuf_fini(&reason);
+}
+
+int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
+                 struct strbuf *out_refused, struct err *err)
+{
+    struct suspects suspects = {0};
+    int rc = collect(inventory, &suspects) ? err_no_memory(err) : 0;
+    if (!rc && suspects.count)
+        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+    for (size_t from = 0, to = 0; !rc && from < suspects.count; from = to) {
+        while (to < suspects.count &&
+               strcmp(suspects.items[to].node, suspects.items[from].node) == 0)
+            to++;
+        if (is_node_name(suspects.items[from].node)) {
+            put_line(out_lines, &suspects.items[from], to - from);
+            continue;
+        }
+        report_put_clean(out_refused, suspects.items[from].node, REPORT_WIDTH);
+        strbuf_puts(out_refused, "\n");
+    }
+    free(suspects.items);
+    if (!rc && (out_lines->failed || out_refused->failed))
+        rc = err_no_memory(err);
+    return rc;
+}

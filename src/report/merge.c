@@ -1,0 +1,231 @@
+/* One inventory out of spool files and inventories. */
+#include "report/merge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "report/merge_head.h"
+
+/* More would bury the rest. */
+enum { SAID_MAX = 20 };
+
+struct report_merge {
+    report_note *note;
+    void *user;
+    struct merge_source *sources;
+    size_t count, capacity;
+    size_t skipped;
+    struct merge_pool pool;
+    size_t twice;
+};
+
+int report_merge_create(report_note *note, void *user, struct report_merge **out_merge,
+                        struct err *err)
+{
+    struct report_merge *merge = mem_array(1, sizeof *merge);
+    if (!merge)
+        return err_no_memory(err);
+    merge->note = note;
+    merge->user = user;
+    *out_merge = merge;
+    return 0;
+}
+
+void report_merge_destroy(struct report_merge *merge)
+{
+    if (!merge)
+        return;
+    merge_pool_fini(&merge->pool);
+    for (size_t i = 0; i < merge->count; i++)
+        merge_source_fini(&merge->sources[i]);
+    free(merge->sources);
+    free(merge);
+}
+
+static void note(const struct report_merge *merge, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void note(const struct report_merge *merge, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    merge->note(merge->user, text);
+    free(text);
+}
+
+int report_merge_add(struct report_merge *merge, const char *path, struct err *err)
+{
+    struct merge_source *grown =
+        mem_grow(merge->sources, &merge->capacity, merge->count + 1, sizeof *grown);
+    struct err why = {0};
+    char line[ERR_LINE_MAX];
+    if (!grown)
+        return err_no_memory(err);
+    merge->sources = grown;
+    int rc = merge_source_read(path, &grown[merge->count], &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc) {
+        merge->skipped++;
+        note(merge, "skipped: %s", err_format(&why, line, sizeof line));
+        return 0;
+    }
+    merge->count++;
+    return 0;
+}
+
+struct report_merge_end report_merge_end(const struct report_merge *merge)
+{
+    return (struct report_merge_end){.files = merge->count, .skipped = merge->skipped};
+}
+
+static void said_twice(void *user, const struct merge_entry *kept,
+                       const struct merge_entry *dropped)
+{
+    struct report_merge *merge = user;
+    if (merge->twice++ < SAID_MAX)
+        note(merge, "%s is in %s and %s: the newer, the former, counts", kept->uuid,
+             merge->sources[kept->source].name, merge->sources[dropped->source].name);
+}
+
+static int read_config(const struct spool_survey *survey, struct judge_config *out_config,
+                       struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    int rc = yaml_read_text(survey->config_text, strlen(survey->config_text), survey->config_name,
+                            &yaml_limits_config, &doc, err);
+    const struct yaml_node *judge = rc ? NULL : yaml_get(yaml_root(doc), "judge");
+    if (!rc)
+        rc = judge ? judge_config_read(judge, out_config, err)
+                   : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    yaml_destroy(doc);
+    return rc;
+}
+
+/* As the newest survey was to be judged; as shipped where no survey is known. */
+static int find_config(const struct report_merge *merge, struct report_basis *basis,
+                       struct err *err)
+{
+    const struct merge_source *newest = NULL;
+    bool differ = false;
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct merge_source *source = &merge->sources[i];
+        if (source->kind != MERGE_SURVEY)
+            continue;
+        differ |= newest &&
+                  !str_equal(newest->spool.survey.config_text, source->spool.survey.config_text);
+        newest = newest && newest->time_ms > source->time_ms ? newest : source;
+    }
+    if (!newest)
+        return report_basis_load_config(NULL, basis, err);
+    if (differ)
+        note(merge, "the surveys had different configurations: judged by that of %s", newest->name);
+    return read_config(&newest->spool.survey, &basis->config, err);
+}
+
+/* Leaves only the GPUs that count. */
+static void thin(struct inventory *inventory, const bool *kept)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        struct inventory_gpu gpu = inventory->gpus[i];
+        if (kept[i])
+            inventory->gpus[count++] = gpu;
+        else
+            inventory_gpu_fini(&gpu);
+    }
+    inventory->gpu_count = count;
+}
+
+static int thin_inventory(struct report_merge *merge, size_t number)
+{
+    struct inventory *inventory = &merge->sources[number].inventory;
+    bool *kept = mem_array(inventory->gpu_count, sizeof *kept);
+    if (!kept)
+        return -ENOMEM;
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        kept[i] = !inventory->gpus[i].uuid;
+    for (size_t i = 0; i < merge->pool.count; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->source == number && !entry->dropped)
+            kept[entry->place] = true;
+    }
+    thin(inventory, kept);
+    free(kept);
+    return 0;
+}
+
+static int add_all(struct report_merge *merge, struct judge *judge, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < merge->pool.count && !rc; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->result && !entry->dropped)
+            rc = judge_add(judge, entry->result, err);
+    }
+    for (size_t i = 0; i < merge->count && !rc; i++) {
+        if (merge->sources[i].kind != MERGE_INVENTORY)
+            continue;
+        rc = thin_inventory(merge, i)
+                 ? err_no_memory(err)
+                 : judge_add_inventory(judge, &merge->sources[i].inventory, err);
+    }
+    return rc;
+}
+
+static int judge_all(struct report_merge *merge, const struct report_basis *basis,
+                     struct inventory *inventory, struct err *err)
+{
+    const struct judge_basis view = report_basis_view(basis, NULL);
+    struct judge *judge = NULL;
+    size_t capacity = merge->pool.count;
+    for (size_t i = 0; i < merge->count; i++)
+        capacity += merge->sources[i].inventory.gpu_count;
+    int rc = judge_create(&view, capacity, &judge, err);
+    if (!rc)
+        rc = add_all(merge, judge, err);
+    if (!rc)
+        rc = judge_finish(judge, inventory, err);
+    judge_destroy(judge);
+    return rc;
+}
+
+static int exit_code(const struct report_merge *merge, const struct inventory *inventory)
+{
+    if (merge->skipped || inventory->unmeasured_count || inventory->lost_ranks)
+        return 4;
+    return inventory->outlier_count ? 3 : 0;
+}
+
+int report_merge_finish(struct report_merge *merge, const struct report_merge_request *request,
+                        struct inventory *inventory, struct err *err)
+{
+    int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
+    for (size_t i = 0; i < merge->count && !rc; i++)
+        if (merge_source_pool(&merge->sources[i], i, &merge->pool))
+            rc = err_no_memory(err);
+    if (rc)
+        return rc;
+    merge_pool_settle(&merge->pool, said_twice, merge);
+    if (merge->twice > SAID_MAX)
+        note(merge, "%zu more GPUs are in several files: the newest counts",
+             merge->twice - SAID_MAX);
+    if (merge_head(merge->sources, merge->count, &merge->pool, request, inventory))
+        return err_no_memory(err);
+    rc = judge_all(merge, request->basis, inventory, err);
+    if (!rc && merge_unknown(merge->sources, merge->count, inventory))
+        rc = err_no_memory(err);
+    inventory->exit_code = exit_code(merge, inventory);
+    return rc;
+}

@@ -1,0 +1,121 @@
+/* One file of a merge. */
+#include "report/merge_source.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "base/yaml.h"
+
+/* "2026-11-14T12:00:00Z"; 0 for anything else. */
+static uint64_t parse_time_ms(const char *text)
+{
+    struct tm utc = {0};
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc) : NULL;
+    time_t seconds = end && !*end ? timegm(&utc) : 0;
+    return seconds > 0 ? (uint64_t)seconds * 1000 : 0;
+}
+
+static int read_bytes(const struct strbuf *bytes, const char *path, struct merge_source *source,
+                      struct err *err)
+{
+    if (!spool_begins(bytes->data, bytes->length)) {
+        source->kind = MERGE_INVENTORY;
+        int rc = inventory_read_text(bytes->data ? bytes->data : "", bytes->length, path,
+                                     &source->inventory, err);
+        source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);
+        return rc;
+    }
+    int rc = spool_read(bytes->data, bytes->length, path, &source->spool, err);
+    source->kind = source->spool.kind == SPOOL_SURVEY ? MERGE_SURVEY : MERGE_GPU;
+    source->time_ms = source->spool.origin.time_ms;
+    return rc;
+}
+
+int merge_source_read(const char *path, struct merge_source *out_source, struct err *err)
+{
+    struct merge_source source = {.name = str_copy(path)};
+    struct strbuf bytes = {0};
+    int rc = source.name ? yaml_load_text(path, &yaml_limits_inventory, &bytes, err)
+                         : err_no_memory(err);
+    if (!rc)
+        rc = read_bytes(&bytes, path, &source, err);
+    strbuf_fini(&bytes);
+    if (rc)
+        merge_source_fini(&source);
+    else
+        *out_source = source;
+    return rc;
+}
+
+void merge_source_fini(struct merge_source *source)
+{
+    free(source->name);
+    spool_file_fini(&source->spool);
+    inventory_fini(&source->inventory);
+    memset(source, 0, sizeof *source);
+}
+
+static int pool_inventory(const struct merge_source *source, size_t number, struct merge_pool *pool)
+{
+    const struct inventory *inventory = &source->inventory;
+    double wall_s = isfinite(inventory->wall_s) ? inventory->wall_s : 0;
+    uint64_t wall_ms = (uint64_t)(fmin(fmax(wall_s, 0), 1e9) * 1000);
+    uint64_t begun_ms = source->time_ms > wall_ms ? source->time_ms - wall_ms : 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        const struct merge_entry entry = {
+            .uuid = gpu->uuid,
+            /* Of a lost GPU nothing was heard since the survey began. */
+            .time_ms = gpu->status == GPU_LOST ? begun_ms : source->time_ms,
+            .source = number,
+            .place = i,
+        };
+        if (gpu->uuid && merge_pool_add(pool, &entry))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int pool_plan(struct merge_source *source, size_t number, struct merge_pool *pool)
+{
+    struct spool_survey *survey = &source->spool.survey;
+    for (size_t i = 0; i < survey->expected_count; i++) {
+        struct gpu_result *gpu = &survey->expected[i];
+        gpu->status = GPU_LOST;
+        free(gpu->reason);
+        gpu->reason = NULL;
+        if (str_copy_to(&gpu->reason, "its rank left no result"))
+            return -ENOMEM;
+        const struct merge_entry entry = {
+            .uuid = gpu->uuid,
+            .time_ms = source->time_ms,
+            .source = number,
+            .survey = source->spool.origin.survey,
+            .planned = true,
+            .result = gpu,
+        };
+        if (merge_pool_add(pool, &entry))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool)
+{
+    if (source->kind == MERGE_INVENTORY)
+        return pool_inventory(source, number, pool);
+    if (source->kind == MERGE_SURVEY)
+        return pool_plan(source, number, pool);
+    const struct merge_entry entry = {
+        .uuid = source->spool.gpu.uuid,
+        .time_ms = source->time_ms,
+        .source = number,
+        .survey = source->spool.origin.survey,
+        .result = &source->spool.gpu,
+    };
+    return merge_pool_add(pool, &entry);
+}
