@@ -135,9 +135,10 @@ static int check_counts(const struct checker *c, struct err *err)
         rc = check_count("survey.unmeasured", v->unmeasured_count, v->unmeasured_length, err);
     if (!rc)
         rc = check_count("survey.outliers", v->outlier_count, c->outliers, err);
+    /* An entry without UUID is a rank of whose GPUs nothing is known. */
     if (!rc)
         rc = check_count("survey.gpus", v->gpu_count_total,
-                         (uint64_t)v->measured + v->unmeasured_count, err);
+                         (uint64_t)v->measured + c->unmeasured.count, err);
     return rc;
 }
 

@@ -3,109 +3,13 @@
 usage: survey_mpi.py PROGRAM SOURCE_ROOT CASE
 """
 import os
-import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-import uuid
 
-PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-CASE = sys.argv[3]
-MODEL = pathlib.Path(__file__).resolve().with_name("tiny.yaml")
-MARK = uuid.uuid4().hex  # in the environment of all that is started here, to find what stays behind
-LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
-SKIP = 77
-
-
-def environment(**more):
-    env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
-    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-               OMPI_MCA_rmaps_base_oversubscribe="1", GPUMEMTOPO_TEST_MARK=MARK,
-               GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
-    # Open MPI does not free all it allocates; leaks are looked for in case_alone, without it.
-    env["ASAN_OPTIONS"] = "detect_leaks=0"
-    env.pop("GPUMEMTOPO_EXIT_FILE", None)
-    env.update(more)
-    return env
-
-
-def command(ranks, *args):
-    launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
-    return [*launcher, str(PROGRAM), *args]
-
-
-FAST = ("--probes", "main.latency")
-
-
-def survey(folder, ranks, *args, env=None):
-    """Exit code (past mpirun's own), stdout and stderr of one survey run in `folder`."""
-    code_file = folder / "code"
-    code_file.write_text("")
-    env = environment(GPUMEMTOPO_EXIT_FILE=str(code_file), **(env or {}))
-    done = subprocess.run(command(ranks, *args), cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120)
-    check(done.returncode == 0, f"{args}: returned {done.returncode}, {done.stderr}")
-    code = int(code_file.read_text())
-    code_file.unlink()
-    return code, done.stdout, done.stderr
-
-
-def check(condition, text):
-    if not condition:
-        sys.exit(f"FAILED {CASE}: {text}")
-
-
-def marked():
-    """Processes that carry our mark, this one aside."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if MARK.encode() in (entry / "environ").read_bytes():
-                found.append((int(entry.name), (entry / "cmdline").read_bytes().split(b"\0")[0]))
-        except OSError:
-            pass
-    return found
-
-
-def workers():
-    return [pid for pid, name in marked() if name == b"gpumemtopo-worker"]
-
-
-def check_nothing_left():
-    for _ in range(50):
-        if not marked():
-            return
-        time.sleep(0.1)
-    check(False, f"processes left behind: {marked()}")
-
-
-def write_fleet(folder, nodes, head=""):
-    path = folder / "fleet.yaml"
-    path.write_text(f"seed: 1\n{head}nodes:\n" + "".join(f"  - {node}\n" for node in nodes))
-    return path
-
-
-def node(name, gpus, faults=""):
-    return f"{{name: {name}, model: {MODEL}, gpus: {gpus}, faults: [{faults}]}}"
-
-
-def masked(path):
-    """The inventory without what may differ: time, ranks, wall time, who measured which GPU."""
-    text = path.read_text()
-    text = re.sub(r"generated: [^,]+", "generated: X", text)
-    text = re.sub(r"\branks: \d+", "ranks: X", text)
-    text = re.sub(r"wall_s: [\d.e+-]+", "wall_s: X", text)
-    return re.sub(r"\brank: \d+", "rank: X", text)
-
-
-def field(text, name):
-    return re.search(rf"\b{name}: ([^,}}\n]+)", text).group(1)
+from harness import (FAST, MODEL, check, command, environment, field, main, masked, node, survey,
+                     workers, write_fleet)
 
 
 def case_ranks(folder):
@@ -386,17 +290,4 @@ def case_alone(folder):
     check(done.returncode == 2, "exit code without the file")
 
 
-def main():
-    if not shutil.which("mpirun"):
-        sys.exit(SKIP)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-test-"))
-    try:
-        globals()[f"case_{CASE}"](folder)
-        check_nothing_left()
-    finally:
-        for pid, _ in marked():
-            os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(folder)
-
-
-main()
+main(globals())

@@ -7,14 +7,23 @@ trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/tools" "$folder/bin" "$folder/build/src/survey"
 cp "$1/survey" "$folder/survey"
 echo 'setup_packages() { :; }; setup_build() { :; }' >"$folder/tools/setup.sh"
+# mpirun with one rank below it; it must not be signalled itself.
 cat >"$folder/bin/mpirun" <<'END'
 #!/bin/sh
-finish() { echo "$1" >"$GPUMEMTOPO_EXIT_FILE"; exit 0; }
-case $* in *--quick*) finish 3 ;; *--lost*) exit 7 ;; esac
+case $* in
+*--quick*) echo 3 >"$GPUMEMTOPO_EXIT_FILE"; exit 0 ;;
+*--lost*) echo "words of mpirun" >&2; exit 7 ;;
+*--rank-0-dies*) echo "words of mpirun" >&2; exit 0 ;;
+esac
+trap 'echo x >>"$MARKS/launcher_signals"' TERM
+sh "$MARKS/rank" &
 echo x >>"$MARKS/started"
-trap 'echo x >>"$MARKS/signals"; sleep 0.3; finish 4' TERM
+wait $!
+END
+cat >"$folder/rank" <<'END'
+trap 'echo x >>"$MARKS/signals"; sleep 0.3; echo 4 >"$GPUMEMTOPO_EXIT_FILE"; exit 0' TERM
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.5 & wait $!; done
-finish 0
+echo 0 >"$GPUMEMTOPO_EXIT_FILE"
 END
 printf '#!/bin/sh\necho "program $*"\n' >"$folder/build/src/survey/gpumemtopo-survey"
 chmod +x "$folder/bin/mpirun" "$folder/build/src/survey/gpumemtopo-survey"
@@ -31,6 +40,11 @@ code=0
 code=0
 "$folder/survey" --simulate x --lost 2>"$folder/said" || code=$?
 [ "$code" -eq 1 ] && grep -q 'mpirun returned 7' "$folder/said" || fail "no result: $code"
+grep -q 'words of mpirun' "$folder/said" || fail "why mpirun failed is not said"
+code=0
+"$folder/survey" --simulate x --rank-0-dies 2>"$folder/said" || code=$?
+[ "$code" -eq 1 ] || fail "rank 0 died: $code"
+! grep -q 'words of mpirun' "$folder/said" || fail "words of the launcher"
 [ "$("$folder/survey" -h 2>&1)" = "program -h" ] || fail "-h"
 
 "$folder/survey" --simulate x &
@@ -44,4 +58,5 @@ kill -TERM "$survey"
 code=0
 wait "$survey" || code=$?
 [ "$code" -eq 4 ] || fail "the report of an interrupted survey was not waited for: $code"
-[ "$(wc -l <"$folder/signals")" -eq 1 ] || fail "mpirun got more than one signal"
+[ "$(wc -l <"$folder/signals")" -eq 1 ] || fail "a rank got more than one signal"
+[ ! -f "$folder/launcher_signals" ] || fail "mpirun was signalled"

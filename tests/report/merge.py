@@ -1,0 +1,210 @@
+"""gpumemtopo-report merge and drain on what real surveys leave behind.
+
+usage: merge.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tests" / "survey"))
+from harness import (FAST, MODEL, ROOT, check, environment, field, main, masked,  # noqa: E402
+                     node, survey, write_fleet)
+
+REPORT = pathlib.Path(sys.argv[4]).resolve()
+
+
+def report(folder, *args, code=0):
+    done = subprocess.run([REPORT, *args], cwd=folder, env=environment(), capture_output=True,
+                          text=True)
+    check(done.returncode == code, f"{args}: {done.returncode}, {done.stderr}")
+    check("Sanitizer" not in done.stderr, done.stderr)
+    return done
+
+
+def surveyed(folder, name, nodes, *more, code=0, ranks=0, seed=1):
+    there = folder / name
+    there.mkdir()
+    fleet = write_fleet(there, nodes)
+    fleet.write_text(fleet.read_text().replace("seed: 1", f"seed: {seed}"))
+    got, _, said = survey(there, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool",
+                          "spool", *FAST, *more)
+    check(code is None or got == code, f"{name}: exit code {got}, {said}")
+    return there
+
+
+def statuses(text):
+    return re.findall(r"^  - uuid: (\S+)\n(?:    .*\n)*?    status: (\w+)", text, re.M)
+
+
+def case_same(folder):
+    """From the spool the inventory that the survey made, and from an inventory itself."""
+    for ranks in (0, 3):
+        there = folder / str(ranks)
+        there.mkdir()
+        demo = ROOT / "configs/fleets/demo.yaml"
+        code, _, said = survey(there, ranks, "--simulate", str(demo), "-o", "out.yaml", "--spool",
+                               "spool", "--profile", "quick")
+        check(code == 4, said)
+        for source in ("spool", "out.yaml"):
+            report(there, "merge", source, "-o", "merged.yaml", code=4)
+            check(masked(there / "merged.yaml") == masked(there / "out.yaml"),
+                  f"{source} gives another inventory: "
+                  + subprocess.run(["diff", "out.yaml", "merged.yaml"], cwd=there,
+                                   capture_output=True, text=True).stdout)
+        report(there, "validate", "merged.yaml")
+
+
+def case_partitions(folder):
+    """GPUs of several surveys, as spools, as inventories and mixed, are judged as one fleet."""
+    slow = "{gpu: 3, kind: slow_dram, share: 0.4}"
+    surveyed(folder, "left", [node("n1", 6)])
+    surveyed(folder, "right", [node("n2", 4, slow), "{name: bare, gpus: 0}"], code=None, seed=2)
+    for sources in (("left/spool", "right/spool"), ("left/out.yaml", "right/out.yaml"),
+                    ("left/out.yaml", "right/spool")):
+        text = report(folder, "merge", *sources, code=3).stdout
+        check(field(text, "nodes") == "3" and field(text, "gpus") == "10", text)
+        check(field(text, "measured") == "10" and field(text, "outliers") == "1", text)
+        check(field(text, "ranks") == "2" and field(text, "seed") == "1", text)
+        check("command: [gpumemtopo-report, merge," in text, text)
+        check(text.count("no GPU visible on this node") == 1, text)
+        found = re.search(r"\noutliers:\n  - uuid: .*\n    node: n2\n(?:.*\n)*?"
+                          r"      - {metric: main.latency, value: \S+, expected: (\S+),", text)
+        check(found and abs(float(found[1]) - 404.5) < 1, text)
+        check(re.search(r"latency: {value: 404.5, .*n: 9,", text), "consensus of all that are well")
+        (folder / "merged.yaml").write_text(text)
+        report(folder, "validate", "merged.yaml")
+
+
+def case_twice(folder):
+    """The same GPUs again: the newest word counts, and it is said."""
+    old = surveyed(folder, "old", [node("n1", 3)])
+    time.sleep(1.1)  # an inventory's time is in seconds
+    new = surveyed(folder, "new", [node("n1", 3, "{gpu: 1, kind: crash, after: 1}")], code=4)
+    for sources in (("old/spool", "new/spool"), ("new/spool", "old/spool"),
+                    ("old/out.yaml", "new/out.yaml"), ("new/out.yaml", "old/spool")):
+        done = report(folder, "merge", *sources, code=4)
+        check(sorted(s for _, s in statuses(done.stdout)) == ["crashed", "ok", "ok"], done.stdout)
+        said = re.findall(r"(GPU-\S+) is in (\S+) and (\S+): the newer, the former, counts",
+                          done.stderr)
+        check(len(said) == 3 and all(kept.startswith("new") for _, kept, _ in said), done.stderr)
+    # Nothing was heard of a lost GPU since its survey began: what its rank spooled is newer.
+    lost = (old / "out.yaml").read_text().replace("status: ok", "status: lost", 1)
+    lost = lost.replace("wall_s: ", "wall_s: 9", 1)
+    first = statuses(lost)[0][0]
+    lost = lost.replace("unmeasured: []", "unmeasured:\n  - {node: n1, rank: 0, uuid: " + first +
+                        ", status: lost, reason: silent}")
+    (old / "lost.yaml").write_text(lost)
+    done = report(folder, "merge", "old/lost.yaml", "old/spool", code=0)
+    check(sorted(s for _, s in statuses(done.stdout)) == ["ok"] * 3, done.stdout)
+
+
+def case_missing(folder):
+    """GPUs that were to be measured and left nothing are lost, by name."""
+    there = surveyed(folder, "here", [node("n1", 3)], ranks=3)
+    gone = sorted((there / "spool").glob("gpu-*"))[1]
+    gone.unlink()
+    (there / "spool" / (gone.name + ".tmp.77.0")).write_bytes(b"half")
+    done = report(there, "merge", "spool", code=4)
+    uuid = gone.name[4:-6]
+    check(dict(statuses(done.stdout))[uuid] == "lost", done.stdout)
+    check(field(done.stdout, "lost_ranks") == "1", done.stdout)
+    check(re.search(rf"uuid: {uuid}, status: lost, reason: its rank left no result", done.stdout),
+          done.stdout)
+    # Without the survey's own file the GPUs' files still make an inventory.
+    (there / "spool/survey.spool").unlink()
+    done = report(there, "merge", "spool")
+    check(field(done.stdout, "gpus") == "2" and field(done.stdout, "nodes") == "1", done.stdout)
+
+
+def case_bad_files(folder):
+    there = surveyed(folder, "here", [node("n1", 2)])
+    spool = there / "spool"
+    good = sorted(spool.glob("gpu-*"))[0].read_bytes()
+    inventory = (there / "out.yaml").read_text()
+    bad = {
+        "cut": good[:-7],
+        "empty": b"",
+        "flipped": good[:200] + bytes([good[200] ^ 1]) + good[201:],
+        "future.spool": b"gpumemtopo spool 99\n" + good,
+        "future.yaml": inventory.replace("schema: 1", "schema: 99").encode(),
+        "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+        "notes.txt": b"to do: buy GPUs\n",
+        "half.yaml": inventory[:len(inventory) // 2].encode(),
+    }
+    for name, content in bad.items():
+        (spool / name).write_bytes(content)
+    os.mkfifo(spool / "fifo")
+    (spool / "folder").mkdir()
+    done = report(there, "merge", "spool", code=4)
+    for name in bad:
+        check(re.search(rf"skipped: (spool/)?{re.escape(name)}|skipped: .*{re.escape(name)}",
+                        done.stderr), f"{name} is not named: {done.stderr}")
+    check(done.stderr.count("skipped:") == len(bad), done.stderr)
+    check("newer" in done.stderr and "schema 99" in done.stderr, done.stderr)
+    check(sorted(s for _, s in statuses(done.stdout)) == ["ok", "ok"], done.stdout)
+    check(field(done.stdout, "exit_code") == "4", done.stdout)
+    (folder / "nothing").mkdir()
+    report(folder, "merge", "nothing", code=1)
+    report(folder, "merge", "here/spool/notes.txt", code=1)
+    report(folder, "merge", "absent", code=2)
+    report(folder, "merge", code=2)
+    report(folder, "merge", "-o", code=2)
+    report(folder, "merge", "--nonsense", "here/spool", code=2)
+    done = subprocess.run([REPORT, "merge", "spool"], cwd=there, env=environment(),
+                          stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 1 and "No space" in done.stderr, done.stderr)
+
+
+HOSTILE = ["new\nline", "quote\"s'", "<script>alert(1)</script>", "\x1b[2J\x1b[31mred", "$(reboot)",
+           "; reboot #", "x" * 255, "../../up", "- {a: b}", "null", "\u202eevil"]
+
+
+def yaml_quoted(text):
+    return '"' + "".join(c if c.isalnum() and ord(c) < 128 else f"\\x{ord(c):02x}"
+                         if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text) + '"'
+
+
+def case_hostile(folder):
+    """Names stay data in every output, and do nothing in a shell."""
+    import yaml
+    # In different slots: the same one everywhere would be the slot's fault.
+    nodes = [f"{{name: {yaml_quoted(name)}, model: {MODEL}, gpus: 12, "
+             f"faults: [{{gpu: {i}, kind: slow_dram, share: 0.4}}]}}"
+             for i, name in enumerate(HOSTILE)]
+    nodes.append(node("n1", 12, "{gpu: 11, kind: slow_dram, share: 0.4}"))
+    write_fleet(folder, nodes)
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool",
+                           "spool", *FAST)
+    check(code == 3, f"{code}, {said[:2000]}")
+    merged = report(folder, "merge", "spool", "-o", "merged.yaml", code=3)
+    shown = report(folder, "show", "merged.yaml")
+    drained = report(folder, "drain", "merged.yaml")
+    for text in (said, merged.stderr, shown.stdout, shown.stderr, drained.stdout, drained.stderr):
+        check(not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text), "control characters get out")
+        check("new\nline" not in text, "a name breaks a line")
+    for name in ("out.yaml", "merged.yaml"):
+        content = yaml.safe_load((folder / name).read_text())
+        found = {gpu["node"] for gpu in content["gpus"]}
+        check(found == set(HOSTILE) | {"n1"}, f"{name}: other names: {found}")
+    check(masked(folder / "out.yaml") == masked(folder / "merged.yaml"), "merged otherwise")
+    # A shell that runs the lines calls scontrol with exactly three words of its own.
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    calls = folder / "calls"
+    for name in ("scontrol", "reboot"):
+        (bin_folder / name).write_text(
+            f'#!/bin/sh\necho {name} $# >>"{calls}"\nfor a in "$@"; do echo "$a" >>"{calls}"; done\n')
+        (bin_folder / name).chmod(0o755)
+    subprocess.run(["sh", "-e"], input=drained.stdout, text=True, check=True,
+                   env={"PATH": f"{bin_folder}:/usr/bin:/bin"})
+    lines = calls.read_text().splitlines()
+    check(lines[:4] == ["scontrol 4", "update", "NodeName=n1", "State=DRAIN"] and
+          lines[4].startswith("Reason=gpumemtopo: degraded: ") and len(lines) == 5, str(lines))
+    shutil.rmtree(bin_folder)
+
+
+main(globals())

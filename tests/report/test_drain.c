@@ -1,0 +1,95 @@
+/* Lines that drain nodes: which nodes, and nothing that a shell would heed. */
+#include "../check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/drain.h"
+
+static struct inventory_finding finding(const char *metric)
+{
+    return (struct inventory_finding){.metric = (char *)metric};
+}
+
+static void which_nodes(void **state)
+{
+    (void)state;
+    struct inventory_finding slow = finding("main.bandwidth.read"), ecc = finding("health.ecc");
+    struct inventory_outlier outliers[] = {
+        {.node = (char *)"n2",
+         .pci = (char *)"0000:1b:00.0",
+         .kind = KIND_DEGRADED,
+         .findings = &slow,
+         .finding_count = 1},
+        {.node = (char *)"n1", .kind = KIND_MISCONFIGURED, .findings = &slow, .finding_count = 1},
+        {.node = (char *)"n2",
+         .pci = (char *)"0000:2b:00.0",
+         .kind = KIND_FAILING,
+         .findings = &ecc,
+         .finding_count = 1},
+        {.node = (char *)"n3", .kind = KIND_MISMATCHED, .findings = &slow, .finding_count = 1},
+        {.node = NULL, .kind = KIND_FAILING},
+    };
+    struct inventory_node nodes[] = {
+        {.node = (char *)"n4",
+         .finding = (char *)"all slow",
+         .accused = true,
+         .kind = KIND_DEGRADED},
+        {.node = (char *)"n5", .finding = (char *)"no GPU visible on this node"},
+        {.node = NULL, .finding = (char *)"slot 3", .accused = true, .kind = KIND_DEGRADED},
+    };
+    const struct inventory inventory = {.outliers = outliers,
+                                        .outliers_length = COUNT_OF(outliers),
+                                        .node_findings = nodes,
+                                        .node_count = COUNT_OF(nodes)};
+    struct strbuf lines = {0}, refused = {0};
+    struct err err = {0};
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_string_equal(
+        lines.data,
+        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: failing: 0000:2b:00.0 "
+        "health.ecc, 0000:1b:00.0 main.bandwidth.read\"\n"
+        "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n");
+    assert_int_equal(refused.length, 0);
+    strbuf_fini(&lines);
+}
+
+/* tests/report/merge.py has a shell read such lines. */
+static void hostile_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"n1; reboot",  "n1\nreboot", "$(reboot)", "n[1-9]",
+                                        "n1,n2",       "",           "-a",        "ALL nodes",
+                                        "n1\" State=", "\033[2J",    "n'1"};
+    struct inventory_finding odd = finding("x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
+        const struct inventory inventory = {.outliers = &outlier, .outliers_length = 1};
+        struct strbuf lines = {0}, refused = {0};
+        struct err err = {0};
+        assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+        assert_int_equal(lines.length, 0);
+        assert_int_not_equal(refused.length, 0);
+        assert_null(memchr(refused.data, '\033', refused.length));
+        strbuf_fini(&lines);
+        strbuf_fini(&refused);
+    }
+    struct inventory_outlier outlier = {
+        .node = (char *)"n1", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1};
+    const struct inventory inventory = {.outliers = &outlier, .outliers_length = 1};
+    struct strbuf lines = {0}, refused = {0};
+    struct err err = {0};
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_string_equal(lines.data, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo: "
+                                    "failing: x_; reboot; _(id) _id_ _ _ ___31m_script_\"\n");
+    strbuf_fini(&lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(which_nodes),
+        cmocka_unit_test(hostile_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

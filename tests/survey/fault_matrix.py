@@ -1,0 +1,376 @@
+"""What breaks in the middle of ./survey, one case each: everything that was measured is in the
+inventory or the spool, everything else is named, the job ends in time, the exit code is as promised.
+
+usage: fault_matrix.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
+CASE is WHO_WHEN, e.g. rank_measuring, or `all` with a number of rounds behind REPORT_PROGRAM.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (CASE, MARK, PROGRAM, ROOT, SKIP, check, check_nothing_left, environment, field,
+                     main, marked, node, write_fleet)
+
+REPORT = pathlib.Path(sys.argv[4]).resolve()
+LIMIT_S = 5          # --time-limit
+ENDS_WITHIN_S = LIMIT_S + 10
+RANKS = 4            # what ./survey starts for simulated GPUs
+GPUS = 8
+
+
+def wrapper(folder):
+    """./survey itself, without installing and building."""
+    there = folder / "clone"
+    (there / "tools").mkdir(parents=True)
+    (there / "build/src/survey").mkdir(parents=True)
+    shutil.copy(ROOT / "survey", there / "survey")
+    (there / "tools/setup.sh").write_text("setup_packages() { :; }; setup_build() { :; }\n")
+    (there / "build/src/survey/gpumemtopo-survey").symlink_to(PROGRAM)
+    return there / "survey"
+
+
+class Run:
+    """A survey of two nodes of four GPUs by four ranks, on its way."""
+
+    def __init__(self, folder, faults="", probes="main.latency", more=(), output="out.yaml"):
+        self.folder = folder
+        write_fleet(folder, [node("n1", 4, faults), node("n2", 4)])
+        self.output = folder / output
+        self.spool = pathlib.Path(f"{self.output}.spool")
+        self.begun = time.monotonic()
+        # In a session of its own, as from another terminal: signals reach ./survey alone.
+        self.process = subprocess.Popen(
+            [wrapper(folder), "--simulate", "fleet.yaml", "-o", output, "--probes", probes,
+             "--time-limit", str(LIMIT_S), "--no-progress", *more],
+            cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+    def find(self, what, pause_s=0.002):
+        """Asks again and again until there is an answer."""
+        while time.monotonic() - self.begun < ENDS_WITHIN_S:
+            found = what()
+            if found:
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(pause_s)
+        check(False, f"{what.__name__} did not come: {self.process.stderr.read()}")
+
+    def rank(self, number):
+        def rank_process():
+            for pid, name in marked():
+                if name.endswith(b"gpumemtopo-survey") and variable(pid) == str(number):
+                    return pid
+        return self.find(rank_process)
+
+    def workers_of(self, rank_pid, count=1):
+        def worker_process():
+            found = [pid for pid, name in marked()
+                     if name == b"gpumemtopo-worker" and parent(pid) == rank_pid]
+            return found if len(found) >= count else None
+        return self.find(worker_process)
+
+    def kill_when_listing(self, number):
+        """The first worker of a rank lists its GPUs, for some milliseconds."""
+        rank = self.rank(number)
+
+        def listing_worker():
+            return pathlib.Path(f"/proc/{rank}/task/{rank}/children").read_text().split()
+        self.find(listing_worker, pause_s=0)
+        kill(rank)
+
+    def hanging(self, rank_pid):
+        """The worker that stays: of the GPU that hangs."""
+        def hanging_worker():
+            before = self.workers_of(rank_pid)
+            time.sleep(1)
+            return [pid for pid in before if pid in self.workers_of(rank_pid)]
+        return self.find(hanging_worker)[0]
+
+    def end(self, code, within_s=ENDS_WITHIN_S):
+        try:
+            said = self.process.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired:
+            check(False, f"does not end; still there: {marked()}")
+        took_s = time.monotonic() - self.begun
+        check(took_s < within_s, f"took {took_s:.1f} s: {said}")
+        check(self.process.returncode == code, f"exit code {self.process.returncode}: {said}")
+        for line in said.splitlines():
+            check(not re.search(r"mpirun|PMIX|ORTE|MPI_ABORT|-----", line)
+                  or line.startswith("survey: "), f"words of the launcher: {said}")
+        return said
+
+    def statuses(self, text):
+        """Status by UUID, of every GPU of an inventory."""
+        found = dict(re.findall(r"^  - uuid: (\S+)\n(?:    .*\n)*?    status: (\w+)", text, re.M))
+        for uuid, status in re.findall(r"^  - {node: .*uuid: (GPU\S+), status: (\w+)", text, re.M):
+            check(found.get(uuid) == status, f"{uuid} contradicts itself: {text}")
+        return found
+
+    def merged(self, code, *paths):
+        done = subprocess.run([REPORT, "merge", *(paths or [self.spool])], cwd=self.folder,
+                              env=environment(), capture_output=True, text=True)
+        check(done.returncode == code, f"merge: {done.returncode}, {done.stderr}")
+        return done.stdout
+
+    def check_complete(self, text, **expected):
+        """All GPUs are there, so many of each status; the unmeasured ones with a reason."""
+        found = self.statuses(text)
+        counts = {s: list(found.values()).count(s) for s in set(found.values())}
+        check(counts == expected and sum(expected.values()) == len(found), f"{counts}: {text}")
+        for reason in re.findall(r"^  - {node: .*reason: (.*)}", text, re.M):
+            check(len(reason) > 5, f"a reason is missing: {text}")
+        with open(self.folder / "valid.yaml", "w") as file:
+            file.write(text)
+        done = subprocess.run([REPORT, "validate", self.folder / "valid.yaml"], env=environment(),
+                              capture_output=True, text=True)
+        check(done.returncode == 0, f"not valid: {done.stderr}")
+
+    def check_inventory(self, **expected):
+        self.check_complete(self.output.read_text(), **expected)
+
+
+def variable(pid):
+    try:
+        found = re.search(rb"\0OMPI_COMM_WORLD_RANK=(\d+)\0",
+                          pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+    except OSError:
+        return None
+    return found and found[1].decode()
+
+
+def parent(pid):
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+HANG = "{gpu: 2, kind: hang, after: 1}"  # of n1: rank 2
+
+
+def case_nothing(folder):
+    """The measure of all others: nothing breaks, nothing is left."""
+    run = Run(folder)
+    run.end(0)
+    run.check_inventory(ok=GPUS)
+    check(not run.spool.exists(), "the spool is still there")
+
+
+def case_worker_killed(folder):
+    run = Run(folder, HANG)
+    kill(run.hanging(run.rank(2)))
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, crashed=1)
+    check("signal 9 (Killed)" in run.output.read_text(), "reason")
+
+
+def case_worker_hung(folder):
+    run = Run(folder, HANG)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, timed_out=1)
+
+
+def case_worker_stopped(folder):
+    """A stopped process acts on no signal but SIGKILL and SIGCONT."""
+    run = Run(folder, HANG)
+    kill(run.hanging(run.rank(2)), signal.SIGSTOP)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, timed_out=1)
+
+
+def case_worker_garbage(folder):
+    run = Run(folder, HANG)
+    worker = run.hanging(run.rank(2))
+    with open(f"/proc/{worker}/fd/3", "wb", buffering=0) as pipe:
+        pipe.write(b"\x00garbage\xff" * 1000)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, crashed=1)
+    check("garbage on the worker's pipe" in run.output.read_text(), "reason")
+
+
+def case_worker_half(folder):
+    """Half a record, then death."""
+    run = Run(folder, HANG)
+    worker = run.hanging(run.rank(2))
+    with open(f"/proc/{worker}/fd/3", "wb", buffering=0) as pipe:
+        pipe.write(bytes.fromhex("474d4d54010000000500000000100000"))
+    time.sleep(0.2)
+    kill(worker)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, crashed=1)
+
+
+def case_rank_listing(folder):
+    """Its GPUs were never told: the rank is named."""
+    run = Run(folder)
+    run.kill_when_listing(2)
+    run.end(4)
+    text = run.output.read_text()
+    run.check_complete(text, ok=GPUS - 2)
+    check(field(text, "lost_ranks") == "1", text)
+    check(re.search(r"rank: 2, uuid: null, status: lost, reason: rank 2 fell silent", text), text)
+
+
+def case_rank_measuring(folder):
+    """The GPU that it had measured is reported; the one in hand is lost."""
+    run = Run(folder, HANG)
+    rank = run.rank(2)
+    run.hanging(rank)
+    kill(rank)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, lost=1)
+    check("rank 2 on" in run.output.read_text() and "fell silent" in run.output.read_text(), "why")
+    check(run.spool.exists(), "a rank is lost, and the spool is gone")
+    run.check_complete(run.merged(4), ok=GPUS - 1, lost=1)
+    run.check_complete(run.merged(4, run.spool, run.output), ok=GPUS - 1, lost=1)
+
+
+def case_rank_reported(folder):
+    """It dies when all of its own is said: nothing is lost."""
+    run = Run(folder, HANG)
+    rank = run.rank(1)
+    run.hanging(run.rank(2))
+    kill(rank)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, timed_out=1)
+
+
+def case_rank_leaving(folder):
+    run = Run(folder)
+    rank = run.rank(1)
+
+    def output_file():
+        return run.output.exists()
+    run.find(output_file)
+    kill(rank)
+    run.end(0)
+    run.check_inventory(ok=GPUS)
+
+
+def case_rank0_listing(folder):
+    run = Run(folder)
+    run.kill_when_listing(0)
+    said = run.end(1)
+    check("rank 0 is lost" in said, said)
+    check(not run.output.exists(), "an inventory by nobody")
+    run.check_complete(run.merged(4), lost=GPUS - 2)  # what rank 0 would have listed nobody knows
+
+
+def case_rank0_measuring(folder):
+    run = Run(folder, "{gpu: 0, kind: hang, after: 1}, " + HANG)
+    rank = run.rank(0)
+    run.hanging(rank)
+    kill(rank)
+    said = run.end(1)
+    check("gpumemtopo-report merge" in said, said)
+    run.check_complete(run.merged(4), ok=GPUS - 2, timed_out=1, lost=1)
+
+
+def case_rank0_reporting(folder):
+    """All is measured, and the inventory is about to be written: it goes to a pipe without reader."""
+    output = folder / "pipe.yaml"
+    os.mkfifo(output)
+    run = Run(folder, output="pipe.yaml", more=("--spool", "kept"))
+    run.spool = folder / "kept"
+    rank = run.rank(0)
+
+    def all_spooled():
+        return len(list(run.spool.glob("gpu-*.spool"))) == GPUS
+    run.find(all_spooled)
+    time.sleep(0.5)
+    kill(rank)
+    run.end(1)
+    run.check_complete(run.merged(0), ok=GPUS)
+
+
+def interrupted(folder, number):
+    run = Run(folder, HANG)
+    run.hanging(run.rank(2))
+    at = time.monotonic()
+    os.kill(run.process.pid, number)
+    run.end(4)
+    check(time.monotonic() - at < 5, f"ends {time.monotonic() - at:.1f} s after the signal")
+    run.check_inventory(ok=GPUS - 1, failed=1)
+    check("the survey was interrupted" in run.output.read_text(), "reason")
+
+
+def case_sigterm(folder):
+    interrupted(folder, signal.SIGTERM)
+
+
+def case_sigint(folder):
+    interrupted(folder, signal.SIGINT)
+
+
+def small_disk(folder, name):
+    if os.getuid() != 0:
+        sys.exit(SKIP)
+    there = folder / name
+    there.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", there],
+                      capture_output=True).returncode:
+        there.rmdir()
+        sys.exit(SKIP)
+    return there
+
+
+def case_disk_full(folder):
+    """No room for the inventory: the old file is intact, all is in the spool, which is elsewhere."""
+    disk = small_disk(folder, "small")
+    try:
+        (disk / "out.yaml").write_text("old")
+        (disk / "filler").write_bytes(b"x" * 8192)
+        run = Run(folder, output="small/out.yaml", more=("--spool", "kept"))
+        run.spool = folder / "kept"
+        said = run.end(1)
+        check("No space left" in said and "results are kept in" in said, said)
+        check((disk / "out.yaml").read_text() == "old", "the old file is gone")
+        check(sorted(p.name for p in disk.iterdir()) == ["filler", "out.yaml"], "left-overs")
+        run.check_complete(run.merged(0), ok=GPUS)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def case_spool_full(folder):
+    """No room for the spool: that is said, and costs nothing else."""
+    disk = small_disk(folder, "small")
+    try:
+        (disk / "filler").write_bytes(b"x" * 12288)
+        run = Run(folder, more=("--spool", "small"))
+        said = run.end(0)
+        check("could not be spooled" in said and "No space left" in said, said)
+        run.check_inventory(ok=GPUS)
+        check(not list(disk.glob("*.tmp.*")), "half files")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def case_all(folder):
+    """Every case so many times in a row."""
+    cases = [name for name in globals() if name.startswith("case_") and name != "case_all"]
+    for number in range(int(sys.argv[5])):
+        for name in cases:
+            there = folder / f"{number}-{name}"
+            there.mkdir()
+            begin = time.monotonic()
+            globals()[name](there)
+            check_nothing_left()
+            print(f"round {number + 1}, {name[5:]}: {time.monotonic() - begin:.1f} s", flush=True)
+            shutil.rmtree(there)
+
+
+main(globals())
