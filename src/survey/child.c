@@ -16,7 +16,7 @@ extern char **environ;
 
 /* A worker that sits in the driver does not die of SIGKILL before the driver lets go of it: after
  * this long it is left to init. */
-static const double kill_after_s = 1.0, give_up_after_s = 4.0;
+static const double give_up_after_s = 4.0;
 
 /* The worker's fixed descriptors lie below, so that no dup2 hits another end. */
 enum { ABOVE = 10 };
@@ -237,18 +237,6 @@ static void read_pipes(struct child *child, double now_s, child_frame_taker *tak
     }
 }
 
-static void escalate(struct child *child, double now_s)
-{
-    if (!child->stopped_s)
-        return;
-    if (!child->killed && now_s - child->stopped_s >= kill_after_s) {
-        kill(-child->pid, SIGKILL);
-        child->killed = true;
-    }
-    if (now_s - child->stopped_s >= give_up_after_s)
-        child->over = true;
-}
-
 static void reap(struct child *child)
 {
     siginfo_t info = {0};
@@ -267,10 +255,8 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
     /* Reaped first, read after: what it wrote before its end is then all in the pipes. */
     reap(child);
     read_pipes(child, now_s, take, user, err);
-    if (child->reaped)
-        child->over = true;
-    else
-        escalate(child, now_s);
+    child->over =
+        child->reaped || (child->stopped_s > 0 && now_s - child->stopped_s >= give_up_after_s);
     if (child->over) {
         close_end(&child->answer_fd);
         close_end(&child->text_fd);
@@ -283,9 +269,7 @@ void child_stop(struct child *child, enum child_end end, double now_s)
         return;
     child->end = end;
     child->stopped_s = now_s;
-    /* mpirun leaves its ranks one second between SIGTERM and SIGKILL: no time to be polite. */
-    child->killed = end == CHILD_INTERRUPTED;
-    kill(-child->pid, child->killed ? SIGKILL : SIGTERM);
+    kill(-child->pid, SIGKILL);
 }
 
 void child_fini(struct child *child)

@@ -32,7 +32,6 @@ struct child {
     size_t tail_length;
     double started_s;
     double stopped_s; /* when it was told to end; 0 never */
-    bool killed;      /* by SIGKILL too */
     enum child_end end;
     bool over;       /* reaped, or given up */
     bool reaped;     /* wait_status is valid */
@@ -56,7 +55,7 @@ size_t child_poll(const struct child *child, struct pollfd *out_fds);
 void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err);
 
-/* SIGTERM now, SIGKILL a second later (by child_pump), or at once when the survey is interrupted.
+/* SIGKILL: a worker heeds no other signal, since Slurm sends those of a job to all its processes.
  * The first reason stays. */
 void child_stop(struct child *child, enum child_end end, double now_s);
 

@@ -12,6 +12,7 @@
 #include "probes/probes.h"
 #include "survey/comm.h"
 #include "survey/comm_mpi.h"
+#include "survey/keeper.h"
 #include "survey/launcher.h"
 #include "survey/limits.h"
 #include "survey/options.h"
@@ -90,6 +91,7 @@ static struct survey_end run_ranks(const struct survey_options *options, int ran
     watchdog_start(LIMIT_START_S, rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
     int rc = comm_mpi_start(&argc, &argv, &err);
     watchdog_stop();
+    keeper_start();
     if (!rc)
         rc = comm_mpi_world(&comm, &err);
     if (rc) {
@@ -135,7 +137,9 @@ static void stop_mpi(const struct survey_end *end, int code)
     unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
     struct err err = {0};
     watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL, code);
-    if (comm_mpi_stop(&err))
+    int rc = comm_mpi_stop(&err);
+    keeper_release();
+    if (rc)
         log_debug("%s", err.text);
     watchdog_stop();
 }
@@ -155,6 +159,8 @@ int main(int argc, char **argv)
     struct err err = {0};
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
+    if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
+        return keeper_main();
     speak_directly();
     log_set_prefix("gpumemtopo-survey");
     int refused = launcher_detect(variable, &launcher, &err);

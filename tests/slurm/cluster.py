@@ -1,0 +1,191 @@
+"""A Slurm cluster of four nodes on this machine, in a temporary folder: munged, slurmctld, slurmd."""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+NODES = 4
+GPUS = 4  # per node
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo", "scontrol",
+            "squeue")
+
+
+def find(program):
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def missing():
+    """Why no cluster can be had here; None: it can."""
+    if os.getuid() != 0:
+        return "Slurm's daemons need root"
+    for program in PROGRAMS:
+        if not find(program):
+            return f"{program} is not installed"
+    return None
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+CONFIG = """
+ClusterName=gpumemtopo
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ctld_port}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/slurmd.%n
+TmpFS={folder}/tmp.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+MpiDefault=pmix
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=2
+SlurmdTimeout=20
+KillWait=10
+UnkillableStepTimeout=20
+MailProg=/bin/true
+{more}
+{nodes}
+PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Cluster:
+    def __init__(self, mark="", more=""):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-slurm-"))
+        self.folder.chmod(0o755)
+        self.daemons = {}
+        self.nodes = [f"n{i + 1}" for i in range(NODES)]
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("OMPI_", "PMIX_", "SLURM_", "PRTE_"))}
+        # The "nodes" have one host name: shared memory between them would be tried and missed.
+        self.env.update(SLURM_CONF=str(self.folder / "slurm.conf"), OMPI_MCA_btl="tcp,self",
+                        OMPI_MCA_btl_tcp_if_include="lo",
+                        PATH=os.environ["PATH"] + ":/usr/sbin:/sbin", GPUMEMTOPO_TEST_MARK=mark)
+        self.configure(more)
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def configure(self, more):
+        ports = free_ports(NODES + 1)
+        host = socket.gethostname()
+        for name in ("munge", "state", "gpus"):
+            (self.folder / name).mkdir(mode=0o755)
+        lines, gres = [], []
+        for i, node in enumerate(self.nodes):
+            (self.folder / f"slurmd.{node}").mkdir()
+            (self.folder / f"tmp.{node}").mkdir()
+            lines.append(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 "
+                         f"Port={ports[i]} CPUs={GPUS} RealMemory=500 Gres=gpu:{GPUS}")
+            for gpu in range(GPUS):
+                file = self.folder / "gpus" / f"{node}-{gpu}"
+                os.mknod(file, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+                gres.append(f"NodeName={node} Name=gpu File={file}")
+        (self.folder / "slurm.conf").write_text(CONFIG.format(
+            host=host, ctld_port=ports[-1], folder=self.folder, nodes="\n".join(lines), more=more))
+        (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
+
+    def spawn(self, name, *command):
+        log = open(self.folder / f"{name}.out", "ab")
+        self.daemons[name] = subprocess.Popen(
+            [find(command[0]), *command[1:]], env=self.env, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=log, start_new_session=True)
+        log.close()
+
+    def start(self):
+        munge = self.folder / "munge"
+        (munge / "key").write_bytes(os.urandom(128))
+        (munge / "key").chmod(0o600)
+        self.spawn("munged", "munged", "--foreground", "--force", f"--socket={munge}/socket",
+                   f"--key-file={munge}/key", f"--pid-file={munge}/pid",
+                   f"--log-file={munge}/log", f"--seed-file={munge}/seed")
+        self.until(lambda: (munge / "socket").exists(), "munged's socket")
+        self.spawn("slurmctld", "slurmctld", "-D", "-f", str(self.folder / "slurm.conf"))
+        for node in self.nodes:
+            self.start_node(node)
+        self.until(lambda: self.idle() == NODES, "idle nodes")
+
+    def start_node(self, node):
+        self.spawn(node, "slurmd", "-D", "-N", node, "-f", str(self.folder / "slurm.conf"))
+
+    def idle(self):
+        done = self.run("sinfo", "-h", "-N", "-o", "%T")
+        return done.stdout.split().count("idle")
+
+    def run(self, *command, **more):
+        return subprocess.run([find(str(command[0])) or command[0], *command[1:]], env=self.env,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              **{"timeout": 120, **more})
+
+    def until(self, condition, what, limit_s=60):
+        end = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > end:
+                self.show_logs()
+                sys.exit(f"FAILED: no {what} within {limit_s} s")
+            time.sleep(0.1)
+
+    def show_logs(self):
+        for log in sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out")):
+            print(f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
+
+    def stop_daemon(self, name, number=signal.SIGTERM):
+        daemon = self.daemons.pop(name)
+        daemon.send_signal(number)
+        try:
+            daemon.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+    def stop(self):
+        if "slurmctld" in self.daemons:
+            self.run("scancel", "--full", "--signal=KILL", "--state=RUNNING", "--user=root")
+        for name in list(self.daemons):
+            if name.startswith("n"):
+                self.stop_daemon(name)
+        for name in ("slurmctld", "munged"):
+            if name in self.daemons:
+                self.stop_daemon(name)
+        kill_below(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def kill_below(folder):
+    """What still runs with this folder's slurm.conf in its environment (step daemons)."""
+    sign = f"SLURM_CONF={folder}/slurm.conf".encode()
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if sign in (entry / "environ").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                pass

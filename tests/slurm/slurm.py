@@ -1,0 +1,279 @@
+"""Surveys on a real Slurm of four nodes, all on this machine, and what can go wrong there.
+
+usage: slurm.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tests" / "survey"))
+from harness import (MARK, PROGRAM, ROOT, SKIP, check, environment, field,  # noqa: E402
+                     main, marked, node, write_fleet)
+import cluster as slurm  # noqa: E402
+
+REPORT = pathlib.Path(sys.argv[4]).resolve()
+SCRIPTS = ROOT / "slurm"
+RANKS = slurm.NODES * slurm.GPUS
+# What slurm/README.md gives for every srun.
+SRUN = ("srun", "--mpi=pmix", "--no-kill", "--kill-on-bad-exit=0", "--wait=0")
+WHOLE = ("-N", str(slurm.NODES), f"--ntasks-per-node={slurm.GPUS}")
+FAST = ("--probes", "main.latency", "--time-limit", "6", "--no-progress")
+HANG = "{gpu: 1, kind: hang, after: 1}"
+LIMIT_S = 6
+STARTING_S = 10  # Slurm's and MPI's own, on a busy machine
+
+
+def fleet(folder, faults=""):
+    return write_fleet(folder, [node(f"n{i + 1}", slurm.GPUS, faults if i == 1 else "")
+                                for i in range(slurm.NODES)])
+
+
+def rank_processes():
+    found = {}
+    for pid, name in marked():
+        if not name.endswith(b"gpumemtopo-survey"):
+            continue
+        try:
+            env = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        rank = re.search(rb"(?:^|\0)SLURM_PROCID=(\d+)", env)
+        if rank:
+            found[int(rank[1])] = pid
+    return found
+
+
+class Step:
+    """A survey by srun, on its way."""
+
+    def __init__(self, cluster, folder, *options, faults=HANG):
+        self.output = folder / "out.yaml"
+        self.spool = folder / "out.yaml.spool"
+        fleet(folder, faults)
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [*SRUN, *WHOLE, *options, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST],
+            cwd=folder, env=cluster.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.cluster = cluster
+
+    def until_measuring(self):
+        """All but the GPU that hangs are done."""
+        self.cluster.until(lambda: len(list(self.spool.glob("gpu-*"))) == RANKS - 1
+                           if self.spool.exists() else False, "results")
+
+    def end(self, within_s):
+        try:
+            said = self.process.communicate(timeout=90)[1]
+        except subprocess.TimeoutExpired:
+            self.cluster.show_logs()
+            check(False, f"srun does not end: {marked()}")
+        took_s = time.monotonic() - self.begun
+        check(took_s < within_s, f"took {took_s:.1f} s: {said}")
+        return said
+
+    def check_counts(self, measured, lost_ranks, text=None):
+        text = text or self.output.read_text()
+        check(field(text, "measured") == str(measured), text)
+        check(field(text, "unmeasured") == str(RANKS - measured), text)
+        check(field(text, "lost_ranks") == str(lost_ranks), text)
+        check(field(text, "exit_code") == "4", text)
+
+
+def merged(cluster, folder, *paths, code):
+    done = subprocess.run([REPORT, "merge", *paths], cwd=folder, env=environment(),
+                          capture_output=True, text=True)
+    check(done.returncode == code, f"merge: {done.returncode}, {done.stderr}")
+    return done.stdout
+
+
+def part_srun(cluster, folder):
+    """The demo fleet, one rank per GPU."""
+    done = cluster.run(*SRUN, *WHOLE, "--gpus-per-task=1", PROGRAM, "--simulate",
+                       ROOT / "configs/fleets/demo.yaml", "-o", "out.yaml", "--profile", "quick",
+                       cwd=folder)
+    text = (folder / "out.yaml").read_text()
+    check(done.returncode == 4 and field(text, "exit_code") == "4", done.stderr)
+    check(field(text, "ranks") == "16" and field(text, "measured") == "15", text)
+    check(sorted(p.name for p in folder.iterdir()) == ["out.yaml"], "left-overs")
+    done = cluster.run("srun", "--mpi=none", "-n2", PROGRAM, "--simulate",
+                       ROOT / "configs/fleets/demo.yaml", cwd=folder)
+    check("--mpi=pmix" in done.stderr, f"a step without PMIx: {done.stderr}")
+
+
+def part_sbatch(cluster, folder):
+    fleet(folder, "{gpu: 2, kind: crash, after: 1}")
+    done = cluster.run("sbatch", "--wait", *WHOLE, "--gpus-per-task=1", SCRIPTS / "survey.sbatch",
+                       "--simulate", "fleet.yaml", *FAST, cwd=folder)
+    out = list(folder.glob("gpumemtopo-*.yaml"))
+    check(done.returncode == 4 and len(out) == 1, f"{done.returncode} {done.stderr}")
+    text = out[0].read_text()
+    check(field(text, "measured") == str(RANKS - 1) and field(text, "ranks") == str(RANKS), text)
+
+
+def part_task_killed(cluster, folder):
+    """Any other rank: the rest goes on."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    os.kill(rank_processes()[5], signal.SIGKILL)  # the one whose GPU hangs
+    step.end(LIMIT_S + 10 + STARTING_S)
+    step.check_counts(RANKS - 1, 1)
+    check("rank 5 on" in step.output.read_text(), step.output.read_text())
+
+
+def part_task_0_killed(cluster, folder):
+    step = Step(cluster, folder)
+    step.until_measuring()
+    os.kill(rank_processes()[0], signal.SIGKILL)
+    said = step.end(LIMIT_S + 10 + STARTING_S)
+    check("gpumemtopo-report merge" in said and not step.output.exists(), said)
+    text = merged(cluster, folder, step.spool, code=4)
+    step.check_counts(RANKS - 1, 0, text)
+    check("status: timed_out" in text, text)
+
+
+def part_interrupted(cluster, folder):
+    """scancel sends SIGTERM to all tasks, then kills them after KillWait."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    jobs = cluster.run("squeue", "-h", "-o", "%i").stdout.split()
+    at = time.monotonic()
+    cluster.run("scancel", *jobs)
+    cluster.until(step.output.exists, "inventory", limit_s=5)
+    check(time.monotonic() - at < 5, "too late")
+    step.end(LIMIT_S + 10 + STARTING_S)
+    step.check_counts(RANKS - 1, 0)
+    check("the survey was interrupted" in step.output.read_text(), "reason")
+
+
+def part_time_limit(cluster, folder):
+    """Slurm's limit counts in minutes; scontrol shortens the job's to what is almost over."""
+    fleet(folder, HANG)
+    done = cluster.run("sbatch", "--parsable", *WHOLE, "--time=1", SCRIPTS / "survey.sbatch",
+                       "--simulate", "fleet.yaml", "--probes", "main.latency", "--time-limit", "300",
+                       cwd=folder)
+    job = done.stdout.strip()
+    output = folder / f"gpumemtopo-{job}.yaml"
+    cluster.until(output.exists, "inventory", limit_s=120)
+    text = output.read_text()
+    check(field(text, "measured") == str(RANKS - 1), text)
+    check("the survey was interrupted" in text, text)
+    cluster.until(lambda: not cluster.run("squeue", "-h").stdout.strip(), "end of the job")
+
+
+def part_node_lost(cluster, folder):
+    """slurmd and all tasks of one node are gone at once."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    here = rank_processes()
+    cluster.stop_daemon("n2", signal.SIGKILL)
+    for rank in range(4, 8):  # of n2
+        os.kill(here[rank], signal.SIGKILL)
+    step.end(LIMIT_S + 10 + STARTING_S)
+    step.check_counts(RANKS - 1, 1)
+    cluster.start_node("n2")
+    cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
+
+
+def part_slurmd_stopped(cluster, folder):
+    """The node's daemon goes, its tasks do not: nothing is lost."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    cluster.stop_daemon("n3", signal.SIGKILL)
+    step.end(LIMIT_S + 10 + STARTING_S)
+    step.check_counts(RANKS - 1, 0)
+    cluster.start_node("n3")
+    cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
+
+
+def part_rolling(cluster, folder):
+    """Idle nodes only; a busy one is met another time."""
+    fleet(folder)
+    hold = subprocess.Popen(["srun", "-w", "n4", "--exclusive", "-N1", "-n1", "sleep", "100"],
+                            env=cluster.env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    cluster.until(lambda: cluster.idle() == slurm.NODES - 1, "node in use")
+    done = cluster.run(SCRIPTS / "rolling.sh", "-p", "gpu", "-j", "2", "--", "--simulate",
+                       "fleet.yaml", *FAST, cwd=folder)
+    surveyed = sorted(p.stem for p in (folder / "gpumemtopo-rolling").glob("*.yaml"))
+    check(surveyed == ["n1", "n2", "n3"] and done.returncode == 0, f"{surveyed}: {done.stderr}")
+    check(field((folder / "gpumemtopo-rolling.yaml").read_text(), "ranks") == "3", "merged")
+    hold.terminate()
+    hold.wait()
+    cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
+
+
+def part_health(cluster, folder):
+    """By hand, with nothing in the environment, as each of the three."""
+    cases = [("", 0, 0), ("{gpu: 1, kind: slow_dram, share: 0.4}", 0, 0),
+             ("{gpu: 1, kind: remap, failed: true}", 0, 1), ("{gpu: all, kind: busy}", 0, 0)]
+    conf = folder / "health.conf"
+    bins = folder / "bin"
+    bins.mkdir()
+    for program in (PROGRAM, REPORT):
+        (bins / program.name).symlink_to(program)
+    for number, (faults, health, prolog) in enumerate(cases):
+        there = folder / str(number)
+        there.mkdir()
+        path = write_fleet(there, [node("n1", 8, faults)])
+        conf.write_text(f"bin={bins}\nlast={there}/last\n"
+                        f"flags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
+        for context, code in ((None, health), ("prolog_slurmd", prolog), ("epilog_slurmd", prolog)):
+            env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1"}
+            if context:
+                env["SLURM_SCRIPT_CONTEXT"] = context
+            begin = time.monotonic()
+            done = subprocess.run([SCRIPTS / "health.sh"], env=env, cwd="/", capture_output=True,
+                                  text=True, timeout=60)
+            check(done.returncode == code, f"{faults} {context}: {done.returncode} {done.stderr}")
+            check(time.monotonic() - begin < 30, "slow")
+        text = (there / "last/n1.yaml").read_text()
+        check("busy" not in faults or field(text, "measured") == "0", text)
+        check(cluster.run("sinfo", "-h", "-n", "n1", "-o", "%T").stdout.strip() == "idle", "drained")
+    # Only where the site wants it so does a health check drain.
+    conf.write_text(conf.read_text().replace("/3/", "/1/") + "drain=yes\n")
+    env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1",
+           "SLURM_CONF": cluster.env["SLURM_CONF"]}
+    done = subprocess.run([SCRIPTS / "health.sh"], env=env, cwd="/", capture_output=True, text=True)
+    reason = cluster.run("sinfo", "-h", "-n", "n1", "-o", "%T %E").stdout
+    check(done.returncode == 0 and "drain" in reason and "gpumemtopo: degraded" in reason,
+          f"{done.returncode} {done.stderr} {reason}")
+    cluster.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+
+
+def run_parts(folder, names):
+    why = slurm.missing()
+    if why:
+        print(why)
+        sys.exit(SKIP)
+    cluster = slurm.Cluster(mark=MARK)
+    cluster.env.update(GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"), ASAN_OPTIONS="detect_leaks=0",
+                       GPUMEMTOPO_SURVEY=str(PROGRAM), GPUMEMTOPO_REPORT=str(REPORT))
+    try:
+        for name in names:
+            there = folder / name
+            there.mkdir()
+            begin = time.monotonic()
+            globals()[f"part_{name}"](cluster, there)
+            print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
+            cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
+    except SystemExit:
+        cluster.show_logs()
+        raise
+    finally:
+        cluster.stop()
+
+
+def case_use(folder):
+    run_parts(folder, ["srun", "sbatch", "rolling", "health"])
+
+
+def case_loss(folder):
+    run_parts(folder, ["task_killed", "task_0_killed", "interrupted", "node_lost",
+                       "slurmd_stopped", "time_limit"])
+
+
+main(globals())
