@@ -288,10 +288,12 @@ int yaml_load_text(const char *path, const struct yaml_limits *limits, struct st
                    struct err *err)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* A pipe into which nobody writes is empty; it must not keep the caller waiting. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
     int rc = 0;
+    fcntl(fd, F_SETFL, 0);
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
         (uint64_t)info.st_size > limits->bytes_max)
         rc = too_large(path, limits, err);

@@ -259,6 +259,15 @@ def case_usage(folder):
     check(code == 2 and "--mpi=pmix" in said, f"Slurm without PMIx: {code}, {said}")
 
 
+def case_pipe(folder):
+    """A pipe into which nobody writes is an empty file, not a reason to wait."""
+    os.mkfifo(folder / "fleet.yaml")
+    begin = time.monotonic()
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml")
+    check(code == 2 and "empty" in said and said.count("\n") == 1, said)
+    check(time.monotonic() - begin < 20, "slow")
+
+
 def case_alone(folder):
     """No launcher: MPI would need its helpers on the PATH and leave a session in TMPDIR."""
     write_fleet(folder, [node("n1", 1)])

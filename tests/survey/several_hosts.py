@@ -1,0 +1,157 @@
+"""Four hosts, each a network namespace with a name of its own, Open MPI across them by TCP; one is
+cut off in the middle of a survey.
+
+usage: several_hosts.py PROGRAM SOURCE_ROOT CASE
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (MARK, PROGRAM, SKIP, check, environment, field, main, node, write_fleet)
+
+HOSTS = 4
+PER_HOST = 4
+NET = "10.213.7"
+SHORT = MARK[:6]  # of names of namespaces and links, which are short
+LIMIT_S = 8
+
+
+def ip(*args, quiet=False):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True)
+    if done.returncode and not quiet:
+        raise OSError(f"ip {args}: {done.stderr}")
+
+
+def space(host):
+    return f"gm{SHORT}{host}"
+
+
+def build():
+    """One bridge in a namespace of its own, so that this machine's network is not touched."""
+    ip("netns", "add", space(0))
+    ip("-n", space(0), "link", "add", "bridge", "type", "bridge")
+    ip("-n", space(0), "link", "set", "bridge", "up")
+    for host in range(1, HOSTS + 1):
+        ip("netns", "add", space(host))
+        ip("-n", space(0), "link", "add", f"p{host}", "type", "veth", "peer", "name", "eth0",
+           "netns", space(host))
+        ip("-n", space(0), "link", "set", f"p{host}", "master", "bridge", "up")
+        ip("-n", space(host), "addr", "add", f"{NET}.{host}/24", "dev", "eth0")
+        ip("-n", space(host), "link", "set", "eth0", "up")
+        ip("-n", space(host), "link", "set", "lo", "up")
+
+
+def tear_down():
+    for host in range(HOSTS + 1):
+        ip("netns", "del", space(host), quiet=True)
+
+
+def agent(folder):
+    """What mpirun takes for ssh: AGENT ADDRESS COMMAND..., into the namespace, under another name."""
+    path = folder / "agent"
+    path.write_text(f"""#!/bin/sh
+host=${{1##*.}}
+shift
+exec ip netns exec {space('')}$host unshare --uts sh -c "hostname host$host; $*"
+""")
+    path.chmod(0o755)
+    return path
+
+
+def start(folder, *args):
+    hosts = ",".join(f"{NET}.{host}:{PER_HOST}" for host in range(1, HOSTS + 1))
+    code = folder / "code"
+    code.write_text("")
+    mca = {"plm_rsh_agent": str(agent(folder)), "btl": "tcp,self", "plm_rsh_no_tree_spawn": "1",
+           "btl_tcp_if_include": f"{NET}.0/24", "oob_tcp_if_include": f"{NET}.0/24",
+           "orte_keep_fqdn_hostnames": "1"}
+    command = ["mpirun", "--enable-recovery", "--bind-to", "none", "--host", hosts, "-n",
+               str(HOSTS * PER_HOST), "-x", "GPUMEMTOPO_EXIT_FILE", "-x", "GPUMEMTOPO_CONFIG_DIR",
+               "-x", "GPUMEMTOPO_TEST_MARK", "-x", "ASAN_OPTIONS"]
+    for key, value in mca.items():
+        command += ["--mca", key, value]
+    env = environment(GPUMEMTOPO_EXIT_FILE=str(code))
+    inside = ["ip", "netns", "exec", space(1), "unshare", "--uts", "sh", "-c",
+              'hostname host1; exec "$@"', "sh"]
+    return subprocess.Popen(
+        [*inside, *command, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", "--probes",
+         "main.latency", "--time-limit", str(LIMIT_S), "--no-progress", *args], cwd=folder, env=env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def fleet(folder, faults=""):
+    write_fleet(folder, [node(f"n{i + 1}", PER_HOST, faults if i == 3 else "")
+                         for i in range(HOSTS)])
+
+
+def case_together(folder):
+    """All four, to the end."""
+    fleet(folder)
+    run = start(folder)
+    said = run.communicate(timeout=60)[1]
+    text = (folder / "out.yaml").read_text()
+    check((folder / "code").read_text() == "0\n", said)
+    check(field(text, "ranks") == "16" and field(text, "measured") == "16", text)
+
+
+def case_cut_off(folder):
+    """Ranks 12 to 15 are on host 4, and their GPUs hang: they have said nothing yet."""
+    fleet(folder, "{gpu: all, kind: hang, after: 1}")
+    begin = time.monotonic()
+    run = start(folder)
+    spool = folder / "out.yaml.spool"
+    for _ in range(300):
+        if spool.exists() and len(list(spool.glob("gpu-*"))) == (HOSTS - 1) * PER_HOST:
+            break
+        time.sleep(0.1)
+    check(len(list(spool.glob("gpu-*"))) == (HOSTS - 1) * PER_HOST, "not there yet")
+    ip("-n", space(0), "link", "set", "p4", "down")
+    output = folder / "out.yaml"
+    while not output.exists() and time.monotonic() - begin < 60:
+        time.sleep(0.1)
+    took_s = time.monotonic() - begin
+    check(output.exists(), "no inventory")
+    check(took_s < LIMIT_S + 10 + 5, f"took {took_s:.1f} s")  # 5 s: mpirun over four hosts
+    text = output.read_text()
+    for _ in range(100):  # until all that can leave have left
+        if (folder / "code").read_text():
+            break
+        time.sleep(0.1)
+    check(field(text, "measured") == "12" and field(text, "lost_ranks") == "4", text)
+    for rank in range(12, 16):
+        check(re.search(rf"rank: {rank}, .*status: lost, reason: rank {rank} on host4 fell silent",
+                        text), text)
+    # mpirun itself waits for its daemon on the lost host, for as long as TCP has hope.
+    subprocess.run(["ip", "netns", "exec", space(1), "kill", "-KILL", str(run.pid)])
+    run.wait(timeout=10)
+    check((folder / "code").read_text() == "4\n", "exit code")
+
+
+def prepared(case):
+    def run(folder):
+        if os.getuid() != 0 or not shutil.which("ip"):
+            sys.exit(SKIP)
+        try:
+            build()
+        except OSError as error:
+            tear_down()
+            print(error)
+            sys.exit(SKIP)
+        try:
+            case(folder)
+        finally:
+            for host in range(1, HOSTS + 1):
+                pids = subprocess.run(["ip", "netns", "pids", space(host)], capture_output=True,
+                                      text=True).stdout.split()
+                for pid in pids:  # who was cut off knows of no end
+                    os.kill(int(pid), signal.SIGKILL)
+            tear_down()
+    return run
+
+
+main({name: prepared(case) for name, case in list(globals().items()) if name.startswith("case_")})
