@@ -1,0 +1,61 @@
+/* A whole text to where a user wants it. */
+#include "base/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/new_file.h"
+
+static int write_regular(const char *path, const char *data, size_t length, struct err *err)
+{
+    struct new_file file = {0};
+    int rc = new_file_create(path, &file, err);
+    if (!rc)
+        rc = new_file_append(&file, data, length, err);
+    if (!rc)
+        rc = new_file_finish(&file, err);
+    new_file_fini(&file);
+    return rc;
+}
+
+/* A pipe or a device (/dev/stdout, /dev/null) cannot be renamed over. */
+static int write_special(const char *path, const char *data, size_t length, struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    int rc = fd < 0 ? -errno : io_write_all(fd, data, length);
+    if (fd >= 0 && close(fd) && !rc)
+        rc = -errno;
+    if (rc)
+        err_set_at(err, rc, path, 0, 0, "cannot write: %s", strerror(-rc));
+    return rc;
+}
+
+static int write_stdout(const char *data, size_t length, struct err *err)
+{
+    int rc = io_write_all(STDOUT_FILENO, data, length);
+    if (rc)
+        err_set(err, rc, "cannot write to standard output: %s", strerror(-rc));
+    return rc;
+}
+
+int out_file_write(const char *path, const char *data, size_t length, struct err *err)
+{
+    struct stat info;
+    if (!*path)
+        return err_set(err, -EINVAL, "the output file's name is empty");
+    if (strcmp(path, "-") == 0)
+        return write_stdout(data, length, err);
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return err_set_at(err, -EISDIR, path, 0, 0, "is a folder, expected a file to write");
+    if (exists && !S_ISREG(info.st_mode))
+        return write_special(path, data, length, err);
+    if (exists && access(path, W_OK))
+        return err_set_at(err, -errno, path, 0, 0, "cannot write: %s", strerror(errno));
+    return write_regular(path, data, length, err);
+}

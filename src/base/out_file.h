@@ -1,0 +1,13 @@
+/* A whole text to where a user wants it: a file, a pipe or device, or stdout. */
+#ifndef GPUMEMTOPO_BASE_OUT_FILE_H
+#define GPUMEMTOPO_BASE_OUT_FILE_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* "-" is stdout; a pipe or device is written to; anything else appears whole or not at all, and on
+ * an error the old file is intact. */
+int out_file_write(const char *path, const char *data, size_t length, struct err *err);
+
+#endif

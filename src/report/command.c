@@ -1,0 +1,217 @@
+/* What all commands of gpumemtopo-report share: flags, help, reading and writing. */
+#include "report/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out_file.h"
+
+enum { NAMES_MAX = 32 };
+
+const struct command *command_find(const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (; commands[count].name && count < NAMES_MAX; count++) {
+        names[count] = commands[count].name;
+        if (strcmp(name, names[count]) == 0)
+            return &commands[count];
+    }
+    const char *near = str_nearest(name, names, count);
+    if (near)
+        log_error("unknown command \"%.60s\"; did you mean \"%s\"?", name, near);
+    else
+        log_error("unknown command \"%.60s\"; see gpumemtopo-report --help", name);
+    return NULL;
+}
+
+static const struct command_flag *find_flag(const struct command *command, const char *word,
+                                            size_t length)
+{
+    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
+        const struct command_flag *flag = &command->flags[i];
+        bool named = strlen(flag->name) == length && strncmp(flag->name, word, length) == 0;
+        if (named || (flag->letter && word[1] == flag->letter && word[2] == '\0'))
+            return flag;
+    }
+    return NULL;
+}
+
+static int unknown_flag(const struct command *command, const char *word, struct err *err)
+{
+    const char *names[COMMAND_FLAGS_MAX + 1] = {"--help"};
+    size_t count = 1;
+    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++)
+        names[count++] = command->flags[i].name;
+    const char *near = str_nearest(word, names, count);
+    if (near)
+        return err_set(err, -EINVAL, "%s has no flag %.60s; did you mean %s?", command->name, word,
+                       near);
+    return err_set(err, -EINVAL, "%s has no flag %.60s; gpumemtopo-report %s --help lists them",
+                   command->name, word, command->name);
+}
+
+/* The flag of arguments[*at], with its value behind '=' or in the next argument. */
+static int take_flag(const struct command *command, int count, char **arguments, int *at,
+                     struct command_options *options, struct err *err)
+{
+    const char *word = arguments[*at];
+    size_t length = strcspn(word, "=");
+    const struct command_flag *flag = find_flag(command, word, length);
+    if (!flag)
+        return unknown_flag(command, word, err);
+    void *field = (char *)options + flag->offset;
+    if (!flag->argument) {
+        *(bool *)field = true;
+        return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
+    }
+    const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    *(const char **)field = value;
+    return *value ? 0 : err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
+}
+
+static int check_files(const struct command *command, const struct command_options *options,
+                       struct err *err)
+{
+    int wanted_max = options->compare ? 2 : command->files_max;
+    int wanted_min = options->compare ? 1 : command->files_min;
+    if (options->file_count >= wanted_min && options->file_count <= wanted_max)
+        return 0;
+    return err_set(err, -EINVAL, "%s%s takes %s; see gpumemtopo-report %s --help", command->name,
+                   options->compare ? " --compare" : "",
+                   options->compare  ? "one or two files"
+                   : wanted_max == 1 ? "one file"
+                                     : "at least one file",
+                   command->name);
+}
+
+int command_parse(const struct command *command, int count, char **arguments,
+                  struct command_options *options, bool *out_help, struct err *err)
+{
+    bool flags = true;
+    memset(options, 0, sizeof *options);
+    *out_help = false;
+    options->files = mem_array((size_t)count, sizeof *options->files);
+    if (!options->files)
+        return err_no_memory(err);
+    for (int i = 0; i < count; i++) {
+        char *word = arguments[i];
+        if (!flags || word[0] != '-' || !word[1]) {
+            options->files[options->file_count++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            flags = false;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            *out_help = true;
+            return 0;
+        } else {
+            int rc = take_flag(command, count, arguments, &i, options, err);
+            if (rc)
+                return rc;
+        }
+    }
+    return check_files(command, options, err);
+}
+
+static void put_flags(const struct command *command, int indent, struct strbuf *out)
+{
+    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
+        const struct command_flag *flag = &command->flags[i];
+        struct strbuf name = {0};
+        if (flag->letter)
+            strbuf_printf(&name, "-%c, ", flag->letter);
+        strbuf_printf(&name, "%s%s%s", flag->name, flag->argument ? " " : "",
+                      flag->argument ? flag->argument : "");
+        strbuf_printf(out, "%*s%-*s %s\n", indent, "", 26 - indent, name.data ? name.data : "",
+                      flag->help);
+        strbuf_fini(&name);
+    }
+}
+
+void command_help(const struct command *command, struct strbuf *out_text)
+{
+    strbuf_printf(out_text, "Usage: gpumemtopo-report %s [FLAG...] %s\n%s.\n\nFlags:\n",
+                  command->name, command->files, command->summary);
+    put_flags(command, 2, out_text);
+    strbuf_printf(out_text, "  %-24s %s\n", "-h, --help", "print this and stop");
+}
+
+void command_help_all(struct strbuf *out_text)
+{
+    strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n"
+                          "Works on inventories that gpumemtopo-survey wrote.\n\nCommands:\n");
+    for (const struct command *command = commands; command->name; command++) {
+        struct strbuf name = {0};
+        strbuf_printf(&name, "%s %s", command->name, command->files);
+        strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", command->summary);
+        strbuf_fini(&name);
+        put_flags(command, 6, out_text);
+    }
+    strbuf_puts(out_text,
+                "\nOptions:\n"
+                "  -h, --help               print this and stop, or a command's own help\n"
+                "  --version                print the version and stop\n\n"
+                "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input.\n");
+}
+
+int command_exit_code(int rc)
+{
+    return !rc ? EXIT_DONE : rc == -ENOMEM ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
+}
+
+int command_read(const char *path, struct inventory *out_inventory)
+{
+    struct err err = {0};
+    int rc = inventory_read_file(path, out_inventory, &err);
+    if (rc)
+        log_failure(&err);
+    return command_exit_code(rc);
+}
+
+static void say_choice(const struct inventory *inventory, const char *id, const char *path)
+{
+    const char *ids[NAMES_MAX];
+    struct strbuf list = {0};
+    size_t count = 0;
+    for (; count < inventory->model_count && count < NAMES_MAX; count++) {
+        ids[count] = inventory->models[count].id;
+        strbuf_printf(&list, "%s%.60s", count ? ", " : "", ids[count]);
+    }
+    const char *near = id ? str_nearest(id, ids, count) : NULL;
+    const char *known = list.data ? list.data : "none";
+    if (near)
+        log_error("%s: no model \"%.60s\"; did you mean \"%s\"?", path, id, near);
+    else if (id)
+        log_error("%s: no model \"%.60s\"; there is %s", path, id, known);
+    else if (!count)
+        log_error("%s: no model in it: no GPU was measured", path);
+    else
+        log_error("%s: several models; choose one with --model: %s", path, known);
+    strbuf_fini(&list);
+}
+
+const struct inventory_model *command_model(const struct inventory *inventory, const char *id,
+                                            const char *path)
+{
+    if (!id && inventory->model_count == 1)
+        return &inventory->models[0];
+    for (size_t i = 0; id && i < inventory->model_count; i++)
+        if (strcmp(inventory->models[i].id, id) == 0)
+            return &inventory->models[i];
+    say_choice(inventory, id, path);
+    return NULL;
+}
+
+int command_write(struct strbuf *text, const char *path)
+{
+    struct err err = {0};
+    int rc = text->failed ? err_no_memory(&err)
+                          : out_file_write(path ? path : "-", text->data ? text->data : "",
+                                           text->length, &err);
+    strbuf_fini(text);
+    if (rc)
+        log_failure(&err);
+    return rc ? EXIT_NO_REPORT : EXIT_DONE;
+}

@@ -1,0 +1,120 @@
+/* The commands of gpumemtopo-report. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "report/command.h"
+#include "report/json.h"
+#include "report/prometheus.h"
+#include "report/summary.h"
+#include "report/validate.h"
+
+static int validate_file(const char *path)
+{
+    struct inventory inventory;
+    struct err err = {0};
+    int rc = inventory_read_file(path, &inventory, &err);
+    if (!rc) {
+        rc = report_validate(&inventory, &err);
+        if (rc)
+            err_prefix(&err, "%s", path);
+        inventory_fini(&inventory);
+    }
+    if (rc)
+        log_failure(&err);
+    return command_exit_code(rc);
+}
+
+static int run_validate(const struct command_options *options)
+{
+    int worst = EXIT_DONE;
+    for (int i = 0; i < options->file_count; i++) {
+        int code = validate_file(options->files[i]);
+        worst = code == EXIT_DONE || worst == EXIT_NO_REPORT ? worst : code;
+    }
+    return worst;
+}
+
+static int run_show(const struct command_options *options)
+{
+    struct inventory inventory;
+    struct strbuf text = {0};
+    int code = command_read(options->files[0], &inventory);
+    if (code)
+        return code;
+    report_summary(&inventory, &text);
+    inventory_fini(&inventory);
+    return command_write(&text, NULL);
+}
+
+static int run_json(const struct command_options *options)
+{
+    struct inventory inventory;
+    struct strbuf text = {0};
+    struct err err = {0};
+    if (options->model && !options->mt4g) {
+        log_error("json --model needs --mt4g: the inventory is written whole");
+        return EXIT_BAD_INPUT;
+    }
+    int code = command_read(options->files[0], &inventory);
+    if (code)
+        return code;
+    if (options->mt4g) {
+        const struct inventory_model *model =
+            command_model(&inventory, options->model, options->files[0]);
+        code = model ? EXIT_DONE : EXIT_BAD_INPUT;
+        if (model)
+            report_json_mt4g(&inventory, model, &text);
+    } else if (report_json(&inventory, &text, &err)) {
+        log_failure(&err);
+        code = EXIT_NO_REPORT;
+    }
+    inventory_fini(&inventory);
+    if (!code)
+        return command_write(&text, options->output);
+    strbuf_fini(&text);
+    return code;
+}
+
+/* Samples that stand there twice would spoil the whole page for the collector. */
+static int run_prometheus(const struct command_options *options)
+{
+    struct inventory inventory;
+    struct strbuf text = {0};
+    int code = validate_file(options->files[0]);
+    if (!code)
+        code = command_read(options->files[0], &inventory);
+    if (code)
+        return code;
+    report_prometheus(&inventory, &text);
+    inventory_fini(&inventory);
+    return command_write(&text, options->output);
+}
+
+#define FIELD(name) offsetof(struct command_options, name)
+#define OUTPUT_FLAG                                                                                \
+    {                                                                                              \
+        "--output", 'o', "OUT", "where to (default: stdout)", FIELD(output)                        \
+    }
+
+const struct command commands[] = {
+    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, .run = run_show},
+    {"json",
+     "FILE",
+     "the inventory as JSON",
+     1,
+     1,
+     {OUTPUT_FLAG,
+      {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
+      {"--model", 0, "ID", "which model (needed where there are several)", FIELD(model)}},
+     run_json},
+    {"prometheus",
+     "FILE",
+     "metrics for the textfile collector",
+     1,
+     1,
+     {OUTPUT_FLAG},
+     run_prometheus},
+    {"validate", "FILE...", "check files against the schema and themselves", 1, COMMAND_FILES_MAX,
+     .run = run_validate},
+    {0},
+};

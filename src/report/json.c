@@ -1,0 +1,56 @@
+/* An inventory as JSON: the YAML text, translated value by value, so that the two cannot differ. */
+#include "report/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/yaml.h"
+#include "report/json_text.h"
+
+/* The YAML printer writes numbers as JSON does and quotes every text that could be one. */
+static bool is_number(const char *text)
+{
+    return *text == '-' || (*text >= '0' && *text <= '9');
+}
+
+static bool is_native(const struct yaml_node *node)
+{
+    double number;
+    bool flag;
+    const char *text = yaml_plain(node);
+    return text && (yaml_is_null(node) || yaml_as_bool(node, &flag, NULL) == 0 ||
+                    (is_number(text) && str_parse_f64(text, &number) == 0));
+}
+
+static void put_node(struct json_text *json, const char *key, const struct yaml_node *node)
+{
+    bool mapping = yaml_kind(node) == YAML_MAPPING;
+    if (yaml_kind(node) == YAML_SCALAR) {
+        if (is_native(node))
+            json_raw(json, key, yaml_is_null(node) ? "null" : yaml_text(node));
+        else
+            json_text(json, key, yaml_text(node));
+        return;
+    }
+    json_open(json, key, mapping ? '{' : '[');
+    for (size_t i = 0; i < yaml_count(node) && !json->out->failed; i++)
+        put_node(json, mapping ? yaml_key(node, i) : NULL, yaml_at(node, i));
+    json_close(json, mapping ? '}' : ']');
+}
+
+int report_json(const struct inventory *inventory, struct strbuf *out_text, struct err *err)
+{
+    struct strbuf text = {0};
+    struct yaml_doc *doc = NULL;
+    struct json_text json = {.out = out_text};
+    inventory_print(inventory, &text);
+    int rc = text.failed ? err_no_memory(err)
+                         : yaml_read_text(text.data, text.length, "inventory",
+                                          &yaml_limits_inventory, &doc, err);
+    strbuf_fini(&text);
+    if (rc)
+        return rc;
+    put_node(&json, NULL, yaml_root(doc));
+    yaml_destroy(doc);
+    return out_text->failed ? err_no_memory(err) : 0;
+}

@@ -1,0 +1,260 @@
+/* A model's topology with the keys that MT4G gives its users, in MT4G's (alphabetic) order. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/json.h"
+#include "report/json_text.h"
+
+enum { METRIC_MAX = 64 };
+
+/* The measure of a memory's attribute when it has a number; NULL otherwise. */
+static const struct measure *number_of(const struct inventory_model *model, const char *memory,
+                                       const char *attribute)
+{
+    char metric[METRIC_MAX];
+    snprintf(metric, sizeof metric, "%s.%s", memory, attribute);
+    const struct measure *m = measures_get(&model->memory, metric);
+    bool usable = m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status);
+    return usable && isfinite(m->value) ? m : NULL;
+}
+
+static void put_value(struct json_text *json, const char *key, const char *unit, double value)
+{
+    if (!isfinite(value))
+        return;
+    json_open(json, key, '{');
+    json_text(json, "unit", unit);
+    json_number(json, "value", value);
+    json_close(json, '}');
+}
+
+/* A capacity that could not be exceeded has confidence 0 there. */
+static void put_size(struct json_text *json, const char *key, const struct measure *m)
+{
+    if (!m)
+        return;
+    bool bound = m->bound == MEASURE_AT_LEAST;
+    json_open(json, key, '{');
+    if (bound)
+        json_text(json, "bound", "at_least");
+    json_number(json, "confidence", bound ? 0 : m->confidence);
+    json_text(json, "method", m->method);
+    json_bool(json, "randomized", false);
+    json_number(json, "size", m->value);
+    json_text(json, "unit", "bytes");
+    json_close(json, '}');
+}
+
+static void put_latency(struct json_text *json, const struct measure *m)
+{
+    if (!m)
+        return;
+    json_open(json, "latency", '{');
+    json_number(json, "mean", m->value);
+    json_number(json, "measurements", m->n);
+    json_text(json, "method", m->method);
+    json_text(json, "unit", "cycles");
+    json_close(json, '}');
+}
+
+static void put_plain(struct json_text *json, const char *key, const char *unit, double factor,
+                      const struct measure *m)
+{
+    if (m)
+        put_value(json, key, unit, m->value * factor);
+}
+
+static void put_fact(struct json_text *json, const struct inventory_model *model, const char *fact,
+                     const char *key, const char *unit, double factor)
+{
+    int64_t value = facts_int(&model->identity, fact, -1);
+    if (value < 0)
+        return;
+    if (unit)
+        put_value(json, key, unit, (double)value * factor);
+    else
+        json_number(json, key, (double)value);
+}
+
+static void put_per_sm(struct json_text *json, const struct inventory_model *model,
+                       const char *memory)
+{
+    const struct measure *m = number_of(model, memory, "per_sm");
+    if (m)
+        json_number(json, "amountPerMultiprocessor", m->value);
+}
+
+static void put_sharing(struct json_text *json, const struct inventory_model *model,
+                        const char *memory)
+{
+    static const char *const names[][2] = {
+        {"l1_data", "L1"}, {"read_only", "Read Only"}, {"texture", "Texture"}};
+    char metric[METRIC_MAX];
+    snprintf(metric, sizeof metric, "%s.shared_with", memory);
+    const struct measure *m = measures_get(&model->memory, metric);
+    if (!m || m->kind != MEASURE_WORDS || !measure_status_valued(m->status))
+        return;
+    json_open(json, "sharedWith", '[');
+    for (size_t n = 0; n < COUNT_OF(names); n++)
+        for (size_t i = 0; i < m->word_count; i++)
+            if (strcmp(m->words[i], names[n][0]) == 0)
+                json_text(json, NULL, names[n][1]);
+    json_close(json, ']');
+}
+
+/* Whether global loads are cached in L1, where that is known. */
+static void put_global(struct json_text *json, const struct inventory_model *model)
+{
+    const struct measure *m = measures_get(&model->memory, "l1_data.global_loads");
+    if (m && m->kind == MEASURE_WORDS && measure_status_valued(m->status) && m->word_count)
+        json_bool(json, "globalL1CacheSupported", strcmp(m->words[0], "cached") == 0);
+}
+
+static void put_cache(struct json_text *json, const struct inventory_model *model,
+                      const char *memory, const char *key)
+{
+    json_open(json, key, '{');
+    put_per_sm(json, model, memory);
+    put_size(json, "fetchGranularity", number_of(model, memory, "fetch"));
+    if (strcmp(memory, "l1_data") == 0)
+        put_global(json, model);
+    put_latency(json, number_of(model, memory, "latency"));
+    put_size(json, "lineSize", number_of(model, memory, "line"));
+    put_plain(json, "missPenalty", "cycles", 1, number_of(model, memory, "miss_penalty"));
+    if (strncmp(memory, "constant", strlen("constant")) != 0)
+        put_sharing(json, model, memory);
+    put_size(json, "size", number_of(model, memory, "size"));
+    json_close(json, '}');
+}
+
+/* GB/s to GiB/s. */
+static const double to_gib = 1e9 / (1024.0 * 1024 * 1024);
+
+/* MT4G's size of L2 is what the driver reports; ours stands beside it. */
+static void put_l2_size(struct json_text *json, const struct inventory_model *model)
+{
+    const struct measure *m = number_of(model, "l2", "size");
+    int64_t reported = facts_int(&model->identity, "l2_bytes", -1);
+    if (reported < 0)
+        return;
+    json_open(json, "size", '{');
+    if (m)
+        json_number(json, "measured", m->value);
+    json_text(json, "unit", "bytes");
+    json_number(json, "value", (double)reported);
+    json_close(json, '}');
+}
+
+static void put_l2(struct json_text *json, const struct inventory_model *model)
+{
+    json_open(json, "l2", '{');
+    put_size(json, "fetchGranularity", number_of(model, "l2", "fetch"));
+    put_latency(json, number_of(model, "l2", "latency"));
+    put_size(json, "lineSize", number_of(model, "l2", "line"));
+    put_plain(json, "missPenalty", "cycles", 1, number_of(model, "l2", "miss_penalty"));
+    put_plain(json, "readBandwidth", "GiB/s", to_gib, number_of(model, "l2", "bandwidth.read"));
+    const struct measure *half = number_of(model, "l2", "step_half");
+    put_size(json, "segmentSize", half ? half : number_of(model, "l2", "size"));
+    put_l2_size(json, model);
+    put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "l2", "bandwidth.write"));
+    json_close(json, '}');
+}
+
+static void put_main(struct json_text *json, const struct inventory_model *model)
+{
+    json_open(json, "main", '{');
+    put_latency(json, number_of(model, "main", "latency"));
+    put_fact(json, model, "memory_bus_bits", "memoryBusWidth", "bit", 1);
+    put_fact(json, model, "memory_clock_max_mhz", "memoryClockRate", "kHz", 1000);
+    put_plain(json, "readBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.read"));
+    put_fact(json, model, "memory_bytes", "totalGlobalMem", "bytes", 1);
+    put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.write"));
+    json_close(json, '}');
+}
+
+static void put_memory(struct json_text *json, const struct inventory_model *model)
+{
+    json_open(json, "memory", '{');
+    json_open(json, "constant", '{');
+    put_cache(json, model, "constant_l1", "l1");
+    put_cache(json, model, "constant_l15", "l1.5");
+    put_fact(json, model, "constant_bytes", "totalConstMem", "bytes", 1);
+    json_close(json, '}');
+    put_cache(json, model, "l1_data", "l1");
+    put_l2(json, model);
+    put_main(json, model);
+    put_cache(json, model, "read_only", "readOnly");
+    json_open(json, "shared", '{');
+    put_latency(json, number_of(model, "shared", "latency"));
+    put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, number_of(model, "shared", "size"));
+    json_close(json, '}');
+    put_cache(json, model, "texture", "texture");
+    json_close(json, '}');
+}
+
+static void put_compute(struct json_text *json, const struct inventory_model *model)
+{
+    int64_t sms = facts_int(&model->identity, "sms", -1);
+    int64_t cores = facts_int(&model->identity, "cores", -1);
+    json_open(json, "compute", '{');
+    put_fact(json, model, "threads_per_block", "maxThreadsPerBlock", NULL, 1);
+    put_fact(json, model, "threads_per_sm", "maxThreadsPerMultiProcessor", NULL, 1);
+    put_fact(json, model, "sms", "multiProcessorCount", NULL, 1);
+    if (sms > 0 && cores > 0)
+        json_number(json, "numberOfCoresPerMultiProcessor", (double)(cores / sms));
+    put_fact(json, model, "registers_per_sm", "regsPerMultiProcessor", NULL, 1);
+    put_fact(json, model, "warp_size", "warpSize", NULL, 1);
+    json_close(json, '}');
+}
+
+static void put_general(struct json_text *json, const struct inventory_model *model)
+{
+    const char *capability = facts_text(&model->identity, "compute_capability");
+    int major, minor;
+    json_open(json, "general", '{');
+    put_fact(json, model, "sm_clock_max_mhz", "clockRate", "kHz", 1000);
+    if (capability && sscanf(capability, "%d.%d", &major, &minor) == 2) {
+        json_open(json, "computeCapability", '{');
+        json_number(json, "major", major);
+        json_number(json, "minor", minor);
+        json_close(json, '}');
+    }
+    json_text(json, "name", model->name);
+    json_text(json, "vendor", "NVIDIA");
+    json_close(json, '}');
+}
+
+/* As CUDA counts: 12020 is 12.2. */
+static void put_driver(struct json_text *json, const struct inventory *inventory,
+                       const struct inventory_model *model)
+{
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        const char *cuda = facts_text(&gpu->board, "cuda");
+        int major, minor;
+        if (!cuda || !str_equal(gpu->model, model->id) ||
+            sscanf(cuda, "%d.%d", &major, &minor) != 2)
+            continue;
+        json_number(json, "driver", 1000.0 * major + 10.0 * minor);
+        return;
+    }
+}
+
+void report_json_mt4g(const struct inventory *inventory, const struct inventory_model *model,
+                      struct strbuf *out_text)
+{
+    struct json_text json = {.out = out_text};
+    json_open(&json, NULL, '{');
+    put_compute(&json, model);
+    put_general(&json, model);
+    put_memory(&json, model);
+    json_open(&json, "meta", '{');
+    put_driver(&json, inventory, model);
+    json_text(&json, "gpumemtopo", inventory->version);
+    json_text(&json, "timestamp", inventory->generated);
+    json_close(&json, '}');
+    json_close(&json, '}');
+}

@@ -1,0 +1,140 @@
+"""What gpumemtopo-report gives to machines: JSON by the schema, MT4G's keys, Prometheus' text format.
+
+outputs.py WHAT REPORT PRINT_RICH SURVEY SOURCE_ROOT, WHAT: json, mt4g, prometheus or promtool
+"""
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+what, report, print_rich, survey = sys.argv[1:5]
+root = pathlib.Path(sys.argv[5])
+folder = pathlib.Path(tempfile.mkdtemp())
+
+
+def run(*args, code=0):
+    done = subprocess.run([report, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == code, f"{args}: exit {done.returncode}: {done.stderr.decode()}"
+    return done.stdout.decode() if code == 0 else done.stderr.decode()
+
+
+def rich():
+    path = folder / "rich.yaml"
+    path.write_bytes(subprocess.run([print_rich], check=True, stdout=subprocess.PIPE).stdout)
+    return path
+
+
+def surveyed(models, profile="quick"):
+    fleet, path = folder / "fleet.yaml", folder / "surveyed.yaml"
+    lines = [f"  - {{name: n{i}, gpus: 1, model: {root}/configs/sim/{m}.yaml}}\n" for i, m in enumerate(models)]
+    fleet.write_text("nodes:\n" + "".join(lines))
+    subprocess.run([survey, "--simulate", fleet, "--profile", profile, "--quiet", "-o", path], check=True)
+    return path
+
+
+def check_json():
+    try:
+        import jsonschema
+        import yaml
+    except ImportError as missing:
+        print(f"not installed: {missing.name}")
+        sys.exit(77)
+    schema = json.loads((root / "reports/inventory.schema.json").read_text())
+    for path in rich(), surveyed(["demo-h8", "tesla-k20c"]):
+        data = json.loads(run("json", str(path)))
+        jsonschema.validate(data, schema)
+        assert data == yaml.safe_load(path.read_text()), f"{path}: JSON and YAML differ"
+        assert list(data) == list(yaml.safe_load(path.read_text())), "another order"
+    out = folder / "out.json"
+    run("json", str(path), "-o", str(out))
+    assert json.loads(out.read_text()) == data
+    assert "<script" not in run("json", str(rich())), "may not end a script when put into HTML"
+
+
+def expand(pattern):
+    literal = re.split(r"\{[^}]*\}", pattern)
+    choices = [c.split(",") for c in re.findall(r"\{([^}]*)\}", pattern)]
+    for chosen in itertools.product(*choices):
+        yield "".join(itertools.chain.from_iterable(itertools.zip_longest(literal, chosen, fillvalue="")))
+
+
+def has(data, path):
+    """Keys may hold dots themselves ("l1.5")."""
+    if not path:
+        return True
+    return isinstance(data, dict) and any(
+        (path == key or path.startswith(key + ".")) and has(data[key], path[len(key) + 1:]) for key in data)
+
+
+def check_mt4g():
+    path = surveyed(["h200"], "standard")
+    data = json.loads(run("json", "--mt4g", str(path)))
+    lines = (root / "tests/report/mt4g_keys.txt").read_text().splitlines()
+    keys = [key for line in lines if not line.startswith("#") for key in expand(line)]
+    missing = [key for key in keys if not has(data, key)]
+    assert len(keys) > 100 and not missing, missing
+    assert not has(data, "memory.l1.nothing")
+    text = path.read_text()
+    value = re.search(r"l1_data:.*?size: \{value: (\d+)", text, re.S).group(1)
+    assert data["memory"]["l1"]["size"]["size"] == int(value)
+    read = float(re.search(r"main:.*?read: \{value: ([\d.]+)", text, re.S).group(1))
+    gib = data["memory"]["main"]["readBandwidth"]
+    assert gib["unit"] == "GiB/s" and abs(gib["value"] * 2**30 / 1e9 - read) < 1e-3 * read
+    assert data["memory"]["l1"]["sharedWith"] == ["Read Only", "Texture"]
+    beyond = data["memory"]["constant"]["l1.5"]["size"]
+    assert beyond["confidence"] == 0 and beyond["bound"] == "at_least", beyond
+    # Nothing is made up: what is unsupported or failed has no key.
+    rich_data = json.loads(run("json", "--mt4g", str(rich())))
+    assert not has(rich_data, "memory.constant.l1.5.size") and not has(rich_data, "memory.l2.latency")
+    two = surveyed(["demo-h8", "demo-t20"])
+    assert "demo-h8, demo-t20" in run("json", "--mt4g", str(two), code=2)
+    assert "did you mean \"demo-t20\"" in run("json", "--mt4g", "--model", "demo-t2", str(two), code=2)
+    assert json.loads(run("json", "--mt4g", "--model=demo-t20", str(two)))["general"]["name"] == "Demo T20"
+    assert "needs --mt4g" in run("json", "--model", "demo-t20", str(two), code=2)
+
+
+def check_prometheus():
+    for path in rich(), surveyed(["demo-h8", "tesla-k20c"]):
+        seen, families, family = set(), set(), None
+        for line in run("prometheus", str(path)).splitlines():
+            if line.startswith("# HELP "):
+                family = line.split(" ")[2]
+                assert re.fullmatch(r"[a-z][a-z0-9_]*", family) and family not in families, line
+                families.add(family)
+            elif line.startswith("# TYPE "):
+                assert line == f"# TYPE {family} gauge"
+            else:
+                match = re.fullmatch(r'(\w+)(\{(?:\w+="(?:[^"\\]|\\.)*",?)*\})? (-?[\d.e+-]+)', line)
+                assert match and match.group(1) == family, line
+                assert match.group(1, 2) not in seen, f"twice: {line}"
+                seen.add(match.group(1, 2))
+    assert "gpumemtopo_main_bandwidth_read_bytes_per_second" in families
+    assert "gpumemtopo_l1_data_size_bytes" in families and "gpumemtopo_clock_sm_hertz" in families
+    text = run("prometheus", str(path))
+    read = re.search(r"main.bandwidth.read: \[([\d.]+)", path.read_text()).group(1)
+    sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{uuid=\"GPU-[^}]*,node=\"n\d\","
+                       r"model=\"[^\"]+\"\} ([\d.]+)", text)
+    assert float(sample.group(1)) == float(read) * 1e9, (sample.group(0), read)
+    twice = folder / "twice.yaml"
+    twice.write_text(rich().read_text().replace("GPU-00000001", "GPU-00000000"))
+    assert "twice" in run("prometheus", str(twice), code=2)
+
+
+def check_promtool():
+    if not shutil.which("promtool"):
+        print("promtool is not installed (package prometheus)")
+        sys.exit(77)
+    for path in rich(), surveyed(["demo-h8", "tesla-k20c"]):
+        done = subprocess.run(["promtool", "check", "metrics"], input=run("prometheus", str(path)).encode(),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and not done.stdout, done.stdout.decode()
+
+
+try:
+    {"json": check_json, "mt4g": check_mt4g, "prometheus": check_prometheus, "promtool": check_promtool}[what]()
+finally:
+    shutil.rmtree(folder)
