@@ -69,4 +69,7 @@ const struct inventory_model *command_model(const struct inventory *inventory, c
 /* Writes the text to `path` (NULL: stdout) and releases it. An exit code. */
 int command_write(struct strbuf *text, const char *path);
 
+/* `show`: summary, drawing, comparison. An exit code. */
+int command_show(const struct command_options *options);
+
 #endif

@@ -5,7 +5,6 @@
 #include "report/command.h"
 #include "report/json.h"
 #include "report/prometheus.h"
-#include "report/summary.h"
 #include "report/validate.h"
 
 static int validate_file(const char *path)
@@ -32,18 +31,6 @@ static int run_validate(const struct command_options *options)
         worst = code == EXIT_DONE || worst == EXIT_NO_REPORT ? worst : code;
     }
     return worst;
-}
-
-static int run_show(const struct command_options *options)
-{
-    struct inventory inventory;
-    struct strbuf text = {0};
-    int code = command_read(options->files[0], &inventory);
-    if (code)
-        return code;
-    report_summary(&inventory, &text);
-    inventory_fini(&inventory);
-    return command_write(&text, NULL);
 }
 
 static int run_json(const struct command_options *options)
@@ -97,7 +84,18 @@ static int run_prometheus(const struct command_options *options)
     }
 
 const struct command commands[] = {
-    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, .run = run_show},
+    {"show",
+     "FILE",
+     "a summary: models, outliers, unmeasured",
+     1,
+     1,
+     {{"--topology", 0, NULL, "draw a model's memory hierarchy", FIELD(topology)},
+      {"--compare", 0, NULL, "two models, or one of each of two files, side by side",
+       FIELD(compare)},
+      {"--model", 0, "ID[,ID]", "which model to draw or compare", FIELD(model)},
+      {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
+      {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)}},
+     command_show},
     {"json",
      "FILE",
      "the inventory as JSON",

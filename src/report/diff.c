@@ -55,7 +55,7 @@ static int put_settings(struct strbuf *out, const struct inventory *judged, stru
         report_put_count(&line, end - i, "GPU: ", "GPUs: ");
         report_put_clean(&line, changes[i]->cause, TEXT_MAX);
         strbuf_puts(out, "  ");
-        report_end_line(out, &line, 2, 4);
+        report_end_line(out, NULL, &line, 2, 4);
     }
     free(changes);
     return 0;
@@ -80,7 +80,7 @@ static void put_watched(struct strbuf *out, const struct inventory *judged)
         figures.finding_count = count;
         if (count && shown++ < ENTRIES_MAX) {
             strbuf_puts(out, shown == 1 ? "\nA little worse, perhaps by chance:\n" : "");
-            report_put_outlier(out, &figures, true);
+            report_put_outlier(out, NULL, &figures, true);
         }
         free(kept);
     }
@@ -92,13 +92,13 @@ static void put_lists(struct strbuf *out, const struct inventory *judged)
 {
     for (size_t i = 0; i < judged->node_count && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nPlaces:\n");
-        report_put_node(out, &judged->node_findings[i]);
+        report_put_node(out, NULL, &judged->node_findings[i]);
     }
     if (judged->node_count > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", judged->node_count - ENTRIES_MAX);
     for (size_t i = 0; i < judged->outliers_length && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nWorse than they were:\n");
-        report_put_outlier(out, &judged->outliers[i], false);
+        report_put_outlier(out, NULL, &judged->outliers[i], false);
     }
     if (judged->outliers_length > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", judged->outliers_length - ENTRIES_MAX);

@@ -15,9 +15,11 @@ void report_put_count(struct strbuf *out, size_t count, const char *one, const c
     strbuf_printf(out, "%zu %s", count, count == 1 ? one : many);
 }
 
-void report_end_line(struct strbuf *out, struct strbuf *line, unsigned first, unsigned indent)
+void report_end_line(struct strbuf *out, const struct report_style *style, struct strbuf *line,
+                     unsigned first, unsigned indent)
 {
-    report_put_wrapped(out, line->data ? line->data : "", first, indent);
+    report_put_wrapped(out, line->data ? line->data : "", first, indent,
+                       style ? style->width : REPORT_WIDTH);
     out->failed |= line->failed;
     strbuf_fini(line);
 }
@@ -59,7 +61,8 @@ static bool told_before(const struct inventory_outlier *outlier, size_t finding)
 }
 
 /* One cause and all that it did. */
-static void put_cause(struct strbuf *out, const struct inventory_outlier *outlier, size_t first)
+static void put_cause(struct strbuf *out, const struct report_style *style,
+                      const struct inventory_outlier *outlier, size_t first)
 {
     const struct inventory_finding *finding = &outlier->findings[first];
     struct strbuf line = {0};
@@ -77,10 +80,11 @@ static void put_cause(struct strbuf *out, const struct inventory_outlier *outlie
     strbuf_puts(&line, together ? ": " : "");
     report_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
     strbuf_puts(out, "      ");
-    report_end_line(out, &line, 6, 8);
+    report_end_line(out, style, &line, 6, 8);
 }
 
-void report_put_outlier(struct strbuf *out, const struct inventory_outlier *outlier, bool watched)
+void report_put_outlier(struct strbuf *out, const struct report_style *style,
+                        const struct inventory_outlier *outlier, bool watched)
 {
     struct strbuf line = {0};
     size_t causes = 0;
@@ -92,15 +96,18 @@ void report_put_outlier(struct strbuf *out, const struct inventory_outlier *outl
     if (!watched)
         strbuf_printf(&line, ": %s", inventory_kind_name(outlier->kind));
     strbuf_puts(out, "  ");
-    report_end_line(out, &line, 2, 4);
+    report_begin_paint(out, style, REPORT_RED);
+    report_end_line(out, style, &line, 2, 4);
+    report_end_paint(out, style);
     for (size_t i = 0; i < outlier->finding_count; i++)
         if (!told_before(outlier, i) && causes++ < FINDINGS_MAX)
-            put_cause(out, outlier, i);
+            put_cause(out, style, outlier, i);
     if (causes > FINDINGS_MAX)
         strbuf_printf(out, "      and %zu more findings\n", causes - FINDINGS_MAX);
 }
 
-void report_put_node(struct strbuf *out, const struct inventory_node *node)
+void report_put_node(struct strbuf *out, const struct report_style *style,
+                     const struct inventory_node *node)
 {
     struct strbuf line = {0};
     if (node->node) {
@@ -111,10 +118,11 @@ void report_put_node(struct strbuf *out, const struct inventory_node *node)
     if (node->accused)
         strbuf_printf(&line, " [%s]", inventory_kind_name(node->kind));
     strbuf_puts(out, "  ");
-    report_end_line(out, &line, 2, 4);
+    report_end_line(out, style, &line, 2, 4);
 }
 
-void report_put_unmeasured(struct strbuf *out, const struct inventory_unmeasured *unmeasured)
+void report_put_unmeasured(struct strbuf *out, const struct report_style *style,
+                           const struct inventory_unmeasured *unmeasured)
 {
     struct strbuf line = {0};
     report_put_clean(&line, unmeasured->node, NAME_MAX);
@@ -126,5 +134,5 @@ void report_put_unmeasured(struct strbuf *out, const struct inventory_unmeasured
         report_put_clean(&line, unmeasured->reason, TEXT_MAX);
     }
     strbuf_puts(out, "  ");
-    report_end_line(out, &line, 2, 4);
+    report_end_line(out, style, &line, 2, 4);
 }

@@ -19,24 +19,26 @@ static size_t count_busy(const struct inventory *inventory)
     return busy;
 }
 
-static void put_headline(struct strbuf *out, const struct inventory *inventory)
+static void put_headline(struct strbuf *out, const struct report_style *style,
+                         const struct inventory *inventory)
 {
-    report_put_count(out, inventory->gpu_count_total, "GPU", "GPUs");
-    strbuf_puts(out, " on ");
-    report_put_count(out, inventory->nodes, "node", "nodes");
+    struct strbuf line = {0};
+    report_put_count(&line, inventory->gpu_count_total, "GPU", "GPUs");
+    strbuf_puts(&line, " on ");
+    report_put_count(&line, inventory->nodes, "node", "nodes");
     size_t busy = count_busy(inventory);
-    strbuf_printf(out, ": %u measured", inventory->measured);
+    strbuf_printf(&line, ": %u measured", inventory->measured);
     if (busy)
-        strbuf_printf(out, " (%zu busy: not judged)", busy);
-    strbuf_printf(out, ", %u unmeasured, ", inventory->unmeasured_count);
-    report_put_count(out, inventory->outlier_count, "outlier", "outliers");
+        strbuf_printf(&line, " (%zu busy: not judged)", busy);
+    strbuf_printf(&line, ", %u unmeasured, ", inventory->unmeasured_count);
+    report_put_count(&line, inventory->outlier_count, "outlier", "outliers");
     if (inventory->lost_ranks) {
-        strbuf_puts(out, ", ");
-        report_put_count(out, inventory->lost_ranks, "rank lost", "ranks lost");
+        strbuf_puts(&line, ", ");
+        report_put_count(&line, inventory->lost_ranks, "rank lost", "ranks lost");
     }
     if (isfinite(inventory->wall_s))
-        strbuf_printf(out, "; %.1f s", inventory->wall_s);
-    strbuf_puts(out, "\n");
+        strbuf_printf(&line, "; %.1f s", inventory->wall_s);
+    report_end_line(out, style, &line, 0, 4);
 }
 
 /* "l1_data" of "l1_data.size". */
@@ -81,7 +83,8 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
 }
 
 /* All attributes of the memory that measure `first` is the first one of. */
-static void put_memory(struct strbuf *out, const struct measures *memory, size_t first)
+static void put_memory(struct strbuf *out, const struct report_style *style,
+                       const struct measures *memory, size_t first)
 {
     const char *metric = memory->items[first].metric;
     struct strbuf line = {0}, name = {0};
@@ -97,14 +100,17 @@ static void put_memory(struct strbuf *out, const struct measures *memory, size_t
     strbuf_puts(out, " ");
     out->failed |= name.failed;
     strbuf_fini(&name);
-    report_end_line(out, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
+    report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
 
-static void put_model(struct strbuf *out, const struct inventory_model *model)
+static void put_model(struct strbuf *out, const struct report_style *style,
+                      const struct inventory_model *model)
 {
     const struct measures *memory = &model->memory;
     strbuf_puts(out, "\n");
+    report_begin_paint(out, style, REPORT_BOLD);
     report_put_clean(out, model->name ? model->name : model->id, NAME_MAX);
+    report_end_paint(out, style);
     strbuf_puts(out, " (");
     report_put_clean(out, model->id, NAME_MAX);
     strbuf_printf(out, "), %u measured\n", model->count);
@@ -113,50 +119,63 @@ static void put_model(struct strbuf *out, const struct inventory_model *model)
         for (size_t k = 0; k < i && !seen; k++)
             seen = same_memory(memory->items[k].metric, memory->items[i].metric);
         if (!seen)
-            put_memory(out, memory, i);
+            put_memory(out, style, memory, i);
     }
 }
 
 /* "Title:" before the first entry of a list; "and N more" and true instead of one too many. */
-static bool list_ends(struct strbuf *out, const char *title, size_t i, size_t count)
+static bool list_ends(struct strbuf *out, const struct report_style *style, const char *title,
+                      size_t i, size_t count)
 {
-    if (i == 0)
-        strbuf_printf(out, "\n%s:\n", title);
+    if (i == 0) {
+        strbuf_puts(out, "\n");
+        report_put_painted(out, style, REPORT_BOLD, title);
+        strbuf_puts(out, ":\n");
+    }
     if (i < ENTRIES_MAX)
         return false;
     strbuf_printf(out, "  and %zu more\n", count - i);
     return true;
 }
 
-void report_summary(const struct inventory *inventory, struct strbuf *out_text)
+static void put_watched(struct strbuf *out, const struct report_style *style, size_t count)
+{
+    struct strbuf line = {0};
+    report_put_count(&line, count, "GPU deviates", "GPUs deviate");
+    strbuf_puts(&line, " too little to be accused");
+    strbuf_puts(out, "\n");
+    report_put_painted(out, style, REPORT_BOLD, "Watch");
+    strbuf_puts(out, ": ");
+    report_end_line(out, style, &line, 7, 4);
+}
+
+void report_summary(const struct inventory *inventory, const struct report_style *style,
+                    struct strbuf *out_text)
 {
     const struct inventory *v = inventory;
-    put_headline(out_text, v);
+    put_headline(out_text, style, v);
     for (size_t i = 0; i < v->model_count; i++) {
         if (i == ENTRIES_MAX) {
             strbuf_printf(out_text, "\nand %zu more models\n", v->model_count - i);
             break;
         }
-        put_model(out_text, &v->models[i]);
+        put_model(out_text, style, &v->models[i]);
     }
     for (size_t i = 0; i < v->outliers_length; i++) {
-        if (list_ends(out_text, "Outliers", i, v->outliers_length))
+        if (list_ends(out_text, style, "Outliers", i, v->outliers_length))
             break;
-        report_put_outlier(out_text, &v->outliers[i], false);
+        report_put_outlier(out_text, style, &v->outliers[i], false);
     }
     for (size_t i = 0; i < v->node_count; i++) {
-        if (list_ends(out_text, "Places", i, v->node_count))
+        if (list_ends(out_text, style, "Places", i, v->node_count))
             break;
-        report_put_node(out_text, &v->node_findings[i]);
+        report_put_node(out_text, style, &v->node_findings[i]);
     }
     for (size_t i = 0; i < v->unmeasured_length; i++) {
-        if (list_ends(out_text, "Unmeasured", i, v->unmeasured_length))
+        if (list_ends(out_text, style, "Unmeasured", i, v->unmeasured_length))
             break;
-        report_put_unmeasured(out_text, &v->unmeasured[i]);
+        report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }
-    if (v->watch_count) {
-        strbuf_puts(out_text, "\nWatch: ");
-        report_put_count(out_text, v->watch_count, "GPU deviates", "GPUs deviate");
-        strbuf_puts(out_text, " too little to be accused\n");
-    }
+    if (v->watch_count)
+        put_watched(out_text, style, v->watch_count);
 }

@@ -4,10 +4,12 @@
 
 #include "base/str.h"
 #include "inventory/inventory.h"
+#include "report/text.h"
 
-/* Appends counts, models with their memories, outliers and what could not be measured: at most 100
- * columns wide, long lists shortened, no control character but line breaks. Fails only by
- * out_text->failed. */
-void report_summary(const struct inventory *inventory, struct strbuf *out_text);
+/* Appends counts, models with their memories, outliers and what could not be measured: as wide
+ * as the style says (NULL: REPORT_WIDTH columns, no colour), long lists shortened, no control
+ * character but line breaks and the style's colours. Fails only by out_text->failed. */
+void report_summary(const struct inventory *inventory, const struct report_style *style,
+                    struct strbuf *out_text);
 
 #endif

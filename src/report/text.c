@@ -35,8 +35,7 @@ static size_t next_clean(const char *text, const char **out_bytes, size_t *out_l
     return length ? length : 1;
 }
 
-/* Columns of the whole text once clean, or more than `limit`. */
-static unsigned clean_columns(const char *text, unsigned limit)
+unsigned report_columns(const char *text, unsigned limit)
 {
     unsigned total = 0;
     while (*text && total <= limit) {
@@ -52,7 +51,7 @@ static unsigned clean_columns(const char *text, unsigned limit)
 static unsigned put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
 {
     text = text ? text : "-";
-    bool cut = clean_columns(text, columns_max) > columns_max;
+    bool cut = report_columns(text, columns_max) > columns_max;
     unsigned room = cut && columns_max > 3 ? columns_max - 3 : columns_max, used = 0;
     while (*text) {
         const char *bytes;
@@ -102,18 +101,19 @@ static size_t word_length(const char *text, unsigned room, unsigned *out_columns
     return at;
 }
 
-void report_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent)
+void report_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,
+                        unsigned width)
 {
     unsigned column = first;
     bool line_empty = true;
     while (*text) {
         unsigned columns;
         text += strspn(text, " ");
-        size_t length = word_length(text, REPORT_WIDTH - indent, &columns);
+        size_t length = word_length(text, width - indent, &columns);
         if (!length)
             break;
         unsigned blank = line_empty ? 0 : 1;
-        if (column + blank + columns > REPORT_WIDTH) {
+        if (column + blank + columns > width) {
             strbuf_printf(buffer, "\n%*s", (int)indent, "");
             column = indent;
             blank = 0;

@@ -220,7 +220,7 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
         rc = write_checked(&inventory, input->output, err);
     }
     if (!rc) {
-        report_summary(&inventory, out_summary);
+        report_summary(&inventory, &input->style, out_summary);
         timing_print(input->view.results, input->view.result_count, out_summary);
         *out_code = (enum survey_exit)inventory.exit_code;
     }

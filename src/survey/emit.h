@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "device/replay/record_read.h"
 #include "judge/judge.h"
+#include "report/text.h"
 #include "survey/options.h"
 #include "survey/root.h"
 #include "survey/survey.h"
@@ -30,6 +31,7 @@ struct emit_input {
     struct root_view view;
     const struct judge_basis *judge;
     const struct record *replayed; /* NULL: measured */
+    struct report_style style;     /* of the summary */
     bool unrecorded;               /* a record was asked for and could not be written */
 };
 

@@ -296,6 +296,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
         .view = root_view(run->root),
         .judge = &basis,
         .replayed = run->record,
+        .style = report_style_for(STDERR_FILENO),
         .unrecorded = !recorded,
     };
     bool written = emit_inventory(&input, &summary, &code, err) == 0;

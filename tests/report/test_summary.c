@@ -93,7 +93,7 @@ static void summary_says_what_matters(void **state)
     struct inventory inventory;
     struct strbuf text = {0};
     rich_inventory(&inventory);
-    report_summary(&inventory, &text);
+    report_summary(&inventory, NULL, &text);
     const char *at = text.data;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         const char *found = strstr(at, parts[i]);
@@ -110,7 +110,7 @@ static void empty_inventory_has_a_summary(void **state)
     (void)state;
     struct inventory inventory = {0};
     struct strbuf text = {0};
-    report_summary(&inventory, &text);
+    report_summary(&inventory, NULL, &text);
     assert_string_equal(text.data,
                         "0 GPUs on 0 nodes: 0 measured, 0 unmeasured, 0 outliers; 0.0 s\n");
     strbuf_fini(&text);
@@ -124,7 +124,7 @@ static void lost_ranks_are_counted(void **state)
     for (uint32_t lost = 0; lost < COUNT_OF(said); lost++) {
         struct inventory inventory = {.lost_ranks = lost};
         struct strbuf text = {0};
-        report_summary(&inventory, &text);
+        report_summary(&inventory, NULL, &text);
         assert_non_null(strstr(text.data, said[lost]));
         strbuf_fini(&text);
     }
@@ -139,7 +139,7 @@ static void busy_ones_are_counted(void **state)
                                     {.status = GPU_OK, .values = &value, .value_count = 1}};
     struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .measured = 2};
     struct strbuf text = {0};
-    report_summary(&inventory, &text);
+    report_summary(&inventory, NULL, &text);
     assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged), 0 unmeasured"));
     strbuf_fini(&text);
 }
@@ -194,7 +194,7 @@ static void names_cannot_break_the_summary(void **state)
         replace(&v.unmeasured[0].reason, name);
         replace(&v.node_findings[0].node, name);
         replace(&v.node_findings[0].finding, name);
-        report_summary(&v, &text);
+        report_summary(&v, NULL, &text);
         assert_tame(text.data, name);
         assert_true(text.length < 20000);
         inventory_fini(&v);

@@ -1,0 +1,78 @@
+/* How text is laid out for the one who reads it. */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "report/text.h"
+
+static unsigned clamp(unsigned long columns)
+{
+    if (columns < REPORT_WIDTH_MIN)
+        return REPORT_WIDTH_MIN;
+    return columns > REPORT_WIDTH_MAX ? REPORT_WIDTH_MAX : (unsigned)columns;
+}
+
+static unsigned width_of(int fd, bool terminal)
+{
+    uint64_t columns = 0;
+    struct winsize size;
+    if (str_parse_u64(getenv("COLUMNS"), &columns) == 0 && columns)
+        return clamp(columns);
+    if (terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
+        return clamp(size.ws_col);
+    return REPORT_WIDTH;
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+/* LC_ALL and its like decide, not what the program was built with. */
+static bool has_boxes(void)
+{
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (!locale)
+        return false;
+    bool utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return utf8;
+}
+
+struct report_style report_style_for(int fd)
+{
+    const char *term = getenv("TERM");
+    bool terminal = isatty(fd);
+    bool dumb = !term || strcmp(term, "dumb") == 0;
+    return (struct report_style){
+        .width = width_of(fd, terminal),
+        .colour = terminal && !dumb && !is_set("NO_COLOR"),
+        .boxes = has_boxes(),
+    };
+}
+
+void report_begin_paint(struct strbuf *buffer, const struct report_style *style,
+                        enum report_paint paint)
+{
+    static const char *const codes[] = {"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[2m"};
+    if (style && style->colour)
+        strbuf_puts(buffer, codes[paint]);
+}
+
+void report_end_paint(struct strbuf *buffer, const struct report_style *style)
+{
+    if (style && style->colour)
+        strbuf_puts(buffer, "\x1b[0m");
+}
+
+void report_put_painted(struct strbuf *buffer, const struct report_style *style,
+                        enum report_paint paint, const char *text)
+{
+    report_begin_paint(buffer, style, paint);
+    strbuf_puts(buffer, text);
+    report_end_paint(buffer, style);
+}
