@@ -17,6 +17,7 @@ struct command_options {
     int file_count;
     const char *output; /* NULL: stdout */
     const char *model;
+    const char *reference;
     const char *colour;
     const char *width;
     bool compare, mt4g, topology;
@@ -30,14 +31,14 @@ struct command_flag {
     size_t offset; /* of the field in command_options */
 };
 
-enum { COMMAND_FLAGS_MAX = 6, COMMAND_FILES_MAX = 1000000 };
+enum { COMMAND_FLAGS_MAX = 16, COMMAND_FILES_MAX = 1000000 };
 
 struct command {
     const char *name;
     const char *files; /* "FILE", "FILE..." */
     const char *summary;
     int files_min, files_max;
-    struct command_flag flags[COMMAND_FLAGS_MAX]; /* up to the first without a name */
+    const struct command_flag *flags; /* up to the first without a name */
     int (*run)(const struct command_options *options);
 };
 

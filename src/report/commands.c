@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "report/basis.h"
 #include "report/command.h"
+#include "report/html/html.h"
 #include "report/json.h"
 #include "report/prometheus.h"
 #include "report/validate.h"
@@ -62,6 +64,25 @@ static int run_json(const struct command_options *options)
     return code;
 }
 
+static int run_html(const struct command_options *options)
+{
+    struct inventory inventory;
+    struct report_basis basis = {0};
+    struct strbuf text = {0};
+    struct err err = {0};
+    int rc = report_basis_load(options->reference, NULL, &basis, &err);
+    if (rc)
+        log_failure(&err);
+    int code = rc ? command_exit_code(rc) : command_read(options->files[0], &inventory);
+    if (!code) {
+        report_html(&inventory, &basis.references, &text);
+        inventory_fini(&inventory);
+        code = command_write(&text, options->output);
+    }
+    report_basis_fini(&basis);
+    return code;
+}
+
 /* Samples that stand there twice would spoil the whole page for the collector. */
 static int run_prometheus(const struct command_options *options)
 {
@@ -83,36 +104,39 @@ static int run_prometheus(const struct command_options *options)
         "--output", 'o', "OUT", "where to (default: stdout)", FIELD(output)                        \
     }
 
+static const struct command_flag show_flags[] = {
+    {"--topology", 0, NULL, "draw the models' memory hierarchies", FIELD(topology)},
+    {"--compare", 0, NULL, "two models, or one of each of two files, side by side", FIELD(compare)},
+    {"--model", 0, "ID[,ID]", "which model to draw, or which to compare", FIELD(model)},
+    {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
+    {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)},
+    {0},
+};
+
+static const struct command_flag html_flags[] = {
+    OUTPUT_FLAG,
+    {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
+    {0},
+};
+
+static const struct command_flag json_flags[] = {
+    OUTPUT_FLAG,
+    {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
+    {"--model", 0, "ID", "which model (needed where there are several)", FIELD(model)},
+    {0},
+};
+
+static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
+
+static const struct command_flag validate_flags[] = {{0}};
+
 const struct command commands[] = {
-    {"show",
-     "FILE",
-     "a summary: models, outliers, unmeasured",
-     1,
-     1,
-     {{"--topology", 0, NULL, "draw a model's memory hierarchy", FIELD(topology)},
-      {"--compare", 0, NULL, "two models, or one of each of two files, side by side",
-       FIELD(compare)},
-      {"--model", 0, "ID[,ID]", "which model to draw or compare", FIELD(model)},
-      {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
-      {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)}},
-     command_show},
-    {"json",
-     "FILE",
-     "the inventory as JSON",
-     1,
-     1,
-     {OUTPUT_FLAG,
-      {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
-      {"--model", 0, "ID", "which model (needed where there are several)", FIELD(model)}},
-     run_json},
-    {"prometheus",
-     "FILE",
-     "metrics for the textfile collector",
-     1,
-     1,
-     {OUTPUT_FLAG},
+    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
+    {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
+    {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
+    {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,
      run_prometheus},
-    {"validate", "FILE...", "check files against the schema and themselves", 1, COMMAND_FILES_MAX,
-     .run = run_validate},
+    {"validate", "FILE...", "check files against schema and themselves", 1, COMMAND_FILES_MAX,
+     validate_flags, run_validate},
     {0},
 };

@@ -212,5 +212,6 @@ void report_compare(const struct compare_side *left, const struct compare_side *
     put_heads(&t);
     put_facts(&t);
     put_measures(&t);
-    strbuf_puts(out_text, "The last column is the right one over the left one.\n");
+    report_put_wrapped(out_text, "The last column is the right one over the left one.", 0, 0,
+                       style->width);
 }

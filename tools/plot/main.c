@@ -1,14 +1,11 @@
 /* plot_sweeps: draws the sweeps that an inventory of the profile `full` keeps, one picture for each
  * memory of each model. */
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/out_file.h"
 #include "inventory/inventory.h"
-#include "plot.h"
-
-static const char *const memories[] = {"l1_data",      "texture",     "read_only",
-                                       "constant_l15", "constant_l1", "l2"};
+#include "report/sweep.h"
 
 /* FOLDER/nvidia-h200-l1_data.svg, with the suffix -sim for a simulated GPU. */
 static int write_file(const struct inventory_model *model, const char *suffix, const char *folder,
@@ -18,14 +15,11 @@ static int write_file(const struct inventory_model *model, const char *suffix, c
     strbuf_printf(&path, "%s/%s%s-%s.svg", folder, model->id, suffix, memory);
     if (path.failed)
         return err_no_memory(err);
-    FILE *file = fopen(path.data, "w");
-    int rc = file ? 0 : err_set(err, -errno, "%s: %s", path.data, strerror(errno));
-    if (file) {
-        plot_write_svg(file, plot);
-        bool failed = ferror(file);
-        if (fclose(file) || failed)
-            rc = err_set(err, -EIO, "%s: not written", path.data);
-    }
+    struct strbuf picture = {0};
+    plot_put_svg(&picture, plot, true);
+    int rc = picture.failed ? err_no_memory(err)
+                            : out_file_write(path.data, picture.data, picture.length, err);
+    strbuf_fini(&picture);
     strbuf_fini(&path);
     return rc;
 }
@@ -34,13 +28,13 @@ static int draw_model(const struct inventory_model *model, bool simulated, const
                       struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < COUNT_OF(memories) && !rc; i++) {
+    for (size_t i = 0; plot_memories[i] && !rc; i++) {
         struct plot plot;
-        if (!plot_memory(&model->memory, memories[i], &plot))
+        if (!plot_memory(&model->memory, plot_memories[i], &plot))
             continue;
         snprintf(plot.title, sizeof plot.title, "%.60s%s: %s", model->name,
-                 simulated ? " (simulated)" : "", memories[i]);
-        rc = write_file(model, simulated ? "-sim" : "", folder, memories[i], &plot, err);
+                 simulated ? " (simulated)" : "", plot_memories[i]);
+        rc = write_file(model, simulated ? "-sim" : "", folder, plot_memories[i], &plot, err);
     }
     return rc;
 }

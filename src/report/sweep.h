@@ -1,9 +1,8 @@
 /* A sweep as it is drawn: mean latency over array size, with what the probes made of it. */
-#ifndef GPUMEMTOPO_TOOLS_PLOT_PLOT_H
-#define GPUMEMTOPO_TOOLS_PLOT_PLOT_H
+#ifndef GPUMEMTOPO_REPORT_SWEEP_H
+#define GPUMEMTOPO_REPORT_SWEEP_H
 
-#include <stdio.h>
-
+#include "base/str.h"
 #include "inventory/curve.h"
 #include "inventory/measure.h"
 
@@ -36,7 +35,11 @@ bool plot_memory(const struct measures *measures, const char *memory, struct plo
 /* "216 KiB", "29.5 MiB" */
 void plot_format_bytes(char text[PLOT_TEXT_MAX], double bytes);
 
-/* The same bytes for the same plot. Errors are those of the stream. */
-void plot_write_svg(FILE *file, const struct plot *plot);
+/* The memories that can have a sweep; NULL-terminated. */
+extern const char *const plot_memories[];
+
+/* The same bytes for the same plot. standalone: with colours of its own, for a file; otherwise the
+ * page around it has them. Fails only by out->failed. */
+void plot_put_svg(struct strbuf *out, const struct plot *plot, bool standalone);
 
 #endif

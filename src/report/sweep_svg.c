@@ -1,7 +1,10 @@
 /* Drawing a plot as SVG, in the reader's light or dark colours. */
-#include "plot.h"
+#include "report/sweep.h"
 
 #include <math.h>
+#include <stdio.h>
+
+#include "report/html/markup.h"
 
 static const double KIB = 1024, MIB = 1024 * 1024;
 
@@ -92,87 +95,93 @@ static struct axes make_axes(const struct plot *plot)
     return axes;
 }
 
-static void write_axes(FILE *file, const struct axes *axes)
+static void write_axes(struct strbuf *out, const struct axes *axes)
 {
     double step = binary_step((axes->high - axes->low) / axes->unit) * axes->unit;
     for (double at = ceil(axes->low / step) * step; at <= axes->high; at += step) {
         double x = x_of(axes, at);
-        fprintf(file, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n", x,
-                TOP, x, BOTTOM);
-        fprintf(file, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
-                BOTTOM + 18, at / axes->unit);
+        strbuf_printf(out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
+                      x, TOP, x, BOTTOM);
+        strbuf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
+                      BOTTOM + 18, at / axes->unit);
     }
     step = decimal_step(axes->top);
     for (double at = 0; at <= axes->top; at += step) {
         double y = y_of(axes, at);
-        fprintf(file, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n", LEFT,
-                y, RIGHT, y);
-        fprintf(file, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4,
-                at);
+        strbuf_printf(out, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
+                      LEFT, y, RIGHT, y);
+        strbuf_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6,
+                      y + 4, at);
     }
-    fprintf(file, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", LEFT,
-            TOP, RIGHT - LEFT, BOTTOM - TOP);
-    fprintf(file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">array size (%s)</text>\n",
-            (LEFT + RIGHT) / 2, BOTTOM + 42, axes->unit == MIB ? "MiB" : "KiB");
-    fprintf(file,
-            "<text transform=\"translate(18 %d) rotate(-90)\" text-anchor=\"middle\">"
-            "mean latency (cycles)</text>\n",
-            (TOP + BOTTOM) / 2);
+    strbuf_printf(out, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
+                  LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP);
+    strbuf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">array size (%s)</text>\n",
+                  (LEFT + RIGHT) / 2, BOTTOM + 42, axes->unit == MIB ? "MiB" : "KiB");
+    strbuf_printf(out,
+                  "<text transform=\"translate(18 %d) rotate(-90)\" text-anchor=\"middle\">"
+                  "mean latency (cycles)</text>\n",
+                  (TOP + BOTTOM) / 2);
 }
 
 /* Labels stand to the right of the frame, pushed up where they would touch. */
-static void write_levels(FILE *file, const struct plot *plot, const struct axes *axes)
+static void write_levels(struct strbuf *out, const struct plot *plot, const struct axes *axes)
 {
     double free_below = INFINITY;
     for (size_t i = 0; i < plot->level_count; i++) {
         const struct plot_level *level = &plot->levels[i];
         double y = y_of(axes, level->cycles), label = fmin(y, free_below);
-        fprintf(file, "<line class=\"level\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n", LEFT,
-                y, RIGHT, y);
-        fprintf(file, "<text x=\"%d\" y=\"%.1f\">%s %.1f</text>\n", RIGHT + 6, label + 4,
-                level->label, level->cycles);
+        strbuf_printf(out, "<line class=\"level\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
+                      LEFT, y, RIGHT, y);
+        strbuf_printf(out, "<text x=\"%d\" y=\"%.1f\">%s %.1f</text>\n", RIGHT + 6, label + 4,
+                      level->label, level->cycles);
         free_below = label - LABEL_HEIGHT;
     }
 }
 
-static void write_marks(FILE *file, const struct plot *plot, const struct axes *axes)
+static void write_marks(struct strbuf *out, const struct plot *plot, const struct axes *axes)
 {
     for (size_t i = 0; i < plot->mark_count; i++) {
         double x = x_of(axes, plot->marks[i].bytes);
         int y = LEGEND_TOP + (int)i * LEGEND_LINE;
-        fprintf(file, "<line class=\"mark m%zu\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
-                i, x, TOP, x, BOTTOM);
-        fprintf(file, "<line class=\"mark m%zu\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", i,
-                LEFT, y, LEFT + 30, y);
-        fprintf(file, "<text x=\"%d\" y=\"%d\">%s</text>\n", LEFT + 38, y + 4,
-                plot->marks[i].label);
+        strbuf_printf(out,
+                      "<line class=\"mark m%zu\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
+                      i, x, TOP, x, BOTTOM);
+        strbuf_printf(out, "<line class=\"mark m%zu\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
+                      i, LEFT, y, LEFT + 30, y);
+        strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%s</text>\n", LEFT + 38, y + 4,
+                      plot->marks[i].label);
     }
 }
 
-static void write_curve(FILE *file, const struct plot *plot, const struct axes *axes)
+static void write_curve(struct strbuf *out, const struct plot *plot, const struct axes *axes)
 {
-    fprintf(file, "<polyline class=\"curve\" points=\"");
+    strbuf_printf(out, "<polyline class=\"curve\" points=\"");
     for (size_t i = 0; i < plot->curve.count; i++)
-        fprintf(file, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->curve.points[i].bytes),
-                y_of(axes, plot->curve.points[i].cycles));
-    fprintf(file, "\"/>\n");
+        strbuf_printf(out, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->curve.points[i].bytes),
+                      y_of(axes, plot->curve.points[i].cycles));
+    strbuf_printf(out, "\"/>\n");
     for (size_t i = 0; i < plot->curve.count; i++)
-        fprintf(file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
-                x_of(axes, plot->curve.points[i].bytes), y_of(axes, plot->curve.points[i].cycles));
+        strbuf_printf(out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
+                      x_of(axes, plot->curve.points[i].bytes),
+                      y_of(axes, plot->curve.points[i].cycles));
 }
 
-void plot_write_svg(FILE *file, const struct plot *plot)
+void plot_put_svg(struct strbuf *out, const struct plot *plot, bool standalone)
 {
     const struct axes axes = make_axes(plot);
-    fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>%s</title>\n%s",
-            WIDTH, HEIGHT, WIDTH, HEIGHT, plot->title, STYLE);
-    fprintf(file, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", WIDTH, HEIGHT);
-    fprintf(file, "<text class=\"title\" x=\"%d\" y=\"26\">%s</text>\n", LEFT, plot->title);
-    write_axes(file, &axes);
-    write_levels(file, plot, &axes);
-    write_curve(file, plot, &axes);
-    write_marks(file, plot, &axes);
-    fprintf(file, "</svg>\n");
+    strbuf_printf(out,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" %swidth=\"%d\" height=\"%d\" "
+                  "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+                  standalone ? "" : "class=\"plot\" ", WIDTH, HEIGHT, WIDTH, HEIGHT);
+    html_text(out, plot->title, PLOT_TEXT_MAX);
+    strbuf_printf(out, "</title>\n%s<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n",
+                  standalone ? STYLE : "", WIDTH, HEIGHT);
+    strbuf_printf(out, "<text class=\"title\" x=\"%d\" y=\"26\">", LEFT);
+    html_text(out, plot->title, PLOT_TEXT_MAX);
+    strbuf_puts(out, "</text>\n");
+    write_axes(out, &axes);
+    write_levels(out, plot, &axes);
+    write_curve(out, plot, &axes);
+    write_marks(out, plot, &axes);
+    strbuf_printf(out, "</svg>\n");
 }

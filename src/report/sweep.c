@@ -1,9 +1,13 @@
 /* From the measures of a model to what is drawn. */
-#include "plot.h"
+#include "report/sweep.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { METRIC_MAX = 64 };
+
+const char *const plot_memories[] = {"l1_data",     "texture", "read_only", "constant_l15",
+                                     "constant_l1", "l2",      NULL};
 
 static void add_level(struct plot *plot, const char *label, double cycles)
 {

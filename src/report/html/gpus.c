@@ -1,0 +1,197 @@
+/* All GPUs, what differs from the model's majority, and where the figures come from. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/html/markup.h"
+#include "report/html/parts.h"
+
+/* Up to so many GPUs stand in one table with all their values; more are grouped by node, folded,
+ * with the values that tell most: a page of 10,000 GPUs has to stay usable. */
+enum { ONE_TABLE_MAX = 1000, COLUMNS_MAX = 40, DIFFERENCES_MAX = 1000 };
+
+static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2.bandwidth.read",
+                                      "l1_data.latency",     "clock.sm",     "host.bandwidth.h2d"};
+
+struct columns {
+    const char *metrics[COLUMNS_MAX], *units[COLUMNS_MAX];
+    size_t count;
+};
+
+static bool is_telling(const char *metric)
+{
+    for (size_t i = 0; i < COUNT_OF(telling); i++)
+        if (strcmp(telling[i], metric) == 0)
+            return true;
+    return false;
+}
+
+static struct columns choose(const struct html_data *data)
+{
+    struct columns columns = {0};
+    bool few = data->inventory->gpu_count <= ONE_TABLE_MAX;
+    for (size_t m = 0; m < data->inventory->model_count; m++)
+        for (size_t s = 0; s < data->models[m].series_count; s++) {
+            const struct html_series *series = &data->models[m].series[s];
+            size_t i = 0;
+            while (i < columns.count && strcmp(columns.metrics[i], series->metric) != 0)
+                i++;
+            if (i < columns.count || i == COLUMNS_MAX || !(few || is_telling(series->metric)))
+                continue;
+            columns.metrics[i] = series->metric;
+            columns.units[i] = series->unit;
+            columns.count++;
+        }
+    return columns;
+}
+
+static double value_of(const struct inventory_gpu *gpu, const char *metric)
+{
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (strcmp(gpu->values[i].metric, metric) == 0)
+            return gpu->values[i].value;
+    return NAN;
+}
+
+static void put_head(struct strbuf *out, const struct columns *columns, bool node)
+{
+    strbuf_printf(out,
+                  "<div class=wide><table class=\"sort filter values\"><thead><tr>%s<th class=n>GPU"
+                  "<th>slot<th>uuid<th>model<th>status<th class=n>score",
+                  node ? "<th>node" : "");
+    for (size_t i = 0; i < columns->count; i++) {
+        strbuf_puts(out, "<th class=n>");
+        html_text(out, columns->metrics[i], HTML_NAME);
+        if (columns->units[i] && *columns->units[i]) {
+            strbuf_puts(out, "<br>");
+            html_text(out, columns->units[i], HTML_NAME);
+        }
+    }
+    strbuf_puts(out, "</thead><tbody>\n");
+}
+
+static void put_row(struct strbuf *out, const struct html_gpu *g, const struct columns *columns,
+                    bool node)
+{
+    const struct inventory_gpu *gpu = g->gpu;
+    strbuf_puts(out, "<tr>");
+    if (node) {
+        strbuf_puts(out, "<td>");
+        html_text(out, gpu->node, HTML_NAME);
+    }
+    if (gpu->index >= 0)
+        strbuf_printf(out, "<td class=n>%d<td>", (int)gpu->index);
+    else
+        strbuf_puts(out, "<td class=n>-<td>");
+    html_text(out, gpu->pci, HTML_NAME);
+    strbuf_puts(out, "<td class=mono>");
+    html_text(out, gpu->uuid, HTML_NAME);
+    strbuf_puts(out, "<td>");
+    html_text(out, gpu->model, HTML_NAME);
+    strbuf_printf(out,
+                  gpu->status == GPU_OK ? "<td>%s<td class=n>" : "<td class=bad>%s<td class=n>",
+                  gpu_status_name(gpu->status));
+    if (isfinite(g->score))
+        strbuf_printf(out, "%.3g", g->score);
+    for (size_t i = 0; i < columns->count; i++) {
+        strbuf_puts(out, "<td class=n>");
+        html_figure(out, value_of(gpu, columns->metrics[i]));
+    }
+    strbuf_puts(out, "\n");
+}
+
+static void put_nodes(struct strbuf *out, const struct html_data *data,
+                      const struct columns *columns)
+{
+    size_t count = data->inventory->gpu_count;
+    for (size_t first = 0, last; first < count; first = last) {
+        size_t odd = 0;
+        for (last = first;
+             last < count && str_equal(data->gpus[last].gpu->node, data->gpus[first].gpu->node);
+             last++)
+            odd += data->gpus[last].oddity != HTML_FINE;
+        strbuf_puts(out, "<details class=node><summary>");
+        html_text(out, data->gpus[first].gpu->node, HTML_NAME);
+        strbuf_puts(out, ": ");
+        html_count(out, last - first, "GPU", "GPUs");
+        if (odd)
+            strbuf_printf(out, ", <span class=bad>%zu not fine</span>", odd);
+        strbuf_puts(out, "</summary>");
+        put_head(out, columns, false);
+        for (size_t i = first; i < last; i++)
+            put_row(out, &data->gpus[i], columns, false);
+        strbuf_puts(out, "</tbody></table></div></details>\n");
+    }
+}
+
+void html_gpus(struct strbuf *out, const struct html_data *data)
+{
+    const struct columns columns = choose(data);
+    size_t count = data->inventory->gpu_count;
+    if (!count)
+        return;
+    strbuf_puts(out, "<section id=gpus><h2>GPUs</h2>\n<p class=tools><input type=search "
+                     "placeholder=\"filter: node, uuid, status ...\" aria-label=\"filter GPUs\">"
+                     "<span class=found aria-live=polite></span></p>\n");
+    if (count > ONE_TABLE_MAX) {
+        put_nodes(out, data, &columns);
+    } else {
+        put_head(out, &columns, true);
+        for (size_t i = 0; i < count; i++)
+            put_row(out, &data->gpus[i], &columns, true);
+        strbuf_puts(out, "</tbody></table></div>\n");
+    }
+    strbuf_puts(out, "</section>\n");
+}
+
+/* What one GPU has and most of its model have not. */
+static size_t put_difference(struct strbuf *out, const struct inventory_gpu *gpu, const char *what,
+                             const struct facts *own, const struct facts *usual, size_t room)
+{
+    size_t i = 0;
+    for (; i < own->count && i < room; i++) {
+        strbuf_puts(out, "<tr><td>");
+        html_text(out, gpu->node, HTML_NAME);
+        strbuf_printf(out, "<td class=n>%d<td class=mono>", (int)gpu->index);
+        html_text(out, gpu->uuid, HTML_NAME);
+        strbuf_printf(out, "<td>%s.", what);
+        html_text(out, own->items[i].key, HTML_NAME);
+        strbuf_puts(out, "<td>");
+        html_fact(out, &own->items[i]);
+        strbuf_puts(out, "<td>");
+        html_fact(out, usual ? facts_get(usual, own->items[i].key) : NULL);
+        strbuf_puts(out, "\n");
+    }
+    return i;
+}
+
+void html_differences(struct strbuf *out, const struct html_data *data)
+{
+    struct strbuf rows = {0};
+    size_t count = 0, total = 0;
+    for (size_t i = 0; i < data->inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = data->gpus[i].gpu;
+        const struct html_model *model = html_data_model(data, gpu->model);
+        const struct inventory_model *m = model ? model->model : NULL;
+        total += gpu->hardware.count + gpu->config.count + gpu->health.count;
+        count += put_difference(&rows, gpu, "hardware", &gpu->hardware, m ? &m->identity : NULL,
+                                DIFFERENCES_MAX - count);
+        count += put_difference(&rows, gpu, "config", &gpu->config, m ? &m->config : NULL,
+                                DIFFERENCES_MAX - count);
+        count += put_difference(&rows, gpu, "health", &gpu->health, m ? &m->health : NULL,
+                                DIFFERENCES_MAX - count);
+    }
+    if (rows.length) {
+        strbuf_puts(out, "<section id=differences><h2>Settings and health that differ</h2>\n"
+                         "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>GPU"
+                         "<th>uuid<th>fact<th>here<th>most of its model</thead><tbody>\n");
+        strbuf_append(out, rows.data, rows.length);
+        strbuf_puts(out, "</tbody></table></div>\n");
+        if (total > count)
+            strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", total - count);
+        strbuf_puts(out, "</section>\n");
+    }
+    out->failed |= rows.failed;
+    strbuf_fini(&rows);
+}

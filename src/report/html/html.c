@@ -1,0 +1,126 @@
+/* The page: head, headline, parts in order. */
+#include "report/html/html.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "html_assets.h"
+#include "report/html/markup.h"
+#include "report/html/parts.h"
+
+/* Even if a foreign name got past the escaping, nothing but the page's own script could run. */
+static void put_head(struct strbuf *out)
+{
+    strbuf_puts(out, "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+                     "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
+                     "style-src 'unsafe-inline'; script-src '");
+    strbuf_puts(out, html_script_hash);
+    strbuf_puts(out, "'; base-uri 'none'; form-action 'none'\">\n"
+                     "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+                     "<title>GPU memory survey</title>\n<style>\n");
+    strbuf_puts(out, html_style);
+    strbuf_puts(out, "</style>\n</head>\n<body>\n");
+}
+
+static void put_tile(struct strbuf *out, size_t count, const char *one, const char *many,
+                     bool alarming)
+{
+    strbuf_printf(out, "<li><b%s>%zu</b>%s</li>", alarming && count ? " class=bad" : "", count,
+                  count == 1 ? one : many);
+}
+
+static void put_headline(struct strbuf *out, const struct inventory *v)
+{
+    strbuf_puts(out, "<header><h1>GPU memory survey</h1>\n");
+    if (str_equal(v->backend, "sim"))
+        strbuf_puts(out, "<p class=note>These GPUs are simulated.</p>\n");
+    strbuf_puts(out, "<ul class=tiles>");
+    put_tile(out, v->gpu_count_total, "GPU", "GPUs", false);
+    put_tile(out, v->nodes, "node", "nodes", false);
+    put_tile(out, v->model_count, "model", "models", false);
+    put_tile(out, v->outlier_count, "outlier", "outliers", true);
+    put_tile(out, v->unmeasured_count, "unmeasured", "unmeasured", true);
+    if (v->lost_ranks)
+        put_tile(out, v->lost_ranks, "rank lost", "ranks lost", true);
+    strbuf_puts(out, "<li class=when><b>");
+    html_text(out, v->generated, HTML_NAME);
+    strbuf_puts(out, "</b>");
+    if (isfinite(v->wall_s))
+        strbuf_printf(out, "took %.1f s", v->wall_s);
+    strbuf_puts(out, "</li></ul>\n");
+}
+
+static void put_navigation(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    strbuf_puts(out, "<nav><a href=#outliers>Outliers</a>");
+    if (v->node_count)
+        strbuf_puts(out, "<a href=#places>Places</a>");
+    if (v->gpu_count)
+        strbuf_puts(out, "<a href=#map>Map</a>");
+    if (v->unmeasured_length)
+        strbuf_puts(out, "<a href=#unmeasured>Unmeasured</a>");
+    for (size_t i = 0; i < v->model_count; i++) {
+        strbuf_printf(out, "<a href=#m%zu>", i);
+        html_text(out, v->models[i].name ? v->models[i].name : v->models[i].id, HTML_NAME);
+        strbuf_puts(out, "</a>");
+    }
+    if (v->gpu_count)
+        strbuf_puts(out, "<a href=#gpus>GPUs</a>");
+    strbuf_puts(out, "<a href=#provenance>Provenance</a></nav></header>\n<main>\n");
+}
+
+static const char *exit_text(int code)
+{
+    static const char *const texts[] = {"done; no outliers", "no report, or no record",
+                                        "bad usage or input", "at least one GPU is an outlier",
+                                        "some GPUs could not be measured or ranks were lost"};
+    return code >= 0 && code < 5 ? texts[code] : "unknown";
+}
+
+void html_provenance(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    strbuf_puts(out, "<section id=provenance><h2>Provenance</h2>\n<table><tbody>"
+                     "<tr><th>program<td>gpumemtopo ");
+    html_text(out, v->version, HTML_NAME);
+    strbuf_puts(out, "<tr><th>command<td class=mono>");
+    for (size_t i = 0; i < v->command_count; i++) {
+        strbuf_puts(out, i ? " " : "");
+        html_text(out, v->command[i], HTML_SENTENCE);
+    }
+    strbuf_puts(out, "<tr><th>measured by<td>");
+    html_text(out, v->backend, HTML_NAME);
+    strbuf_printf(out,
+                  "<tr><th>seed<td>%" PRIu64 "<tr><th>ranks<td>%" PRIu32
+                  "<tr><th>exit code<td>%d: %s</tbody></table></section>\n",
+                  v->seed, v->ranks, v->exit_code, exit_text(v->exit_code));
+}
+
+void report_html(const struct inventory *inventory, const struct judge_references *references,
+                 struct strbuf *out_page)
+{
+    struct html_data data;
+    if (html_data_init(&data, inventory)) {
+        html_data_fini(&data);
+        out_page->failed = true;
+        return;
+    }
+    put_head(out_page);
+    put_headline(out_page, inventory);
+    put_navigation(out_page, &data);
+    html_outliers(out_page, &data);
+    html_places(out_page, &data);
+    html_heat(out_page, &data);
+    html_unmeasured(out_page, &data);
+    html_watch(out_page, &data);
+    for (size_t i = 0; i < inventory->model_count; i++)
+        html_model_section(out_page, &data, &data.models[i], references);
+    html_differences(out_page, &data);
+    html_gpus(out_page, &data);
+    html_provenance(out_page, &data);
+    strbuf_puts(out_page, "</main>\n<script>");
+    strbuf_puts(out_page, html_script);
+    strbuf_puts(out_page, "</script>\n</body>\n</html>\n");
+    html_data_fini(&data);
+}

@@ -1,0 +1,208 @@
+/* What is odd: outliers, places, GPUs to watch, GPUs that could not be measured. */
+#include <math.h>
+#include <string.h>
+
+#include "report/html/markup.h"
+#include "report/html/parts.h"
+
+/* Cards have pictures; a fleet with more outliers than this has another problem. */
+enum { CARDS_MAX = 200, FINDINGS_MAX = 6, ROWS_MAX = 1000 };
+
+static void put_finding(struct strbuf *out, const struct html_model *model,
+                        const struct inventory_finding *finding)
+{
+    const struct html_series *series = html_data_series(model, finding->metric);
+    strbuf_puts(out, "<div class=finding><div><b>");
+    html_text(out, finding->metric, HTML_NAME);
+    strbuf_puts(out, "</b> ");
+    html_quantity(out, finding->value, finding->unit);
+    if (isfinite(finding->expected)) {
+        strbuf_puts(out, " <span class=dim>expected</span> ");
+        html_quantity(out, finding->expected, finding->unit);
+    }
+    if (isfinite(finding->deviation))
+        strbuf_printf(out, " <span class=bad>(%+.1f&nbsp;%%)</span>", 100 * finding->deviation);
+    strbuf_puts(out, "<br>");
+    html_text(out, finding->cause ? finding->cause : "no cause known", HTML_SENTENCE);
+    strbuf_puts(out, " <span class=dim>against the ");
+    html_text(out, finding->basis, HTML_NAME);
+    if (isfinite(finding->score))
+        strbuf_printf(out, ", score %.3g", finding->score);
+    strbuf_puts(out, "</span></div><div>");
+    if (series && series->count > 1)
+        html_strip(out, series, finding->value, finding->expected);
+    strbuf_puts(out, "</div></div>\n");
+}
+
+static const struct inventory_gpu *gpu_of(const struct html_data *data,
+                                          const struct inventory_outlier *outlier)
+{
+    for (size_t i = 0; i < data->inventory->gpu_count; i++)
+        if (data->gpus[i].outlier == outlier)
+            return data->gpus[i].gpu;
+    return NULL;
+}
+
+static void put_where(struct strbuf *out, const struct html_data *data,
+                      const struct inventory_outlier *outlier)
+{
+    const struct inventory_gpu *gpu = gpu_of(data, outlier);
+    html_text(out, outlier->node, HTML_NAME);
+    if (gpu && gpu->index >= 0)
+        strbuf_printf(out, ", GPU %d", (int)gpu->index);
+    strbuf_puts(out, ", slot ");
+    html_text(out, outlier->pci, HTML_NAME);
+    strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p><code>",
+                  inventory_kind_name(outlier->kind));
+    html_text(out, outlier->uuid, HTML_NAME);
+    strbuf_puts(out, "</code> <span class=dim>model ");
+    html_text(out, outlier->model, HTML_NAME);
+    const struct fact *serial = gpu ? facts_get(&gpu->board, "serial") : NULL;
+    if (serial && serial->kind != FACT_UNKNOWN) {
+        strbuf_puts(out, ", serial ");
+        html_fact(out, serial);
+    }
+    strbuf_puts(out, "</span></p>\n");
+}
+
+static void put_card(struct strbuf *out, const struct html_data *data, size_t number)
+{
+    const struct inventory_outlier *outlier = &data->inventory->outliers[number];
+    const struct html_model *model = html_data_model(data, outlier->model);
+    strbuf_printf(out, "<article class=card id=o%zu><h3>", number);
+    put_where(out, data, outlier);
+    for (size_t i = 0; i < outlier->finding_count && i < FINDINGS_MAX; i++)
+        put_finding(out, model, &outlier->findings[i]);
+    if (outlier->finding_count > FINDINGS_MAX) {
+        strbuf_puts(out, "<p class=dim>and ");
+        html_count(out, outlier->finding_count - FINDINGS_MAX, "more finding", "more findings");
+        strbuf_puts(out, " in the inventory</p>");
+    }
+    strbuf_puts(out, "</article>\n");
+}
+
+/* One line of the tables: where, and the first finding. */
+static void put_row(struct strbuf *out, const struct inventory_outlier *outlier, bool kind)
+{
+    strbuf_puts(out, "<tr><td>");
+    html_text(out, outlier->node, HTML_NAME);
+    strbuf_puts(out, "<td>");
+    html_text(out, outlier->pci, HTML_NAME);
+    strbuf_puts(out, "<td class=mono>");
+    html_text(out, outlier->uuid, HTML_NAME);
+    if (kind)
+        strbuf_printf(out, "<td>%s", inventory_kind_name(outlier->kind));
+    if (!outlier->finding_count) {
+        strbuf_puts(out, "<td>-<td class=n>-<td class=n>-<td class=n>-<td>-\n");
+        return;
+    }
+    const struct inventory_finding *f = &outlier->findings[0];
+    strbuf_puts(out, "<td>");
+    html_text(out, f->metric, HTML_NAME);
+    strbuf_puts(out, "<td class=n>");
+    html_quantity(out, f->value, f->unit);
+    strbuf_puts(out, "<td class=n>");
+    html_quantity(out, f->expected, f->unit);
+    strbuf_puts(out, "<td class=n>");
+    if (isfinite(f->deviation))
+        strbuf_printf(out, "%+.1f %%", 100 * f->deviation);
+    strbuf_puts(out, "<td class=t>");
+    html_text(out, f->cause ? f->cause : "no cause known", HTML_SENTENCE);
+    strbuf_puts(out, "\n");
+}
+
+static void put_table(struct strbuf *out, const struct inventory_outlier *list, size_t count,
+                      bool kind)
+{
+    strbuf_printf(out,
+                  "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>slot<th>uuid"
+                  "%s<th>metric<th>value<th>expected<th>deviation<th>cause</thead><tbody>\n",
+                  kind ? "<th>kind" : "");
+    for (size_t i = 0; i < count && i < ROWS_MAX; i++)
+        put_row(out, &list[i], kind);
+    strbuf_puts(out, "</tbody></table></div>\n");
+    if (count > ROWS_MAX)
+        strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", count - ROWS_MAX);
+}
+
+void html_outliers(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
+    if (!v->outlier_count)
+        strbuf_puts(out, v->measured ? "<p>None: no measured GPU differs from its peers.</p>\n"
+                                     : "<p>No GPU was measured.</p>\n");
+    else if (!v->outliers_length)
+        strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
+    for (size_t i = 0; i < v->outliers_length && i < CARDS_MAX; i++)
+        put_card(out, data, i);
+    if (v->outliers_length > CARDS_MAX) {
+        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outliers_length - CARDS_MAX);
+        put_table(out, v->outliers + CARDS_MAX, v->outliers_length - CARDS_MAX, true);
+    }
+    strbuf_puts(out, "</section>\n");
+}
+
+void html_places(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    if (!v->node_count)
+        return;
+    strbuf_puts(out,
+                "<section id=places><h2>Nodes, slots and models as a whole</h2>\n<div class=wide>"
+                "<table class=\"sort filter\"><thead><tr><th>node<th>kind<th>GPUs<th>finding"
+                "</thead><tbody>\n");
+    for (size_t i = 0; i < v->node_count && i < ROWS_MAX; i++) {
+        const struct inventory_node *node = &v->node_findings[i];
+        strbuf_puts(out, "<tr><td>");
+        html_text(out, node->node, HTML_NAME);
+        strbuf_printf(out, "<td>%s<td class=n>%zu<td class=t>",
+                      node->accused ? inventory_kind_name(node->kind) : "note", node->gpu_count);
+        html_text(out, node->finding, HTML_SENTENCE);
+        strbuf_puts(out, "\n");
+    }
+    strbuf_puts(out, "</tbody></table></div>\n");
+    if (v->node_count > ROWS_MAX)
+        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", v->node_count - ROWS_MAX);
+    strbuf_puts(out, "</section>\n");
+}
+
+void html_watch(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    if (!v->watch_count)
+        return;
+    strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to accuse "
+                     "anyone; they change neither status nor exit code.</p>\n");
+    put_table(out, v->watch, v->watch_count, false);
+    strbuf_puts(out, "</section>\n");
+}
+
+void html_unmeasured(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    if (!v->unmeasured_length)
+        return;
+    strbuf_puts(out, "<section id=unmeasured><h2>Unmeasured</h2>\n<div class=wide>"
+                     "<table class=\"sort filter\"><thead><tr><th>node<th>rank<th>uuid<th>status"
+                     "<th>reason</thead><tbody>\n");
+    for (size_t i = 0; i < v->unmeasured_length && i < ROWS_MAX; i++) {
+        const struct inventory_unmeasured *u = &v->unmeasured[i];
+        strbuf_puts(out, "<tr><td>");
+        html_text(out, u->node, HTML_NAME);
+        if (u->rank >= 0)
+            strbuf_printf(out, "<td class=n>%d", (int)u->rank);
+        else
+            strbuf_puts(out, "<td class=n>-");
+        strbuf_puts(out, "<td class=mono>");
+        html_text(out, u->uuid ? u->uuid : "unknown GPU", HTML_NAME);
+        strbuf_printf(out, "<td>%s<td class=t>", gpu_status_name(u->status));
+        html_text(out, u->reason, HTML_SENTENCE);
+        strbuf_puts(out, "\n");
+    }
+    strbuf_puts(out, "</tbody></table></div>\n");
+    if (v->unmeasured_length > ROWS_MAX)
+        strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n",
+                      v->unmeasured_length - ROWS_MAX);
+    strbuf_puts(out, "</section>\n");
+}
