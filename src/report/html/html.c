@@ -84,12 +84,12 @@ void html_provenance(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<section id=provenance><h2>Provenance</h2>\n<table><tbody>"
                      "<tr><th>program<td>gpumemtopo ");
     html_text(out, v->version, HTML_NAME);
-    strbuf_puts(out, "<tr><th>command<td class=mono>");
+    strbuf_puts(out, "<tr><th>command<td class=t><code>");
     for (size_t i = 0; i < v->command_count; i++) {
         strbuf_puts(out, i ? " " : "");
         html_text(out, v->command[i], HTML_SENTENCE);
     }
-    strbuf_puts(out, "<tr><th>measured by<td>");
+    strbuf_puts(out, "</code><tr><th>measured by<td>");
     html_text(out, v->backend, HTML_NAME);
     strbuf_printf(out,
                   "<tr><th>seed<td>%" PRIu64 "<tr><th>ranks<td>%" PRIu32

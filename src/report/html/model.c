@@ -98,11 +98,13 @@ static void put_row(struct strbuf *out, const struct measure *m,
 static void put_table(struct strbuf *out, const struct inventory_model *model,
                       const struct judge_reference *reference)
 {
-    strbuf_puts(out,
-                "<details open><summary>Measured, reported, reference</summary><div class=wide>"
-                "<table class=\"sort filter\"><thead><tr><th>attribute<th>measured<th>in time"
-                "<th>driver says<th>documented<th>reference<th>spread<th>confidence"
-                "<th>method, or why not</thead><tbody>\n");
+    strbuf_puts(
+        out, "<details open><summary>Measured, reported, reference</summary><div class=wide>"
+             "<table class=\"sort filter\"><thead><tr><th>attribute<th class=n>measured<th "
+             "class=n>in time"
+             "<th class=n>driver says<th class=n>documented<th class=n>reference<th class=n>spread"
+             "<th class=n>confidence"
+             "<th>method, or why not</thead><tbody>\n");
     for (size_t i = 0; i < model->memory.count; i++)
         put_row(out, &model->memory.items[i], reference);
     strbuf_puts(out, "</tbody></table></div></details>\n");
@@ -115,8 +117,9 @@ static void put_distributions(struct strbuf *out, const struct html_model *model
         return;
     strbuf_puts(out,
                 "<details><summary>Distribution over the GPUs of this model</summary>"
-                "<div class=wide><table class=\"sort filter\"><thead><tr><th>metric<th>GPUs"
-                "<th>least<th>5&nbsp;%<th>median<th>95&nbsp;%<th>most<th>all</thead><tbody>\n");
+                "<div class=wide><table class=\"sort filter\"><thead><tr><th>metric<th class=n>GPUs"
+                "<th class=n>least<th class=n>5&nbsp;%<th class=n>median<th class=n>95&nbsp;%<th "
+                "class=n>most<th>all</thead><tbody>\n");
     for (size_t i = 0; i < model->series_count; i++) {
         const struct html_series *series = &model->series[i];
         strbuf_puts(out, "<tr><td>");

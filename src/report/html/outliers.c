@@ -116,7 +116,8 @@ static void put_table(struct strbuf *out, const struct inventory_outlier *list, 
 {
     strbuf_printf(out,
                   "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>slot<th>uuid"
-                  "%s<th>metric<th>value<th>expected<th>deviation<th>cause</thead><tbody>\n",
+                  "%s<th>metric<th class=n>value<th class=n>expected<th "
+                  "class=n>deviation<th>cause</thead><tbody>\n",
                   kind ? "<th>kind" : "");
     for (size_t i = 0; i < count && i < ROWS_MAX; i++)
         put_row(out, &list[i], kind);

@@ -1,0 +1,232 @@
+"""The page: its text by itself, and in headless Chromium where that is installed.
+
+page.py text|browser REPORT SOURCE_ROOT [FOLDER for screenshots]
+"""
+import html.parser
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import browser
+
+try:
+    import fleet
+    import yaml
+except ImportError as missing:
+    print(f"not installed: {missing.name}")
+    sys.exit(77)
+
+what, report = sys.argv[1:3]
+root = pathlib.Path(sys.argv[3])
+demo = root / "reports/demo.yaml"
+folder = pathlib.Path(tempfile.mkdtemp())
+MIB = 1 << 20
+
+
+def page_of(name, data=None):
+    path = demo if data is None else fleet.write(data, folder / f"{name}.yaml")
+    page = folder / f"{name}.html"
+    subprocess.run([report, "html", path, "-o", page], check=True)
+    return page
+
+
+def single(data):
+    data["gpus"] = [g for g in data["gpus"] if g["status"] == "ok"][:1]
+    data["models"] = [dict(m, count=1) for m in data["models"] if m["id"] == data["gpus"][0]["model"]]
+    for key in "outliers", "watch", "nodes", "unmeasured":
+        data[key] = []
+    data["survey"].update(gpus=1, nodes=1, measured=1, unmeasured=0, outliers=0, exit_code=0)
+    return data
+
+
+def pages():
+    return {
+        "demo": page_of("demo"),
+        "single": page_of("single", single(fleet.base(demo))),
+        "empty": page_of("empty", fleet.empty(fleet.base(demo))),
+        "hostile": page_of("hostile", fleet.hostile(fleet.base(demo))),
+        "large": page_of("large", fleet.enlarge(fleet.base(demo), 10000, 60)),
+    }
+
+
+class Reader(html.parser.HTMLParser):
+    """Text, and what could load or run something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.active, self.tags, self.inside = [], [], set(), None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.inside = tag
+        for name, value in attrs:
+            if name.startswith("on") or name in ("src", "srcset", "style", "action", "data"):
+                self.active.append((tag, name, value))
+            if name == "href" and not re.fullmatch(r"#[a-z]+\d*", value or ""):
+                self.active.append((tag, name, value))
+        if tag in ("link", "iframe", "object", "embed", "img", "base", "form", "image", "use"):
+            self.active.append((tag, "", ""))
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside not in ("script", "style"):
+            self.text.append(data)
+
+
+def check_text():
+    for name, page in pages().items():
+        text = page.read_text(encoding="utf-8")
+        reader = Reader(text)
+        assert not reader.active, f"{name}: {reader.active[:3]}"
+        assert text.count("<script") == 1 and text.count("<style") == 1, name
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), f"{name}: an address of the network"
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text), f"{name}: control characters"
+        assert len(text.encode()) < 5 * MIB, f"{name}: {len(text.encode())} bytes"
+    shown = " ".join(Reader((folder / "demo.html").read_text(encoding="utf-8")).text)
+    data = fleet.base(demo)
+    assert len(data["outliers"]) >= 4
+    for outlier in data["outliers"]:
+        for part in outlier["uuid"], outlier["node"], outlier["pci"], outlier["kind"]:
+            assert part in shown, part
+        for finding in outlier["findings"][:6]:
+            assert finding["metric"] in shown and finding["cause"] in shown, finding
+    for gone in data["unmeasured"]:
+        assert gone["reason"] in shown
+    for gpu in data["gpus"]:
+        assert gpu["uuid"] in shown
+    for model in data["models"]:
+        assert model["name"] in shown
+    for part in "one array", "constant L1", "main memory", "host link", "driver says", "simulated", data["gpumemtopo"]["generated"]:
+        assert part in shown, part
+    hostile = " ".join(Reader((folder / "hostile.html").read_text(encoding="utf-8")).text)
+    for name in fleet.HOSTILE[:7]:
+        assert name[:70] in hostile, f"not shown as text: {name}"
+    large = Reader((folder / "large.html").read_text(encoding="utf-8"))
+    assert len(set(re.findall(r"GPU-[0-9a-f]{8}-", " ".join(large.text)))) == 10000
+
+
+def overlapping(chromium):
+    """Pairs of texts in one drawing that lie upon each other, and texts that leave their drawing."""
+    return chromium.run("""(() => {
+      const found = [];
+      for (const svg of document.querySelectorAll("svg")) {
+        if (!svg.getClientRects().length) continue;
+        const frame = svg.getBoundingClientRect();
+        const boxes = Array.from(svg.querySelectorAll("text"), (t) => [t.getBoundingClientRect(), t.textContent]);
+        boxes.forEach(([a, what], i) => {
+          if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 1 || a.bottom > frame.bottom + 1)
+            found.push("leaves: " + what);
+          for (const [b, other] of boxes.slice(i + 1))
+            if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3)
+              found.push(what + " / " + other);
+        });
+        const rects = Array.from(svg.querySelectorAll("rect.memory"), (r) => r.getBoundingClientRect());
+        for (const [a, what] of svg.classList.contains("topo") ? boxes : [])
+          for (const r of rects)
+            if (a.left > r.left && a.left < r.right && a.top > r.top && a.top < r.bottom && a.right > r.right + 1)
+              found.push("leaves its box: " + what);
+      }
+      return found;
+    })()""")
+
+
+def low_contrast(chromium):
+    """Texts whose contrast to what lies behind them is below 4.5 to 1 (WCAG AA)."""
+    return chromium.run("""(() => {
+      const light = (c) => { const v = c.map((x) => { x /= 255; return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4 });
+        return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2] };
+      const parse = (s) => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3) };
+      const found = new Set();
+      for (const e of document.querySelectorAll("h1,h2,h3,p,b,code,td,th,summary,li,span,i,a,button")) {
+        const own = Array.from(e.childNodes).some((n) => n.nodeType === 3 && n.data.trim());
+        if (!own || !e.getClientRects().length) continue;
+        let behind = null;
+        for (let at = e; at && !behind; at = at.parentElement) behind = parse(getComputedStyle(at).backgroundColor);
+        const a = light(parse(getComputedStyle(e).color)), b = light(behind || [255, 255, 255]);
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) found.add(e.tagName + "." + e.className + " " + ratio.toFixed(2));
+      }
+      return Array.from(found);
+    })()""")
+
+
+def check_demo(chromium, shots):
+    chromium.run("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    for name, width, scheme, media in (("light", 1280, "light", "screen"), ("dark", 1280, "dark", "screen"),
+                                       ("narrow", 390, "light", "screen"), ("print", 794, "light", "print")):
+        chromium.view(width, 1000, scheme, media)
+        wide = chromium.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0 or media == "print", f"{name}: the page is {wide} px too wide"
+        assert not overlapping(chromium), f"{name}: {overlapping(chromium)[:5]}"
+        assert not low_contrast(chromium), f"{name}: {low_contrast(chromium)[:5]}"
+        chromium.picture(shots / f"demo-{name}.png", whole=True)
+    chromium.view(1280, 1000)
+    column = "Array.from(document.querySelectorAll('#gpus tbody tr'), (r) => r.cells[1].textContent)"
+    click = "document.querySelectorAll('#gpus th button')[1].click()"
+    chromium.run(click)
+    rising = chromium.run(column)
+    assert rising == sorted(rising, key=int) and len(rising) == 16, rising
+    chromium.run(click)
+    assert chromium.run(column) == sorted(rising, key=int, reverse=True)
+    assert chromium.run("document.querySelectorAll('#gpus th')[1].getAttribute('aria-sort')") == "descending"
+    filter_for(chromium, "outlier demo2")
+    left = chromium.run("Array.from(document.querySelectorAll('#gpus tbody tr')).filter((r) => !r.hidden).length")
+    bad = [g for g in fleet.base(demo)["gpus"] if g["status"] == "outlier" and g["node"] == "demo2"]
+    assert left == len(bad) > 0, left
+    filter_for(chromium, "")
+    assert chromium.run("document.querySelectorAll('#gpus tbody tr[hidden]').length") == 0
+    for outlier in fleet.base(demo)["outliers"]:
+        assert chromium.run(f"document.querySelector('#outliers').innerText.includes('{outlier['uuid']}')")
+
+
+def filter_for(chromium, words):
+    chromium.run("(() => { const i = document.querySelector('#gpus input'); i.value = '%s';"
+                 "i.dispatchEvent(new Event('input')); return new Promise((r) => setTimeout(r, 400)); })()" % words)
+
+
+def check_browser():
+    if not browser.find():
+        print("Chromium is not installed")
+        sys.exit(77)
+    shots = pathlib.Path(sys.argv[4])
+    shots.mkdir(exist_ok=True)
+    chromium = browser.Browser()
+    try:
+        for name, page in pages().items():
+            chromium.open(page)
+            chromium.view(1280, 1000)
+            assert chromium.run("document.querySelector('h1').innerText") == "GPU memory survey"
+            assert chromium.run("typeof window.hacked") == "undefined", f"{name}: a script of a name ran"
+            assert chromium.run("document.scripts.length") == 1 and chromium.run("document.images.length") == 0
+            if name == "demo":
+                check_demo(chromium, shots)
+            elif name == "large":
+                filter_for(chromium, "outlier gpu01")
+                shown = chromium.run("Array.from(document.querySelectorAll('#gpus details')).filter((d) => !d.hidden).length")
+                assert 0 < shown < 60, shown
+                chromium.picture(shots / "large.png")
+            else:
+                chromium.picture(shots / f"{name}.png", whole=True)
+            if name == "hostile":
+                shown = chromium.run("document.body.innerText")
+                assert all(text[:70] in shown for text in fleet.HOSTILE[:6]), "hostile names are not shown as text"
+                chromium.view(390, 900)
+                wide = chromium.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert wide <= 0, f"long names make the page {wide} px too wide"
+            assert not chromium.complaints(), f"{name}: {chromium.complaints()[:3]}"
+        chromium.open(page_of("demo"), script=False)
+        assert not chromium.complaints()
+    finally:
+        chromium.close()
+
+
+try:
+    {"text": check_text, "browser": check_browser}[what]()
+finally:
+    shutil.rmtree(folder)

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The samples in reports/: make.sh SURVEY REPORT SOURCE_ROOT FOLDER. Surveys the demo fleet, draws a page
+# of each inventory there. An inventory of a real GPU is taken as it is.
+set -euo pipefail
+survey=$(realpath "$1") report=$(realpath "$2") root=$(realpath "$3") folder=$(realpath "$4")
+cd "$root" # so that the inventory has no path of this machine in it
+export GPUMEMTOPO_CONFIG_DIR=$root/configs
+code=0
+"$survey" --simulate configs/fleets/demo.yaml --quiet -o - >"$folder/demo.yaml.new" || code=$?
+[ "$code" -eq 3 ] || [ "$code" -eq 4 ] # the fleet has outliers and a GPU that crashes
+mv "$folder/demo.yaml.new" "$folder/demo.yaml"
+for inventory in "$folder"/*.yaml; do
+    "$report" html -o "${inventory%.yaml}.html" "$inventory"
+done
