@@ -84,6 +84,7 @@ static int check_files(const struct command *command, const struct command_optio
                    options->compare ? " --compare" : "",
                    options->compare  ? "one or two files"
                    : wanted_max == 1 ? "one file"
+                   : wanted_max == 2 ? "two files"
                                      : "at least one file",
                    command->name);
 }
@@ -153,7 +154,8 @@ void command_help_all(struct strbuf *out_text)
                 "\nOptions:\n"
                 "  -h, --help               print this and stop, or a command's own help\n"
                 "  --version                print the version and stop\n\n"
-                "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input.\n");
+                "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
+                "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured.\n");
 }
 
 int command_exit_code(int rc)

@@ -9,7 +9,13 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-enum command_exit { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2 };
+enum command_exit {
+    EXIT_DONE = 0,
+    EXIT_NO_REPORT = 1,
+    EXIT_BAD_INPUT = 2,
+    EXIT_WORSE = 3,   /* diff: a GPU is worse than it was */
+    EXIT_MISSING = 4, /* diff: one is gone or no longer measured */
+};
 
 /* Zero: not given. Strings point into argv. */
 struct command_options {
@@ -70,7 +76,8 @@ const struct inventory_model *command_model(const struct inventory *inventory, c
 /* Writes the text to `path` (NULL: stdout) and releases it. An exit code. */
 int command_write(struct strbuf *text, const char *path);
 
-/* `show`: summary, drawing, comparison. An exit code. */
+/* Commands that have a file of their own: summary, drawing, comparison; what moved between two. */
 int command_show(const struct command_options *options);
+int command_diff(const struct command_options *options);
 
 #endif

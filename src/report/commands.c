@@ -128,15 +128,16 @@ static const struct command_flag json_flags[] = {
 
 static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
 
-static const struct command_flag validate_flags[] = {{0}};
+static const struct command_flag no_flags[] = {{0}};
 
 const struct command commands[] = {
     {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
+    {"diff", "OLD NEW", "what moved, came, went and changed", 2, 2, no_flags, command_diff},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,
      run_prometheus},
     {"validate", "FILE...", "check files against schema and themselves", 1, COMMAND_FILES_MAX,
-     validate_flags, run_validate},
+     no_flags, run_validate},
     {0},
 };

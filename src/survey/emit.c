@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/out_file.h"
 #include "inventory/inventory.h"
+#include "report/html/html.h"
 #include "report/summary.h"
 #include "survey/timing.h"
 
@@ -203,6 +206,21 @@ static int write_checked(const struct inventory *inventory, const char *path, st
     return rc;
 }
 
+/* Before the inventory, which has the exit code; a page that cannot be written costs nothing else.
+ */
+static bool write_page(const struct emit_input *input, const struct inventory *inventory)
+{
+    struct strbuf page = {0};
+    struct err err = {0};
+    report_html(inventory, input->judge->references, &page);
+    int rc = page.failed ? err_no_memory(&err)
+                         : out_file_write(input->options->html, page.data, page.length, &err);
+    strbuf_fini(&page);
+    if (rc)
+        log_failure(&err);
+    return rc == 0;
+}
+
 int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
                    enum survey_exit *out_code, struct err *err)
 {
@@ -216,6 +234,8 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
         inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
                                                   inventory.outlier_count);
         if (input->unrecorded)
+            inventory.exit_code = SURVEY_EXIT_NO_REPORT;
+        if (input->options->html && !write_page(input, &inventory))
             inventory.exit_code = SURVEY_EXIT_NO_REPORT;
         rc = write_checked(&inventory, input->output, err);
     }

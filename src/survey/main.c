@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "inventory/inventory.h"
 #include "probes/probes.h"
 #include "survey/comm.h"
 #include "survey/comm_mpi.h"
@@ -36,16 +37,28 @@ static int print_text(const struct strbuf *text)
     return SURVEY_EXIT_OK;
 }
 
+static void put_version(struct strbuf *text)
+{
+    char mpi[256];
+    strbuf_printf(text,
+                  "gpumemtopo-survey %s\n"
+                  "CUDA backend: %s\n"
+                  "further backends: simulation, replay of records\n"
+                  "MPI: %s\n"
+                  "compiler: %s\n"
+                  "inventory: schema %d\n",
+                  GPUMEMTOPO_VERSION, GPUMEMTOPO_CUDA, comm_mpi_version(mpi, sizeof mpi),
+                  GPUMEMTOPO_COMPILER, INVENTORY_SCHEMA);
+}
+
 static int print_about(enum survey_action action)
 {
     static const char *const profiles[] = {"quick", "standard", "full"};
     struct strbuf text = {0};
-    char mpi[256];
     if (action == SURVEY_HELP)
         survey_options_help(&text);
     if (action == SURVEY_VERSION)
-        strbuf_printf(&text, "gpumemtopo-survey %s (%s)\n", GPUMEMTOPO_VERSION,
-                      comm_mpi_version(mpi, sizeof mpi));
+        put_version(&text);
     for (size_t i = 0; action == SURVEY_LIST_PROBES && i < probe_count(); i++) {
         const struct probe_description probe = probe_describe(i);
         strbuf_printf(&text, "%-24s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);

@@ -103,7 +103,7 @@ static const struct option_row rows[] = {
     {.help = "What to survey"},
     {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
      offsetof(struct survey_options, simulate)},
-    {"--replay", 0, "FILE", "the GPUs of a record: analyse again what they answered", set_text,
+    {"--replay", 0, "FILE", "the GPUs of a record: analyse their answers again", set_text,
      offsetof(struct survey_options, replay)},
     {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
     {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
@@ -122,18 +122,22 @@ static const struct option_row rows[] = {
     {"--baseline", 0, "FILE", "an earlier inventory: report drift against it", set_text,
      offsetof(struct survey_options, baseline)},
     {.help = "What comes out"},
-    {"--output", 'o', "FILE", "the inventory (default gpumemtopo-<UTC time>.yaml, - is stdout)",
+    {"--output", 'o', "FILE", "the inventory (default gpumemtopo-<UTC>.yaml; - is stdout)",
      set_text, offsetof(struct survey_options, output)},
+    {"--html", 0, "FILE", "a page to look at as well", set_text,
+     offsetof(struct survey_options, html)},
     {"--record", 0, "FILE", "keep every raw sample, for --replay", set_text,
      offsetof(struct survey_options, record)},
     {"--spool", 0, "DIR", "results here the moment they are known (default OUTPUT.spool)", set_text,
      offsetof(struct survey_options, spool)},
+    {.help = "What is said meanwhile, and about the program"},
     {"--quiet", 0, NULL, "errors only", set_flag, offsetof(struct survey_options, quiet)},
     {"--verbose", 0, NULL, "say more", set_flag, offsetof(struct survey_options, verbose)},
     {"--no-progress", 0, NULL, "no progress line", set_flag,
      offsetof(struct survey_options, no_progress)},
-    {"--version", 0, NULL, "print the version and stop", set_action, .action = SURVEY_VERSION},
-    {"--help", 'h', NULL, "print this and stop", set_action, .action = SURVEY_HELP},
+    {"--version", 0, NULL, "print version and build facts, and stop", set_action,
+     .action = SURVEY_VERSION},
+    {"--help", 'h', NULL, "print this, and stop", set_action, .action = SURVEY_HELP},
 };
 
 enum { ROW_COUNT = COUNT_OF(rows) };
@@ -217,6 +221,8 @@ static int check_together(const struct survey_options *options, struct err *err)
         return err_set(err, -EINVAL, "--record needs a file: a record does not go to stdout");
     if (options->spool && str_equal(options->spool, "-"))
         return err_set(err, -EINVAL, "--spool needs a folder: files do not go to stdout");
+    if (options->html && str_equal(options->html, options->output))
+        return err_set(err, -EINVAL, "--html and --output name the same file");
     if (options->record && str_equal(options->record, options->output))
         return err_set(err, -EINVAL, "--record and --output name the same file");
     return 0;
@@ -248,8 +254,7 @@ void survey_options_help(struct strbuf *out_text)
     strbuf_puts(out_text,
                 "Usage: gpumemtopo-survey [FLAG...]\n"
                 "Surveys the memory hierarchy of every GPU its ranks see and writes one YAML\n"
-                "inventory. Run it under srun (--mpi=pmix), under mpirun, or alone for this "
-                "machine.\n");
+                "inventory. Run it under srun (--mpi=pmix), under mpirun, or alone.\n");
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const struct option_row *row = &rows[i];
         if (!row->name) {

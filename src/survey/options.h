@@ -16,6 +16,7 @@ enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES
 struct survey_options {
     enum survey_action action;
     const char *output;
+    const char *html;
     const char *config;
     const char *reference;
     const char *baseline;

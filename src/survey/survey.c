@@ -154,7 +154,8 @@ static int loop(struct run *run, struct err *err)
     }
 }
 
-static void say_summary(const struct run *run, const struct strbuf *summary, const char *output)
+static void say_summary(const struct run *run, const struct strbuf *summary, const char *output,
+                        const char *html)
 {
     const struct root_view view = root_view(run->root);
     if (run->options->quiet)
@@ -166,6 +167,8 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
         fputs(summary->data, stderr);
     if (strcmp(output, "-") != 0)
         log_info("inventory written to %s", output);
+    if (html)
+        log_info("page written to %s", html);
 }
 
 /* What rank 0 needs before anything is measured. */
@@ -226,6 +229,8 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
     snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml", stamp);
     out->output = options->output ? options->output : out->default_output;
     int rc = emit_check_output("--output", out->output, err);
+    if (!rc && options->html)
+        rc = emit_check_output("--html", options->html, err);
     if (!rc && options->record)
         rc = check_record(options->record, err);
     if (!rc)
@@ -301,7 +306,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
     };
     bool written = emit_inventory(&input, &summary, &code, err) == 0;
     if (written)
-        say_summary(run, &summary, prepared->output);
+        say_summary(run, &summary, prepared->output, run->options->html);
     else
         log_failure(err);
     strbuf_fini(&summary);

@@ -46,6 +46,13 @@ expect 0 '^after: 2026' diff good.yaml good.yaml
 expect 2 'two files' diff good.yaml
 expect 2 'missing.yaml: cannot open' diff good.yaml missing.yaml
 expect 2 'misspelt.yaml:[0-9]*:1: unknown key' diff misspelt.yaml good.yaml
+expect 0 'Usage: gpumemtopo-report json' json --help
+expect 2 'did you mean --output' json --outpt x good.yaml
+expect 2 'needs a value' json good.yaml --output
+expect 2 'takes no value' json --mt4g=yes good.yaml
+expect 0 'schema' json good.yaml -o -
+expect 0 '<!doctype html>' html good.yaml
+expect 1 'cannot' html good.yaml -o missing/out.html
 expect 0 '' validate good.yaml
 expect 0 '' validate good.yaml good.yaml
 expect 2 'Usage:'

@@ -1,0 +1,51 @@
+"""An installed tree, moved elsewhere, works from any folder: install.py MESON BUILD PREFIX"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+meson, build, prefix = sys.argv[1:4]
+work = pathlib.Path(tempfile.mkdtemp())
+FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "share/gpumemtopo/survey.yaml",
+         "share/gpumemtopo/models/h200.yaml", "share/gpumemtopo/fleets/demo.yaml",
+         "share/gpumemtopo/inventory.schema.json", "share/man/man1/gpumemtopo-survey.1",
+         "share/man/man1/gpumemtopo-report.1", "share/man/man5/gpumemtopo-inventory.5",
+         "share/bash-completion/completions/gpumemtopo-survey",
+         "share/bash-completion/completions/gpumemtopo-report"]
+
+
+def run(*args, code=(0,)):
+    done = subprocess.run(args, cwd=elsewhere, env={"PATH": "/usr/bin:/bin", "HOME": str(elsewhere)},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    said = done.stdout.decode() + done.stderr.decode()
+    assert done.returncode in code, f"{args}: exit {done.returncode}: {said}"
+    return said
+
+
+try:
+    subprocess.run([meson, "install", "-C", build, "--destdir", work / "staged", "--no-rebuild", "--quiet"], check=True)
+    here, elsewhere = work / "moved" / "there", work / "elsewhere"
+    here.parent.mkdir()
+    elsewhere.mkdir()
+    shutil.move(str(work / "staged") + prefix, here)
+    missing = [name for name in FILES if not (here / name).exists()]
+    assert not missing, f"not installed: {missing}"
+    survey, report, share = here / "bin/gpumemtopo-survey", here / "bin/gpumemtopo-report", here / "share/gpumemtopo"
+    fleet = elsewhere / "fleet.yaml"
+    fleet.write_text("nodes:\n  - {name: n1, gpus: 2, model: %s/sim/demo-h8.yaml}\n" % share)
+    run(survey, "--simulate", fleet, "--profile", "quick", "--quiet", "-o", "out.yaml")
+    run(report, "validate", "out.yaml")
+    run(report, "html", "out.yaml", "-o", "out.html")
+    assert "Demo H8" in run(report, "show", "out.yaml")
+    assert "gpumemtopo" in run(survey, "--version")
+    # Its own configuration, and no other, is what it reads.
+    with open(share / "survey.yaml", "a", encoding="utf-8") as file:
+        file.write("surprise: 1\n")
+    said = run(survey, "--simulate", fleet, "--profile", "quick", "-o", "out.yaml", code=(2,))
+    assert f"{share.resolve()}/survey.yaml" in said.replace("/bin/../", "/") and "surprise" in said, said
+    os.symlink(survey, elsewhere / "link")
+    assert "surprise" in run(elsewhere / "link", "--simulate", fleet, "-o", "out.yaml", code=(2,))
+finally:
+    shutil.rmtree(work)
