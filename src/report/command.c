@@ -94,6 +94,8 @@ int command_parse(const struct command *command, int count, char **arguments,
 {
     bool flags = true;
     memset(options, 0, sizeof *options);
+    options->words = arguments;
+    options->word_count = count;
     *out_help = false;
     options->files = mem_array((size_t)count, sizeof *options->files);
     if (!options->files)
@@ -155,7 +157,8 @@ void command_help_all(struct strbuf *out_text)
                 "  -h, --help               print this and stop, or a command's own help\n"
                 "  --version                print the version and stop\n\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
-                "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured.\n");
+                "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
+                "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped.\n");
 }
 
 int command_exit_code(int rc)

@@ -19,11 +19,13 @@ enum command_exit {
 
 /* Zero: not given. Strings point into argv. */
 struct command_options {
+    char **words; /* all that stands behind the command's name */
+    int word_count;
     char **files;
     int file_count;
     const char *output; /* NULL: stdout */
     const char *model;
-    const char *reference;
+    const char *config, *reference, *baseline;
     const char *colour;
     const char *width;
     bool compare, mt4g, topology;
@@ -76,8 +78,11 @@ const struct inventory_model *command_model(const struct inventory *inventory, c
 /* Writes the text to `path` (NULL: stdout) and releases it. An exit code. */
 int command_write(struct strbuf *text, const char *path);
 
-/* Commands that have a file of their own: summary, drawing, comparison; what moved between two. */
+/* Commands that have a file of their own: summary, drawing, comparison; what moved between two; one
+ * out of many; which nodes to drain. */
 int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
+int command_merge(const struct command_options *options);
+int command_drain(const struct command_options *options);
 
 #endif

@@ -119,6 +119,14 @@ static const struct command_flag html_flags[] = {
     {0},
 };
 
+static const struct command_flag merge_flags[] = {
+    OUTPUT_FLAG,
+    {"--config", 'c', "CONFIG", "survey configuration (default: the survey's own)", FIELD(config)},
+    {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
+    {"--baseline", 0, "OLD", "an earlier inventory: report drift against it", FIELD(baseline)},
+    {0},
+};
+
 static const struct command_flag json_flags[] = {
     OUTPUT_FLAG,
     {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
@@ -132,7 +140,10 @@ static const struct command_flag no_flags[] = {{0}};
 
 const struct command commands[] = {
     {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
+    {"merge", "DIR|FILE...", "one inventory out of spool files and others", 1, COMMAND_FILES_MAX,
+     merge_flags, command_merge},
     {"diff", "OLD NEW", "what moved, came, went and changed", 2, 2, no_flags, command_diff},
+    {"drain", "FILE", "scontrol lines that drain nodes of bad GPUs", 1, 1, no_flags, command_drain},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,

@@ -12,6 +12,7 @@ FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "share/gpumemtopo/sur
          "share/gpumemtopo/models/h200.yaml", "share/gpumemtopo/fleets/demo.yaml",
          "share/gpumemtopo/inventory.schema.json", "share/man/man1/gpumemtopo-survey.1",
          "share/man/man1/gpumemtopo-report.1", "share/man/man5/gpumemtopo-inventory.5",
+         "share/gpumemtopo/slurm/survey.sbatch", "share/gpumemtopo/slurm/health.sh",
          "share/bash-completion/completions/gpumemtopo-survey",
          "share/bash-completion/completions/gpumemtopo-report"]
 

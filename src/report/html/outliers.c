@@ -1,7 +1,9 @@
 /* What is odd: outliers, places, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "report/drain.h"
 #include "report/html/markup.h"
 #include "report/html/parts.h"
 
@@ -65,7 +67,25 @@ static void put_where(struct strbuf *out, const struct html_data *data,
     strbuf_puts(out, "</span></p>\n");
 }
 
-static void put_card(struct strbuf *out, const struct html_data *data, size_t number)
+/* The node's line of those that `gpumemtopo-report drain` prints. */
+static void put_drain(struct strbuf *out, const struct strbuf *lines, const char *node)
+{
+    struct strbuf wanted = {0};
+    strbuf_printf(&wanted, "scontrol update NodeName=%s ", node ? node : "");
+    const char *line = lines->data && wanted.data ? strstr(lines->data, wanted.data) : NULL;
+    if (line) {
+        char *copy = str_copy_n(line, strcspn(line, "\n"));
+        strbuf_puts(out, "<code class=drain>");
+        html_text(out, copy, HTML_SENTENCE);
+        strbuf_puts(out, "</code>\n");
+        free(copy);
+    }
+    out->failed |= wanted.failed;
+    strbuf_fini(&wanted);
+}
+
+static void put_card(struct strbuf *out, const struct html_data *data, size_t number,
+                     const struct strbuf *lines)
 {
     const struct inventory_outlier *outlier = &data->inventory->outliers[number];
     const struct html_model *model = html_data_model(data, outlier->model);
@@ -78,6 +98,7 @@ static void put_card(struct strbuf *out, const struct html_data *data, size_t nu
         html_count(out, outlier->finding_count - FINDINGS_MAX, "more finding", "more findings");
         strbuf_puts(out, " in the inventory</p>");
     }
+    put_drain(out, lines, outlier->node);
     strbuf_puts(out, "</article>\n");
 }
 
@@ -129,6 +150,10 @@ static void put_table(struct strbuf *out, const struct inventory_outlier *list, 
 void html_outliers(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
+    struct strbuf lines = {0}, refused = {0};
+    struct err err = {0};
+    if (report_drain(v, &lines, &refused, &err))
+        out->failed = true;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
     if (!v->outlier_count)
         strbuf_puts(out, v->measured ? "<p>None: no measured GPU differs from its peers.</p>\n"
@@ -136,12 +161,14 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
     else if (!v->outliers_length)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
     for (size_t i = 0; i < v->outliers_length && i < CARDS_MAX; i++)
-        put_card(out, data, i);
+        put_card(out, data, i, &lines);
     if (v->outliers_length > CARDS_MAX) {
         strbuf_printf(out, "<h3>%zu more</h3>\n", v->outliers_length - CARDS_MAX);
         put_table(out, v->outliers + CARDS_MAX, v->outliers_length - CARDS_MAX, true);
     }
     strbuf_puts(out, "</section>\n");
+    strbuf_fini(&lines);
+    strbuf_fini(&refused);
 }
 
 void html_places(struct strbuf *out, const struct html_data *data)

@@ -5,50 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "report/commands.h"
+#include "report/command.h"
 #include "report/merge.h"
 #include "report/summary.h"
-
-struct merge_options {
-    const char *output; /* "-": stdout */
-    const char *config, *reference, *baseline;
-    char **paths;
-    int path_count;
-};
-
-static int parse(int count, char **arguments, struct merge_options *out, struct err *err)
-{
-    const struct {
-        const char *name, *letter;
-        const char **slot;
-    } flags[] = {
-        {"--output", "-o", &out->output},
-        {"--config", "-c", &out->config},
-        {"--reference", "", &out->reference},
-        {"--baseline", "", &out->baseline},
-    };
-    for (int i = 0; i < count; i++) {
-        size_t f = 0;
-        while (f < COUNT_OF(flags) && strcmp(arguments[i], flags[f].name) != 0 &&
-               strcmp(arguments[i], flags[f].letter) != 0)
-            f++;
-        if (f < COUNT_OF(flags) && i + 1 == count)
-            return err_set(err, -EINVAL, "%s needs a value", flags[f].name);
-        if (f < COUNT_OF(flags))
-            *flags[f].slot = arguments[++i];
-        else if (arguments[i][0] == '-')
-            return err_set(err, -EINVAL, "no such flag of merge: %.60s", arguments[i]);
-        else
-            out->paths[out->path_count++] = arguments[i];
-    }
-    if (!out->path_count)
-        return err_set(err, -EINVAL, "merge takes at least one folder or file");
-    return 0;
-}
 
 static int name_order(const struct dirent **a, const struct dirent **b)
 {
@@ -81,12 +45,12 @@ static int add_folder(struct report_merge *merge, const char *folder, struct err
     return rc;
 }
 
-static int add_paths(struct report_merge *merge, const struct merge_options *options,
+static int add_paths(struct report_merge *merge, const struct command_options *options,
                      struct err *err)
 {
     int rc = 0;
-    for (int i = 0; i < options->path_count && !rc; i++) {
-        const char *path = options->paths[i];
+    for (int i = 0; i < options->file_count && !rc; i++) {
+        const char *path = options->files[i];
         struct stat info;
         if (stat(path, &info))
             rc = err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
@@ -97,7 +61,7 @@ static int add_paths(struct report_merge *merge, const struct merge_options *opt
     return rc;
 }
 
-static int load_basis(const struct merge_options *options, struct report_basis *basis,
+static int load_basis(const struct command_options *options, struct report_basis *basis,
                       struct err *err)
 {
     int rc = report_basis_load(options->reference, options->baseline, basis, err);
@@ -117,7 +81,8 @@ static void say_summary(const struct inventory *inventory, const char *output)
     struct strbuf text = {0};
     if (strcmp(output, "-") == 0)
         return;
-    report_summary(inventory, &text);
+    const struct report_style style = report_style_for(STDERR_FILENO);
+    report_summary(inventory, &style, &text);
     if (!text.failed && text.data)
         fputs(text.data, stderr);
     log_info("inventory written to %s", output);
@@ -125,11 +90,12 @@ static void say_summary(const struct inventory *inventory, const char *output)
 }
 
 /* Judges, writes, and gives the exit code through *out_code. */
-static int finish(struct report_merge *merge, const struct merge_options *options,
+static int finish(struct report_merge *merge, const struct command_options *options,
                   struct report_basis *basis, char *const *command, size_t command_count,
                   int *out_code, struct err *err)
 {
     struct inventory inventory = {0};
+    const char *output = options->output ? options->output : "-";
     const struct report_merge_request request = {
         .basis = basis,
         .own_config = options->config != NULL,
@@ -142,9 +108,9 @@ static int finish(struct report_merge *merge, const struct merge_options *option
                        "nothing to merge: no spool file and no inventory among them");
     int rc = report_merge_finish(merge, &request, &inventory, err);
     if (!rc)
-        rc = inventory_write_file(&inventory, options->output, err);
+        rc = inventory_write_file(&inventory, output, err);
     if (!rc) {
-        say_summary(&inventory, options->output);
+        say_summary(&inventory, output);
         *out_code = inventory.exit_code;
     }
     inventory_fini(&inventory);
@@ -164,31 +130,26 @@ static char **full_command(int count, char **arguments)
     return command;
 }
 
-int report_run_merge(int count, char **arguments)
+int command_merge(const struct command_options *options)
 {
-    struct merge_options options = {.output = "-"};
     struct report_merge *merge = NULL;
     struct report_basis basis = {0};
     struct err err = {0};
     int code = EXIT_NO_REPORT;
-    char **command = full_command(count, arguments);
-    options.paths = mem_array((size_t)count, sizeof *options.paths);
-    int rc = command && options.paths ? 0 : err_no_memory(&err);
-    if (!rc && (rc = parse(count, arguments, &options, &err)))
-        code = EXIT_BAD_INPUT;
-    if (!rc && (rc = load_basis(&options, &basis, &err)))
-        code = rc == -ENOMEM ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
+    char **command = full_command(options->word_count, options->words);
+    int rc = command ? 0 : err_no_memory(&err);
+    if (!rc && (rc = load_basis(options, &basis, &err)))
+        code = command_exit_code(rc);
     if (!rc)
         rc = report_merge_create(say, NULL, &merge, &err);
-    if (!rc && (rc = add_paths(merge, &options, &err)))
-        code = rc == -ENOMEM ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
+    if (!rc && (rc = add_paths(merge, options, &err)))
+        code = command_exit_code(rc);
     if (!rc)
-        rc = finish(merge, &options, &basis, command, (size_t)count + 2, &code, &err);
+        rc = finish(merge, options, &basis, command, (size_t)options->word_count + 2, &code, &err);
     if (rc)
         log_failure(&err);
     report_merge_destroy(merge);
     report_basis_fini(&basis);
-    free(options.paths);
     free(command);
     return code;
 }
