@@ -149,7 +149,8 @@ static void odd_link(struct device *device, struct device_link *out_link)
 {
     static int uses;
     (void)device;
-    *out_link = (struct device_link){.alone = uses == 1, .near = uses++ == 0};
+    *out_link = (struct device_link){.alone = uses == 1, .near = uses == 0};
+    uses++;
 }
 
 static void odd_end(struct device *device)
