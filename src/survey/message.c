@@ -232,3 +232,29 @@ int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *er
         *out_position = position;
     return rc;
 }
+
+void doing_encode(const struct doing *doing, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, doing->position);
+    wire_put_f64(buffer, doing->since_s);
+    wire_put_text(buffer, doing->probe);
+}
+
+int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    if (!frame->length) {
+        *out_doing = (struct doing){0};
+        return 0;
+    }
+    struct doing doing = {.position = wire_get_u32(&reader), .since_s = wire_get_f64(&reader)};
+    char *probe = wire_get_text(&reader);
+    snprintf(doing.probe, sizeof doing.probe, "%s", probe ? probe : "");
+    free(probe);
+    if (!isfinite(doing.since_s) || doing.since_s < 0)
+        doing.since_s = 0;
+    int rc = wire_end(&reader, "a sign of life", err);
+    if (!rc)
+        *out_doing = doing;
+    return rc;
+}

@@ -2,7 +2,8 @@
  *
  * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it, each kept until its ACK came.
  * 0 -> rank: ASSIGN, ACK for each RESULT, STOP (end the workers, report what there is), QUIT.
- * BEAT goes both ways, empty: the sender lives; rank 0 answers each. */
+ * BEAT goes both ways: the sender lives; rank 0 answers each. A rank's tells what its slowest
+ * worker is doing, rank 0's is empty. */
 #ifndef GPUMEMTOPO_SURVEY_MESSAGE_H
 #define GPUMEMTOPO_SURVEY_MESSAGE_H
 
@@ -78,6 +79,15 @@ int result_decode(const struct frame *frame, struct result_message *out_message,
 void result_fini(struct result_message *message); /* one that was read */
 void ack_encode(uint32_t position, struct strbuf *buffer);
 int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err);
+
+/* BEAT of a rank: the worker that runs longest; probe "": none runs. */
+struct doing {
+    uint32_t position;
+    double since_s; /* how long it runs */
+    char probe[48]; /* that it began last */
+};
+void doing_encode(const struct doing *doing, struct strbuf *buffer);
+int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err);
 
 /* QUIT: ranks are lost, so nobody waits for all; all spooled results are in the inventory. */
 struct quit {

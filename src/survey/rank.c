@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -352,17 +353,44 @@ static void abandon(struct rank *rank)
     free(folder);
 }
 
+/* The worker that runs longest. */
+static struct doing slowest(const struct rank *rank, double now_s)
+{
+    struct doing doing = {0};
+    for (size_t i = 0; i < rank->next; i++) {
+        const struct job *job = &rank->jobs[i];
+        double since_s = now_s - job->child.started_s;
+        if (job->state != JOB_RUNNING || (doing.probe[0] && since_s <= doing.since_s))
+            continue;
+        doing.position = job->position;
+        doing.since_s = since_s;
+        snprintf(doing.probe, sizeof doing.probe, "%s",
+                 job->outcome.probe ? job->outcome.probe : "opening");
+    }
+    return doing;
+}
+
+static void send_beat(struct rank *rank, double now_s)
+{
+    struct err ignored = {0};
+    struct strbuf payload = {0};
+    const struct doing doing = slowest(rank, now_s);
+    doing_encode(&doing, &payload);
+    comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
+}
+
 /* Says that this rank lives, and notices when rank 0 does no more. */
 static void beat(struct rank *rank, double now_s)
 {
-    struct err ignored = {0};
     double awake_s = pulse_tick(&rank->clock, now_s);
-    if (rank->comm->rank == 0 || rank->orphaned || rank->quit)
+    if (rank->orphaned || rank->quit)
         return;
     if (awake_s >= rank->next_beat_s) {
-        comm_send(rank->comm, 0, MESSAGE_BEAT, NULL, 0, &ignored);
+        send_beat(rank, now_s);
         rank->next_beat_s = awake_s + pulse_interval_s(rank->comm->size);
     }
+    if (rank->comm->rank == 0)
+        return;
     /* While rank 0 makes its report it hears and answers nobody. */
     double report_s = rank->assigned && !rank_unacknowledged(rank) ? report_per_rank_s : 0;
     if (awake_s - rank->heard_s <= pulse_silence_s(rank->comm->size) + report_s * rank->comm->size)

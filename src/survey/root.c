@@ -25,6 +25,7 @@ struct member {
     size_t missing; /* assigned but not heard */
     double deadline_s;
     double heard_s; /* its last sign of life, by root.clock */
+    struct doing doing;
 };
 
 struct root {
@@ -223,14 +224,43 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     return rc ? rc : acknowledge(root, rank, position, err);
 }
 
+/* Is answered, so that the rank knows the same of this one; rank 0 needs no answer of its own. */
+static int take_beat(struct root *root, size_t rank, const struct frame *frame, struct err *err)
+{
+    struct strbuf nothing = {0};
+    int rc = doing_decode(frame, &root->members[rank].doing, err);
+    if (rc || root->comm->rank == (int)rank)
+        return rc;
+    return tell(root, rank, MESSAGE_BEAT, &nothing, err);
+}
+
+bool root_slowest(const struct root *root, struct root_slowest *out)
+{
+    struct root_slowest found = {0};
+    for (size_t rank = 0; rank < (size_t)root->comm->size; rank++) {
+        const struct member *member = &root->members[rank];
+        const struct doing *doing = &member->doing;
+        if (member->lost || !member->heard || !doing->probe[0] ||
+            doing->position >= member->announce.gpu_count || member->heard[doing->position])
+            continue;
+        double since_s = doing->since_s + root->clock.awake_s - member->heard_s;
+        if (found.gpu && since_s <= found.since_s)
+            continue;
+        found =
+            (struct root_slowest){&member->announce.gpus[doing->position], doing->probe, since_s};
+    }
+    if (found.gpu)
+        *out = found;
+    return found.gpu != NULL;
+}
+
 int root_take(struct root *root, const struct comm_message *message, struct err *err)
 {
     size_t rank = (size_t)message->from;
-    struct strbuf nothing = {0};
     root->members[rank].heard_s = root->clock.awake_s;
     switch (message->frame.type) {
     case MESSAGE_BEAT:
-        return tell(root, rank, MESSAGE_BEAT, &nothing, err);
+        return take_beat(root, rank, &message->frame, err);
     case MESSAGE_ANNOUNCE:
         return take_announce(root, rank, &message->frame, err);
     case MESSAGE_RESULT:
@@ -238,6 +268,23 @@ int root_take(struct root *root, const struct comm_message *message, struct err 
     default:
         return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
     }
+}
+
+/* Ranks without a GPU beside others that have one: most often a launcher's flag is missing. */
+static void say_without(const struct root *root)
+{
+    enum { SAID_MAX = 3 };
+    size_t without = 0;
+    for (size_t rank = 0; rank < (size_t)root->comm->size; rank++) {
+        const struct member *member = &root->members[rank];
+        if (!member->announced || member->announce.listing != LISTING_NO_DEVICE)
+            continue;
+        if (without++ < SAID_MAX)
+            log_warning("no GPU visible to rank %zu on %.60s: %s", rank, member->announce.host,
+                        member->announce.err.text);
+    }
+    if (without > SAID_MAX)
+        log_warning("no GPU visible to %zu more ranks", without - SAID_MAX);
 }
 
 /* Bad input anywhere ends the survey, the lowest rank speaks. No driver and no GPU anywhere does
@@ -266,6 +313,7 @@ static int check_listings(const struct root *root, struct err *err)
                        "no GPU to survey: %s; --simulate configs/fleets/demo.yaml surveys a "
                        "simulated fleet",
                        first->err.text);
+    say_without(root);
     return 0;
 }
 

@@ -63,6 +63,15 @@ void root_stop(struct root *root, double now_s);
 bool root_complete(const struct root *root);
 
 struct root_view root_view(const struct root *root);
+
+/* Among the GPUs being measured, the one that takes longest, as its rank last told. False: none. */
+struct root_slowest {
+    const struct gpu_result *gpu; /* identity only */
+    const char *probe;
+    double since_s;
+};
+bool root_slowest(const struct root *root, struct root_slowest *out_slowest);
+
 void root_destroy(struct root *root); /* accepts NULL */
 
 #endif

@@ -125,11 +125,8 @@ static void stop_if_asked(struct run *run, double now_s)
 
 static void show_progress(struct run *run, double now_s)
 {
-    if (!run->root)
-        return;
-    const struct root_view view = root_view(run->root);
-    if (view.assigned)
-        progress_show(&run->progress, view.gpu_done, view.gpu_total, now_s);
+    if (run->root && progress_due(&run->progress, now_s) && root_view(run->root).assigned)
+        progress_show(&run->progress, run->root, now_s);
 }
 
 /* Until rank 0 has everything (rank 0) or says QUIT (the others). */

@@ -367,10 +367,53 @@ static void announcements_are_checked(void **state)
     announce_fini(&source);
 }
 
+static int tell_doing(struct root *root, int rank, uint32_t position, double since_s,
+                      const char *probe)
+{
+    struct doing doing = {.position = position, .since_s = since_s};
+    struct strbuf payload = {0};
+    snprintf(doing.probe, sizeof doing.probe, "%s", probe);
+    doing_encode(&doing, &payload);
+    return deliver(root, rank, MESSAGE_BEAT, &payload);
+}
+
+static void the_slowest_is_known(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    struct root_slowest slowest = {0};
+    fake_init(&fake, 2);
+    assert_int_equal(root_create(&fake.base, false, 100, 0, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    assert_int_equal(root_step(root, 1, &err), 0);
+    assert_false(root_slowest(root, &slowest));
+    assert_int_equal(tell_doing(root, 0, 0, 3, "l2.size"), 0);
+    assert_int_equal(tell_doing(root, 1, 0, 5, "main.latency"), 0);
+    assert_true(root_slowest(root, &slowest));
+    assert_string_equal(slowest.gpu->uuid, "b");
+    assert_string_equal(slowest.probe, "main.latency");
+    assert_true(slowest.since_s >= 5);
+    assert_int_equal(result(root, 1, 0, "b"), 0);
+    assert_true(root_slowest(root, &slowest));
+    assert_string_equal(slowest.gpu->node, "n1");
+    assert_int_equal(tell_doing(root, 0, 7, 9, "beyond"), 0); /* no such GPU of that rank */
+    assert_false(root_slowest(root, &slowest));
+    assert_int_equal(tell_doing(root, 0, 0, 4, ""), 0); /* nobody works */
+    assert_false(root_slowest(root, &slowest));
+    struct strbuf half = {0};
+    strbuf_append(&half, "xy", 2);
+    assert_int_equal(deliver(root, 0, MESSAGE_BEAT, &half), -EBADMSG);
+    root_destroy(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_goes_well),
+        cmocka_unit_test(the_slowest_is_known),
         cmocka_unit_test(a_rank_out_of_reach_costs_only_itself),
         cmocka_unit_test(silent_ranks_are_lost),
         cmocka_unit_test(silence_is_noticed_long_before_the_deadline),

@@ -36,6 +36,9 @@ static int find_symbols(struct driver *driver, struct err *err)
 static int explain_init(const struct driver *driver, CUresult result, struct err *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (result == CUDA_ERROR_NO_DEVICE && visible && !*visible)
+        return err_set(err, -ENODEV,
+                       "CUDA_VISIBLE_DEVICES is empty; under Slurm ask for --gpus-per-task=1");
     if (result == CUDA_ERROR_NO_DEVICE && visible)
         return err_set(err, -ENODEV,
                        "the CUDA driver shows no GPU (CUDA_VISIBLE_DEVICES is \"%s\")", visible);

@@ -290,7 +290,7 @@ static void reasons(void **state)
         const char *variable, *value, *visible, *text;
     } rows[] = {
         {"FAKE_CUDA_INIT", "100", NULL, "finds no GPU"},
-        {"FAKE_CUDA_INIT", "100", "", "CUDA_VISIBLE_DEVICES is \"\""},
+        {"FAKE_CUDA_INIT", "100", "", "CUDA_VISIBLE_DEVICES is empty; under Slurm ask for"},
         {"FAKE_CUDA_INIT", "999", NULL, "CUDA_ERROR_FAKE (999)"},
         {"FAKE_CUDA_VERSION", "11040", NULL, "supports CUDA 11.4"},
     };
