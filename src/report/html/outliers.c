@@ -156,8 +156,10 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
         out->failed = true;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
     if (!v->outlier_count)
-        strbuf_puts(out, v->measured ? "<p>None: no measured GPU differs from its peers.</p>\n"
-                                     : "<p>No GPU was measured.</p>\n");
+        strbuf_puts(out, v->measured > 1 ? "<p>None: no measured GPU differs from its peers.</p>\n"
+                         : v->measured == 1 ? "<p>None. A single GPU has no peers: it was held "
+                                              "against rules and references only.</p>\n"
+                                            : "<p>No GPU was measured.</p>\n");
     else if (!v->outliers_length)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
     for (size_t i = 0; i < v->outliers_length && i < CARDS_MAX; i++)
