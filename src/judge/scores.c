@@ -16,8 +16,8 @@ enum { ROUNDS = 2 };
  * 700, for one figure. */
 static const double WATCH_SCORE = 3;
 
-/* The same for all figures of one memory together, of which the figure itself shows this much. */
-static const double WATCH_POOLED = 3.5, WATCH_OWN = 1.5, POOLED_MAX = 10;
+/* The same for figures of one memory together, of which the figure itself shows this much. */
+static const double WATCH_POOLED = 3.3, WATCH_OWN = 1.5, POOLED_MAX = 10;
 
 struct trial {
     struct judge *judge;
@@ -180,20 +180,23 @@ static void score_all(struct trial *trial)
     }
 }
 
-/* Scores of all figures of the metric's memory together: a slow memory shows in several. */
+/* The figure's score together with those of its memory: with all of them, or with the worst other
+ * one, whichever is worse. A slow memory shows in several figures, not always in all. */
 static double pooled_score(const struct trial *trial, uint32_t gpu, size_t metric)
 {
-    double sum = 0;
-    size_t count = 0;
+    double own = trial->judge->scores[at(trial, gpu, metric)], sum = own, worst = -INFINITY;
+    size_t count = 1;
     for (size_t m = 0; m < trial->config->metric_count; m++) {
         double score = trial->judge->scores[at(trial, gpu, m)];
-        if (isnan(score) || trial->config->metrics[m].worse == JUDGE_ANY ||
+        if (m == metric || isnan(score) || trial->config->metrics[m].worse == JUDGE_ANY ||
             trial->memories[m] != trial->memories[metric])
             continue;
-        sum += fmin(score, POOLED_MAX);
+        score = fmin(score, POOLED_MAX);
+        sum += score;
+        worst = fmax(worst, score);
         count++;
     }
-    return count > 1 ? sum / sqrt((double)count) : 0;
+    return fmax(sum / sqrt((double)count), (own + worst) / sqrt(2));
 }
 
 static bool is_watched(const struct trial *trial, uint32_t gpu, size_t metric)
