@@ -14,9 +14,9 @@ enum { GROUP_MIN = 5 };
  * been seen before, half of one of them with such a figure. */
 static const double SEEN = 100, SEEN_UNSTEADY = 0.5;
 
-/* A figure is unsteady when it scatters by so many times what is usual, and by this share of
- * itself at least. */
-static const double TIMES_USUAL = 8, SHARE_MIN = 0.02;
+/* A figure is unsteady when it scatters by so many times what is usual, and by its floor of
+ * relevance. */
+static const double TIMES_USUAL = 8;
 
 static double share_of(const struct cell *cell)
 {
@@ -55,22 +55,22 @@ static int report(struct judge *judge, size_t metric, const struct cell *cell, u
     return finding->cause ? 0 : -ENOMEM;
 }
 
-/* The GPU's cell where it scatters far more than usual; NULL otherwise. */
-static const struct cell *unsteady_cell(const struct judge *judge,
-                                        const struct metric_column *column, uint32_t gpu,
-                                        double usual)
-{
-    const struct cell *cell = fleet_number(column, gpu, true);
-    bool wide = cell && share_of(cell) > fmax(SHARE_MIN, TIMES_USUAL * usual);
-    return wide && !isnan(usual) && fleet_judged(&judge->fleet.gpus[gpu]) ? cell : NULL;
-}
-
 /* One metric over a group. */
 struct column {
     const struct metric_column *cells;
+    double floor;           /* share of the value that matters */
     double usual;           /* spread as a share of the value; NaN: too few tell */
     size_t count, unsteady; /* GPUs that have it, and those of them that scatter */
 };
+
+/* The GPU's cell where it scatters far more than usual; NULL otherwise. */
+static const struct cell *unsteady_cell(const struct judge *judge, const struct column *column,
+                                        uint32_t gpu)
+{
+    const struct cell *cell = fleet_number(column->cells, gpu, true);
+    bool wide = cell && share_of(cell) > fmax(column->floor, TIMES_USUAL * column->usual);
+    return wide && !isnan(column->usual) && fleet_judged(&judge->fleet.gpus[gpu]) ? cell : NULL;
+}
 
 /* How many healthy GPUs of the group would scatter in as many figures by chance, from how often the
  * others do in each: one unsteady figure can be a passing disturbance, several are the GPU. */
@@ -83,7 +83,7 @@ static double expected_by_chance(const struct judge *judge, const struct group *
         figures += !isnan(columns[m].usual) && fleet_number(columns[m].cells, gpu, true);
     for (size_t m = 0; m < metrics; m++) {
         const struct column *column = &columns[m];
-        if (!unsteady_cell(judge, column->cells, gpu, column->usual))
+        if (!unsteady_cell(judge, column, gpu))
             continue;
         double share =
             ((double)column->unsteady - 1 + SEEN_UNSTEADY) / ((double)column->count - 1 + SEEN);
@@ -102,7 +102,7 @@ static void measure_column(const struct judge *judge, const struct group *group,
         uint32_t gpu = group->members[i];
         column->count +=
             fleet_judged(&judge->fleet.gpus[gpu]) && fleet_number(column->cells, gpu, true);
-        column->unsteady += unsteady_cell(judge, column->cells, gpu, column->usual) != NULL;
+        column->unsteady += unsteady_cell(judge, column, gpu) != NULL;
     }
 }
 
@@ -116,7 +116,7 @@ static int judge_group(struct judge *judge, const struct group *group, struct co
         uint32_t gpu = group->members[i];
         bool unsteady = expected_by_chance(judge, group, columns, gpu) <= config->false_alarms;
         for (size_t m = 0; m < config->metric_count && unsteady; m++) {
-            const struct cell *cell = unsteady_cell(judge, columns[m].cells, gpu, columns[m].usual);
+            const struct cell *cell = unsteady_cell(judge, &columns[m], gpu);
             if (cell && report(judge, m, cell, gpu, columns[m].usual))
                 return -ENOMEM;
         }
@@ -134,6 +134,7 @@ int judge_steadiness(struct judge *judge)
         const struct judge_metric *rule = &config->metrics[m];
         bool scatters = rule->worse == JUDGE_LOWER || rule->worse == JUDGE_HIGHER;
         columns[m].cells = scatters ? judge->columns[m] : NULL;
+        columns[m].floor = rule->floor;
     }
     for (size_t g = 0; g < judge->fleet.group_count && !rc; g++)
         rc = judge_group(judge, &judge->fleet.groups[g], columns, numbers);
