@@ -16,7 +16,7 @@
 enum {
     BEYOND = 3,       /* strides beyond the line, so far oversized that every set is full */
     SATURATE_MAX = 4, /* enlargements until no more tags show */
-    REFINE_MAX = 4,
+    REFINE_MAX = 6,
     USUAL_UNITS = 4, /* per line on every GPU since Maxwell */
 };
 
@@ -40,8 +40,9 @@ static const double BEYOND_OVERSIZE = 3, MORE_TAGS = 1.1;
  * so many standard errors are not the same. */
 static const double CONTRAST = 1.4, FLAT_ERRORS = 4.5;
 
-/* Two lines are told apart by so much, as twice the logarithm of their odds. */
-static const double CLEAR = 20;
+/* Two lines are told apart by so much. The logarithm of their odds is a half of that where all
+ * errors are known; less is claimed. */
+static const double CLEAR = 20, CAUTION = 4;
 
 /* What touches every line even if the line is a little less than it seems. */
 static const double TOUCH_SHARE = 0.7;
@@ -224,7 +225,7 @@ static void settle(struct study *study, const struct line_evidence *e,
 {
     double line = verdict->best.line;
     study->line_bytes = (uint64_t)line * study->fetch_bytes;
-    study->line_confidence = 1 / (1 + exp(-verdict->clear / 2));
+    study->line_confidence = 1 / (1 + exp(-verdict->clear / CAUTION));
     study->resident_bytes = line_capacity(e, verdict->best).units * (double)study->fetch_bytes;
     study->touch_bytes = study->line_bytes;
     if (study->line_confidence < LINE_SURE)
