@@ -5,6 +5,7 @@
 
 #include "probes/latency.h"
 #include "probes/line.h"
+#include "probes/repeats.h"
 
 enum { REASON_MAX = 160 };
 
@@ -66,13 +67,8 @@ static int confirm_line(struct probe_context *context, const struct study *study
     int rc = line_confirm(context, study, &bytes, &n, err);
     if (rc)
         return rc;
-    struct measure *line =
-        measures_add(context->measures, cache_metric(name, study_name(study->id), "line"),
-                     (double)bytes, "B", "");
-    if (!line)
-        return err_no_memory(err);
-    line->n = n;
-    return 0;
+    return repeats_confirm(context, cache_metric(name, study_name(study->id), "line"),
+                           (double)bytes, "B", n, err);
 }
 
 int cache_report_line(struct probe_context *context, enum study_id id, struct err *err)

@@ -132,21 +132,11 @@ static int run_latency(struct probe_context *context, struct err *err)
     return rc;
 }
 
-static int report_again(struct probe_context *context, const char *metric, double bytes,
-                        struct err *err)
-{
-    struct measure *m = measures_add(context->measures, metric, bytes, "B", "");
-    if (!m)
-        return err_no_memory(err);
-    m->n = 1;
-    return 0;
-}
-
 static int confirm_line(struct probe_context *context, struct err *err)
 {
     uint64_t bytes;
     int rc = l2_confirm_line(context, &context->l2, &bytes, err);
-    return rc ? rc : report_again(context, "l2.line", (double)bytes, err);
+    return rc ? rc : repeats_confirm(context, "l2.line", (double)bytes, "B", 1, err);
 }
 
 static int confirm_size(struct probe_context *context, struct err *err)
@@ -155,7 +145,7 @@ static int confirm_size(struct probe_context *context, struct err *err)
     double bytes;
     int rc = l2->size_by_step ? l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &bytes, err)
                               : l2_confirm_capacity(context, l2, &bytes, err);
-    return rc ? rc : report_again(context, "l2.size", bytes, err);
+    return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
 }
 
 static int run_line(struct probe_context *context, struct err *err)

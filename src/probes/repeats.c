@@ -35,6 +35,18 @@ struct measure *repeats_add(struct probe_context *context, const char *metric, c
     return m;
 }
 
+const char repeats_confirming[] = "confirming";
+
+int repeats_confirm(struct probe_context *context, const char *metric, double value,
+                    const char *unit, uint32_t n, struct err *err)
+{
+    struct measure *m = measures_add(context->measures, metric, value, unit, repeats_confirming);
+    if (!m)
+        return err_no_memory(err);
+    m->n = n;
+    return 0;
+}
+
 int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
                         struct err *err)
 {

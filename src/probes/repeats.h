@@ -14,6 +14,12 @@ double repeats_half_range(const double *values, size_t count);
 struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
                             size_t count, const char *unit, const char *method);
 
+/* In a further round over the run: adds a value by a reduced measurement. It only confirms: the
+ * first round's stands, with a spread that covers both. 0 or -ENOMEM. */
+int repeats_confirm(struct probe_context *context, const char *metric, double value,
+                    const char *unit, uint32_t n, struct err *err);
+extern const char repeats_confirming[]; /* the method of such a measure */
+
 /* What a spread of repetitions says of their median: 1 for none, 0.9 at one per cent of it, never
  * below 0.5. */
 double repeats_confidence(double value, double spread);

@@ -19,6 +19,7 @@ struct round_values {
     double within;      /* the probe's */
     double values[ROUNDS];
     size_t count;   /* of values; the first round's is not among them */
+    bool confirm;   /* they only confirm the first round's */
     uint32_t n;     /* samples behind them */
     size_t without; /* rounds that gave no value */
     char *reason;   /* NULL, or why the first of those did not */
@@ -64,6 +65,7 @@ static int keep(struct rounds *rounds, const struct probe *probe, const char *me
         return -ENOMEM;
     if (is_number(m) && values->count < ROUNDS - 1) {
         values->values[values->count++] = m->value;
+        values->confirm = strcmp(m->method, repeats_confirming) == 0;
         values->n += m->n;
         return 0;
     }
@@ -115,7 +117,8 @@ static int merge_one(struct measure *m, const struct round_values *v)
     for (size_t i = 0; i < v->count; i++)
         all[count++] = v->values[i];
     double range = repeats_half_range(all, count);
-    m->value = cpd_median(all, count);
+    if (!v->confirm)
+        m->value = cpd_median(all, count);
     m->spread = fmax(m->spread, range);
     m->n += v->n;
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));

@@ -270,13 +270,8 @@ static int report_again(struct probe_context *context, const struct study *study
     if (study->size_by_sweep && !fine.change.found)
         return cache_report_missing(context, memory, "size", MEASURE_FAILED,
                                     "no change point near the size found before", err);
-    struct measure *size =
-        measures_add(context->measures, cache_metric(name, memory, "size"),
-                     study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", "");
-    if (!size)
-        return err_no_memory(err);
-    size->n = 1;
-    return 0;
+    return repeats_confirm(context, cache_metric(name, memory, "size"),
+                           study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", 1, err);
 }
 
 int cache_report_size(struct probe_context *context, enum study_id id, struct err *err)
