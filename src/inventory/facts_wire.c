@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 /* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
  * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
 enum { KEY_MAX = 160, ITEMS_MAX = 4096, FACT_BYTES = 32 };
@@ -46,18 +48,35 @@ uint32_t wire_get_items(struct wire_reader *reader, size_t item_bytes)
     return reader->bad ? 0 : count;
 }
 
+static struct fact get_fact(struct wire_reader *reader)
+{
+    struct fact fact = {.key = wire_get_key(reader)};
+    fact.kind = (enum fact_kind)wire_get_enum(reader, FACT_TEXT + 1);
+    fact.flag = wire_get_enum(reader, 2);
+    fact.integer = (int64_t)wire_get_u64(reader);
+    fact.real = wire_get_f64(reader);
+    fact.text = wire_get_text(reader);
+    return fact;
+}
+
+/* The strings are fresh: they go into the list as they are. */
 void wire_get_facts(struct wire_reader *reader, struct facts *facts)
 {
     uint32_t count = wire_get_items(reader, FACT_BYTES);
+    if (!count)
+        return;
+    struct fact *grown =
+        mem_grow(facts->items, &facts->capacity, facts->count + count, sizeof *grown);
+    if (!grown)
+        reader->bad = true;
+    facts->items = grown ? grown : facts->items;
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
-        struct fact fact = {.key = wire_get_key(reader)};
-        fact.kind = (enum fact_kind)wire_get_enum(reader, FACT_TEXT + 1);
-        fact.flag = wire_get_enum(reader, 2);
-        fact.integer = (int64_t)wire_get_u64(reader);
-        fact.real = wire_get_f64(reader);
-        fact.text = wire_get_text(reader);
-        if (reader->bad || facts_get(facts, fact.key) || facts_set(facts, &fact))
-            reader->bad = true;
+        const struct fact fact = get_fact(reader);
+        if (!reader->bad && !facts_get(facts, fact.key)) {
+            facts->items[facts->count++] = fact;
+            continue;
+        }
+        reader->bad = true;
         free(fact.key);
         free(fact.text);
     }

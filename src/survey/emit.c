@@ -146,38 +146,31 @@ static int add_unknown(const struct gpu_result **unknown, size_t count, struct i
     return 0;
 }
 
-/* A replayed GPU belongs to the rank that measured it. */
-static int32_t rank_of(const struct emit_input *input, const struct gpu_result *result)
-{
-    const struct record_gpu *was =
-        input->replayed ? record_find_gpu(input->replayed, result->uuid) : NULL;
-    return was ? was->gpu.rank : result->rank;
-}
-
 static int judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
 {
     static const struct record_survey none;
     const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
-    size_t count = input->view.result_count, known_count = 0, unknown_count = 0;
-    struct gpu_result *known = mem_array(count, sizeof *known);
+    const struct root_view *view = &input->view;
+    size_t count = view->result_count, unknown_count = 0;
     const struct gpu_result **unknown = mem_array(count + was->unknown_count, sizeof *unknown);
-    int rc = known && unknown ? 0 : err_no_memory(err);
+    int rc = unknown ? 0 : err_no_memory(err);
     for (size_t i = 0; i < count && !rc; i++) {
-        const struct gpu_result *result = &input->view.results[i];
-        if (result->uuid) {
-            known[known_count] = *result; /* a view: judge_fleet only reads */
-            known[known_count++].rank = rank_of(input, result);
-        } else
-            unknown[unknown_count++] = result;
+        struct gpu_result lost = {0};
+        if (!view->results[i].uuid)
+            unknown[unknown_count++] = &view->results[i];
+        else if (!view->taken[i])
+            rc = gpu_result_copy(&lost, &view->results[i])
+                     ? err_no_memory(err)
+                     : judging_take(input->judging, count, &lost, err);
+        gpu_result_fini(&lost);
     }
     for (size_t i = 0; i < was->unknown_count && !rc; i++)
         unknown[unknown_count++] = &was->unknown[i];
     if (!rc)
-        rc = judge_fleet(known, known_count, input->judge, inventory, err);
+        rc = judging_finish(input->judging, inventory, err);
     if (!rc && add_unknown(unknown, unknown_count, inventory))
         rc = err_no_memory(err);
     free(unknown);
-    free(known);
     return rc;
 }
 
@@ -241,7 +234,7 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
     }
     if (!rc) {
         report_summary(&inventory, &input->style, out_summary);
-        timing_print(input->view.results, input->view.result_count, out_summary);
+        timing_print(&input->judging->slowest, out_summary);
         *out_code = (enum survey_exit)inventory.exit_code;
     }
     inventory_fini(&inventory);

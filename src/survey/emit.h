@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/replay/record_read.h"
-#include "judge/judge.h"
 #include "report/text.h"
+#include "survey/judging.h"
 #include "survey/options.h"
 #include "survey/root.h"
 #include "survey/survey.h"
@@ -29,7 +29,7 @@ struct emit_input {
     int ranks;
     double wall_s;
     struct root_view view;
-    const struct judge_basis *judge;
+    struct judging *judging;       /* has all results that the view says were taken */
     const struct record *replayed; /* NULL: measured */
     struct report_style style;     /* of the summary */
     bool unrecorded;               /* a record was asked for and could not be written */

@@ -43,7 +43,10 @@ struct root {
     size_t announced;
     size_t open; /* members neither lost nor complete */
     struct gpu_result *results;
-    size_t result_count, result_capacity;
+    bool *taken;
+    size_t result_count, result_capacity, taken_capacity;
+    root_taker *taker; /* NULL: none */
+    void *user;
     struct node_list nodes;
     size_t gpu_total, gpu_done, lost, idle;
 };
@@ -75,6 +78,12 @@ void root_spool(struct root *root, const struct root_spool *spool)
     root->spool = *spool;
 }
 
+void root_hand_on(struct root *root, root_taker *taker, void *user)
+{
+    root->taker = taker;
+    root->user = user;
+}
+
 void root_record(struct root *root, struct recording *recording)
 {
     root->recording = recording;
@@ -85,13 +94,22 @@ static int add_result(struct root *root, struct gpu_result *result, struct err *
 {
     struct gpu_result *grown = mem_grow(root->results, &root->result_capacity,
                                         root->result_count + 1, sizeof *root->results);
-    if (!grown) {
+    bool *taken =
+        mem_grow(root->taken, &root->taken_capacity, root->result_count + 1, sizeof *root->taken);
+    root->results = grown ? grown : root->results;
+    root->taken = taken ? taken : root->taken;
+    if (!grown || !taken) {
         gpu_result_fini(result);
         return err_no_memory(err);
     }
-    root->results = grown;
     root->results[root->result_count++] = *result;
     return 0;
+}
+
+static int hand_on(struct root *root, size_t i, struct err *err)
+{
+    root->taken[i] = root->taker != NULL;
+    return root->taker ? root->taker(root->user, root->gpu_total, &root->results[i], err) : 0;
 }
 
 /* A result that no worker gave. gpu NULL: nothing is known of the rank's GPUs. */
@@ -159,13 +177,16 @@ static int acknowledge(struct root *root, size_t rank, uint32_t position, struct
 }
 
 /* A rank that was taken for dead speaks: its GPU's entry is replaced. */
-static void revive(struct root *root, size_t rank, struct gpu_result *result)
+static int revive(struct root *root, size_t rank, struct gpu_result *result, struct err *err)
 {
     struct member *member = &root->members[rank];
+    int rc = 0;
     for (size_t i = 0; i < root->result_count; i++)
-        if (root->results[i].status == GPU_LOST && str_equal(root->results[i].uuid, result->uuid)) {
+        if (!root->taken[i] && root->results[i].status == GPU_LOST &&
+            str_equal(root->results[i].uuid, result->uuid)) {
             gpu_result_fini(&root->results[i]);
             root->results[i] = *result;
+            rc = hand_on(root, i, err);
             break;
         }
     root->gpu_done++;
@@ -173,6 +194,7 @@ static void revive(struct root *root, size_t rank, struct gpu_result *result)
         member->lost = false;
         root->lost--;
     }
+    return rc;
 }
 
 static int keep_result(struct root *root, size_t rank, struct result_message *message,
@@ -190,11 +212,11 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
         message->unspooled = NULL;
     }
     member->heard[message->position] = true;
-    if (member->lost) {
-        revive(root, rank, &message->result);
-        return 0;
-    }
+    if (member->lost)
+        return revive(root, rank, &message->result, err);
     int rc = add_result(root, &message->result, err);
+    if (!rc)
+        rc = hand_on(root, root->result_count - 1, err);
     if (rc)
         return rc;
     root->gpu_done++;
@@ -572,6 +594,7 @@ struct root_view root_view(const struct root *root)
 {
     return (struct root_view){
         .results = root->results,
+        .taken = root->taken,
         .result_count = root->result_count,
         .bare_nodes = (const char *const *)root->nodes.bare,
         .bare_count = root->nodes.bare_count,
@@ -600,6 +623,7 @@ void root_destroy(struct root *root)
     nodes_fini(&root->nodes);
     free(root->unspooled_why);
     free(root->results);
+    free(root->taken);
     free(root->members);
     free(root);
 }

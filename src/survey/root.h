@@ -18,6 +18,7 @@ struct root;
 struct root_view {
     const struct gpu_result *results; /* one per GPU, and one without UUID per rank of which
                                          nothing else is known */
+    const bool *taken;                /* per result: it was handed on */
     size_t result_count;
     const char *const *bare_nodes; /* without a GPU: each once, sorted */
     size_t bare_count;
@@ -38,6 +39,11 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
 
 /* Has the GPUs' parts of the record kept here; outlives the root. */
 void root_record(struct root *root, struct recording *recording);
+
+/* Hands each result on as it comes: the taker may let go of all but identity, status and reason.
+ * Entries of ranks that are lost are not handed on, since they may yet be heard of. */
+typedef int root_taker(void *user, size_t gpu_total, struct gpu_result *result, struct err *err);
+void root_hand_on(struct root *root, root_taker *taker, void *user);
 
 /* Has the ranks spool their results there, and the survey itself told beside them; config: name and
  * text of the configuration, command: the command line. All outlive the root. */

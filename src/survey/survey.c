@@ -14,6 +14,7 @@
 #include "report/basis.h"
 #include "survey/config.h"
 #include "survey/emit.h"
+#include "survey/judging.h"
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/progress.h"
@@ -174,6 +175,8 @@ struct preparation {
     struct report_basis basis;
     struct recording *recording; /* NULL: none */
     struct spooling spooling;
+    struct judge_basis judge_basis;
+    struct judging judging;
     char default_output[64];
     const char *output;
 };
@@ -183,6 +186,7 @@ static void unprepare(struct preparation *prepared)
     survey_config_fini(&prepared->config);
     report_basis_fini(&prepared->basis);
     recording_destroy(prepared->recording);
+    judging_fini(&prepared->judging);
     spooling_fini(&prepared->spooling);
 }
 
@@ -281,11 +285,10 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     rank_unspool(run->rank);
 }
 
-static enum survey_exit report(struct run *run, const struct preparation *prepared, struct err *err)
+static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
 {
     struct strbuf summary = {0};
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
-    const struct judge_basis basis = report_basis_view(&prepared->basis, &prepared->config.judge);
     progress_clear(&run->progress);
     bool recorded = end_recording(run, prepared);
     const struct emit_input input = {
@@ -296,7 +299,7 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
         .ranks = run->comm->size,
         .wall_s = clock_monotonic_s() - run->started_s,
         .view = root_view(run->root),
-        .judge = &basis,
+        .judging = &prepared->judging,
         .replayed = run->record,
         .style = report_style_for(STDERR_FILENO),
         .unrecorded = !recorded,
@@ -311,6 +314,11 @@ static enum survey_exit report(struct run *run, const struct preparation *prepar
     return code;
 }
 
+static int judge_result(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
+{
+    return judging_take(user, gpu_total, result, err);
+}
+
 static void connect_root(struct run *run, struct preparation *prepared)
 {
     const struct root_spool spool = {
@@ -320,6 +328,10 @@ static void connect_root(struct run *run, struct preparation *prepared)
         .command = run->argv,
         .command_count = (size_t)run->argc,
     };
+    prepared->judge_basis = report_basis_view(&prepared->basis, &prepared->config.judge);
+    prepared->judging.basis = &prepared->judge_basis;
+    prepared->judging.replayed = run->record;
+    root_hand_on(run->root, judge_result, &prepared->judging);
     root_record(run->root, prepared->recording);
     if (prepared->spooling.folder)
         root_spool(run->root, &spool);

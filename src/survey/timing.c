@@ -40,13 +40,9 @@ static void print_sorted(const struct gpu_result *gpu, const struct fact **laps,
     strbuf_fini(&line);
 }
 
-void timing_print(const struct gpu_result *results, size_t count, struct strbuf *out_text)
+void timing_print(const struct gpu_result *slowest, struct strbuf *out_text)
 {
-    const struct gpu_result *slowest = NULL;
-    for (size_t i = 0; i < count; i++)
-        if (results[i].timings.count && (!slowest || results[i].elapsed_s > slowest->elapsed_s))
-            slowest = &results[i];
-    if (!slowest)
+    if (!slowest->timings.count)
         return;
     const struct fact **laps = mem_array(slowest->timings.count, sizeof *laps);
     if (laps)

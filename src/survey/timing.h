@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "inventory/gpu_result.h"
 
-/* Appends the probes of the GPU that took longest, the longest first, with their seconds. Nothing
- * where no GPU was measured. Fails only by out_text->failed. */
-void timing_print(const struct gpu_result *results, size_t count, struct strbuf *out_text);
+/* Appends the probes of a GPU (the one that took longest), the longest first, with their seconds.
+ * Nothing where it has no timings. Fails only by out_text->failed. */
+void timing_print(const struct gpu_result *slowest, struct strbuf *out_text);
 
 #endif

@@ -116,14 +116,16 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     record_survey_of(path, &recorded);
     assert_int_equal(record_open(path, &record, &err), 0);
     char *argv[] = {(char *)"gpumemtopo-survey"};
+    const bool taken = false;
+    struct judging judging = {.basis = &judge, .replayed = record};
     const struct emit_input input = {
         .options = &options,
         .output = output,
         .argc = 1,
         .argv = argv,
         .ranks = 1,
-        .view = {.results = &result, .result_count = 1, .node_count = 1},
-        .judge = &judge,
+        .view = {.results = &result, .taken = &taken, .result_count = 1, .node_count = 1},
+        .judging = &judging,
         .replayed = record,
     };
     if (emit_inventory(&input, &summary, &code, &err) ||
@@ -139,6 +141,7 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     assert_string_equal(inventory.unmeasured[0].node, "n5");
     assert_int_equal(inventory.gpus[0].rank, 1);
     inventory_fini(&inventory);
+    judging_fini(&judging);
     strbuf_fini(&summary);
     record_close(record);
     unlink(path);
