@@ -452,7 +452,6 @@ static int spool_plan(struct root *root, struct err *err)
     const struct root_spool *spool = &root->spool;
     struct gpu_result *expected = mem_array(root->gpu_total, sizeof *expected);
     struct spool_survey survey = {
-        .command = (char **)spool->command,
         .command_count = spool->command_count,
         .config_name = (char *)spool->config_name,
         .config_text = (char *)spool->config_text,
@@ -465,8 +464,17 @@ static int spool_plan(struct root *root, struct err *err)
         .unknown = root->results, /* so far only ranks of which nothing is known */
         .unknown_count = root->result_count,
     };
-    if (!expected)
+    char **command = mem_array(spool->command_count, sizeof *command);
+    if (!expected || !command) {
+        free(expected);
+        free(command);
         return err_no_memory(err);
+    }
+    for (size_t i = 0; i < spool->command_count; i++)
+        command[i] = spool->command[i];
+    if (spool->command_count && strrchr(command[0], '/'))
+        command[0] = strrchr(command[0], '/') + 1;
+    survey.command = command;
     for (size_t rank = 0; rank < (size_t)root->comm->size; rank++) {
         const struct member *member = &root->members[rank];
         for (size_t i = 0; i < member->share.count; i++) {
@@ -477,6 +485,7 @@ static int spool_plan(struct root *root, struct err *err)
     }
     spooling_survey(spool->spooling, &survey);
     free(expected);
+    free(command);
     return 0;
 }
 

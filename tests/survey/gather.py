@@ -38,7 +38,7 @@ def case_wall(folder):
     """GPUs that each need 5 s, waiting: 1 rank and 64 take the same time."""
     walls = {}
     for ranks in (1, 4, 16, 64):
-        write_fleet(folder, [node("n1", ranks, "{gpu: all, kind: slow, seconds: 5}")])
+        write_fleet(folder, [node("n1", ranks, "{gpu: all, kind: wait, seconds: 5}")])
         code, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
                                "--probes", "main.latency")
         check(code == 0, said)

@@ -1,7 +1,10 @@
 /* Spreading a batch of jobs over the SMs, serially or really at once where SMs share caches. */
+#include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -112,8 +115,19 @@ static void crash(void)
     raise(SIGSEGV);
 }
 
-static void suffer_faults(const struct gpu *gpu)
+static void wait_once(double *seconds)
 {
+    struct timespec left = {.tv_sec = (time_t)*seconds,
+                            .tv_nsec = (long)((*seconds - floor(*seconds)) * 1e9)};
+    *seconds = 0;
+    while (nanosleep(&left, &left) && errno == EINTR)
+        ;
+}
+
+static void suffer_faults(struct gpu *gpu)
+{
+    if (gpu->model.wait_s > 0)
+        wait_once(&gpu->model.wait_s);
     if (gpu->model.hang_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.hang_after)
         hang();
     if (gpu->model.crash_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.crash_after)

@@ -29,6 +29,7 @@ static const char *const kind_words[] = {
     [SIM_NOISY] = "noisy",
     [SIM_BUSY] = "busy",
     [SIM_HEALTH] = "health",
+    [SIM_WAIT] = "wait",
     [SIM_HANG] = "hang",
     [SIM_CRASH] = "crash",
     [SIM_FAULT_COUNT] = NULL,
@@ -54,6 +55,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_DRIVER] = {"text"},
     [SIM_NOISY] = {"factor"},
     [SIM_HEALTH] = {"facts"},
+    [SIM_WAIT] = {"seconds"},
     [SIM_HANG] = {"?after"},
     [SIM_CRASH] = {"?after"},
 };
@@ -78,6 +80,7 @@ static const struct yaml_field parameters[] = {
     {"sm", YAML_U32, offsetof(struct fault_text, fault.sm)},
     {"gen", YAML_U32, offsetof(struct fault_text, fault.gen), .min = 1, .max = 8},
     {"width", YAML_U32, offsetof(struct fault_text, fault.width), .min = 1, .max = 32},
+    {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
     {"after", YAML_U64, offsetof(struct fault_text, fault.after)},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
     {"hidden", YAML_BOOL, offsetof(struct fault_text, fault.hidden)},

@@ -219,6 +219,9 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         model->health[SIM_PROCESSES] = 1;
         disturb(model, 8);
         break;
+    case SIM_WAIT:
+        model->wait_s = fault->seconds;
+        break;
     case SIM_HANG:
         model->hang_after = (int64_t)fault->after;
         break;

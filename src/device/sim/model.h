@@ -134,6 +134,7 @@ struct sim_model {
     uint64_t throttle_bits; /* as NVML gives them */
     int64_t hang_after;     /* jobs; -1: never */
     int64_t crash_after;
+    double wait_s; /* before the first job */
 };
 
 /* Caches, carve-out, L2 and TLBs (geometry.c), paths (paths.c); the rest is model.c's. */

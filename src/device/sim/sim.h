@@ -46,6 +46,7 @@ enum sim_fault_kind {
     SIM_NOISY,       /* factor */
     SIM_BUSY,        /* another process computes */
     SIM_HEALTH,      /* health: facts that the driver tells, and nothing else */
+    SIM_WAIT,        /* the first job takes so much longer, without computing */
     SIM_HANG,        /* after so many jobs run_batch never returns */
     SIM_CRASH,       /* after so many jobs the process dies by SIGSEGV */
     SIM_FAULT_COUNT
@@ -97,6 +98,7 @@ struct sim_fault {
     double share, mhz, w, factor;
     uint32_t count, sm, gen, width;
     uint64_t after;
+    double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */
     bool reported, hidden, pending, failed;
     char text[SIM_TEXT_MAX];
