@@ -6,6 +6,10 @@ setup_packages() {
     local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev"
     [ "$1" = test ] &&
         wanted="$wanted libcmocka-dev clang clang-format libclang-rt-dev python3-yaml python3-jsonschema"
+    # Slurm's daemons would be started by systemd where there is one: only in a container or CI.
+    if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
+        wanted="$wanted slurm-wlm munge iproute2"
+    fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
     local missing=() package
     for package in $wanted; do
@@ -49,6 +53,9 @@ setup_has() {
     clang) command -v clang >/dev/null && return 0 ;;
     clang-format) command -v clang-format >/dev/null && return 0 ;;
     libclang-rt-dev) return 0 ;;
+    slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && return 0 ;;
+    munge) PATH=$PATH:/usr/sbin command -v munged >/dev/null && return 0 ;;
+    iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null && return 0 ;;
     esac
     dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
 }

@@ -8,7 +8,7 @@
 
 /* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
  * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
-enum { KEY_MAX = 160, ITEMS_MAX = 4096, FACT_BYTES = 32 };
+enum { KEY_MAX = 160, FACT_BYTES = 32 };
 
 void wire_put_facts(struct strbuf *buffer, const struct facts *facts)
 {
@@ -43,9 +43,39 @@ char *wire_get_key(struct wire_reader *reader)
 uint32_t wire_get_items(struct wire_reader *reader, size_t item_bytes)
 {
     uint32_t count = wire_get_count(reader, item_bytes);
-    if (count > ITEMS_MAX)
+    if (count > WIRE_ITEMS_MAX)
         reader->bad = true;
     return reader->bad ? 0 : count;
+}
+
+static uint32_t hash(const char *text)
+{
+    uint32_t value = 2166136261u; /* FNV-1a */
+    for (; *text; text++)
+        value = (value ^ (unsigned char)*text) * 16777619u;
+    return value;
+}
+
+static bool stands_before(const char *const *keys, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(keys[k], keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Only a key whose mark is set already can be there twice, and few others are so marked. */
+bool wire_repeats(const char *const *keys, size_t count)
+{
+    enum { MARKS = 4096 };
+    uint64_t marks[MARKS / 64] = {0};
+    for (size_t i = 0; i < count && count > 1; i++) {
+        uint32_t mark = hash(keys[i]) % MARKS;
+        if (marks[mark / 64] >> mark % 64 & 1 && stands_before(keys, i))
+            return true;
+        marks[mark / 64] |= (uint64_t)1 << mark % 64;
+    }
+    return false;
 }
 
 static struct fact get_fact(struct wire_reader *reader)
@@ -59,25 +89,31 @@ static struct fact get_fact(struct wire_reader *reader)
     return fact;
 }
 
-/* The strings are fresh: they go into the list as they are. */
-void wire_get_facts(struct wire_reader *reader, struct facts *facts)
+static void append(struct wire_reader *reader, struct facts *facts, uint32_t count)
 {
-    uint32_t count = wire_get_items(reader, FACT_BYTES);
-    if (!count)
-        return;
-    struct fact *grown =
-        mem_grow(facts->items, &facts->capacity, facts->count + count, sizeof *grown);
-    if (!grown)
-        reader->bad = true;
-    facts->items = grown ? grown : facts->items;
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         const struct fact fact = get_fact(reader);
-        if (!reader->bad && !facts_get(facts, fact.key)) {
+        if (!reader->bad) {
             facts->items[facts->count++] = fact;
             continue;
         }
-        reader->bad = true;
         free(fact.key);
         free(fact.text);
     }
+}
+
+/* The strings are fresh: they go into the list as they are. */
+void wire_get_facts(struct wire_reader *reader, struct facts *facts)
+{
+    const char *keys[WIRE_ITEMS_MAX];
+    uint32_t count = wire_get_items(reader, FACT_BYTES);
+    if (!count)
+        return;
+    facts->items = mem_array(count, sizeof *facts->items);
+    facts->capacity = facts->items ? count : 0;
+    reader->bad |= !facts->items;
+    append(reader, facts, count);
+    for (size_t i = 0; i < facts->count; i++)
+        keys[i] = facts->items[i].key;
+    reader->bad |= wire_repeats(keys, facts->count);
 }

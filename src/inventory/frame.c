@@ -6,7 +6,7 @@
 
 enum { MAGIC = 0x544d4d47, CHECKED_BYTES = 16 }; /* "GMMT" on the wire */
 
-enum { SLICES = 8 };
+enum { SLICES = 16 };
 
 /* crc_tables[k][b]: what a byte b does that has k more bytes behind it. */
 static uint32_t crc_tables[SLICES][256];
@@ -32,7 +32,7 @@ static uint32_t load(const unsigned char *data)
     return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
 }
 
-/* Eight bytes at a time: rank 0 sums every byte of every result twice. */
+/* Sixteen bytes at a time: rank 0 sums every byte of every result twice. */
 static uint32_t crc_update(uint32_t crc, const unsigned char *data, size_t length)
 {
     const uint32_t(*t)[256] = (const uint32_t(*)[256])crc_tables;
@@ -40,8 +40,11 @@ static uint32_t crc_update(uint32_t crc, const unsigned char *data, size_t lengt
         crc_init();
     for (; length >= SLICES; data += SLICES, length -= SLICES) {
         uint32_t a = crc ^ load(data), b = load(data + 4);
-        crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
-              t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
+        uint32_t c = load(data + 8), d = load(data + 12);
+        crc = t[15][a & 255] ^ t[14][a >> 8 & 255] ^ t[13][a >> 16 & 255] ^ t[12][a >> 24] ^
+              t[11][b & 255] ^ t[10][b >> 8 & 255] ^ t[9][b >> 16 & 255] ^ t[8][b >> 24] ^
+              t[7][c & 255] ^ t[6][c >> 8 & 255] ^ t[5][c >> 16 & 255] ^ t[4][c >> 24] ^
+              t[3][d & 255] ^ t[2][d >> 8 & 255] ^ t[1][d >> 16 & 255] ^ t[0][d >> 24];
     }
     for (size_t i = 0; i < length; i++)
         crc = t[0][(crc ^ data[i]) & 255] ^ (crc >> 8);

@@ -117,13 +117,15 @@ static void get_measures(struct wire_reader *reader, struct measures *measures)
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         struct measure measure = {0};
         get_measure(reader, &measure);
-        if (!reader->bad && measures_get(measures, measure.metric))
-            reader->bad = true;
         if (reader->bad)
             measure_fini(&measure);
         else
             measures->items[measures->count++] = measure;
     }
+    const char *metrics[WIRE_ITEMS_MAX];
+    for (size_t i = 0; i < measures->count; i++)
+        metrics[i] = measures->items[i].metric;
+    reader->bad |= wire_repeats(metrics, measures->count);
 }
 
 static void get_body(struct wire_reader *reader, struct gpu_result *result)

@@ -76,14 +76,31 @@ static uint64_t get_bytes(struct wire_reader *reader, size_t count)
     return value;
 }
 
+/* The next bytes, or NULL where they are not all there. */
+static const unsigned char *take_bytes(struct wire_reader *reader, size_t count)
+{
+    reader->bad |= reader->length - reader->position < count;
+    if (reader->bad)
+        return NULL;
+    reader->position += count;
+    return reader->data + reader->position - count;
+}
+
+static uint32_t load_u32(const unsigned char *data)
+{
+    return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
+}
+
 uint32_t wire_get_u32(struct wire_reader *reader)
 {
-    return (uint32_t)get_bytes(reader, 4);
+    const unsigned char *data = take_bytes(reader, 4);
+    return data ? load_u32(data) : 0;
 }
 
 uint64_t wire_get_u64(struct wire_reader *reader)
 {
-    return get_bytes(reader, 8);
+    const unsigned char *data = take_bytes(reader, 8);
+    return data ? load_u32(data) | (uint64_t)load_u32(data + 4) << 32 : 0;
 }
 
 double wire_get_f64(struct wire_reader *reader)
