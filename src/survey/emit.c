@@ -205,7 +205,7 @@ static bool write_page(const struct emit_input *input, const struct inventory *i
 {
     struct strbuf page = {0};
     struct err err = {0};
-    report_html(inventory, input->judge->references, &page);
+    report_html(inventory, input->judging->basis->references, &page);
     int rc = page.failed ? err_no_memory(&err)
                          : out_file_write(input->options->html, page.data, page.length, &err);
     strbuf_fini(&page);
