@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (inventory_read_text((const char *)data, size, "fuzz", &inventory, &err))
         return 0;
     report_validate(&inventory, &err);
-    report_summary(&inventory, &text);
+    report_summary(&inventory, NULL, &text);
     report_drain(&inventory, &lines, &refused, &err);
     inventory_print(&inventory, &text);
     inventory_fini(&inventory);
