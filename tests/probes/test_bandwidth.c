@@ -196,6 +196,7 @@ static const struct device_ops *inner;
 static struct device_ops outer;
 static struct {
     uint32_t count, disturbed; /* the number of the stream that something disturbs; 0: none */
+    uint32_t every;            /* also each with a multiple of this number; 0: none */
     double all_ns, longest_ns;
 } streams;
 
@@ -204,7 +205,8 @@ static int counted_stream(struct device *device, const struct device_stream *str
 {
     int rc = inner->run_stream(device, stream, out_answer, err);
     out_answer->elapsed_ns += 6000;
-    if (++streams.count == streams.disturbed)
+    if (++streams.count == streams.disturbed ||
+        (streams.every && streams.count % streams.every == 0))
         out_answer->elapsed_ns *= 2;
     double ns = (double)out_answer->elapsed_ns;
     streams.all_ns += ns;
@@ -228,11 +230,28 @@ static void one_disturbance_is_measured_again(void **state)
     streams.disturbed = 4;
     struct measures all = probed_run(&(struct probed){.model = probed_plain,
                                                       .profile = PROFILE_QUICK,
-                                                      .list = "host.bandwidth.h2d",
+                                                      .list = "main.bandwidth.read",
                                                       .prepare = count_streams});
     streams.disturbed = 0;
-    probed_expect(&all, "host.bandwidth.h2d", 24, "disturbed");
-    assert_true(streams.count > 2 * 5);
+    probed_expect(&all, "main.bandwidth.read", 200, "disturbed");
+    measures_fini(&all);
+}
+
+static void slowed_copies_are_told_but_do_not_count(void **state)
+{
+    (void)state;
+    streams.every = 3;
+    struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                      .profile = PROFILE_QUICK,
+                                                      .list = "host.bandwidth.h2d",
+                                                      .prepare = count_streams});
+    streams.every = 0;
+    probed_expect(&all, "host.bandwidth.h2d", 24, "slowed");
+    const struct measure *m = measures_get(&all, "host.bandwidth.h2d");
+    const struct fact *slowest = facts_get(&m->notes, "slowest");
+    assert_int_equal(m->status, MEASURE_OK);
+    assert_non_null(slowest);
+    assert_true(fabs(slowest->real - 12) < 0.5);
     measures_fini(&all);
 }
 
@@ -272,6 +291,7 @@ int main(void)
         cmocka_unit_test(scattering_rates_are_noisy),
         cmocka_unit_test(what_is_missing_is_told),
         cmocka_unit_test(one_disturbance_is_measured_again),
+        cmocka_unit_test(slowed_copies_are_told_but_do_not_count),
         cmocka_unit_test(streams_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,15 @@ static __device__ __forceinline__ struct share own_block(uint64_t count)
     return share;
 }
 
+/* What was one block's becomes its neighbour's in the next pass: no SM keeps to addresses that
+ * happen to be near to it, or far. A share of one block alone stays. */
+static __device__ __forceinline__ void turn(struct share *share)
+{
+    share->first += blockDim.x;
+    if (share->first >= share->threads)
+        share->first -= share->threads;
+}
+
 /* Never true for what is stored in memory; keeps the loads alive. */
 static __device__ __forceinline__ void keep(uint32_t sum, uint64_t sink)
 {
@@ -110,7 +119,7 @@ static __device__ __forceinline__ void read_all(uint64_t base, struct share shar
                                                 uint64_t sink)
 {
     uint32_t sum = 0;
-    for (uint32_t p = 0; p < passes; p++)
+    for (uint32_t p = 0; p < passes; p++, turn(&share))
         sum ^= read_pass<L, T, UNROLL>(base, share);
     keep(sum, sink);
 }
@@ -120,7 +129,7 @@ static __device__ __forceinline__ void write_all(uint64_t base, struct share sha
 {
     T value;
     pattern(&value);
-    for (uint32_t p = 0; p < passes; p++) {
+    for (uint32_t p = 0; p < passes; p++, turn(&share)) {
 #pragma unroll UNROLL
         for (uint64_t i = share.first; i < share.count; i += share.threads)
             __stcg((T *)(base + i * sizeof(T)), value);
@@ -132,7 +141,7 @@ template <typename T, int UNROLL>
 static __device__ __forceinline__ void copy_all(uint64_t base, struct share share, uint32_t passes)
 {
     const uint64_t to = base + share.count * sizeof(T);
-    for (uint32_t p = 0; p < passes; p++) {
+    for (uint32_t p = 0; p < passes; p++, turn(&share)) {
         uint64_t i = share.first;
 #pragma unroll 1
         for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
