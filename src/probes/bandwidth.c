@@ -13,9 +13,10 @@
 enum {
     REPEATS = 5,       /* passes; each goes through all shapes, so repetitions lie apart */
     REPEATS_SHORT = 2, /* where there are several rounds over a short run */
-    ATTEMPTS = 3,      /* series of rounds before scattering ones are reported as noisy */
-    SHAPES_MAX = 4,    /* the usual ones and the best of the surface */
-    GROWTHS_MAX = 6,   /* lengthenings of a stream until it lasts long enough */
+    ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
+    ATTEMPTS_COPIES = 6,
+    SHAPES_MAX = 4,  /* the usual ones and the best of the surface */
+    GROWTHS_MAX = 6, /* lengthenings of a stream until it lasts long enough */
     WARP_THREADS = 32,
     THREADS_PER_SM = 2048, /* resident on most GPUs when the backend chooses the blocks */
     METHOD_MAX = 120,
@@ -189,7 +190,8 @@ static int steadiest_series(struct probe_context *context, const struct bandwidt
                             struct candidates *candidates, struct series *out_series,
                             struct err *err)
 {
-    for (size_t i = 0; i < ATTEMPTS; i++) {
+    const size_t attempts = by_kernel(task) ? ATTEMPTS : ATTEMPTS_COPIES;
+    for (size_t i = 0; i < attempts; i++) {
         struct series series;
         int rc = run_series(context, task, candidates, &series, err);
         if (rc)

@@ -65,6 +65,7 @@ const struct probe probe_host_bandwidth_h2d = {
     .metrics = {"host.bandwidth.h2d"},
     .again = true,
     .within = 0.05,
+    .highest = true,
     .run = run_h2d,
 };
 
@@ -74,6 +75,7 @@ const struct probe probe_host_bandwidth_d2h = {
     .metrics = {"host.bandwidth.d2h"},
     .again = true,
     .within = 0.05,
+    .highest = true,
     .run = run_d2h,
 };
 
@@ -81,6 +83,9 @@ const struct probe probe_host_bandwidth_both = {
     .description = {"host.bandwidth.both", "bandwidth of copies both ways at once, bytes added",
                     PROFILE_STANDARD},
     .metrics = {"host.bandwidth.both"},
+    .again = true,
+    .within = 0.05,
+    .highest = true,
     .run = run_both,
 };
 

@@ -53,6 +53,7 @@ struct probe {
      * and merged. A half range of these rounds above `within`, as a share, is noisy. */
     bool again;
     double within;
+    bool highest; /* what disturbs only lowers it: the highest round counts, not the median */
 
     /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. */
     int (*run)(struct probe_context *context, struct err *err);

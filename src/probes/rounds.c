@@ -17,6 +17,7 @@ enum { REASON_MAX = 240 };
 struct round_values {
     const char *metric; /* the probe table's */
     double within;      /* the probe's */
+    bool highest;       /* the probe's */
     double values[ROUNDS];
     size_t count;   /* of values; the first round's is not among them */
     bool confirm;   /* they only confirm the first round's */
@@ -49,7 +50,8 @@ static struct round_values *values_of(struct rounds *rounds, const struct probe 
         return NULL;
     rounds->items = grown;
     struct round_values *values = &grown[rounds->count++];
-    *values = (struct round_values){.metric = metric, .within = probe->within};
+    *values =
+        (struct round_values){.metric = metric, .within = probe->within, .highest = probe->highest};
     return values;
 }
 
@@ -118,7 +120,7 @@ static int merge_one(struct measure *m, const struct round_values *v)
         all[count++] = v->values[i];
     double range = repeats_half_range(all, count);
     if (!v->confirm)
-        m->value = cpd_median(all, count);
+        m->value = cpd_quantile(all, count, v->highest ? 1 : 0.5);
     m->spread = fmax(m->spread, range);
     m->n += v->n;
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));

@@ -21,8 +21,9 @@ struct rounds {
 int rounds_repeat(struct rounds *rounds, struct probe_context *context, const struct probe *probe,
                   struct err *err);
 
-/* Into the measures of the first round: the median (not of rounds that only confirm), a spread that
- * covers all rounds, their samples together; noisy where they do not agree. 0 or -ENOMEM. */
+/* Into the measures of the first round: the median or the highest (not of rounds that only
+ * confirm), a spread that covers all rounds, their samples together; noisy where they do not agree.
+ * 0 or -ENOMEM. */
 int rounds_merge(const struct rounds *rounds, struct measures *measures);
 
 void rounds_fini(struct rounds *rounds);

@@ -202,10 +202,34 @@ static void what_drifts_is_noisy(void **state)
     assert_int_equal(m->status, MEASURE_NOISY);
     assert_non_null(strstr(m->reason, "over the run"));
     assert_true(m->confidence <= 0.5);
-    assert_true(fabs(m->value - 24) < 0.5); /* the median */
+    assert_true(fabs(m->value - 24) < 0.5);
     assert_true(m->spread > 1.9);
     measures_fini(&steady.measures);
     measures_fini(&drifting.measures);
+}
+
+/* Two rounds of three are slower: of copies the fastest round counts, of the rest the median. */
+static void only_copies_count_by_the_highest_round(void **state)
+{
+    static const struct {
+        const char *metric;
+        double share;
+    } cases[] = {{"host.bandwidth.h2d", 1}, {"main.bandwidth.read", 5 / 6.0}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct run steady = run_changing(SIZE_MAX, SIZE_MAX, 0);
+        steady.list = cases[i].metric;
+        assert_int_equal(run_plain(&steady), 0);
+        struct run slowed = run_changing(streams / 3, SIZE_MAX, 0);
+        slowed.list = cases[i].metric;
+        assert_int_equal(run_plain(&slowed), 0);
+        double share = measures_get(&slowed.measures, cases[i].metric)->value /
+                       measures_get(&steady.measures, cases[i].metric)->value;
+        if (fabs(share - cases[i].share) > 0.02)
+            fail_msg("%s: %g of the steady figure", cases[i].metric, share);
+        measures_fini(&steady.measures);
+        measures_fini(&slowed.measures);
+    }
 }
 
 static void a_round_without_value_is_told(void **state)
@@ -317,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rounds_are_spread_over_the_run),
         cmocka_unit_test(results_keep_their_order),
         cmocka_unit_test(what_drifts_is_noisy),
+        cmocka_unit_test(only_copies_count_by_the_highest_round),
         cmocka_unit_test(a_round_without_value_is_told),
         cmocka_unit_test(a_lost_device_ends_the_run),
         cmocka_unit_test(lines_and_sizes_are_sought_again),

@@ -32,7 +32,7 @@ static void dependencies(void **state)
         assert_non_null(probe->metrics[0]);
         assert_true(strlen(probe->description.summary) < 70);
         for (size_t d = 0; d < PROBE_LIST_MAX && probe->depends[d]; d++) {
-            size_t at;
+            size_t at = 0;
             assert_true(position(&all, probe->depends[d], &at));
             assert_true(at < i);
         }
