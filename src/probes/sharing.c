@@ -136,6 +136,10 @@ static int report_shared(struct probe_context *context, size_t victim,
     size_t count = 0;
     char name[METRIC_MAX], doubt[REASON_MAX] = "";
     for (size_t other = 0; other < MEMORIES; other++) {
+        const struct study *second = &context->studies[memories[other]];
+        if (other != victim && second->supported && !usable(second))
+            snprintf(doubt, sizeof doubt, "not tried with %s, whose size is not known",
+                     study_name(second->id));
         if (other == victim || isnan(evicted[victim][other]))
             continue;
         bool there = evicted[victim][other] > EVICTED, back = evicted[other][victim] > EVICTED;
