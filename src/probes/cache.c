@@ -1,6 +1,7 @@
 /* The attributes of an SM's cache: line and fetch, latency. */
 #include "probes/cache.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "probes/latency.h"
@@ -8,6 +9,9 @@
 #include "probes/repeats.h"
 
 enum { REASON_MAX = 160 };
+
+/* Lines of a cache twice as long over those of the cache before it: fewer are not told apart. */
+static const double HIDDEN = 1.25;
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute)
 {
@@ -71,6 +75,19 @@ static int confirm_line(struct probe_context *context, const struct study *study
                            (double)bytes, "B", n, err);
 }
 
+/* Strides beyond the line show how many lines there are, unless the cache before this one holds
+ * about as many by itself. So it is with constant L1.5 and few, long lines. */
+static bool hidden_by_l1(const struct probe_context *context, const struct study *study)
+{
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
+    if (study->id != STUDY_CONSTANT_L15)
+        return false;
+    double before_lines = before->stage == STUDY_RESIDENT
+                              ? before->resident_bytes / (double)before->line_bytes
+                              : (double)before->region_high_bytes / (double)before->fetch_bytes;
+    return study->resident_bytes / (2 * (double)study->line_bytes) < HIDDEN * before_lines;
+}
+
 int cache_report_line(struct probe_context *context, enum study_id id, struct err *err)
 {
     const char *memory = study_name(id);
@@ -97,11 +114,13 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
         return err_no_memory(err);
     line->confidence = study->line_confidence;
     line->n = study->line_n;
-    if (line->confidence < LINE_SURE &&
-        measure_set_status(line, MEASURE_NOISY,
-                           "two lines explain what stays resident nearly as well"))
-        return err_no_memory(err);
-    return 0;
+    const char *doubt =
+        line->confidence < LINE_SURE   ? "two lines explain what stays resident nearly as well"
+        : hidden_by_l1(context, study) ? "constant L1 holds as many lines: it may be longer"
+                                       : NULL;
+    if (doubt)
+        line->confidence = fmin(line->confidence, 0.5);
+    return doubt && measure_set_status(line, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
 }
 
 /* Constant L1.5 is timed past L1: an array several times larger than that, and no larger than L1.5

@@ -139,12 +139,18 @@ static int confirm_line(struct probe_context *context, struct err *err)
     return rc ? rc : repeats_confirm(context, "l2.line", (double)bytes, "B", 1, err);
 }
 
+/* The size moves as the step does. */
 static int confirm_size(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    double bytes;
-    int rc = l2->size_by_step ? l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &bytes, err)
-                              : l2_confirm_capacity(context, l2, &bytes, err);
+    double bytes, step;
+    int rc;
+    if (l2->step_confirms) {
+        rc = l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &step, err);
+        bytes = rc ? 0 : l2->resident_bytes * step / l2->whole.bytes;
+    } else {
+        rc = l2_confirm_capacity(context, l2, &bytes, err);
+    }
     return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
 }
 
@@ -220,8 +226,6 @@ static int report_unbounded(struct probe_context *context, struct err *err)
     return rc;
 }
 
-/* The step where both methods agree; where they do not, the resident share is the capacity (it
- * does not depend on the replacement policy), and the status says so. */
 /* Without a step nothing confirms the resident share: no size then, only the reason. */
 static int report_no_step(struct probe_context *context, struct err *err)
 {
@@ -233,6 +237,9 @@ static int report_no_step(struct probe_context *context, struct err *err)
     return size ? set_reported(context, size, err) : err_no_memory(err);
 }
 
+/* What stays resident is the capacity: it repeats within a thousandth (H200), where the step moves
+ * by a hundredth, and does not depend on the replacement policy. The step confirms it, or the
+ * status says that it does not. */
 static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
 {
     double resident = context->l2.resident_bytes;
@@ -240,16 +247,16 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     if (!whole->found)
         return report_no_step(context, err);
     bool agree = fabs(whole->bytes - resident) <= room;
-    context->l2.size_by_step = agree;
+    context->l2.step_confirms = agree;
     struct measure *size =
-        measures_add(context->measures, "l2.size", agree ? whole->bytes : resident, "B",
-                     "fill+cpd, resident share");
+        measures_add(context->measures, "l2.size", resident, "B", "resident share, fill+cpd");
     if (!size)
         return err_no_memory(err);
-    size->n = whole->n;
-    size->spread = whole->spread;
+    size->n = context->l2.resident_n;
+    size->spread = context->l2.resident_error;
     size->confidence = agree ? whole->confidence : 0.5;
-    if (facts_set_int(&size->notes, "by_residency", llround(resident)))
+    if (facts_set_int(&size->notes, "by_sweep", llround(whole->bytes)) ||
+        facts_set_int(&size->notes, "by_residency", llround(resident)))
         return err_no_memory(err);
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident", whole->bytes,

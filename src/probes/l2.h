@@ -81,7 +81,7 @@ struct l2_study {
     double tags;
 
     struct l2_step whole; /* where main memory begins to serve loads */
-    bool size_by_step;    /* that is the size reported, else resident_bytes is */
+    bool step_confirms;   /* it agrees with resident_bytes, the size reported */
 };
 
 /* Brings the study to a stage. 0 also when unbounded ends it early. */
@@ -118,6 +118,7 @@ struct l2_shares {
     double missed;      /* served by main memory */
     double far_missed;  /* served by main memory behind the far part; without copies: missed */
     double resident;    /* held by what is asked first: the near part, or all of L2 */
+    double error;       /* the standard error of that */
     uint32_t n;
 };
 

@@ -43,6 +43,9 @@ static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
 static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
 static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
 
+/* The median of many normal values against their mean; a deviation from the median absolute one. */
+static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
+
 static void count_distances(const struct device_sample *sample, double threshold,
                             uint32_t *distances)
 {
@@ -94,9 +97,13 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
 
 /* The middle of several looks where loads cost next to nothing: how a sample's spacing and the
  * hashing of addresses meet is a matter of luck. */
+struct resident {
+    double share, error; /* 0..1, its standard error */
+    uint32_t n;
+};
 static int resident_share(struct probe_context *context, const struct l2_study *l2, int32_t sm,
-                          double elements, uint64_t stride, bool tags, double *out_share,
-                          uint32_t *out_n, struct err *err)
+                          double elements, uint64_t stride, bool tags,
+                          struct resident *out_resident, struct err *err)
 {
     const struct l2_look look = {.sizes = {(uint64_t)ceil(elements) * stride},
                                  .count = 1,
@@ -106,17 +113,20 @@ static int resident_share(struct probe_context *context, const struct l2_study *
                                  .part = tags ? TAG_PART : CAPACITY_PART,
                                  .loads = tags ? TAG_LOADS : CAPACITY_LOADS};
     size_t looks = device_limits(context->device)->loads_max ? 1 : LOOKS;
-    double shares[LOOKS];
-    *out_n = 0;
+    double shares[LOOKS], error = 0;
+    uint32_t n = 0;
     for (size_t i = 0; i < looks; i++) {
         struct l2_shares found;
         int rc = l2_look(context, l2, &look, &found, err);
         if (rc)
             return rc;
         shares[i] = found.resident;
-        *out_n += found.n;
+        error = found.error;
+        n += found.n;
     }
-    *out_share = cpd_median(shares, looks);
+    if (looks > 1) /* of a median */
+        error = MEDIAN_ERROR * MAD_SIGMA * cpd_mad(shares, looks) / sqrt((double)looks);
+    *out_resident = (struct resident){cpd_median(shares, looks), error, n};
     return 0;
 }
 
@@ -134,15 +144,15 @@ static int part_capacity(struct probe_context *context, struct l2_study *l2, int
     if (limits->global_bytes)
         most = fmin(most, (double)limits->global_bytes / 2);
     for (bool again = true; again;) {
-        double share;
+        struct resident found;
         size = fmin(size, most);
-        int rc = resident_share(context, l2, sm, size / fetch, l2->fetch_bytes, false, &share,
-                                &l2->resident_n, err);
+        int rc = resident_share(context, l2, sm, size / fetch, l2->fetch_bytes, false, &found, err);
         if (rc)
             return rc;
-        bool fits = share > 1 - OVERFILLED_SHARE;
-        *out_bytes = fits ? size : share * size;
-        *out_error = sqrt(share * (1 - share) / l2->resident_n) * size;
+        bool fits = found.share > 1 - OVERFILLED_SHARE;
+        *out_bytes = fits ? size : found.share * size;
+        *out_error = found.error * size;
+        l2->resident_n = found.n;
         l2->unbounded = fits && size >= most;
         again = fits ? size < most : size > RETRY * *out_bytes;
         if (*out_bytes < fetch)
@@ -177,12 +187,11 @@ static int count_tags(struct probe_context *context, const struct l2_study *l2, 
         most = (double)(room / stride) - 1;
     for (int round = 0; round < TAG_ROUNDS_MAX; round++) {
         double elements = fmin(TAG_OVERSIZE * tags, most);
-        double share;
-        uint32_t n;
-        int rc = resident_share(context, l2, 0, elements, stride, true, &share, &n, err);
+        struct resident found;
+        int rc = resident_share(context, l2, 0, elements, stride, true, &found, err);
         if (rc)
             return rc;
-        double before = tags;
+        double share = found.share, before = tags;
         tags = fmax(share * elements, 1);
         /* Nearly all resident, or more than thought: there may be more. Hardly any: the count is
          * coarse. */
@@ -244,13 +253,13 @@ int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
 int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,
                         struct err *err)
 {
-    double fetch = (double)l2->fetch_bytes, size = OVERSIZE * l2->near_bytes, sum = 0, share;
-    uint32_t n;
+    double fetch = (double)l2->fetch_bytes, size = OVERSIZE * l2->near_bytes, sum = 0;
+    struct resident found;
     int rc = 0;
     for (uint32_t part = 0; part < (l2->copies ? l2->parts : 1) && !rc; part++) {
         rc = resident_share(context, l2, part ? l2->other_sm : 0, size / fetch, l2->fetch_bytes,
-                            false, &share, &n, err);
-        sum += rc ? 0 : share * size;
+                            false, &found, err);
+        sum += rc ? 0 : found.share * size;
     }
     *out_bytes = sum;
     return rc;

@@ -11,7 +11,8 @@
 
 enum {
     JOBS_MAX = 1024,
-    COUNT_MIN = 4, /* elements that a job times, however small the array */
+    COUNT_MIN = 4,  /* elements that a job times, however small the array */
+    ERROR_JOBS = 8, /* fewer do not tell how they scatter */
 };
 
 static bool is_prime(uint64_t n)
@@ -101,6 +102,25 @@ static double correct(double seen, double stray, double slip)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
+/* Standard error of a share, from how the jobs scatter; from the number of loads where there are
+ * too few. (Evenly spread samples of what is evicted in order scatter less than their number says.)
+ */
+static double share_error(const struct device_answer *answers, size_t jobs, size_t size,
+                          double threshold)
+{
+    double sum = 0, squares = 0, loads = 0;
+    for (size_t i = 0; i < jobs; i++) {
+        const struct device_sample *sample = &answers[i].samples[size];
+        double share = chase_share_above(sample, threshold);
+        sum += (double)sample->loads * share;
+        squares += (double)sample->loads * share * share;
+        loads += (double)sample->loads;
+    }
+    double mean = sum / loads, scatter = fmax(squares / loads - mean * mean, 0);
+    return jobs < ERROR_JOBS ? sqrt(mean * (1 - mean) / loads)
+                             : fmax(sqrt(scatter / (double)(jobs - 1)), 1 / loads);
+}
+
 static struct l2_shares read_shares(const struct l2_study *l2, const struct device_answer *answers,
                                     size_t jobs, size_t size)
 {
@@ -121,6 +141,8 @@ static struct l2_shares read_shares(const struct l2_study *l2, const struct devi
     };
     shares.far_missed = l2->copies ? far_missed / (double)loads : shares.missed;
     shares.resident = 1 - (l2->copies ? shares.beyond_near : shares.missed);
+    shares.error =
+        share_error(answers, jobs, size, l2->copies ? l2->far_threshold : l2->miss_threshold);
     return shares;
 }
 
