@@ -108,6 +108,8 @@ int bandwidth_time(struct probe_context *context, const struct bandwidth_task *t
         if (rc)
             return rc;
         double ns = answer.elapsed_ns ? (double)answer.elapsed_ns : 1;
+        if (!answer.elapsed_ns && (i + 1 == GROWTHS_MAX || stream.total_bytes >= TOTAL_MAX_BYTES))
+            return err_set(err, -ENOTSUP, "the stream takes no time by the device's clock");
         *out_gbs = (double)answer.bytes / ns;
         *total_bytes = stream.total_bytes;
         if (ns >= wanted_ns / 2 || stream.total_bytes >= TOTAL_MAX_BYTES)
@@ -131,6 +133,8 @@ struct series {
     double gbs[REPEATS];
     double scatter; /* half range over median */
     double slowest; /* of all, also of those left out of gbs */
+    double spread;  /* of the rates; of kernels' streams, whose rate nothing lowers from outside,
+                     * also  that of the series before it */
 };
 
 static size_t count_passes(const struct probe_context *context, const struct bandwidth_task *task)
@@ -175,8 +179,8 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
     series.slowest = cpd_quantile(series.gbs, count, 0);
     if (!by_kernel(task))
         keep_faster_half(&series);
-    series.scatter =
-        repeats_half_range(series.gbs, series.count) / cpd_median(series.gbs, series.count);
+    series.spread = repeats_half_range(series.gbs, series.count);
+    series.scatter = series.spread / cpd_median(series.gbs, series.count);
     *out_series = series;
     return 0;
 }
@@ -191,16 +195,23 @@ static int steadiest_series(struct probe_context *context, const struct bandwidt
                             struct err *err)
 {
     const size_t attempts = by_kernel(task) ? ATTEMPTS : ATTEMPTS_COPIES;
-    for (size_t i = 0; i < attempts; i++) {
+    double medians[ATTEMPTS_COPIES];
+    struct series best = {0};
+    size_t made = 0;
+    while (made < attempts) {
         struct series series;
         int rc = run_series(context, task, candidates, &series, err);
         if (rc)
             return rc;
-        if (i == 0 || series.scatter < out_series->scatter)
-            *out_series = series;
-        if (agrees(task, out_series))
+        medians[made++] = cpd_median(series.gbs, series.count);
+        if (made == 1 || series.scatter < best.scatter)
+            best = series;
+        if (agrees(task, &best))
             break;
     }
+    if (by_kernel(task))
+        best.spread = fmax(best.spread, repeats_half_range(medians, made));
+    *out_series = best;
     return 0;
 }
 
@@ -225,6 +236,10 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
     describe(method, task, &series->shape);
     struct measure *m =
         repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
+    if (m) {
+        m->spread = series->spread;
+        m->confidence = repeats_confidence(m->value, m->spread);
+    }
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (!m || (surface && facts_set_text(&m->notes, "surface", surface)) ||
         (slowed && facts_set_real(&m->notes, "slowest", series->slowest)))

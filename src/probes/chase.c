@@ -1,6 +1,7 @@
 /* Jobs as probes write them, and what their samples say. */
 #include "probes/chase.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,22 @@ struct device_job chase_twice(const struct device_array *array, uint64_t loads_m
     return job;
 }
 
+/* A record may hold less than was asked for. */
+static int check_kept(const struct device_job *jobs, const struct device_answer *answers,
+                      size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t s = 0; s < answers[i].sample_count; s++) {
+            const struct device_sample *sample = &answers[i].samples[s];
+            uint64_t wanted = jobs[i].steps[sample->step].keep;
+            wanted = wanted < sample->loads ? wanted : sample->loads;
+            if (sample->kept_count < wanted)
+                return err_set(err, -ENODATA, "%u latencies kept where %llu were asked for",
+                               sample->kept_count, (unsigned long long)wanted);
+        }
+    return 0;
+}
+
 int chase_run(struct probe_context *context, const struct device_job *jobs, size_t count,
               uint32_t at_once, struct device_answer **out_answers, struct err *err)
 {
@@ -89,6 +106,11 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
     if (!answers)
         return err_no_memory(err);
     int rc = device_run(context->device, &batch, answers, err);
+    if (!rc) {
+        rc = check_kept(jobs, answers, count, err);
+        if (rc)
+            device_answers_fini(answers, count);
+    }
     if (rc)
         free(answers);
     else

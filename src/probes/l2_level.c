@@ -357,7 +357,8 @@ static int sees_swapped(struct probe_context *context, struct trial *trial,
             swapped += (element_median(&trial->own, e, 0, 1) > own->parting) !=
                        (element_median(&table, e, 0, 1) > levels.parting);
     free(table.cycles);
-    *out_swapped = (double)swapped >= AGREEMENT_MIN * (double)trial->own.elements;
+    if (!rc)
+        *out_swapped = (double)swapped >= AGREEMENT_MIN * (double)trial->own.elements;
     return rc;
 }
 

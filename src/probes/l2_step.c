@@ -59,6 +59,7 @@ static const struct range RANGES_OF[][RANGES] = {
 /* A size and the share of its loads that were slower. */
 struct point {
     double bytes, share;
+    size_t number; /* in order of measuring */
 };
 
 struct search {
@@ -93,10 +94,13 @@ static int look_at(struct search *search, const double *sizes, uint32_t loads, s
         return err_set(err, -ENODATA, "the latency of L2 does not settle on a step");
     struct l2_shares shares[L2_LOOK_SIZES];
     int rc = l2_look(search->context, search->l2, &look, shares, err);
-    for (size_t i = 0; i < look.count && !rc; i++)
-        search->points[search->count++] = (struct point){
+    for (size_t i = 0; i < look.count && !rc; i++) {
+        search->points[search->count] = (struct point){
             .bytes = (double)look.sizes[i],
-            .share = search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].far_missed};
+            .share = search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].far_missed,
+            .number = search->count};
+        search->count++;
+    }
     return rc;
 }
 
@@ -271,7 +275,7 @@ static int compare_points(const void *a, const void *b)
 {
     const struct point *x = a, *y = b;
     int by_size = (x->bytes > y->bytes) - (x->bytes < y->bytes);
-    return by_size ? by_size : (x->share > y->share) - (x->share < y->share);
+    return by_size ? by_size : (x->number > y->number) - (x->number < y->number);
 }
 
 /* Whether all points, in order of size, have a change point. Sorts them. */

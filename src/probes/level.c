@@ -113,7 +113,9 @@ static int measure_global(struct probe_context *context, struct study *study, st
 static int measure_neighbours(struct probe_context *context, struct study *study, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
-    uint64_t pieces = (limits->constant_bytes - NEIGHBOUR_OFFSET) / NEIGHBOUR_BYTES;
+    uint64_t pieces = limits->constant_bytes > NEIGHBOUR_OFFSET
+                          ? (limits->constant_bytes - NEIGHBOUR_OFFSET) / NEIGHBOUR_BYTES
+                          : 0;
     for (uint32_t i = 1; i < limits->sm_count && i < STUDY_NEIGHBOURS_MAX && i < pieces; i++) {
         const struct device_array piece = {.path = DEVICE_CONSTANT,
                                            .offset_bytes =

@@ -71,9 +71,11 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
                                     "middle half of a random chase");
     if (!m)
         return err_no_memory(err);
-    m->n = (uint32_t)(repeats * job_count(context) * task->loads);
+    uint64_t elements = task->size_bytes / SCATTERED_STRIDE_BYTES;
+    uint64_t loads = elements < task->loads ? elements : task->loads;
+    m->n = (uint32_t)(repeats * job_count(context) * loads);
     double clock = cpd_median(clocks, repeats);
-    if (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock))
+    if (repeats_settle(m) || (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock)))
         return err_no_memory(err);
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "probes/chase.h"
+#include "probes/repeats.h"
 
 enum {
     REPEATS = 3,
@@ -203,12 +204,16 @@ static int count_instances(struct probe_context *context, const struct study *st
                            struct err *err)
 {
     uint32_t warps = device_limits(context->device)->warp_count;
+    char name[METRIC_MAX];
+    if (warps < 2)
+        return repeats_unsupported(context, metric_of(name, study, "per_sm"),
+                                   "a block has no second warp to compare with", err);
     struct intrusion *intrusions = mem_array(warps, sizeof *intrusions);
     double *evicted = mem_array(warps, sizeof *evicted);
     int rc = intrusions && evicted ? 0 : err_no_memory(err);
     for (uint32_t w = 1; w < warps && !rc; w++)
         intrusions[w - 1] = (struct intrusion){study, study, w};
-    if (!rc && warps > 1)
+    if (!rc)
         rc = run_intrusions(context, intrusions, warps - 1, evicted, err);
     uint32_t together = 1;
     double doubt = 0;
@@ -220,7 +225,6 @@ static int count_instances(struct probe_context *context, const struct study *st
     free(evicted);
     if (rc)
         return rc;
-    char name[METRIC_MAX];
     struct measure *m =
         measures_add(context->measures, metric_of(name, study, "per_sm"),
                      round((double)warps / together), "", "warp 0 against every other warp");

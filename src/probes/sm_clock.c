@@ -41,6 +41,7 @@ static void join_clocks(struct probe_context *context, struct device_clocks *clo
     if (device_read_clocks(context->device, &now, &ignored))
         return;
     now.throttle_reasons |= clocks->throttle_reasons;
+    now.throttle_known |= clocks->throttle_known;
     *clocks = now;
 }
 

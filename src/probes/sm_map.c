@@ -108,8 +108,8 @@ static char *map_text(const struct map *map)
     return NULL;
 }
 
-/* The worst SM over the median one, batch by batch: what does not repeat is no property of the SM.
- * Further rounds over the run ask for the same one. */
+/* The worst SM over the median one, third by third of its chases: what does not repeat is no
+ * property of the SM. Further rounds over the run ask for the same one. */
 static int report_worst(struct probe_context *context, const struct map *map, size_t worst,
                         struct err *err)
 {
