@@ -129,6 +129,12 @@ double chase_share_above(const struct device_sample *sample, double cycles)
     return all ? (double)above / (double)all : NAN;
 }
 
+double chase_spike_share(const struct device_sample *sample, double cycles, double sigma)
+{
+    double far = 5 * sigma + 2, under = 1 - chase_share_above(sample, cycles - far - 0.5);
+    return fmax(0, chase_share_above(sample, cycles + far) - under);
+}
+
 double chase_quantile_above(const struct device_sample *sample, double cycles, double q)
 {
     uint64_t all = 0, seen = 0;

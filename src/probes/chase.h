@@ -28,6 +28,10 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
 double chase_share_above(const struct device_sample *sample, double cycles);
 double chase_quantile(const struct device_sample *sample, double q);
 
+/* Loads far slower than `cycles`, by a scatter of sigma, that have no counterpart as much faster: a
+ * coarse timer leaves scatter unseen, and what it shows instead lies on both sides. */
+double chase_spike_share(const struct device_sample *sample, double cycles, double sigma);
+
 /* The same among the loads above `cycles` alone; NaN where there is none. */
 double chase_quantile_above(const struct device_sample *sample, double cycles, double q);
 

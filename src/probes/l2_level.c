@@ -44,6 +44,9 @@ static const double NOISY_SHARE = 0.02;
 static const double GAP_SHARE = 0.03, GAP_CYCLES = 4, VALLEY_MAX = 0.08, SIDE_MIN = 0.2,
                     AGREEMENT_MIN = 0.9;
 
+/* And so many steps of the timer: neighbouring readings are no levels. */
+static const double GAP_STEPS = 3;
+
 /* Latencies of the same elements, repeat by repeat; or, with one repeat, of many elements. */
 struct table {
     double *cycles; /* repeats rows of `elements` */
@@ -111,6 +114,21 @@ static int level_latency(const struct table *table, const double *medians, doubl
     return 0;
 }
 
+/* The step in which the timer counts: the greatest that divides all differences. */
+static double timer_step(const struct table *table)
+{
+    long long step = 0;
+    for (size_t i = 1; i < table->repeats * table->elements && step != 1; i++) {
+        long long rest = llabs(llround(table->cycles[i] - table->cycles[0]));
+        while (rest) {
+            long long next = step % rest;
+            step = rest;
+            rest = next;
+        }
+    }
+    return (double)step;
+}
+
 /* Where the elements part best into a lower and an upper level, and whether they do. near: what the
  * gap is held against. */
 static bool find_parting(const struct table *table, const double *medians, const double *sorted,
@@ -125,7 +143,7 @@ static bool find_parting(const struct table *table, const double *medians, const
         return false;
     double low = cpd_mean(sorted, split), high = cpd_mean(sorted + split, inner - split);
     double gap = high - low, middle = (low + high) / 2;
-    if (gap < GAP_CYCLES || gap < GAP_SHARE * near)
+    if (gap < fmax(GAP_CYCLES, GAP_STEPS * timer_step(table)) || gap < GAP_SHARE * near)
         return false;
     size_t valley = 0, agreeing = 0, upper = 0;
     for (size_t e = 0; e < n; e++) {

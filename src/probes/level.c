@@ -71,7 +71,10 @@ static void settle(struct study *study, const struct device_answer *hits,
     study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
     study->supported = study->hit_cycles < SUPPORTED_SHARE * study->miss_cycles;
     study->sigma_cycles = cpd_median(sigmas, JOBS);
-    study->spike_share = share_of(hits, JOBS, study->hit_cycles + 5 * study->sigma_cycles + 2);
+    double spikes = 0;
+    for (size_t i = 0; i < JOBS; i++)
+        spikes += chase_spike_share(&hits[i].samples[0], study->hit_cycles, study->sigma_cycles);
+    study->spike_share = spikes / JOBS;
     study->stray_share = share_of(hits, JOBS, study->threshold);
     study->slip_share = 1 - share_of(misses, JOBS, study->threshold);
 }
@@ -170,7 +173,10 @@ static int measure_constant_l1(struct probe_context *context, struct study *stud
         const struct device_sample *sample = &answers[i].samples[0];
         if (chase_share_above(sample, cut) < study->spike_share + SLOWER_SHARE)
             continue;
-        study->miss_cycles = fmin(chase_quantile_above(sample, cut, 0.5), study->miss_cycles);
+        double usual = chase_quantile_above(sample, cut, 0.5);
+        double nearest = chase_quantile_above(sample, cut, 0.25);
+        usual = nearest < BETWEEN_SHARE * usual ? nearest : usual; /* L2 in two parts */
+        study->miss_cycles = fmin(usual, study->miss_cycles);
         break;
     }
     context->studies[STUDY_CONSTANT_L15].miss_cycles = median_of(answers + JOBS, JOBS);

@@ -29,7 +29,7 @@ static int measure_scatter(struct probe_context *context, const struct device_ar
         const struct device_sample *s = &answers[i].samples[0];
         medians[i] = chase_quantile(s, 0.5);
         sigmas[i] = (chase_quantile(s, 0.75) - chase_quantile(s, 0.25)) / QUARTILES_SIGMA;
-        spikes[i] = chase_share_above(s, medians[i] + 5 * sigmas[i] + 2);
+        spikes[i] = chase_spike_share(s, medians[i], sigmas[i]);
     }
     *out_study = (struct study){.path = DEVICE_SHARED,
                                 .hit_cycles = cpd_median(medians, JOBS),

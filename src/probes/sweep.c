@@ -44,8 +44,10 @@ int sweep_measure(struct probe_context *context, const struct study *study,
                   const struct sweep_range *range, struct sweep_curve *out_curve, struct err *err)
 {
     size_t count = 0, repeats = range->repeats ? range->repeats : 1;
-    for (uint64_t size = range->low_bytes;
-         size <= range->high_bytes && count + repeats <= SWEEP_SIZES_MAX; size += range->step_bytes)
+    bool within = range->high_bytes < study->limit_bytes;
+    uint64_t high = within ? range->high_bytes : study->limit_bytes;
+    for (uint64_t size = range->low_bytes; size <= high && count + repeats <= SWEEP_SIZES_MAX;
+         size += range->step_bytes)
         for (size_t i = 0; i < repeats; i++)
             out_curve->sizes[count++] = size;
     out_curve->count = count;

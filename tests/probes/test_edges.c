@@ -1,5 +1,5 @@
 /* Devices at the edge of what may be: a clock that never settles, blocks of one warp, no time,
- * fewer latencies than asked for. */
+ * fewer latencies than asked for, a coarse timer. */
 #include "../check.h"
 
 #include <errno.h>
@@ -121,6 +121,38 @@ static void latencies_that_are_missing_are_told(void **state)
     measures_fini(&all);
 }
 
+/* Readings jump by four cycles, more than loads scatter; L2 has two parts, and nothing between it
+ * and the constant L1. */
+static const char coarse[] =
+    "name: Coarse\nsms: 8\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "timer: {overhead_cycles: 1, granularity_cycles: 4}\n"
+    "noise: {jitter_cycles: 1.9, spike_rate: 0.0016, spike_cycles: 271}\n"
+    "caches: {l1: {size: 16 KiB, line: 128, sector: 32, ways: 4}, c1: {size: 2 KiB, line: 64, "
+    "ways: 4}}\n"
+    "l2: {size: 4 MiB, line: 128, ways: 16, parts: homes, far_cycles: 150}\n"
+    "paths: {global_ca: [l1: 46, l2: 204, main: 686], global_cg: [l2: 204, main: 686],"
+    " constant: [c1: 25, l2: 214, main: 696], shared: 39}\n";
+
+static void a_coarse_timer_is_enough(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metric;
+        double truth;
+    } cases[] = {{"l1_data.latency", 46}, {"shared.latency", 39},    {"constant_l1.latency", 25},
+                 {"l2.latency", 204},     {"l2.latency_far", 354},   {"l2.parts", 2},
+                 {"l2.size", 4 << 20},    {"constant_l1.size", 2048}};
+    struct measures all = probed_run(
+        &(struct probed){.model = coarse,
+                         .profile = PROFILE_STANDARD,
+                         .list = "l1_data.latency,shared.latency,constant_l1,l2.latency,l2.size"});
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        probed_expect(&all, cases[i].metric, cases[i].truth, "coarse");
+        assert_int_equal(measures_get(&all, cases[i].metric)->status, MEASURE_OK);
+    }
+    measures_fini(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +160,7 @@ int main(void)
         cmocka_unit_test(one_warp_has_nothing_to_compare_with),
         cmocka_unit_test(no_time_is_no_rate),
         cmocka_unit_test(latencies_that_are_missing_are_told),
+        cmocka_unit_test(a_coarse_timer_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
