@@ -132,6 +132,7 @@ static void throttling_is_told(void **state)
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SETTING}, 0x2, 800},
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SLOWDOWN}, 0x8, 800},
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_BRAKE}, 0x80, 800},
+                 {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_NOTHING}, 0, 800},
                  {{.kind = SIM_POWER_LIMIT, .w = 25}, 0x4, 500}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct device *device = bench_open_faulty(plain, &cases[i].fault, 1);
@@ -173,6 +174,8 @@ static const struct fact_case fact_cases[] = {
     {{.kind = SIM_L2_SLICE, .share = 0.5, .reported = true}, 0, "l2_bytes", 131072, NULL},
     {{.kind = SIM_ECC_OFF}, 2, "ecc", 0, NULL},
     {{.kind = SIM_MIG_ON}, 2, "mig", 1, NULL},
+    {{.kind = SIM_PERSISTENCE_OFF}, 2, "persistence", 0, NULL},
+    {{.kind = SIM_COMPUTE_MODE, .text = "prohibited"}, 2, "compute_mode", 0, "prohibited"},
     {{.kind = SIM_POWER_LIMIT, .w = 250}, 2, "power_limit_w", 250, NULL},
     {{.kind = SIM_REMAP, .pending = true}, 3, "remap_pending", 1, NULL},
     {{.kind = SIM_REMAP, .failed = true}, 3, "remap_failed", 1, NULL},

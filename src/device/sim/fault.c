@@ -21,6 +21,8 @@ static const char *const kind_words[] = {
     [SIM_NVLINK_DOWN] = "nvlink_down",
     [SIM_ECC_OFF] = "ecc_off",
     [SIM_MIG_ON] = "mig_on",
+    [SIM_PERSISTENCE_OFF] = "persistence_off",
+    [SIM_COMPUTE_MODE] = "compute_mode",
     [SIM_POWER_LIMIT] = "power_limit",
     [SIM_REMAP] = "remap",
     [SIM_ECC_ERRORS] = "ecc_errors",
@@ -48,6 +50,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_PCIE] = {"?gen", "?width"},
     [SIM_SLOW_HOST] = {"share"},
     [SIM_NVLINK_DOWN] = {"?count"},
+    [SIM_COMPUTE_MODE] = {"text"},
     [SIM_POWER_LIMIT] = {"w"},
     [SIM_REMAP] = {"?pending", "?failed"},
     [SIM_ECC_ERRORS] = {"count"},
@@ -61,8 +64,13 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
 };
 
 static const char *const reason_words[] = {
-    [SIM_BY_POWER] = "power",       [SIM_BY_HEAT] = "thermal",      [SIM_BY_SETTING] = "setting",
-    [SIM_BY_SLOWDOWN] = "slowdown", [SIM_BY_BRAKE] = "power_brake", NULL,
+    [SIM_BY_POWER] = "power",
+    [SIM_BY_HEAT] = "thermal",
+    [SIM_BY_SETTING] = "setting",
+    [SIM_BY_SLOWDOWN] = "slowdown",
+    [SIM_BY_BRAKE] = "power_brake",
+    [SIM_BY_NOTHING] = "none",
+    NULL,
 };
 
 struct fault_text {

@@ -9,7 +9,7 @@
 /* NVML's bits of the clock event reasons. */
 static const uint64_t throttle_bits[] = {
     [SIM_BY_POWER] = 0x4,    [SIM_BY_HEAT] = 0x20,  [SIM_BY_SETTING] = 0x2,
-    [SIM_BY_SLOWDOWN] = 0x8, [SIM_BY_BRAKE] = 0x80,
+    [SIM_BY_SLOWDOWN] = 0x8, [SIM_BY_BRAKE] = 0x80, [SIM_BY_NOTHING] = 0,
 };
 
 /* Widths of a stack of HBM, and of the channels that stand for stacks in narrower memories. */
@@ -172,6 +172,12 @@ static void apply_setting(struct sim_model *model, const struct sim_fault *fault
         break;
     case SIM_MIG_ON:
         config->mig = config->mig_pending = true;
+        break;
+    case SIM_PERSISTENCE_OFF:
+        config->persistence = false;
+        break;
+    case SIM_COMPUTE_MODE:
+        memcpy(config->compute_mode, fault->text, sizeof fault->text);
         break;
     case SIM_REMAP:
         model->health[SIM_REMAP_PENDING] = fault->pending;

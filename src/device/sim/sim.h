@@ -38,22 +38,31 @@ enum sim_fault_kind {
     SIM_NVLINK_DOWN,  /* count */
     SIM_ECC_OFF,
     SIM_MIG_ON,
-    SIM_POWER_LIMIT, /* w */
-    SIM_REMAP,       /* pending, failed */
-    SIM_ECC_ERRORS,  /* count */
-    SIM_VBIOS,       /* text */
-    SIM_DRIVER,      /* text */
-    SIM_NOISY,       /* factor */
-    SIM_BUSY,        /* another process computes */
-    SIM_HEALTH,      /* health: facts that the driver tells, and nothing else */
-    SIM_WAIT,        /* the first job takes so much longer, without computing */
-    SIM_HANG,        /* after so many jobs run_batch never returns */
-    SIM_CRASH,       /* after so many jobs the process dies by SIGSEGV */
+    SIM_PERSISTENCE_OFF,
+    SIM_COMPUTE_MODE, /* text */
+    SIM_POWER_LIMIT,  /* w */
+    SIM_REMAP,        /* pending, failed */
+    SIM_ECC_ERRORS,   /* count */
+    SIM_VBIOS,        /* text */
+    SIM_DRIVER,       /* text */
+    SIM_NOISY,        /* factor */
+    SIM_BUSY,         /* another process computes */
+    SIM_HEALTH,       /* health: facts that the driver tells, and nothing else */
+    SIM_WAIT,         /* the first job takes so much longer, without computing */
+    SIM_HANG,         /* after so many jobs run_batch never returns */
+    SIM_CRASH,        /* after so many jobs the process dies by SIGSEGV */
     SIM_FAULT_COUNT
 };
 
-/* What holds a clock down. */
-enum sim_reason { SIM_BY_POWER, SIM_BY_HEAT, SIM_BY_SETTING, SIM_BY_SLOWDOWN, SIM_BY_BRAKE };
+/* What holds a clock down, as the driver tells; SIM_BY_NOTHING: it tells nothing. */
+enum sim_reason {
+    SIM_BY_POWER,
+    SIM_BY_HEAT,
+    SIM_BY_SETTING,
+    SIM_BY_SLOWDOWN,
+    SIM_BY_BRAKE,
+    SIM_BY_NOTHING
+};
 
 enum { SIM_TEXT_MAX = 64 };
 
