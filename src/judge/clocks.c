@@ -96,12 +96,15 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
 }
 
 /* Settings that software can change come first: they are the cheapest to mend. A lower power limit
- * costs at most its own share of the clock, which falls less than the power. */
-static const char *find_setting(const struct view *view, uint32_t gpu, double loss)
+ * costs at most its own share of the clock, which falls less than the power: where the driver says
+ * that something else holds the clock down, it is not the limit. */
+static const char *find_setting(const struct view *view, uint32_t gpu, double loss,
+                                const struct reason *reason)
 {
     static const char *const keys[] = {"sm_clock_limit_mhz", "sm_clock_application_mhz",
                                        "power_limit_w"};
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+    bool by_power = !reason || strcmp(reason->name, "power_cap") == 0;
+    for (size_t i = 0; i < COUNT_OF(keys) - !by_power; i++) {
         double room = 1 - setting_ratio(view, gpu, keys[i]);
         if (room > 0 && loss <= room + FIT)
             return keys[i];
@@ -157,8 +160,8 @@ static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
 {
     double loss = 1 - view->judge->clock_ratio[gpu];
     const struct judge_metric *rule = &view->judge->basis.config->metrics[metric];
-    const char *setting = find_setting(view, gpu, loss);
     const struct reason *reason = find_reason(view, gpu);
+    const char *setting = find_setting(view, gpu, loss, reason);
     bool known = fleet_number(fleet_metric(&view->judge->fleet, METRIC), gpu, true);
     struct finding *finding = finding_of(view->judge, gpu, METRIC);
     if (!known || (!finding && ((!setting && !reason) || loss < rule->floor)))

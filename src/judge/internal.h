@@ -40,6 +40,7 @@ struct yardstick {
     double dof;           /* how sure sigma is, and how heavy the tails */
     double clock_share;   /* of the figure that follows the SM clock */
     double share_error;   /* how far that may be off */
+    double edge;          /* score beyond which healthy figures end; INFINITY: they have tails */
     double spread;        /* the usual one of a GPU's own repetitions */
     double bound;         /* score from which on nobody is there by chance */
     double pair_bound;    /* the same for two figures of one memory, both beyond it */

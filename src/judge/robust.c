@@ -12,6 +12,13 @@ static const double FAR = 4;
 /* Values this far out are of another kind and tell nothing of the tails. */
 static const double FOREIGN = 8;
 
+/* A kurtosis below this is that of a distribution with an end: 3 of a normal one, 1.8 of an even
+ * one. */
+static const double SHARP = 2.2;
+
+/* So many times the largest healthy deviation is beyond the end. */
+static const double EDGE = 2;
+
 static void swap(double *a, double *b)
 {
     double kept = *a;
@@ -109,8 +116,8 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     return fit;
 }
 
-/* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
-double robust_tail_dof(const double *sizes, size_t n)
+/* Of the sizes that are not foreign; NaN where all are zero. */
+static double kurtosis(const double *sizes, size_t n)
 {
     double squares = 0, fourths = 0, count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -121,9 +128,23 @@ double robust_tail_dof(const double *sizes, size_t n)
         fourths += square * square;
         count++;
     }
-    if (!(squares > 0))
+    return squares > 0 ? count * fourths / (squares * squares) : NAN;
+}
+
+double robust_edge(const double *sizes, size_t n)
+{
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, sizes[i]);
+    return kurtosis(sizes, n) < SHARP ? EDGE * largest : INFINITY;
+}
+
+/* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
+double robust_tail_dof(const double *sizes, size_t n)
+{
+    double excess = kurtosis(sizes, n) - 3;
+    if (isnan(excess))
         return ROBUST_DOF_MIN;
-    double excess = count * fourths / (squares * squares) - 3;
     double dof = excess > 0 ? 4 + 6 / excess : ROBUST_DOF_MAX;
     return fmin(fmax(dof, ROBUST_DOF_MIN), ROBUST_DOF_MAX);
 }

@@ -25,6 +25,12 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch);
 enum { ROBUST_DOF_MIN = 5, ROBUST_DOF_MAX = 30 };
 double robust_tail_dof(const double *sizes, size_t n);
 
+/* How far from the centre nothing healthy lies, where `sizes` as above end sharply, as those of an
+ * even distribution do: twice the largest. INFINITY where their kurtosis is nearer to a normal
+ * one's.
+ */
+double robust_edge(const double *sizes, size_t n);
+
 /* A resistant line (Tukey): how y, which is positive, follows x around x = 1, as the share d of
  * y(x) = y(1) (1 + d (x - 1)). NaN where the outer thirds of x lie less than `apart` from each
  * other. Scratch: room for 4 n. */

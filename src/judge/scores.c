@@ -89,7 +89,7 @@ static int make_yardsticks(struct trial *trial)
         struct yardstick *y = &trial->judge->yardsticks[i];
         if (!y->usable)
             continue;
-        y->bound = yardstick_bound(tail, y->dof);
+        y->bound = fmin(yardstick_bound(tail, y->dof), y->edge);
         /* The figures of a healthy memory need not be independent: the heaviest tails. */
         y->pair_bound = yardstick_bound(pair_tail, fmin(y->dof, ROBUST_DOF_MIN));
     }

@@ -28,6 +28,9 @@ static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 /* Tails where too few GPUs tell. */
 static const double TAIL_DOF = 12;
 
+/* Beyond the farthest of the better side so many may lie on the worse one. */
+static const double LOPSIDED = 0.05;
+
 /* Where all GPUs agree to the digit, a deviation at the floor of relevance has this score. */
 static const double FLOOR_SCORE = 8;
 
@@ -118,10 +121,13 @@ double yardstick_score(const struct yardstick *yardstick, double value, double s
     return sigma > 0 ? (value - yardstick->center) / sigma : 0;
 }
 
-/* Faults make GPUs worse: what lies on the better side of the yardstick is healthy scatter, and
- * tells how heavy its tails are. */
-static size_t better_side(const struct judge *judge, const struct group *group, size_t metric,
-                          const bool *accused, struct work *work, double *out_sizes, size_t room)
+enum side { BETTER = -1, WORSE = 1 };
+
+/* Deviations to one side, in units of the scale. Faults make GPUs worse: what lies on the better
+ * side of the yardstick is healthy scatter, and tells how heavy its tails are. */
+static size_t one_side(const struct judge *judge, const struct group *group, size_t metric,
+                       enum side side, const bool *accused, struct work *work, double *out_sizes,
+                       size_t room)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
@@ -131,7 +137,7 @@ static size_t better_side(const struct judge *judge, const struct group *group, 
     size_t n = gather(judge, group, metric, accused, work), count = 0;
     for (size_t i = 0; i < n && count < room; i++) {
         double deviation = work->values[i] * clock_factor(judge, y, work->gpus[i]) - y->center;
-        if (worse_share(rule->worse, deviation) < 0)
+        if (side * worse_share(rule->worse, deviation) > 0)
             out_sizes[count++] = fabs(deviation) / y->sigma;
     }
     return count;
@@ -143,6 +149,21 @@ struct yardstick *yardstick_of(const struct judge *judge, const struct group *gr
     return &judge->yardsticks[g * judge->basis.config->metric_count + metric];
 }
 
+/* The bound where healthy figures end sharply. Not where the worse side reaches further than the
+ * better one for more GPUs than faults are likely to have: then both sides are not alike. */
+static double find_edge(const struct judge *judge, const struct group *group, size_t metric,
+                        const bool *accused, struct work *work, double *sizes, size_t room,
+                        size_t better)
+{
+    double edge = better >= OWN_TAIL ? robust_edge(sizes, better) : INFINITY;
+    if (isinf(edge))
+        return edge;
+    size_t n = one_side(judge, group, metric, WORSE, accused, work, sizes, room), beyond = 0;
+    for (size_t i = 0; i < n; i++)
+        beyond += sizes[i] > edge / 2;
+    return (double)beyond > LOPSIDED * (double)(n + better) ? INFINITY : edge;
+}
+
 int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
                     struct work *work)
 {
@@ -151,15 +172,16 @@ int yardstick_tails(const struct judge *judge, const struct group *group, const 
     if (!sizes)
         return -ENOMEM;
     for (size_t m = 0; m < metrics; m++)
-        n += better_side(judge, group, m, accused, work, sizes + n, room - n);
+        n += one_side(judge, group, m, BETTER, accused, work, sizes + n, room - n);
     double common = n >= TAIL_MIN ? robust_tail_dof(sizes, n) : TAIL_DOF;
     for (size_t m = 0; m < metrics; m++) {
         struct yardstick *y = yardstick_of(judge, group, m);
         if (!y->usable)
             continue;
-        n = better_side(judge, group, m, accused, work, sizes, room);
+        n = one_side(judge, group, m, BETTER, accused, work, sizes, room);
         double tail = n >= OWN_TAIL ? fmin(robust_tail_dof(sizes, n), common) : common;
         y->dof = 1 / (1 / y->dof + 1 / tail);
+        y->edge = find_edge(judge, group, m, accused, work, sizes, room, n);
     }
     free(sizes);
     return 0;

@@ -23,7 +23,7 @@ struct yardstick *yardstick_of(const struct judge *judge, const struct group *gr
 void yardstick_make(const struct judge *judge, const struct group *group, size_t metric,
                     const bool *accused, struct work *work, struct yardstick *out);
 
-/* Brings the tails of the healthy side into every dof of the group. 0 or -ENOMEM. */
+/* Brings the tails of the healthy side into every dof and edge of the group. 0 or -ENOMEM. */
 int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
                     struct work *work);
 

@@ -3,7 +3,8 @@
 detect.py SURVEY SOURCE_ROOT [FLEETS [GPUS [SEED]]]
 
 Each fleet has GPUS GPUs of one model on nodes of four, about one in thirteen of them with a fault of
-the catalogue below, every fault at 2, 5, 10 and 30 % where a size applies. Healthy ones differ as
+the catalogue below, every fault at 2, 5, 10 and 30 % where a size applies; in every eighth fleet one
+slot of all nodes has a fault, too. Healthy ones differ as
 published: SM clocks 8 % apart, every other figure at equal clock with a standard deviation of 0.5 %.
 Prints for each fault and size how many were found with the right kind and cause, and every false
 alarm. Fails when less was found than is wanted: at 5 % and above 99 %, at 2 % as many at least in
@@ -28,19 +29,21 @@ except ImportError:
 SURVEY, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 FLEETS, GPUS, SEED = (int(arg) for arg in (sys.argv[3:] + ["1", "128", "1"][len(sys.argv) - 3:])[:3])
 PER_NODE = 4
+SLOT = 3
 WANTED = 0.99
 
-Model = collections.namedtuple("Model", "file sms sm_mhz memory_mhz power_w")
+Model = collections.namedtuple("Model", "file sms sm_mhz memory_mhz power_w third")
+# third: stacks or channels that make about a third of the memory.
 # Most fleets are of a small model, whose survey costs less; every eighth is of H200s.
-SMALL = Model("demo-h8.yaml", 8, 1700, 2600, 500)
-LARGE = Model("h200.yaml", 132, 1980, 3201, 700)
+SMALL = Model("demo-h8.yaml", 8, 1700, 2600, 500, 3)
+LARGE = Model("h200.yaml", 132, 1980, 3201, 700, 2)
 
 Fault = collections.namedtuple("Fault", "name size text where kind cause whole_node")
 SIZES = (0.02, 0.05, 0.1, 0.3)
 
 
 def catalogue(model):
-    """All faults. where: outlier, node, or the status of one that cannot be judged."""
+    """All faults. where: outlier, watch, node, or the status of one that cannot be judged."""
     faults = []
 
     def add(name, text, kind, cause, size=None, where="outlier", whole_node=False):
@@ -69,22 +72,43 @@ def catalogue(model):
             "power limit", size)
         add("slow node, host link", f"kind: slow_host, share: {size}", "degraded", "unexplained",
             size, "node", True)
+        add("slow host link", f"kind: slow_host, share: {size}", "degraded", "unexplained", size)
+        add("hot node", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: thermal",
+            "degraded", "heat", size, "node", True)
+        if size > 0.02:  # below the resolution of the sweep
+            add("l1_ways", f"kind: l1_ways, share: {size}", "degraded", "unexplained", size)
+        if size >= 0.1:  # healthy clocks differ by nearly as much
+            add("sm_clock, no reason", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: none",
+                "degraded", "unexplained: no limit", size)
         add("slow node, DRAM", f"kind: slow_dram, share: {size}", "degraded", "unexplained", size,
             "node", True)
     add("missing_sms, hidden", "kind: missing_sms, count: 1, hidden: true", "degraded",
         "measured, the driver reports")
     add("hbm_stack", "kind: hbm_stack", "mismatched", "memory bus")
     add("hbm_stack, hidden", "kind: hbm_stack, hidden: true", "degraded", "unexplained")
+    add("memory lost", f"kind: hbm_stack, count: {model.third}, hidden: true", "degraded",
+        "can be allocated")
     add("pcie generation", "kind: pcie, gen: 4", "degraded", "PCIe link runs generation 4")
     add("pcie width", "kind: pcie, width: 8", "degraded", "PCIe link runs x8")
     add("ecc_off", "kind: ecc_off", "misconfigured", "ECC off")
     add("mig_on", "kind: mig_on", "misconfigured", "MIG on")
     add("remap pending", "kind: remap, pending: true", "failing", "remap is pending")
     add("remap failed", "kind: remap, failed: true", "failing", "remap failed")
+    add("remap reserve low", "kind: health, facts: {remap_banks_low: 3}", "degraded",
+        "few spare rows")
+    add("remap reserve gone", "kind: health, facts: {remap_banks_none: 1}", "degraded",
+        "without spare rows")
     add("retired pages", "kind: health, facts: {retired_pages_pending: true}", "failing",
         "page retirement")
     add("inforom", "kind: health, facts: {inforom_valid: false}", "failing", "InfoROM is corrupt")
     add("ecc_errors", "kind: ecc_errors, count: 2", "failing", "uncorrectable ECC")
+    add("ecc_errors, new", "kind: health, facts: {ecc_uncorrected_new: 1}", "failing",
+        "ECC errors during the survey")
+    add("ecc_errors, long ago", "kind: health, facts: {ecc_uncorrected_dram: 1}", "failing",
+        "in its life", where="watch")
+    add("persistence_off", "kind: persistence_off", "misconfigured", "persistence off")
+    add("compute_mode", "kind: compute_mode, text: prohibited", "misconfigured",
+        "compute mode prohibited")
     add("nvlink_down", "kind: nvlink_down", "failing", "NVLinks down: 1")
     add("vbios", "kind: vbios, text: other", "misconfigured", "VBIOS other")
     add("driver", "kind: driver, text: other", "misconfigured", "driver other")
@@ -102,6 +126,13 @@ def catalogue(model):
     return faults
 
 
+def slot_fault(number):
+    """What all GPUs of slot SLOT have in this fleet; None: nothing."""
+    faults = [Fault("slot, host link", size, f"kind: slow_host, share: {size}", "slot", "degraded",
+                    "unexplained", False) for size in (0.05, 0.1, 0.3)]
+    return faults[number // 8 % len(faults)] if number % 8 == 3 else None
+
+
 def plant(number, model):
     """A fleet file's text, and its faults by node and GPU."""
     draw = random.Random(f"{SEED} {number}")
@@ -109,9 +140,14 @@ def plant(number, model):
     nodes = GPUS // PER_NODE
     share = max(1, GPUS // 13)
     chosen = [faults[(number * share + i) % len(faults)] for i in range(share)]
+    slot = slot_fault(number)
     free = [(node, gpu) for node in range(nodes) for gpu in range(PER_NODE)]
     draw.shuffle(free)
     planted = {}
+    if slot:
+        free = [place for place in free if place[1] != SLOT]
+        planted["slot", SLOT] = slot
+        chosen = [fault for fault in chosen if not fault.whole_node]
     for fault in sorted(chosen, key=lambda f: not f.whole_node):
         if fault.whole_node:
             node = next(n for n, _ in free if sum(m == n for m, _ in free) == PER_NODE)
@@ -122,7 +158,7 @@ def plant(number, model):
     lines = [f"seed: {SEED * 1000 + number}", "vary: {sm_clock: 0.04, other: 0.005}", "nodes:"]
     for node in range(nodes):
         mine = ", ".join(f"{{gpu: {gpu}, {fault.text}}}"
-                         for (at, gpu), fault in planted.items() if at == node)
+                         for (at, gpu), fault in planted.items() if at in (node, "slot"))
         lines.append(f"  - {{name: n{node:03d}, gpus: {PER_NODE}, model: {ROOT}/configs/sim/"
                      f"{model.file}, faults: [{mine}]}}")
     return "\n".join(lines) + "\n", planted
@@ -166,6 +202,15 @@ def verdict(fault, node, gpu, seen):
         watched = sum((node, i) in by_place["watch"] or (node, i) in by_place["outliers"]
                       for i in range(PER_NODE))
         return "otherwise" if told else "watched" if watched >= PER_NODE / 2 else "missed"
+    if fault.where == "slot":
+        told = [s for s in shared if s["kind"] == fault.kind and s["finding"].startswith("slot ")
+                and re.search(fault.cause, s["finding"])]
+        everywhere = any(len(s["gpus"]) >= 0.9 * GPUS / PER_NODE for s in told)
+        return "found" if everywhere else "otherwise" if told else "missed"
+    if fault.where == "watch":
+        entry = by_place["watch"].get((node, gpu))
+        return "found" if entry and any(re.search(fault.cause, f["cause"])
+                                        for f in entry["findings"]) else "missed"
     if fault.where != "outlier":
         return "found" if status.get((node, gpu)) == fault.where else "missed"
     entry = by_place["outliers"].get((node, gpu))
@@ -176,7 +221,8 @@ def verdict(fault, node, gpu, seen):
 
 def false_alarms(number, seen):
     planted, status, by_place, shared, places, index = seen
-    faulty = {(f"n{node:03d}", i) for node, gpu in planted
+    faulty = {(f"n{node:03d}", i) for at, gpu in planted
+              for node in (range(GPUS // PER_NODE) if at == "slot" else [at])
               for i in (range(PER_NODE) if gpu == "all" else [gpu])}
     alarms = [(place, state) for place, state in status.items()
               if state != "ok" and place not in faulty]
@@ -203,7 +249,7 @@ def main():
             count, said, looked = false_alarms(number, seen)
             healthy, watched, alarms = healthy + count, watched + looked, alarms + said
             for (node, gpu), fault in seen[0].items():
-                name = f"n{node:03d}"
+                name = node if node == "slot" else f"n{node:03d}"
                 result = verdict(fault, name, gpu, seen)
                 results[fault.name, fault.size][result] += 1
                 if result in ("otherwise", "missed") or (result == "watched" and fault.size != 0.02):

@@ -142,10 +142,32 @@ static void shares(void **state)
     assert_true(isnan(robust_share(x, y, 2, 0.01, scratch)));
 }
 
+/* An even distribution has an end, a normal one and Student's have none. */
+static void edge(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    double even[N], normal[N];
+    struct rng rng;
+    rng_init(&rng, 5, "edge");
+    for (size_t i = 0; i < N; i++) {
+        even[i] = 1.4 * (double)(i + 1) / N;
+        normal[i] = fabs(rng_normal(&rng));
+    }
+    assert_true(fabs(robust_edge(even, N) - 2.8) < 1e-12);
+    assert_true(isinf(robust_edge(normal, N)));
+    even[7] = 6; /* one far out: no end to be seen */
+    assert_true(isinf(robust_edge(even, N)));
+    const double zeros[2] = {0};
+    assert_true(isinf(robust_edge(zeros, 2)));
+    assert_true(isinf(robust_edge(zeros, 0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(student), cmocka_unit_test(quantiles),
                                        cmocka_unit_test(fits),    cmocka_unit_test(odd_fits),
-                                       cmocka_unit_test(tails),   cmocka_unit_test(shares)};
+                                       cmocka_unit_test(tails),   cmocka_unit_test(shares),
+                                       cmocka_unit_test(edge)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
