@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
+#include "judge/camps.h"
 #include "judge/place.h"
 #include "judge/reference.h"
 #include "judge/yardstick.h"
@@ -24,7 +25,7 @@ static size_t judged_count(const struct fleet *fleet, const struct group *group)
     return count;
 }
 
-/* Half of a fleet being slow looks like this: nobody can tell which half is right. */
+/* Half of a fleet being slow makes two camps, or scatter: nobody can tell which half is right. */
 static int tell_scattered(const struct judge *judge, const struct group *group,
                           struct inventory *inventory)
 {
@@ -32,7 +33,10 @@ static int tell_scattered(const struct judge *judge, const struct group *group,
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct yardstick *y = yardstick_of(judge, group, m);
         double scatter = y->sigma / fabs(y->center), hidden = y->bound * scatter;
-        if (!y->usable || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
+        bool told;
+        if (camps_tell(judge, group, m, inventory, &told))
+            return -ENOMEM;
+        if (told || !y->usable || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
             scatter < fmax(SCATTER, config->metrics[m].accuse))
             continue;
         char *text =
@@ -59,7 +63,8 @@ int blind_tell(const struct judge *judge, struct inventory *inventory)
             if (place_add(inventory, NULL, text, NULL))
                 return -ENOMEM;
         }
-        if (tell_scattered(judge, group, inventory))
+        if (settings_tell_divided(judge, group, inventory) ||
+            tell_scattered(judge, group, inventory))
             return -ENOMEM;
     }
     return 0;

@@ -3,16 +3,23 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/str.h"
-#include "judge/internal.h"
+#include "judge/robust.h"
 #include "judge/words.h"
+#include "judge/yardstick.h"
 
 /* Shares of what is reported that must be seen at least. L2: the resolution of its size. Memory:
  * drivers, ECC and desktops keep a part. Link: what hosts reach of the raw rate differs much. */
 static const double L2_SEEN = 0.9, MEMORY_FREE = 0.75, LINK_REACHED = 0.5;
 
+/* So much less memory than on peers, as a share of all of it, is looked at, or accused. */
+static const double MEMORY_WATCH = 0.02, MEMORY_ACCUSE = 0.05;
+
 /* An SM clock so far below the reported one is looked at, or accused. */
 static const double CLOCK_WATCH = 0.05, CLOCK_ACCUSE = 0.15;
+
+static const char MEMORY_METRIC[] = "config.memory_free_bytes";
 
 /* One disagreement: something seen and something claimed. */
 struct claim {
@@ -81,7 +88,7 @@ static int check_gpu(struct judge *judge, uint32_t gpu)
                  &(struct claim){"sm.count", "", count, sms, true, "measured, the driver reports"});
     if (!rc && available < MEMORY_FREE * memory)
         rc = add(judge, gpu,
-                 &(struct claim){"config.memory_free_bytes", "B", available, memory, true,
+                 &(struct claim){MEMORY_METRIC, "B", available, memory, true,
                                  "can be allocated, the driver reports"});
     if (!rc && clock < (1 - CLOCK_WATCH) * reported)
         rc = add(judge, gpu,
@@ -95,12 +102,52 @@ static int check_gpu(struct judge *judge, uint32_t gpu)
     return rc;
 }
 
-int judge_claims(struct judge *judge)
+/* The share of its memory that can be allocated; NaN where it is not known. */
+static double free_share(const struct fleet *fleet, uint32_t gpu)
 {
-    for (size_t i = 0; i < judge->fleet.count; i++) {
-        uint32_t gpu = judge->fleet.order[i];
-        if (fleet_judged(&judge->fleet.gpus[gpu]) && check_gpu(judge, gpu))
+    return fact(fleet, SET_CONFIG, "memory_free_bytes", gpu) /
+           fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
+}
+
+/* What drivers keep is the same on all GPUs of a model: what else is missing somebody holds, or it
+ * is broken. */
+static int check_memory(struct judge *judge, const struct group *group, double *numbers)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t n = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        double share = free_share(fleet, group->members[i]);
+        if (fleet_judged(&fleet->gpus[group->members[i]]) && isfinite(share))
+            numbers[n++] = share;
+    }
+    double usual = robust_median(numbers, n);
+    for (size_t i = 0; i < group->count && n >= YARDSTICK_MIN; i++) {
+        uint32_t gpu = group->members[i];
+        double missing = usual - free_share(fleet, gpu);
+        double memory = fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
+        if (!fleet_judged(&fleet->gpus[gpu]) || judge->odd[gpu] || !(missing >= MEMORY_WATCH) ||
+            finding_of(judge, gpu, MEMORY_METRIC))
+            continue;
+        if (add(judge, gpu,
+                &(struct claim){MEMORY_METRIC, "B", (usual - missing) * memory, usual * memory,
+                                missing >= MEMORY_ACCUSE,
+                                "can be allocated though no process is seen, on its peers"}))
             return -ENOMEM;
+        judge->findings.items[judge->findings.count - 1].basis = BASIS_FLEET;
     }
     return 0;
+}
+
+int judge_claims(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    double *numbers = mem_array(fleet->count, sizeof *numbers);
+    int rc = numbers ? 0 : -ENOMEM;
+    for (size_t i = 0; i < fleet->count && !rc; i++)
+        if (fleet_judged(&fleet->gpus[fleet->order[i]]))
+            rc = check_gpu(judge, fleet->order[i]);
+    for (size_t g = 0; g < fleet->group_count && !rc; g++)
+        rc = check_memory(judge, &fleet->groups[g], numbers);
+    free(numbers);
+    return rc;
 }

@@ -74,6 +74,7 @@ void findings_fini(struct findings *findings);
 int judge_settings(struct judge *judge);       /* settings.c: facts against the majority */
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */
+int judge_few(struct judge *judge);            /* few.c: figures of models too small for that */
 int judge_nodes(struct judge *judge);          /* nodes.c: figures of a node's GPUs together */
 int judge_steadiness(struct judge *judge);     /* steadiness.c: figures that do not repeat */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
@@ -81,6 +82,10 @@ int judge_claims(struct judge *judge);         /* claims.c: measured against rep
 int judge_specifications(struct judge *judge); /* specification.c: against references */
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
+
+/* Settings and versions on which a model is divided, among the inventory's nodes. 0 or -ENOMEM. */
+int settings_tell_divided(const struct judge *judge, const struct group *group,
+                          struct inventory *inventory);
 
 /* A finding of the fleet's basis from the GPU's score; not accused. NULL when out of memory. */
 struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metric);

@@ -256,8 +256,9 @@ static int prepare(struct judge *judge)
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
 {
     static int (*const stages[])(struct judge *) = {
-        judge_settings,       judge_rules, judge_scores, judge_nodes,  judge_steadiness,
-        judge_specifications, judge_drift, judge_clocks, judge_claims, judge_causes,
+        judge_settings, judge_rules,      judge_scores,         judge_few,
+        judge_nodes,    judge_steadiness, judge_specifications, judge_drift,
+        judge_clocks,   judge_claims,     judge_causes,
     };
     int rc = prepare(judge);
     for (size_t i = 0; i < COUNT_OF(stages) && !rc; i++)

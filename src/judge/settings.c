@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/internal.h"
+#include "judge/camps.h"
 #include "judge/words.h"
 
 /* Numbers closer than this are the same: drivers keep a little more or less memory. */
@@ -123,24 +123,45 @@ static int report(struct judge *judge, const struct special *manner,
     return finding->cause ? 0 : -ENOMEM;
 }
 
-static int compare_column(struct judge *judge, const struct group *group, enum fact_set set,
-                          size_t number)
+/* The GPUs of a group that have another fact than most, as far as that matters. */
+static size_t find_odd(const struct fleet *fleet, const struct group *group, enum fact_set set,
+                       size_t number, uint32_t *out_gpus)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const struct fact_column column = fleet->facts[set].items[number];
-    const char *key = fleet_text(fleet, column.head.name);
-    const struct special manner = manner_of(set, key);
+    const struct fact_column *column = &fleet->facts[set].items[number];
+    const char *key = fleet_text(fleet, column->head.name);
+    enum comparing comparing = manner_of(set, key).comparing;
     const struct usual *usual = &group->usual[set][number];
-    if (manner.comparing == SKIP || usual->votes == usual->known)
+    size_t count = 0;
+    if (comparing == SKIP || usual->votes == usual->known)
         return 0;
     for (size_t i = 0; i < group->count; i++) {
         uint32_t gpu = group->members[i];
-        if (differs(fleet, manner.comparing, column.codes[gpu], usual->code) &&
+        if (differs(fleet, comparing, column->codes[gpu], usual->code) &&
             !follows_from_ecc(fleet, group, key, gpu) &&
-            !(manner.comparing == LOWER && has_limit(fleet, key, gpu)) &&
-            report(judge, &manner, &column, usual, gpu))
-            return -ENOMEM;
+            !(comparing == LOWER && has_limit(fleet, key, gpu)))
+            out_gpus[count++] = gpu;
     }
+    return count;
+}
+
+/* So many have something else that it is told of the model, not of each of them. */
+static bool is_divided(const struct usual *usual, size_t odd)
+{
+    return odd >= CAMP_MIN && !usual_is_clear(usual);
+}
+
+static int compare_column(struct judge *judge, const struct group *group, enum fact_set set,
+                          size_t number, uint32_t *odd)
+{
+    const struct fact_column column = judge->fleet.facts[set].items[number];
+    const struct special manner = manner_of(set, fleet_text(&judge->fleet, column.head.name));
+    const struct usual *usual = &group->usual[set][number];
+    size_t count = find_odd(&judge->fleet, group, set, number, odd);
+    if (is_divided(usual, count))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (report(judge, &manner, &column, usual, odd[i]))
+            return -ENOMEM;
     return 0;
 }
 
@@ -185,14 +206,34 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
 int judge_settings(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
-    for (size_t g = 0; g < fleet->group_count; g++) {
+    uint32_t *odd = mem_array(fleet->count, sizeof *odd);
+    int rc = odd ? 0 : -ENOMEM;
+    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
         const struct group *group = &fleet->groups[g];
         for (int set = 0; set < SET_COUNT; set++)
-            for (size_t i = 0; i < fleet->facts[set].count; i++)
-                if (compare_column(judge, group, (enum fact_set)set, i))
-                    return -ENOMEM;
-        if (compare_memory_clock(judge, group))
-            return -ENOMEM;
+            for (size_t i = 0; i < fleet->facts[set].count && !rc; i++)
+                rc = compare_column(judge, group, (enum fact_set)set, i, odd);
+        if (!rc)
+            rc = compare_memory_clock(judge, group);
     }
-    return 0;
+    free(odd);
+    return rc;
+}
+
+int settings_tell_divided(const struct judge *judge, const struct group *group,
+                          struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    uint32_t *odd = mem_array(group->count, sizeof *odd);
+    int rc = odd ? 0 : -ENOMEM;
+    for (int set = 0; set < SET_COUNT; set++) {
+        for (size_t i = 0; i < fleet->facts[set].count && !rc; i++) {
+            size_t count = find_odd(fleet, group, (enum fact_set)set, i, odd);
+            if (is_divided(&group->usual[set][i], count))
+                rc = camps_tell_fact(judge, group, (enum fact_set)set, &fleet->facts[set].items[i],
+                                     odd, count, inventory);
+        }
+    }
+    free(odd);
+    return rc;
 }

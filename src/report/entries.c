@@ -96,14 +96,17 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     if (!watched)
         strbuf_printf(&line, ": %s", inventory_kind_name(outlier->kind));
     strbuf_puts(out, "  ");
-    report_begin_paint(out, style, REPORT_RED);
+    if (!watched)
+        report_begin_paint(out, style, REPORT_RED);
     report_end_line(out, style, &line, 2, 4);
-    report_end_paint(out, style);
+    if (!watched)
+        report_end_paint(out, style);
     for (size_t i = 0; i < outlier->finding_count; i++)
         if (!told_before(outlier, i) && causes++ < FINDINGS_MAX)
             put_cause(out, style, outlier, i);
     if (causes > FINDINGS_MAX)
-        strbuf_printf(out, "      and %zu more findings\n", causes - FINDINGS_MAX);
+        strbuf_printf(out, "      and %zu more %s\n", causes - FINDINGS_MAX,
+                      causes - FINDINGS_MAX == 1 ? "finding" : "findings");
 }
 
 void report_put_node(struct strbuf *out, const struct report_style *style,

@@ -8,7 +8,7 @@
 #include "report/text.h"
 
 /* What a screen can take; the inventory has the rest. */
-enum { ENTRIES_MAX = 30, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
+enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
 
 /* Measured although another process computed there. */
 static size_t count_busy(const struct inventory *inventory)
@@ -138,15 +138,21 @@ static bool list_ends(struct strbuf *out, const struct report_style *style, cons
     return true;
 }
 
-static void put_watched(struct strbuf *out, const struct report_style *style, size_t count)
+/* Of few GPUs what is odd about them, of many their number. */
+static void put_watched(struct strbuf *out, const struct report_style *style,
+                        const struct inventory *inventory)
 {
     struct strbuf line = {0};
-    report_put_count(&line, count, "GPU deviates", "GPUs deviate");
-    strbuf_puts(&line, " too little to be accused");
+    size_t count = inventory->watch_count;
+    report_put_count(&line, count, "GPU is worth a look, but not accused",
+                     "GPUs are worth a look, but not accused");
+    strbuf_puts(&line, count > WATCHED_MAX ? ": see `watch` in the inventory" : "");
     strbuf_puts(out, "\n");
     report_put_painted(out, style, REPORT_BOLD, "Watch");
     strbuf_puts(out, ": ");
     report_end_line(out, style, &line, 7, 4);
+    for (size_t i = 0; i < count && count <= WATCHED_MAX; i++)
+        report_put_outlier(out, style, &inventory->watch[i], true);
 }
 
 void report_summary(const struct inventory *inventory, const struct report_style *style,
@@ -177,5 +183,5 @@ void report_summary(const struct inventory *inventory, const struct report_style
         report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }
     if (v->watch_count)
-        put_watched(out_text, style, v->watch_count);
+        put_watched(out_text, style, v);
 }

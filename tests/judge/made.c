@@ -56,6 +56,10 @@ static void set_facts(struct gpu_result *gpu)
     facts_set_text(&gpu->board, "serial", gpu->uuid);
     facts_set_text(&gpu->board, "vbios", "96.00");
     facts_set_text(&gpu->board, "driver", "580.00");
+    facts_set_text(&gpu->board, "inforom", "G520.0200.00.05");
+    facts_set_bool(&gpu->config, "persistence", true);
+    facts_set_text(&gpu->config, "compute_mode", "default");
+    facts_set_int(&gpu->config, "memory_free_bytes", INT64_C(150000000000));
     facts_set_bool(&gpu->config, "ecc", true);
     facts_set_bool(&gpu->config, "ecc_pending", true);
     facts_set_bool(&gpu->config, "mig", false);

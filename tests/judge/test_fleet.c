@@ -86,7 +86,8 @@ static void one_gpu(void **state)
     made_free(gpus, 1);
 }
 
-/* Too few to compare: nobody is accused, and nothing is divided by zero. */
+/* Too few to compare: nobody is accused, and nothing is divided by zero; who is far behind is worth
+ * a look. */
 static void small_fleets(void **state)
 {
     (void)state;
@@ -99,6 +100,12 @@ static void small_fleets(void **state)
         assert_int_equal(inventory.model_count, count ? 1 : 0);
         assert_int_equal(inventory.outliers_length, 0);
         assert_int_equal(inventory.node_count, count ? 1 : 0); /* it says what it could not do */
+        assert_int_equal(inventory.watch_count, count > 1 ? 1 : 0);
+        const struct inventory_finding *finding =
+            made_finding(made_watched(&inventory, "GPU-000"), "main.latency");
+        assert_true(count < 2 ||
+                    strstr(finding->cause, count == 2 ? "than the other one of its model"
+                                                      : "of its model; too few to tell"));
         inventory_fini(&inventory);
         made_free(gpus, count);
     }

@@ -144,16 +144,62 @@ static void unsteady(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Half of the fleet is slow: nobody can tell which half is right, so nobody is accused. */
+/* Half of the fleet is slow: nobody can tell which half is right, so nobody is accused; but the
+ * halves are told. */
 static void half_faulty(void **state)
 {
     (void)state;
+    static const struct {
+        size_t count;
+        double factor;
+        bool divided;
+    } rows[] = {{256, 0.7, true}, {256, 0.95, true}, {8, 0.85, true},
+                {6, 0.85, true},  {256, 1, false},   {16, 0.985, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(rows[i].count, 4);
+        for (size_t k = 0; k < rows[i].count; k += 2)
+            made_scale(&gpus[k], "main.bandwidth.read", rows[i].factor);
+        struct inventory inventory = made_judged(gpus, rows[i].count);
+        const struct inventory_node *node = inventory.node_findings;
+        if (inventory.node_count != rows[i].divided || inventory.outlier_count)
+            fail_msg("row %zu: %zu told, %u accused: %s", i, inventory.node_count,
+                     inventory.outlier_count, node ? node->finding : "");
+        if (rows[i].divided && node->gpu_count != rows[i].count / 2)
+            fail_msg("row %zu: %s", i, node->finding);
+        assert_true(!rows[i].divided ||
+                    (strstr(node->finding, "GPUs of alpha-100: main.bandwidth.read about") &&
+                     strstr(node->finding, "the model is divided") && !node->accused));
+        for (size_t k = 0; k < (node ? node->gpu_count : 0); k++)
+            assert_string_equal(node->gpus[k], gpus[2 * k].uuid);
+        inventory_fini(&inventory);
+        made_free(gpus, rows[i].count);
+    }
+}
+
+/* Small healthy models have no camps. */
+static void no_camps(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        size_t count = 6 + seed % 12;
+        struct gpu_result *gpus = made_fleet(count, seed);
+        struct inventory inventory = made_judged(gpus, count);
+        if (inventory.node_count)
+            fail_msg("seed %u: %s", (unsigned)seed, inventory.node_findings[0].finding);
+        inventory_fini(&inventory);
+        made_free(gpus, count);
+    }
+}
+
+/* No camps, just scatter: it is said that nothing can be seen there. */
+static void scattered(void **state)
+{
+    (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 4);
-    for (size_t i = 0; i < COUNT; i += 2)
-        made_scale(&gpus[i], "main.bandwidth.read", 0.7);
+    for (size_t i = 0; i < COUNT; i++)
+        made_scale(&gpus[i], "main.bandwidth.read", 0.7 + 0.3 * (double)(i * 7 % COUNT) / COUNT);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
-    assert_int_equal(inventory.node_count, 1); /* but it is said that nothing can be seen there */
+    assert_int_equal(inventory.node_count, 1);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "256 GPUs of alpha-100: main.bandwidth.read scatters by"));
     assert_false(inventory.node_findings[0].accused);
@@ -206,9 +252,14 @@ static void chance_accuses_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deviations),          cmocka_unit_test(equal_clock),
-        cmocka_unit_test(own_spread_protects), cmocka_unit_test(unsteady),
-        cmocka_unit_test(half_faulty),         cmocka_unit_test(chance_accuses_nobody),
+        cmocka_unit_test(deviations),
+        cmocka_unit_test(equal_clock),
+        cmocka_unit_test(own_spread_protects),
+        cmocka_unit_test(unsteady),
+        cmocka_unit_test(half_faulty),
+        cmocka_unit_test(scattered),
+        cmocka_unit_test(no_camps),
+        cmocka_unit_test(chance_accuses_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

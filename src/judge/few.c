@@ -1,0 +1,88 @@
+/* Models of two to four GPUs: too few to accuse anybody, enough to see that one is far behind. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "judge/robust.h"
+#include "judge/yardstick.h"
+
+/* So many times the share at which larger models accuse. */
+static const double TIMES_ACCUSED = 2;
+
+/* And so many of the spreads of both sides together. */
+static const double SPREADS = 4;
+
+/* One figure of the GPUs of a model that have it, at equal clock. */
+struct row {
+    size_t n;
+    uint32_t gpus[YARDSTICK_MIN];
+    double values[YARDSTICK_MIN], spreads[YARDSTICK_MIN];
+};
+
+static bool gather(const struct judge *judge, const struct group *group, size_t metric,
+                   struct row *out)
+{
+    const struct yardstick *y = yardstick_of(judge, group, metric);
+    out->n = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t gpu = group->members[i];
+        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]))
+            continue;
+        if (out->n == YARDSTICK_MIN - 1)
+            return false;
+        out->gpus[out->n] = gpu;
+        out->values[out->n] = cell->value * clock_factor(judge, y, gpu);
+        out->spreads[out->n++] = isfinite(cell->spread) ? cell->spread : 0;
+    }
+    return out->n > 1;
+}
+
+static int look_at(struct judge *judge, size_t metric, const struct row *row, size_t number)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    double others[YARDSTICK_MIN], own = row->values[number], spread = row->spreads[number];
+    size_t n = 0;
+    for (size_t i = 0; i < row->n; i++) {
+        if (i != number)
+            others[n++] = row->values[i];
+        spread = fmax(spread, row->spreads[i]);
+    }
+    double usual = robust_median(others, n), worse = worse_share(rule->worse, own / usual - 1);
+    if (!(usual > 0) || !(worse >= TIMES_ACCUSED * fmax(rule->accuse, rule->floor)) ||
+        fabs(own - usual) < SPREADS * sqrt(2) * spread)
+        return 0;
+    const struct cell *cell = fleet_number(judge->columns[metric], row->gpus[number], false);
+    struct finding *finding = findings_add(judge, row->gpus[number], rule->metric, BASIS_FLEET);
+    if (!finding)
+        return -ENOMEM;
+    finding->rule = (int32_t)metric;
+    finding->unit = cell->unit;
+    finding->value = cell->value;
+    finding->expected = usual * cell->value / own;
+    finding->deviation = own / usual - 1;
+    finding->cause =
+        n == 1
+            ? str_format("worse than the other one of its model; too few to tell who is right")
+            : str_format("worse than the other %zu of its model; too few to tell who is right", n);
+    return finding->cause ? 0 : -ENOMEM;
+}
+
+int judge_few(struct judge *judge)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t g = 0; g < judge->fleet.group_count; g++) {
+        const struct group *group = &judge->fleet.groups[g];
+        for (size_t m = 0; m < config->metric_count; m++) {
+            enum judge_worse worse = config->metrics[m].worse;
+            struct row row;
+            if ((worse != JUDGE_LOWER && worse != JUDGE_HIGHER) || !gather(judge, group, m, &row))
+                continue;
+            for (size_t i = 0; i < row.n; i++)
+                if (look_at(judge, m, &row, i))
+                    return -ENOMEM;
+        }
+    }
+    return 0;
+}
