@@ -28,8 +28,9 @@ static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 /* Tails where too few GPUs tell. */
 static const double TAIL_DOF = 12;
 
-/* Beyond the farthest of the better side so many may lie on the worse one. */
-static const double LOPSIDED = 0.05;
+/* Three quarters of the way to the edge so many of all GPUs may lie beyond, faulty ones included.
+ */
+static const double NEAR_EDGE = 0.75, LOPSIDED = 0.05;
 
 /* Where all GPUs agree to the digit, a deviation at the floor of relevance has this score. */
 static const double FLOOR_SCORE = 8;
@@ -160,7 +161,7 @@ static double find_edge(const struct judge *judge, const struct group *group, si
         return edge;
     size_t n = one_side(judge, group, metric, WORSE, accused, work, sizes, room), beyond = 0;
     for (size_t i = 0; i < n; i++)
-        beyond += sizes[i] > edge / 2;
+        beyond += sizes[i] > NEAR_EDGE * edge;
     return (double)beyond > LOPSIDED * (double)(n + better) ? INFINITY : edge;
 }
 

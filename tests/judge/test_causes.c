@@ -165,7 +165,7 @@ static void lopsided_clocks(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 9);
     for (size_t i = 0; i < COUNT; i += 10)
-        made_clock(&gpus[i], 0.955);
+        made_clock(&gpus[i], 0.93);
     double before = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value;
     made_clock(&gpus[SUSPECT], 0.9 * 1980 / before);
     struct inventory inventory = made_judged(gpus, COUNT);
