@@ -71,10 +71,26 @@ static void spoil(struct gpu_result *gpus)
         if (strcmp(gpus[26].measures.items[i].metric, "l2.latency") == 0)
             measure_set_status(&gpus[26].measures.items[i], MEASURE_NOISY, "two methods");
     measures_add(&gpus[27].measures, "l1_data.size", 65536, "B", "m")->bound = MEASURE_AT_LEAST;
-    free(gpus[28].name);
-    free(gpus[28].model_key);
-    gpus[28].name = str_copy("Beta");
-    gpus[28].model_key = str_copy("beta");
+    for (size_t i = 28; i < 31; i++) {
+        free(gpus[i].name);
+        free(gpus[i].model_key);
+        gpus[i].name = str_copy("Beta");
+        gpus[i].model_key = str_copy("beta");
+    }
+    made_scale(&gpus[29], "main.bandwidth.read", 0.7); /* among three */
+    for (size_t i = 0; i < 64; i += 2) {               /* divided models */
+        facts_set_text(&gpus[i].board, "vbios", "95.00");
+        made_scale(&gpus[i], "l2.bandwidth.write", 0.9);
+    }
+}
+
+/* Some entry of `nodes` holds these words. */
+static bool tells(const struct inventory *inventory, const char *words)
+{
+    for (size_t i = 0; i < inventory->node_count; i++)
+        if (strstr(inventory->node_findings[i].finding, words))
+            return true;
+    return false;
 }
 
 static void judged_again(void **state)
@@ -87,6 +103,9 @@ static void judged_again(void **state)
     first.generated = str_copy("x");
     first.backend = str_copy("x");
     assert_true(first.outlier_count >= 9);
+    assert_true(tells(&first, "VBIOS of alpha-100: "));
+    assert_true(tells(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
+    assert_non_null(made_finding(made_watched(&first, "GPU-029"), "main.bandwidth.read"));
     char *once = print(&first);
     struct inventory told = read_back(once);
     struct inventory again = judge_again(&told, 1);

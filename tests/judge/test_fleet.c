@@ -264,10 +264,17 @@ static void order_does_not_matter(void **state)
     for (size_t i = 24; i < 28; i++)
         facts_set_bool(&gpus[i].config, "mig", true);
     gpus[40].status = GPU_FAILED;
-    free(gpus[41].name);
-    free(gpus[41].model_key);
-    gpus[41].name = str_copy("Beta");
-    gpus[41].model_key = str_copy("beta");
+    for (size_t i = 41; i < 44; i++) {
+        free(gpus[i].name);
+        free(gpus[i].model_key);
+        gpus[i].name = str_copy("Beta");
+        gpus[i].model_key = str_copy("beta");
+    }
+    made_scale(&gpus[42], "main.bandwidth.read", 0.7); /* among three */
+    for (size_t i = 0; i < COUNT; i += 2) {            /* divided models */
+        facts_set_text(&gpus[i].board, "vbios", "95.00");
+        made_scale(&gpus[i], "l2.bandwidth.write", 0.9);
+    }
     char *expected = made_printed(gpus, COUNT);
     for (int round = 0; round < 5; round++) {
         shuffle(gpus, COUNT, &rng);
