@@ -176,19 +176,32 @@ static void half_faulty(void **state)
     }
 }
 
-/* Small healthy models have no camps. */
+/* Small healthy models have no camps, nor have by more than chance those that scatter. */
 static void no_camps(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    enum { SEEDS = 300 };
+    static const char metric[] = "main.bandwidth.read";
+    size_t scattered = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         size_t count = 6 + seed % 12;
         struct gpu_result *gpus = made_fleet(count, seed);
         struct inventory inventory = made_judged(gpus, count);
+        struct rng rng;
+        rng_init(&rng, seed, "camps");
         if (inventory.node_count)
             fail_msg("seed %u: %s", (unsigned)seed, inventory.node_findings[0].finding);
         inventory_fini(&inventory);
+        for (size_t i = 0; i < count; i++)
+            made_scale(&gpus[i], metric, 1 + 0.05 * rng_normal(&rng));
+        inventory = made_judged(gpus, count);
+        for (size_t i = 0; i < inventory.node_count; i++)
+            scattered += strstr(inventory.node_findings[i].finding, "divided") != NULL;
+        inventory_fini(&inventory);
         made_free(gpus, count);
     }
+    if (scattered > SEEDS / 100)
+        fail_msg("%zu of %d models that only scatter are divided", scattered, SEEDS);
 }
 
 /* No camps, just scatter: it is said that nothing can be seen there. */
