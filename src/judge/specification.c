@@ -75,9 +75,9 @@ static int explain(const struct judge *judge, const struct judge_metric *rule,
         finding->cause = str_format("memory clock %.0f MHz of %.0f MHz", clock,
                                     clock / memory_clock_ratio(&judge->fleet, finding->gpu));
     } else if (entry->kind == REFERENCE_PEAK) {
-        finding->cause =
-            str_format("unexplained: below %.0f %% of the %.6g that the model is specified for",
-                       100 * rule->peak_share, entry->value);
+        finding->cause = str_format(
+            "unexplained: below %.0f %% of the %.6g %s that the model is specified for",
+            100 * rule->peak_share, entry->value, fleet_text(&judge->fleet, finding->unit));
     } else {
         finding->cause = str_format("unexplained: worse than the reference by more than %.0f %%",
                                     100 * entry->tolerance);

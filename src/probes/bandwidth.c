@@ -124,6 +124,7 @@ struct candidates {
     struct bandwidth_shape shapes[SHAPES_MAX];
     uint64_t totals[SHAPES_MAX];
     size_t count;
+    size_t usual; /* the first ones, which every profile has: figures are comparable */
 };
 
 /* Rates of the best shape over a series of passes. */
@@ -134,7 +135,9 @@ struct series {
     double scatter; /* half range over median */
     double slowest; /* of all, also of those left out of gbs */
     double spread;  /* of the rates; of kernels' streams, whose rate nothing lowers from outside,
-                     * also  that of the series before it */
+                     * also that of the series before it */
+    struct bandwidth_shape best_shape; /* of the surface, where it is better */
+    double best_gbs;                   /* 0: it is not */
 };
 
 static size_t count_passes(const struct probe_context *context, const struct bandwidth_task *task)
@@ -170,10 +173,16 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
                 return rc;
         }
     }
-    for (size_t i = 1; i < candidates->count; i++)
+    for (size_t i = 1; i < candidates->usual; i++)
         if (cpd_median(gbs[i], count) > BETTER * cpd_median(gbs[best], count))
             best = i;
     struct series series = {.shape = candidates->shapes[best], .count = count};
+    for (size_t i = candidates->usual; i < candidates->count; i++) {
+        if (cpd_median(gbs[i], count) <= BETTER * cpd_median(gbs[best], count))
+            continue;
+        series.best_gbs = cpd_median(gbs[i], count);
+        series.best_shape = candidates->shapes[i];
+    }
     for (size_t r = 0; r < count; r++)
         series.gbs[r] = gbs[best][r];
     series.slowest = cpd_quantile(series.gbs, count, 0);
@@ -232,8 +241,9 @@ static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
 static int report(struct probe_context *context, const struct bandwidth_task *task,
                   const struct series *series, const char *surface, struct err *err)
 {
-    char method[METHOD_MAX], reason[REASON_MAX];
+    char method[METHOD_MAX], best[METHOD_MAX], reason[REASON_MAX];
     describe(method, task, &series->shape);
+    describe(best, task, &series->best_shape);
     struct measure *m =
         repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
     if (m) {
@@ -242,7 +252,9 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
     }
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (!m || (surface && facts_set_text(&m->notes, "surface", surface)) ||
-        (slowed && facts_set_real(&m->notes, "slowest", series->slowest)))
+        (slowed && facts_set_real(&m->notes, "slowest", series->slowest)) ||
+        (series->best_gbs > 0 && (facts_set_real(&m->notes, "best", series->best_gbs) ||
+                                  facts_set_text(&m->notes, "best_by", best))))
         return err_no_memory(err);
     if (agrees(task, series))
         return 0;
@@ -259,10 +271,11 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
     for (size_t i = 0; i < USUAL_COUNT; i++)
         if (bandwidth_allows(context, usual_shapes[i].threads))
             candidates->shapes[candidates->count++] = usual_shapes[i];
-    if (!by_kernel(task)) {
+    if (!by_kernel(task))
         candidates->count = 1; /* copies have no shape */
+    candidates->usual = candidates->count;
+    if (!by_kernel(task))
         return 0;
-    }
     if (context->options->profile < PROFILE_FULL)
         return 0;
     return bandwidth_surface(context, task, &candidates->shapes[candidates->count++], surface, err);

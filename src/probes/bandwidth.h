@@ -15,7 +15,8 @@ struct bandwidth_task {
 };
 
 /* Adds the metric in GB/s. Streams of loads and stores are tried in a few shapes (threads, width),
- * in the profile `full` in all of them, with the surface as a note. */
+ * in the profile `full` in all of them, with the surface, and what it has that is better, as notes:
+ * the figure itself is the same in every profile. */
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err);
 
