@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum { TAG = 1 };
@@ -19,6 +20,7 @@ struct transfer {
     MPI_Request request;
     struct strbuf bytes;
     int peer;
+    bool held; /* not given to MPI yet */
 };
 
 struct transfers {
@@ -32,6 +34,7 @@ struct mpi_comm {
     MPI_Comm handle;
     struct transfers sends;
     struct transfers receives;
+    double speak_s; /* by the monotonic clock: before, sends are held */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -62,14 +65,31 @@ static void remove_transfer(struct transfers *list, size_t i)
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
 }
 
+static int start_send(const struct mpi_comm *self, struct transfer *transfer)
+{
+    transfer->held = clock_monotonic_s() < self->speak_s;
+    if (transfer->held)
+        return MPI_SUCCESS;
+    return MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, transfer->peer,
+                     TAG, self->handle, &transfer->request);
+}
+
+/* A failed send is over as well: that rank is gone, its deadline will say so. */
+static bool on_its_way(const struct mpi_comm *self, struct transfer *transfer)
+{
+    int done = 0;
+    if (transfer->held && start_send(self, transfer) != MPI_SUCCESS)
+        return false;
+    return transfer->held ||
+           (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done);
+}
+
 static int mpi_flush(struct comm *comm)
 {
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        int done = 0;
-        /* A failed send is over as well: that rank is gone, its deadline will say so. */
-        if (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+        if (on_its_way(self, transfer)) {
             i++;
             continue;
         }
@@ -93,14 +113,13 @@ static int mpi_send(struct comm *comm, int to, struct strbuf *bytes, struct err 
         rc = err_set(err, -EMSGSIZE, "a message of %zu bytes", bytes->length);
         goto fail;
     }
-    int code = MPI_Isend(bytes->data, (int)bytes->length, MPI_BYTE, to, TAG, self->handle,
-                         &transfer->request);
+    transfer->peer = to;
+    transfer->bytes = *bytes;
+    int code = start_send(self, transfer);
     if (code != MPI_SUCCESS) {
         rc = mpi_error(code, "MPI_Isend", err);
         goto fail;
     }
-    transfer->peer = to;
-    transfer->bytes = *bytes;
     self->sends.count++;
     return 0;
 fail:
@@ -204,7 +223,7 @@ int comm_mpi_stop(struct err *err)
     return code == MPI_SUCCESS ? 0 : err_set(err, -EIO, "MPI_Finalize: error %d", code);
 }
 
-static int mpi_create(MPI_Comm handle, struct comm **out_comm, struct err *err)
+static int mpi_create(MPI_Comm handle, double quiet_s, struct comm **out_comm, struct err *err)
 {
     static const struct comm_ops ops = {
         .send = mpi_send,
@@ -227,13 +246,14 @@ static int mpi_create(MPI_Comm handle, struct comm **out_comm, struct err *err)
         return err_no_memory(err);
     comm_init(&self->base, &ops, rank, size);
     self->handle = handle;
+    self->speak_s = clock_monotonic_s() + quiet_s;
     *out_comm = &self->base;
     return 0;
 }
 
-int comm_mpi_world(struct comm **out_comm, struct err *err)
+int comm_mpi_world(double quiet_s, struct comm **out_comm, struct err *err)
 {
-    return mpi_create(MPI_COMM_WORLD, out_comm, err);
+    return mpi_create(MPI_COMM_WORLD, quiet_s, out_comm, err);
 }
 
 const char *comm_mpi_version(char *buffer, size_t buffer_size)

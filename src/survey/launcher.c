@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -44,6 +45,10 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
                        "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix",
                        (int)tasks);
     }
+    /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits for the tasks of
+     * the own node only, unless Slurm's fences go round a ring. */
+    const char *fence = get_variable("SLURM_PMIX_FENCE");
+    launcher.loose = step && !(fence && strcmp(fence, "ring") == 0);
     *out_launcher = launcher;
     return 0;
 }

@@ -5,6 +5,10 @@
 /* MPI_Init: ranks hang in it when one died before. */
 enum { LIMIT_START_S = 60 };
 
+/* Where ranks leave MPI_Init one by one: so long they send nothing, since a message to a rank that
+ * is still inside kills it. */
+enum { LIMIT_SETTLE_S = 1 };
+
 /* Until every rank has announced itself; one that has not is lost. Listing, its main part, must
  * end before: a driver that initialises eight GPUs takes ten seconds and more. */
 enum { LIMIT_ANNOUNCE_S = 60, LIMIT_LISTING_S = 45 };

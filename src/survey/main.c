@@ -92,8 +92,8 @@ static struct survey_end run_alone(const struct survey_options *options, int arg
     return end;
 }
 
-static struct survey_end run_ranks(const struct survey_options *options, int rank, int argc,
-                                   char **argv)
+static struct survey_end run_ranks(const struct survey_options *options,
+                                   const struct launcher *launcher, int argc, char **argv)
 {
     static const char missing[] = "gpumemtopo-survey: error: MPI did not start within 60 s: a rank "
                                   "is missing or cannot be reached\n";
@@ -101,12 +101,12 @@ static struct survey_end run_ranks(const struct survey_options *options, int ran
     struct err err = {0};
     struct comm *comm = NULL;
     /* Two ranks speak, since rank 0 may be the missing one. */
-    watchdog_start(LIMIT_START_S, rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
+    watchdog_start(LIMIT_START_S, launcher->rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
     int rc = comm_mpi_start(&argc, &argv, &err);
     watchdog_stop();
     keeper_start();
     if (!rc)
-        rc = comm_mpi_world(&comm, &err);
+        rc = comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err);
     if (rc) {
         log_failure(&err);
         return end;
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     if (refused)
         return refuse(&launcher, &err);
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
-    struct survey_end end = launcher.present ? run_ranks(&options, launcher.rank, argc, argv)
+    struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
                                              : run_alone(&options, argc, argv);
     int code = launcher.rank ? 0 : hand_on(end.code);
     if (launcher.present)

@@ -141,9 +141,9 @@ class Cluster:
         return done.stdout.split().count("idle")
 
     def run(self, *command, **more):
-        return subprocess.run([find(str(command[0])) or command[0], *command[1:]], env=self.env,
+        return subprocess.run([find(str(command[0])) or command[0], *command[1:]],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              **{"timeout": 120, **more})
+                              **{"timeout": 120, "env": self.env, **more})
 
     def until(self, condition, what, limit_s=60):
         end = time.monotonic() + limit_s

@@ -1,6 +1,7 @@
 """Surveys on a real Slurm of four nodes, all on this machine, and what can go wrong there.
 
-usage: slurm.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
+usage: slurm.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM SLOW_START
+SLOW_START is slow_start.c as a library.
 """
 import os
 import pathlib
@@ -11,14 +12,14 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tests" / "survey"))
-from harness import (MARK, PROGRAM, ROOT, SKIP, check, environment, field,  # noqa: E402
+from harness import (MARK, PROGRAM, ROOT, SKIP, check, counted, environment, field,  # noqa: E402
                      main, marked, node, write_fleet)
 import cluster as slurm  # noqa: E402
 
-REPORT = pathlib.Path(sys.argv[4]).resolve()
+REPORT, SLOW_START = pathlib.Path(sys.argv[4]).resolve(), pathlib.Path(sys.argv[5]).resolve()
 SCRIPTS = ROOT / "slurm"
 RANKS = slurm.NODES * slurm.GPUS
-# What slurm/README.md gives for every srun.
+# What slurm/README.md gives for every srun; SLURM_PMIX_FENCE=ring besides.
 SRUN = ("srun", "--mpi=pmix", "--no-kill", "--kill-on-bad-exit=0", "--wait=0")
 WHOLE = ("-N", str(slurm.NODES), f"--ntasks-per-node={slurm.GPUS}")
 FAST = ("--probes", "main.latency", "--time-limit", "6", "--no-progress")
@@ -92,17 +93,35 @@ def merged(cluster, folder, *paths, code):
 
 
 def part_srun(cluster, folder):
-    """The demo fleet, one rank per GPU."""
-    done = cluster.run(*SRUN, *WHOLE, "--gpus-per-task=1", PROGRAM, "--simulate",
-                       ROOT / "configs/fleets/demo.yaml", "-o", "out.yaml", "--profile", "quick",
-                       cwd=folder)
+    """The demo fleet."""
+    demo = ROOT / "configs/fleets/demo.yaml"
+    gpus, unmeasured = counted(demo)
+    done = cluster.run(*SRUN, *WHOLE, "--gpus-per-task=1", PROGRAM, "--simulate", demo, "-o",
+                       "out.yaml", "--profile", "quick", cwd=folder)
     text = (folder / "out.yaml").read_text()
-    check(done.returncode == 4 and field(text, "exit_code") == "4", done.stderr)
-    check(field(text, "ranks") == "16" and field(text, "measured") == "15", text)
+    check(unmeasured > 0 and done.returncode == 4 and field(text, "exit_code") == "4", done.stderr)
+    check(field(text, "ranks") == str(RANKS) and field(text, "gpus") == str(gpus), text)
+    check(field(text, "measured") == str(gpus - unmeasured), text)
+    check(field(text, "unmeasured") == str(unmeasured), text)
     check(sorted(p.name for p in folder.iterdir()) == ["out.yaml"], "left-overs")
-    done = cluster.run("srun", "--mpi=none", "-n2", PROGRAM, "--simulate",
-                       ROOT / "configs/fleets/demo.yaml", cwd=folder)
+    done = cluster.run("srun", "--mpi=none", "-n2", PROGRAM, "--simulate", demo, cwd=folder)
     check("--mpi=pmix" in done.stderr, f"a step without PMIx: {done.stderr}")
+
+
+def part_slow_start(cluster, folder):
+    """Task 0 is the last to leave MPI_Init. The others do not speak to it before, whether Slurm's
+    fence holds them back or, where it does not, they themselves."""
+    for name, pause_ms in (("ring", 1500), ("tree", 250)):
+        there = folder / name
+        there.mkdir()
+        fleet(there)
+        done = cluster.run(*SRUN, *WHOLE, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml",
+                           *FAST, cwd=there, env={**cluster.env, "LD_PRELOAD": str(SLOW_START),
+                                                  "SLURM_PMIX_FENCE": name,
+                                                  "SLOW_START_MS": str(pause_ms)})
+        check(done.returncode == 0, f"{name}: {done.returncode} {done.stderr}")
+        text = (there / "out.yaml").read_text()
+        check(field(text, "measured") == str(RANKS) and field(text, "lost_ranks") == "0", text)
 
 
 def part_sbatch(cluster, folder):
@@ -250,7 +269,7 @@ def run_parts(folder, names):
         print(why)
         sys.exit(SKIP)
     cluster = slurm.Cluster(mark=MARK)
-    cluster.env.update(GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"), ASAN_OPTIONS="detect_leaks=0",
+    cluster.env.update(SLURM_PMIX_FENCE="ring", GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"), ASAN_OPTIONS="detect_leaks=0",
                        GPUMEMTOPO_SURVEY=str(PROGRAM), GPUMEMTOPO_REPORT=str(REPORT))
     try:
         for name in names:
@@ -268,7 +287,7 @@ def run_parts(folder, names):
 
 
 def case_use(folder):
-    run_parts(folder, ["srun", "sbatch", "rolling", "health"])
+    run_parts(folder, ["srun", "slow_start", "sbatch", "rolling", "health"])
 
 
 def case_loss(folder):

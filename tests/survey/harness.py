@@ -95,6 +95,13 @@ def node(name, gpus, faults=""):
     return f"{{name: {name}, model: {MODEL}, gpus: {gpus}, faults: [{faults}]}}"
 
 
+def counted(path):
+    """How many GPUs a fleet file has, and how many of them cannot be measured."""
+    text = path.read_text()
+    return (sum(int(n) for n in re.findall(r"^ +gpus: (\d+)$", text, re.M)),
+            len(re.findall(r"kind: (?:crash|hang|busy)\b", text)))
+
+
 def masked(path):
     """The inventory without what may differ: time, ranks, wall time, who measured which GPU."""
     text = path.read_text()

@@ -137,12 +137,24 @@ struct launcher_case {
     int rc;
     bool present;
     int rank;
+    bool loose;
 };
 
 static const struct launcher_case launchers[] = {
     {{NULL}, 0, false, 0},
     {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3"}, 0, true, 3},
-    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2, true},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PMIX_FENCE",
+      "tree"},
+     0,
+     true,
+     2,
+     true},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PMIX_FENCE",
+      "ring"},
+     0,
+     true,
+     2},
     {{"PMI_RANK", "1"}, 0, true, 1},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"}, -EINVAL, false, 2},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "0"}, -EINVAL, true, 0},
@@ -160,6 +172,7 @@ static void knows_launchers(void **state)
         assert_int_equal(launcher_detect(look_up, &launcher, &err), launchers[i].rc);
         assert_int_equal(launcher.present, launchers[i].present);
         assert_int_equal(launcher.rank, launchers[i].rank);
+        assert_int_equal(launcher.loose, launchers[i].loose);
         if (launchers[i].rc)
             assert_non_null(strstr(err.text, "--mpi=pmix"));
     }
