@@ -370,17 +370,24 @@ def case_spool_full(folder):
 
 
 def case_all(folder):
-    """Every case so many times in a row."""
+    """Every case so many times in a row; at the end, what each took."""
     cases = [name for name in globals() if name.startswith("case_") and name != "case_all"]
-    for number in range(int(sys.argv[5])):
+    rounds = int(sys.argv[5])
+    took_s = {name: [] for name in cases}
+    for number in range(rounds):
         for name in cases:
             there = folder / f"{number}-{name}"
             there.mkdir()
             begin = time.monotonic()
             globals()[name](there)
+            took_s[name].append(time.monotonic() - begin)
             check_nothing_left()
-            print(f"round {number + 1}, {name[5:]}: {time.monotonic() - begin:.1f} s", flush=True)
+            print(f"round {number + 1}, {name[5:]}: {took_s[name][-1]:.1f} s", flush=True)
             shutil.rmtree(there)
+    for name in cases:
+        print(f"{name[5:]:<18} {len(took_s[name])} passed, {min(took_s[name]):.1f} to "
+              f"{max(took_s[name]):.1f} s")
+    print(f"{rounds} rounds of {len(cases)} cases: {rounds * len(cases)} passed, 0 failed")
 
 
 main(globals())
