@@ -84,6 +84,8 @@ static void add_size(const struct inventory_model *model, struct hierarchy_memor
         strbuf_puts(&line, valued(m) ? "" : "size ");
         put_measure(&line, m);
     }
+    if (valued(m) && str_equal(m->method, "reported"))
+        strbuf_puts(&line, ", as reported");
     if (m && valued(per_sm) && per_sm->value > 1)
         strbuf_printf(&line, ", %.0f per SM", per_sm->value);
     int64_t reported = m ? facts_int(&m->notes, "reported", -1) : -1;

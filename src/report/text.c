@@ -150,7 +150,7 @@ void report_put_quantity(struct strbuf *buffer, double value, const char *unit)
         unit = units[scale];
     }
     put_figure(buffer, value);
-    if (unit && *unit) {
+    if (unit && *unit && strcmp(unit, "id") != 0) {
         strbuf_puts(buffer, " ");
         report_put_clean(buffer, unit, 20);
     }

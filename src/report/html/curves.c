@@ -12,7 +12,8 @@ void html_curves(struct strbuf *out, const struct inventory_model *model)
         if (!plot_memory(&model->memory, plot_memories[i], &plot))
             continue;
         if (!begun)
-            strbuf_puts(out, "<details open><summary>Sweeps and their change points</summary>\n");
+            strbuf_puts(out, "<details open><summary>Sweeps and their change points</summary>"
+                             "<div class=curves>\n");
         begun = true;
         snprintf(plot.title, sizeof plot.title, "%s", plot_memories[i]);
         strbuf_puts(out, "<div class=wide>");
@@ -20,5 +21,5 @@ void html_curves(struct strbuf *out, const struct inventory_model *model)
         strbuf_puts(out, "</div>\n");
     }
     if (begun)
-        strbuf_puts(out, "</details>\n");
+        strbuf_puts(out, "</div></details>\n");
 }

@@ -1,5 +1,6 @@
 /* All GPUs, what differs from the model's majority, and where the figures come from. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2
 
 struct columns {
     const char *metrics[COLUMNS_MAX], *units[COLUMNS_MAX];
+    bool telling[COLUMNS_MAX]; /* the others are not for paper */
     size_t count;
 };
 
@@ -41,6 +43,7 @@ static struct columns choose(const struct html_data *data)
                 continue;
             columns.metrics[i] = series->metric;
             columns.units[i] = series->unit;
+            columns.telling[i] = is_telling(series->metric);
             columns.count++;
         }
     return columns;
@@ -54,6 +57,20 @@ static double value_of(const struct inventory_gpu *gpu, const char *metric)
     return NAN;
 }
 
+/* A metric's name that may be broken behind its dots. */
+static void put_metric(struct strbuf *out, const char *metric)
+{
+    char part[HTML_NAME];
+    while (*metric) {
+        size_t length = strcspn(metric, ".") + 1, rest = strlen(metric);
+        length = length < rest ? length : rest;
+        snprintf(part, sizeof part, "%.*s", (int)length, metric);
+        html_text(out, part, HTML_NAME);
+        metric += length;
+        strbuf_puts(out, *metric ? "<wbr>" : "");
+    }
+}
+
 static void put_head(struct strbuf *out, const struct columns *columns, bool node)
 {
     strbuf_printf(out,
@@ -61,8 +78,8 @@ static void put_head(struct strbuf *out, const struct columns *columns, bool nod
                   "<th>slot<th>uuid<th>model<th>status<th class=n>score",
                   node ? "<th>node" : "");
     for (size_t i = 0; i < columns->count; i++) {
-        strbuf_puts(out, "<th class=n>");
-        html_text(out, columns->metrics[i], HTML_NAME);
+        strbuf_puts(out, columns->telling[i] ? "<th class=n>" : "<th class=\"n more\">");
+        put_metric(out, columns->metrics[i]);
         if (columns->units[i] && *columns->units[i]) {
             strbuf_puts(out, "<br>");
             html_text(out, columns->units[i], HTML_NAME);
@@ -95,7 +112,7 @@ static void put_row(struct strbuf *out, const struct html_gpu *g, const struct c
     if (isfinite(g->score))
         strbuf_printf(out, "%.3g", g->score);
     for (size_t i = 0; i < columns->count; i++) {
-        strbuf_puts(out, "<td class=n>");
+        strbuf_puts(out, columns->telling[i] ? "<td class=n>" : "<td class=\"n more\">");
         html_figure(out, value_of(gpu, columns->metrics[i]));
     }
     strbuf_puts(out, "\n");
@@ -135,14 +152,16 @@ void html_gpus(struct strbuf *out, const struct html_data *data)
                      "placeholder=\"filter: node, uuid, status ...\" aria-label=\"filter GPUs\">"
                      "<span class=found aria-live=polite></span></p>\n");
     if (count > ONE_TABLE_MAX) {
+        strbuf_puts(out, "<div class=nodes>\n");
         put_nodes(out, data, &columns);
+        strbuf_puts(out, "</div>\n");
     } else {
         put_head(out, &columns, true);
         for (size_t i = 0; i < count; i++)
             put_row(out, &data->gpus[i], &columns, true);
         strbuf_puts(out, "</tbody></table></div>\n");
     }
-    strbuf_puts(out, "</section>\n");
+    strbuf_puts(out, "<p class=paper>The inventory has all values.</p></section>\n");
 }
 
 /* What one GPU has and most of its model have not. */

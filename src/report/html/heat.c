@@ -25,36 +25,41 @@ static void put_cell(struct strbuf *out, const struct html_data *data, const str
     if (isfinite(gpu->score))
         strbuf_printf(out, ", score %.3g", gpu->score);
     strbuf_puts(out, "\">");
-    if (gpu->outlier)
-        strbuf_printf(out, "<a href=#o%zu>!</a></i>",
-                      (size_t)(gpu->outlier - data->inventory->outliers));
+    size_t card = gpu->outlier ? (size_t)(gpu->outlier - data->inventory->outliers) : 0;
+    if (gpu->outlier && card < HTML_CARDS_MAX)
+        strbuf_printf(out, "<a href=#o%zu>!</a></i>", card);
     else
         strbuf_printf(out, "%s</i>", cells[gpu->oddity].sign);
 }
 
-void html_heat(struct strbuf *out, const struct html_data *data)
+/* GPUs first .. last - 1 are those of one node. */
+static size_t node_end(const struct html_data *data, size_t first)
+{
+    size_t last = first;
+    while (last < data->inventory->gpu_count &&
+           str_equal(data->gpus[last].gpu->node, data->gpus[first].gpu->node))
+        last++;
+    return last;
+}
+
+static bool all_fine(const struct html_data *data, size_t first, size_t last)
+{
+    while (first < last && data->gpus[first].oddity == HTML_FINE)
+        first++;
+    return first == last;
+}
+
+static void put_node(struct strbuf *out, const struct html_data *data, size_t first, size_t last)
 {
     enum { GAP_MAX = 16 };
-    const char *node = NULL;
     int32_t next = 0;
-    if (!data->inventory->gpu_count)
-        return;
-    strbuf_puts(out,
-                "<section id=map><h2>Map</h2>\n<p class=key>One row per node, GPUs by index:"
-                "<i></i>fine<i class=w>~</i>watched<i class=a>!</i>outlier<i class=b>!</i>score "
-                "above 20<i class=c>!</i>above 100, or failing<i class=u>?</i>not measured or not "
-                "judged</p>\n<div class=heat>\n");
-    for (size_t i = 0; i < data->inventory->gpu_count; i++) {
+    strbuf_puts(out, "<div><b title=\"");
+    html_text(out, data->gpus[first].gpu->node, HTML_NAME);
+    strbuf_puts(out, "\">");
+    html_text(out, data->gpus[first].gpu->node, HTML_NAME);
+    strbuf_puts(out, "</b>");
+    for (size_t i = first; i < last; i++) {
         const struct html_gpu *gpu = &data->gpus[i];
-        if (!i || !str_equal(node, gpu->gpu->node)) {
-            node = gpu->gpu->node;
-            next = 0;
-            strbuf_puts(out, i ? "</div>\n<div><b title=\"" : "<div><b title=\"");
-            html_text(out, node, HTML_NAME);
-            strbuf_puts(out, "\">");
-            html_text(out, node, HTML_NAME);
-            strbuf_puts(out, "</b>");
-        }
         /* A GPU stands in the column of its index; gaps are GPUs that nobody saw. */
         if (gpu->gpu->index - next <= GAP_MAX)
             for (; next < gpu->gpu->index; next++)
@@ -62,5 +67,62 @@ void html_heat(struct strbuf *out, const struct html_data *data)
         put_cell(out, data, gpu);
         next++;
     }
-    strbuf_puts(out, "</div>\n</div></section>\n");
+    strbuf_puts(out, "</div>\n");
+}
+
+/* The nodes on which all is fine, or the others; gives their number. */
+static size_t put_nodes(struct strbuf *out, const struct html_data *data, bool fine)
+{
+    size_t count = 0;
+    for (size_t first = 0, last; first < data->inventory->gpu_count; first = last) {
+        last = node_end(data, first);
+        if (all_fine(data, first, last) != fine)
+            continue;
+        put_node(out, data, first, last);
+        count++;
+    }
+    return count;
+}
+
+/* A large fleet: the nodes that want a look first, the others folded away. */
+static void put_folded(struct strbuf *out, const struct html_data *data)
+{
+    struct strbuf rows = {0};
+    strbuf_puts(out, "<div class=heat>\n");
+    put_nodes(out, data, false);
+    strbuf_puts(out, "</div>\n");
+    size_t count = put_nodes(&rows, data, true);
+    if (count) {
+        strbuf_puts(out, "<details><summary>");
+        html_count(out, count, "node", "nodes");
+        strbuf_puts(out, " on which all is fine</summary><div class=heat>\n");
+        strbuf_append(out, rows.data, rows.length);
+        strbuf_puts(out, "</div></details>\n");
+    }
+    out->failed |= rows.failed;
+    strbuf_fini(&rows);
+}
+
+void html_heat(struct strbuf *out, const struct html_data *data)
+{
+    enum { OPEN_MAX = 256 };
+    size_t count = data->inventory->gpu_count;
+    if (!count)
+        return;
+    strbuf_puts(out,
+                "<section id=map><h2>Map</h2>\n<p class=key>One row per node, GPUs by index:"
+                "<i></i>fine<i class=w>~</i>watched<i class=a>!</i>outlier<i class=b>!</i>score "
+                "above 20<i class=c>!</i>above 100, or failing<i class=u>?</i>not measured or not "
+                "judged</p>\n");
+    if (data->node_count > OPEN_MAX) {
+        put_folded(out, data);
+    } else {
+        strbuf_puts(out, "<div class=heat>\n");
+        for (size_t first = 0, last; first < count; first = last) {
+            last = node_end(data, first);
+            put_node(out, data, first, last);
+        }
+        strbuf_puts(out, "</div>\n");
+    }
+    strbuf_puts(out, "</section>\n");
 }

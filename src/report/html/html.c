@@ -1,7 +1,6 @@
 /* The page: head, headline, parts in order. */
 #include "report/html/html.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "html_assets.h"
@@ -68,33 +67,6 @@ static void put_navigation(struct strbuf *out, const struct html_data *data)
     if (v->gpu_count)
         strbuf_puts(out, "<a href=#gpus>GPUs</a>");
     strbuf_puts(out, "<a href=#provenance>Provenance</a></nav></header>\n<main>\n");
-}
-
-static const char *exit_text(int code)
-{
-    static const char *const texts[] = {"done; no outliers", "no report, or no record",
-                                        "bad usage or input", "at least one GPU is an outlier",
-                                        "some GPUs could not be measured or ranks were lost"};
-    return code >= 0 && code < 5 ? texts[code] : "unknown";
-}
-
-void html_provenance(struct strbuf *out, const struct html_data *data)
-{
-    const struct inventory *v = data->inventory;
-    strbuf_puts(out, "<section id=provenance><h2>Provenance</h2>\n<table><tbody>"
-                     "<tr><th>program<td>gpumemtopo ");
-    html_text(out, v->version, HTML_NAME);
-    strbuf_puts(out, "<tr><th>command<td class=t><code>");
-    for (size_t i = 0; i < v->command_count; i++) {
-        strbuf_puts(out, i ? " " : "");
-        html_text(out, v->command[i], HTML_SENTENCE);
-    }
-    strbuf_puts(out, "</code><tr><th>measured by<td>");
-    html_text(out, v->backend, HTML_NAME);
-    strbuf_printf(out,
-                  "<tr><th>seed<td>%" PRIu64 "<tr><th>ranks<td>%" PRIu32
-                  "<tr><th>exit code<td>%d: %s</tbody></table></section>\n",
-                  v->seed, v->ranks, v->exit_code, exit_text(v->exit_code));
 }
 
 void report_html(const struct inventory *inventory, const struct judge_references *references,

@@ -7,9 +7,18 @@
 #include "report/html/markup.h"
 #include "report/html/parts.h"
 
+/* What the driver says and nobody measured. */
+static bool is_claim(const struct measure *m)
+{
+    return m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
+           str_equal(m->method, "reported");
+}
+
 static void put_value(struct strbuf *out, const struct measure *m)
 {
-    if (!measure_status_valued(m->status)) {
+    if (is_claim(m)) {
+        strbuf_puts(out, "<span class=dim>not measured</span>");
+    } else if (!measure_status_valued(m->status)) {
         strbuf_printf(out, "<span class=warn>%s</span>", measure_status_name(m->status));
     } else if (m->kind == MEASURE_WORDS) {
         for (size_t i = 0; i < m->word_count; i++) {
@@ -79,14 +88,17 @@ static void put_row(struct strbuf *out, const struct measure *m,
     if (isfinite(ns))
         html_quantity(out, ns, "ns");
     strbuf_puts(out, "<td class=n>");
-    put_note(out, m, "reported");
+    if (is_claim(m))
+        html_quantity(out, m->value, m->unit);
+    else
+        put_note(out, m, "reported");
     strbuf_puts(out, "<td class=n>");
     put_note(out, m, "nominal");
     strbuf_puts(out, "<td class=n>");
     put_reference(out, m, reference);
     strbuf_puts(out, "<td class=n>");
     if (number && isfinite(m->spread))
-        strbuf_printf(out, "%.3g", m->spread);
+        html_quantity(out, m->spread, m->unit);
     strbuf_puts(out, "<td class=n>");
     if (number && isfinite(m->confidence))
         strbuf_printf(out, "%.4g", m->confidence);
@@ -122,6 +134,8 @@ static void put_distributions(struct strbuf *out, const struct html_model *model
                 "class=n>most<th>all</thead><tbody>\n");
     for (size_t i = 0; i < model->series_count; i++) {
         const struct html_series *series = &model->series[i];
+        if (!measures_get(&model->model->memory, series->metric))
+            continue; /* a name, such as the slowest SM's, has no distribution */
         strbuf_puts(out, "<tr><td>");
         html_text(out, series->metric, HTML_NAME);
         strbuf_printf(out, "<td class=n>%zu", series->count);
@@ -140,18 +154,15 @@ static void put_facts(struct strbuf *out, const char *title, const struct facts 
 {
     if (!facts->count)
         return;
-    strbuf_printf(out,
-                  "<details><summary>%s</summary><div class=wide><table class=sort><thead><tr>"
-                  "<th>fact<th>value</thead><tbody>\n",
-                  title);
+    strbuf_printf(out, "<details><summary>%s</summary><dl class=facts>\n", title);
     for (size_t i = 0; i < facts->count; i++) {
-        strbuf_puts(out, "<tr><td>");
+        strbuf_puts(out, "<div><dt>");
         html_text(out, facts->items[i].key, HTML_NAME);
-        strbuf_puts(out, "<td>");
+        strbuf_puts(out, "<dd>");
         html_fact(out, &facts->items[i]);
-        strbuf_puts(out, "\n");
+        strbuf_puts(out, "</div>\n");
     }
-    strbuf_puts(out, "</tbody></table></div></details>\n");
+    strbuf_puts(out, "</dl></details>\n");
 }
 
 void html_model_section(struct strbuf *out, const struct html_data *data,
@@ -164,9 +175,10 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
     html_text(out, m->name ? m->name : m->id, HTML_NAME);
     strbuf_puts(out, "</h2>\n<p>");
     html_count(out, m->count, "GPU", "GPUs");
-    strbuf_puts(out,
-                " measured; the figures are the consensus of the healthy ones. <span class=dim>"
-                "Id ");
+    strbuf_puts(out, m->count == 1
+                         ? " measured."
+                         : " measured; the figures are the consensus of the healthy ones.");
+    strbuf_puts(out, " <span class=dim>Id ");
     html_text(out, m->id, HTML_NAME);
     strbuf_puts(out, "</span></p>\n");
     html_topology(out, m);

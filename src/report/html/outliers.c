@@ -7,8 +7,7 @@
 #include "report/html/markup.h"
 #include "report/html/parts.h"
 
-/* Cards have pictures; a fleet with more outliers than this has another problem. */
-enum { CARDS_MAX = 200, FINDINGS_MAX = 6, ROWS_MAX = 1000 };
+enum { FINDINGS_MAX = 6, ROWS_MAX = 1000 };
 
 static void put_finding(struct strbuf *out, const struct html_model *model,
                         const struct inventory_finding *finding)
@@ -147,6 +146,25 @@ static void put_table(struct strbuf *out, const struct inventory_outlier *list, 
         strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", count - ROWS_MAX);
 }
 
+/* How many of which kind, and how the pictures are read. */
+static void put_overview(struct strbuf *out, const struct inventory *v)
+{
+    bool begun = false;
+    strbuf_puts(out, "<p>");
+    for (int kind = KIND_FAILING; kind <= KIND_MISMATCHED; kind++) {
+        size_t count = 0;
+        for (size_t i = 0; i < v->outliers_length; i++)
+            count += v->outliers[i].kind == (enum inventory_kind)kind;
+        if (count)
+            strbuf_printf(out, "%s%zu %s", begun ? ", " : "", count,
+                          inventory_kind_name((enum inventory_kind)kind));
+        begun |= count > 0;
+    }
+    strbuf_puts(out, ". <span class=dim>Each finding is drawn on all GPUs of the model:</span> "
+                     "<span class=bad>&#9660;</span> <span class=dim>this GPU,</span> "
+                     "<span class=good>&#9482;</span> <span class=dim>expected.</span></p>\n");
+}
+
 void html_outliers(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
@@ -162,11 +180,13 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
                                             : "<p>No GPU was measured.</p>\n");
     else if (!v->outliers_length)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
-    for (size_t i = 0; i < v->outliers_length && i < CARDS_MAX; i++)
+    else
+        put_overview(out, v);
+    for (size_t i = 0; i < v->outliers_length && i < HTML_CARDS_MAX; i++)
         put_card(out, data, i, &lines);
-    if (v->outliers_length > CARDS_MAX) {
-        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outliers_length - CARDS_MAX);
-        put_table(out, v->outliers + CARDS_MAX, v->outliers_length - CARDS_MAX, true);
+    if (v->outliers_length > HTML_CARDS_MAX) {
+        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outliers_length - HTML_CARDS_MAX);
+        put_table(out, v->outliers + HTML_CARDS_MAX, v->outliers_length - HTML_CARDS_MAX, true);
     }
     strbuf_puts(out, "</section>\n");
     strbuf_fini(&lines);

@@ -8,7 +8,9 @@
 /* A small picture: the series as ticks or bars; mine and wanted (NaN: none) marked on it. */
 void html_strip(struct strbuf *out, const struct html_series *series, double mine, double wanted);
 
-/* Outliers as cards, each finding on its distribution; places; watch; unmeasured. */
+/* Outliers as cards, each finding on its distribution; places; watch; unmeasured. A card has the id
+ * "o" and its number. Cards have pictures; a fleet with more outliers has another problem. */
+enum { HTML_CARDS_MAX = 200 };
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
 void html_watch(struct strbuf *out, const struct html_data *data);
