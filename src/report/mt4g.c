@@ -189,7 +189,9 @@ static void put_memory(struct json_text *json, const struct inventory_model *mod
     put_cache(json, model, "read_only", "readOnly");
     json_open(json, "shared", '{');
     put_latency(json, number_of(model, "shared", "latency"));
+    put_fact(json, model, "shared_reserved_bytes", "reservedSharedMemPerBlock", "bytes", 1);
     put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, number_of(model, "shared", "size"));
+    put_fact(json, model, "shared_per_sm_bytes", "sharedMemPerMultiProcessor", "bytes", 1);
     json_close(json, '}');
     put_cache(json, model, "texture", "texture");
     json_close(json, '}');
@@ -200,11 +202,13 @@ static void put_compute(struct json_text *json, const struct inventory_model *mo
     int64_t sms = facts_int(&model->identity, "sms", -1);
     int64_t cores = facts_int(&model->identity, "cores", -1);
     json_open(json, "compute", '{');
+    put_fact(json, model, "blocks_per_sm", "maxBlocksPerMultiProcessor", NULL, 1);
     put_fact(json, model, "threads_per_block", "maxThreadsPerBlock", NULL, 1);
     put_fact(json, model, "threads_per_sm", "maxThreadsPerMultiProcessor", NULL, 1);
     put_fact(json, model, "sms", "multiProcessorCount", NULL, 1);
     if (sms > 0 && cores > 0)
         json_number(json, "numberOfCoresPerMultiProcessor", (double)(cores / sms));
+    put_fact(json, model, "registers_per_block", "regsPerBlock", NULL, 1);
     put_fact(json, model, "registers_per_sm", "regsPerMultiProcessor", NULL, 1);
     put_fact(json, model, "warp_size", "warpSize", NULL, 1);
     json_close(json, '}');

@@ -3,6 +3,7 @@
 fleet.py INVENTORY GPUS [OUTLIERS]: prints an inventory with so many copies of the first model's first GPU
 """
 import copy
+import json
 import random
 import sys
 
@@ -30,7 +31,7 @@ def enlarge(data, count, outliers, per_node=8, seed=1):
     data["gpus"], data["outliers"], data["watch"], data["unmeasured"], data["nodes"] = [], [], [], [], []
     data["models"] = [dict(model, count=count)]
     for i in range(count):
-        gpu = copy.deepcopy(first)
+        gpu = dict(first, values={metric: list(value) for metric, value in first["values"].items()})
         gpu.update(uuid="GPU-%08x-d94f-eafe-9a2d-%012x" % (i, rng.getrandbits(48)), node="gpu%04d" % (i // per_node),
                    index=i % per_node, rank=i, pci="0000:%02x:00.0" % (16 * (i % per_node) + 11))
         for metric, value in gpu["values"].items():
@@ -94,8 +95,9 @@ def hostile(data):
 
 
 def write(data, path):
+    """As JSON, which is YAML too, and made in a twentieth of the time."""
     with open(path, "w", encoding="utf-8") as file:
-        yaml.dump(data, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=False, width=10**9)
+        json.dump(data, file)
     return path
 
 
