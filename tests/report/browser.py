@@ -112,5 +112,6 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self, path, whole=False):
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
+                         optimizeForSpeed=True)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))

@@ -95,9 +95,12 @@ def hostile(data):
 
 
 def write(data, path):
-    """As JSON, which is YAML too, and made in a twentieth of the time."""
+    """Large fleets as JSON, which is YAML too (but for keys of 1024 letters) and written twenty times as fast."""
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(data, file)
+        if len(data["gpus"]) > 1000:
+            file.write(json.dumps(data))  # dump() would do without the compiled encoder
+        else:
+            yaml.dump(data, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=False, width=10**9)
     return path
 
 

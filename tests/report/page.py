@@ -26,8 +26,9 @@ folder = pathlib.Path(tempfile.mkdtemp())
 MIB = 1 << 20
 
 
-def page_of(name, data=None):
-    path = demo if data is None else fleet.write(data, folder / f"{name}.yaml")
+def page_of(name, data=None, path=demo):
+    if data:
+        path = fleet.write(data, folder / f"{name}.yaml")
     page = folder / f"{name}.html"
     subprocess.run([report, "html", path, "-o", page], check=True)
     return page
@@ -47,6 +48,7 @@ def pages():
         "demo": page_of("demo"),
         "single": page_of("single", single(fleet.base(demo))),
         "empty": page_of("empty", fleet.empty(fleet.base(demo))),
+        "h200": page_of("h200", path=root / "reports/h200.yaml"),
         "hostile": page_of("hostile", fleet.hostile(fleet.base(demo))),
         "large": page_of("large", fleet.enlarge(fleet.base(demo), 10000, 60)),
     }
@@ -80,35 +82,35 @@ class Reader(html.parser.HTMLParser):
 
 
 def check_text():
+    shown = {}
     for name, page in pages().items():
         text = page.read_text(encoding="utf-8")
         reader = Reader(text)
+        shown[name] = " ".join(reader.text)
         assert not reader.active, f"{name}: {reader.active[:3]}"
         assert text.count("<script") == 1 and text.count("<style") == 1, name
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), f"{name}: an address of the network"
         assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text), f"{name}: control characters"
         assert len(text.encode()) < 5 * MIB, f"{name}: {len(text.encode())} bytes"
-    shown = " ".join(Reader((folder / "demo.html").read_text(encoding="utf-8")).text)
-    data = fleet.base(demo)
+    data, page = fleet.base(demo), shown["demo"]
     assert len(data["outliers"]) >= 4
     for outlier in data["outliers"]:
         for part in outlier["uuid"], outlier["node"], outlier["pci"], outlier["kind"]:
-            assert part in shown, part
+            assert part in page, part
         for finding in outlier["findings"][:6]:
-            assert finding["metric"] in shown and finding["cause"] in shown, finding
+            assert finding["metric"] in page and finding["cause"] in page, finding
     for gone in data["unmeasured"]:
-        assert gone["reason"] in shown
+        assert gone["reason"] in page
     for gpu in data["gpus"]:
-        assert gpu["uuid"] in shown
+        assert gpu["uuid"] in page
     for model in data["models"]:
-        assert model["name"] in shown
+        assert model["name"] in page
     for part in "one array", "constant L1", "main memory", "host link", "driver says", "simulated", data["gpumemtopo"]["generated"]:
-        assert part in shown, part
-    hostile = " ".join(Reader((folder / "hostile.html").read_text(encoding="utf-8")).text)
+        assert part in page, part
     for name in fleet.HOSTILE[:7]:
-        assert name[:70] in hostile, f"not shown as text: {name}"
-    large = Reader((folder / "large.html").read_text(encoding="utf-8"))
-    assert len(set(re.findall(r"GPU-[0-9a-f]{8}-", " ".join(large.text)))) == 10000
+        assert name[:70] in shown["hostile"], f"not shown as text: {name}"
+    assert len(set(re.findall(r"GPU-[0-9a-f]{8}-", shown["large"]))) == 10000
+    assert "1190 nodes on which all is fine" in shown["large"]
 
 
 def overlapping(chromium):
@@ -156,17 +158,35 @@ def low_contrast(chromium):
     })()""")
 
 
-def check_demo(chromium, shots):
+def check_looks(chromium, shots, page):
+    """All unfolded: nothing too wide, upon each other or pale; a picture of each."""
     chromium.run("document.querySelectorAll('details').forEach((d) => { d.open = true })")
     for name, width, scheme, media in (("light", 1280, "light", "screen"), ("dark", 1280, "dark", "screen"),
                                        ("narrow", 390, "light", "screen"), ("print", 794, "light", "print")):
         chromium.view(width, 1000, scheme, media)
         wide = chromium.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0 or media == "print", f"{name}: the page is {wide} px too wide"
-        assert not overlapping(chromium), f"{name}: {overlapping(chromium)[:5]}"
-        assert not low_contrast(chromium), f"{name}: {low_contrast(chromium)[:5]}"
-        chromium.picture(shots / f"demo-{name}.png", whole=True)
+        assert wide <= 0, f"{page}, {name}: {wide} px too wide"
+        overlaps, pale = overlapping(chromium), low_contrast(chromium)
+        assert not overlaps and not pale, f"{page}, {name}: {overlaps[:5]} {pale[:5]}"
+        chromium.picture(shots / f"{page}-{name}.png", whole=True)
     chromium.view(1280, 1000)
+
+
+def check_h200(chromium):
+    """Sweeps stand beside each other; SMs are painted by their latency."""
+    tops = chromium.run("Array.from(document.querySelectorAll('.curves svg'), (s) => s.getBoundingClientRect().top)")
+    assert len(tops) >= 6 and tops[0] == tops[1], tops
+    colours = chromium.run("Array.from(document.querySelectorAll('.map'), (m) => Array.from(m.children, (i) => "
+                           "i.title + ' ' + getComputedStyle(i).backgroundColor))")
+    assert len(colours) == 2, colours
+    for cells in colours:
+        cycles = [float(cell.split()[2]) for cell in cells]
+        painted = {cell.split(maxsplit=3)[3] for cell in cells}
+        wanted = {sum(value / min(cycles) - 1 > step for step in (0.01, 0.03, 0.1, 0.3)) for value in cycles}
+        assert len(cells) == 132 and len(painted) == len(wanted), (painted, wanted)
+
+
+def check_demo(chromium):
     column = "Array.from(document.querySelectorAll('#gpus tbody tr'), (r) => r.cells[1].textContent)"
     click = "document.querySelectorAll('#gpus th button')[1].click()"
     chromium.run(click)
@@ -205,7 +225,11 @@ def check_browser():
             assert chromium.run("typeof window.hacked") == "undefined", f"{name}: a script of a name ran"
             assert chromium.run("document.scripts.length") == 1 and chromium.run("document.images.length") == 0
             if name == "demo":
-                check_demo(chromium, shots)
+                check_looks(chromium, shots, name)
+                check_demo(chromium)
+            elif name == "h200":
+                check_looks(chromium, shots, name)
+                check_h200(chromium)
             elif name == "large":
                 filter_for(chromium, "outlier gpu01")
                 shown = chromium.run("Array.from(document.querySelectorAll('#gpus details')).filter((d) => !d.hidden).length")
