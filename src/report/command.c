@@ -118,7 +118,7 @@ int command_parse(const struct command *command, int count, char **arguments,
     return check_files(command, options, err);
 }
 
-static void put_flags(const struct command *command, int indent, struct strbuf *out)
+static void put_flags(const struct command *command, struct strbuf *out)
 {
     for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
         const struct command_flag *flag = &command->flags[i];
@@ -127,8 +127,7 @@ static void put_flags(const struct command *command, int indent, struct strbuf *
             strbuf_printf(&name, "-%c, ", flag->letter);
         strbuf_printf(&name, "%s%s%s", flag->name, flag->argument ? " " : "",
                       flag->argument ? flag->argument : "");
-        strbuf_printf(out, "%*s%-*s %s\n", indent, "", 26 - indent, name.data ? name.data : "",
-                      flag->help);
+        strbuf_printf(out, "  %-24s %s\n", name.data ? name.data : "", flag->help);
         strbuf_fini(&name);
     }
 }
@@ -137,7 +136,7 @@ void command_help(const struct command *command, struct strbuf *out_text)
 {
     strbuf_printf(out_text, "Usage: gpumemtopo-report %s [FLAG...] %s\n%s.\n\nFlags:\n",
                   command->name, command->files, command->summary);
-    put_flags(command, 2, out_text);
+    put_flags(command, out_text);
     strbuf_printf(out_text, "  %-24s %s\n", "-h, --help", "print this and stop");
 }
 
@@ -150,11 +149,11 @@ void command_help_all(struct strbuf *out_text)
         strbuf_printf(&name, "%s %s", command->name, command->files);
         strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", command->summary);
         strbuf_fini(&name);
-        put_flags(command, 6, out_text);
     }
     strbuf_puts(out_text,
                 "\nOptions:\n"
-                "  -h, --help               print this and stop, or a command's own help\n"
+                "  COMMAND --help           print the command's flags and stop\n"
+                "  -h, --help               print this and stop\n"
                 "  --version                print the version and stop\n\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"

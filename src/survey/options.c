@@ -12,7 +12,8 @@ struct option_row;
 typedef int option_setter(struct survey_options *options, const struct option_row *row,
                           const char *value, struct err *err);
 
-/* A row without a name is a heading of --help. */
+/* A row without a name is a heading of --help; a flag without help stands on the line of the next.
+ */
 struct option_row {
     const char *name;
     char letter;
@@ -121,7 +122,7 @@ static const struct option_row rows[] = {
      offsetof(struct survey_options, reference)},
     {"--baseline", 0, "FILE", "an earlier inventory: report drift against it", set_text,
      offsetof(struct survey_options, baseline)},
-    {.help = "What comes out"},
+    {.help = "What comes out, and what is said meanwhile"},
     {"--output", 'o', "FILE", "inventory (default gpumemtopo-<UTC>.yaml; -: stdout)", set_text,
      offsetof(struct survey_options, output)},
     {"--html", 0, "FILE", "a page to look at as well", set_text,
@@ -130,14 +131,13 @@ static const struct option_row rows[] = {
      offsetof(struct survey_options, record)},
     {"--spool", 0, "DIR", "results once known (default OUTPUT.spool)", set_text,
      offsetof(struct survey_options, spool)},
-    {.help = "What is said meanwhile, and about the program"},
-    {"--quiet", 0, NULL, "errors only", set_flag, offsetof(struct survey_options, quiet)},
-    {"--verbose", 0, NULL, "say more", set_flag, offsetof(struct survey_options, verbose)},
-    {"--no-progress", 0, NULL, "no progress line", set_flag,
+    {"--quiet", 0, NULL, NULL, set_flag, offsetof(struct survey_options, quiet)},
+    {"--verbose", 0, NULL, NULL, set_flag, offsetof(struct survey_options, verbose)},
+    {"--no-progress", 0, NULL, "errors only; more; no progress line", set_flag,
      offsetof(struct survey_options, no_progress)},
-    {"--version", 0, NULL, "print version and build facts, and stop", set_action,
-     .action = SURVEY_VERSION},
-    {"--help", 'h', NULL, "print this, and stop", set_action, .action = SURVEY_HELP},
+    {"--version", 0, NULL, NULL, set_action, .action = SURVEY_VERSION},
+    {"--help", 'h', NULL, "print build facts, or this, and stop", set_action,
+     .action = SURVEY_HELP},
 };
 
 enum { ROW_COUNT = COUNT_OF(rows) };
@@ -249,27 +249,30 @@ int survey_options_parse(int argc, char *const *argv, struct survey_options *out
     return rc;
 }
 
+/* Fits a terminal of 80 x 24 with the prompt below it. */
 void survey_options_help(struct strbuf *out_text)
 {
+    struct strbuf names = {0};
     strbuf_puts(out_text,
-                "Usage: gpumemtopo-survey [FLAG...]\n"
-                "Surveys the memory hierarchy of every GPU its ranks see and writes one YAML\n"
-                "inventory. Run it under srun (--mpi=pmix), under mpirun, or alone.\n");
+                "Usage: [srun --mpi=pmix | mpirun] gpumemtopo-survey [FLAG...]\n"
+                "Surveys the memory of every GPU its ranks see and writes one YAML inventory.\n");
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const struct option_row *row = &rows[i];
         if (!row->name) {
-            strbuf_printf(out_text, "\n%s:\n", row->help);
+            strbuf_printf(out_text, "%s:\n", row->help);
             continue;
         }
-        struct strbuf name = {0};
+        strbuf_puts(&names, names.length ? ", " : "");
         if (row->letter)
-            strbuf_printf(&name, "-%c, ", row->letter);
-        strbuf_printf(&name, "%s%s%s", row->name, row->argument ? " " : "",
+            strbuf_printf(&names, "-%c, ", row->letter);
+        strbuf_printf(&names, "%s%s%s", row->name, row->argument ? " " : "",
                       row->argument ? row->argument : "");
-        strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", row->help);
-        strbuf_fini(&name);
+        if (!row->help)
+            continue;
+        strbuf_printf(out_text, "  %-24s %s\n", names.data ? names.data : "", row->help);
+        out_text->failed |= names.failed;
+        strbuf_fini(&names);
     }
-    strbuf_puts(out_text,
-                "\nExit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers found;\n"
-                "4 some GPUs could not be measured or ranks were lost.\n");
+    strbuf_puts(out_text, "Exit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers; "
+                          "4 unmeasured\n");
 }

@@ -19,7 +19,9 @@ def told(*command):
 
 def flags_of_help(text):
     """--flag -> (letter, argument)"""
-    rows = re.findall(r"^ +(?:-([a-z]), )?(--[a-z0-9-]+)(?: ([A-Z][A-Za-z.\[\],]*))?(?= |$)", text, re.M)
+    flag = r"(?:-([a-z]), )?(--[a-z0-9-]+)(?: ([A-Z][A-Za-z.\[\],]*))?(?=,? |$)"
+    lines = re.findall(r"^ +(-.*?)(?:  +|$)", text, re.M)
+    rows = [row for line in lines for row in re.findall(flag, line)]
     return {flag: (letter, argument) for letter, flag, argument in rows}
 
 
@@ -59,7 +61,7 @@ for command, arguments in commands:
         assert not flags_of_page(sections[command]), command
 for name, text in ("survey", survey_help), ("report", report_help):
     lines = text.splitlines()
-    assert len(lines) <= 44 and max(map(len, lines)) <= 80, f"{name}: --help does not fit a screen: {len(lines)} lines"
+    assert len(lines) <= 23 and max(map(len, lines)) <= 80, f"{name}: --help does not fit a screen: {len(lines)} lines"
     codes = set(re.findall(r"^\.B (\d)$", pages[f"gpumemtopo-{name}.1"], re.M))
     assert codes == set(re.findall(r"\b(\d) [a-z]", text[text.index("Exit codes"):])), f"{name}: exit codes differ"
 for path in sys.argv[3:]:
