@@ -1,21 +1,26 @@
 # Sourced by ./survey and ./check: packages and build folders. Quiet when there is nothing to do.
 
 # setup_packages build|test: Debian/Ubuntu packages that are missing, installed as root or through
-# sudo; otherwise the exact line to run is printed.
+# sudo; otherwise the exact line to run is printed. Packages that only some tests need are tried one by
+# one: without them those tests are skipped, and counted so.
 setup_packages() {
-    local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev"
+    local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev" wished=
     [ "$1" = test ] &&
         wanted="$wanted libcmocka-dev clang clang-format libclang-rt-dev python3-yaml python3-jsonschema"
-    # Slurm's daemons would be started by systemd where there is one: only in a container or CI.
+    # Daemons (Slurm's, Prometheus') would be started by systemd where there is one, and a browser is
+    # large: only in a container or CI.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
-        wanted="$wanted slurm-wlm munge iproute2"
+        wished="slurm-wlm munge iproute2 chromium prometheus mandoc"
     fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
-    local missing=() package
+    local missing=() also=() package
     for package in $wanted; do
         setup_has "$package" || missing+=("$package")
     done
-    [ ${#missing[@]} -eq 0 ] && return 0
+    for package in $wished; do
+        setup_has "$package" || also+=("$package")
+    done
+    [ $((${#missing[@]} + ${#also[@]})) -eq 0 ] && return 0
     local sudo=
     if [ "$(id -u)" -ne 0 ]; then
         if ! sudo -n true 2>/dev/null && ! { [ -t 0 ] && command -v sudo >/dev/null; }; then
@@ -25,18 +30,24 @@ setup_packages() {
         fi
         sudo=sudo
     fi
-    echo "installing: ${missing[*]}" >&2
+    echo "installing: ${missing[*]} ${also[*]}" >&2
     local log
     log=$(mktemp)
-    if ! { $sudo apt-get update -qq &&
-        $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"; } \
-        >"$log" 2>&1; then
+    if ! { $sudo apt-get update -qq && setup_install "${missing[@]}"; } >"$log" 2>&1; then
         cat "$log" >&2
         rm -f "$log"
         echo "could not install: ${missing[*]}" >&2
         exit 1
     fi
+    for package in "${also[@]}"; do
+        setup_install "$package" >"$log" 2>&1 ||
+            echo "could not install $package: the tests that need it are skipped" >&2
+    done
     rm -f "$log"
+}
+
+setup_install() {
+    [ $# -eq 0 ] || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"
 }
 
 # Installed, or replaced by something that serves: a newer meson from elsewhere, another MPI.
@@ -56,6 +67,9 @@ setup_has() {
     slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && return 0 ;;
     munge) PATH=$PATH:/usr/sbin command -v munged >/dev/null && return 0 ;;
     iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null && return 0 ;;
+    chromium) command -v chromium chromium-browser google-chrome >/dev/null && return 0 ;;
+    prometheus) command -v promtool >/dev/null && return 0 ;;
+    mandoc) command -v mandoc >/dev/null && return 0 ;;
     esac
     dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
 }
