@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The samples in reports/: make.sh SURVEY REPORT SOURCE_ROOT FOLDER. Surveys the demo fleet, draws a page
-# of each inventory there. An inventory of a real GPU is taken as it is.
+# of each inventory there. An inventory of a real GPU is taken as it is. Where FOLDER is reports/ itself,
+# README.md gets the demo fleet's summary and picture.
 set -euo pipefail
 survey=$(realpath "$1") report=$(realpath "$2") root=$(realpath "$3") folder=$(realpath "$4")
 cd "$root" # so that the inventory has no path of this machine in it
@@ -12,3 +13,7 @@ mv "$folder/demo.yaml.new" "$folder/demo.yaml"
 for inventory in "$folder"/*.yaml; do
     "$report" html -o "${inventory%.yaml}.html" "$inventory"
 done
+if [ "$folder" = "$root/reports" ]; then
+    python3 "$root/tools/samples/readme.py" "$report" "$root" --write
+    python3 "$root/tools/samples/picture.py" reports/demo.html docs/report.png
+fi
