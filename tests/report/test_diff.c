@@ -54,7 +54,8 @@ static void nothing_changed(void **state)
     struct report_diff diff;
     char *text = compared(&before, &after, &diff);
     assert_string_equal(text, "before: 2026-01-01T00:00:00Z, 12 GPUs, 12 measured\n"
-                              "after: 2026-02-01T00:00:00Z, 12 GPUs, 12 measured\n");
+                              "after: 2026-02-01T00:00:00Z, 12 GPUs, 12 measured\n"
+                              "nothing moved beyond the scatter\n");
     assert_false(diff.worse || diff.missing);
     free(text);
     inventory_fini(&before);
