@@ -68,8 +68,11 @@ static bool stands_before(const char *const *keys, size_t i)
 bool wire_repeats(const char *const *keys, size_t count)
 {
     enum { MARKS = 4096 };
-    uint64_t marks[MARKS / 64] = {0};
-    for (size_t i = 0; i < count && count > 1; i++) {
+    uint64_t marks[MARKS / 64];
+    if (count < 2)
+        return false;
+    memset(marks, 0, sizeof marks);
+    for (size_t i = 0; i < count; i++) {
         uint32_t mark = hash(keys[i]) % MARKS;
         if (marks[mark / 64] >> mark % 64 & 1 && stands_before(keys, i))
             return true;

@@ -52,4 +52,8 @@ void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer);
 int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
                       struct err *err);
 
+/* The same out of a checked frame: the frame's sum covers the bytes, their own is not looked at. */
+int gpu_result_decode_framed(const void *data, size_t length, struct gpu_result *out_result,
+                             struct err *err);
+
 #endif

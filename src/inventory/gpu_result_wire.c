@@ -148,8 +148,8 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     get_measures(reader, &result->measures);
 }
 
-int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
-                      struct err *err)
+static int decode(const void *data, size_t length, bool framed, struct gpu_result *out_result,
+                  struct err *err)
 {
     struct wire_reader reader = {.data = data, .length = length};
     uint32_t version = wire_get_u32(&reader);
@@ -160,7 +160,7 @@ int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_re
         return err_set(err, -EBADMSG, "a GPU's result has version %u, expected %d", version,
                        VERSION);
     const char *body = (const char *)data + reader.position;
-    if (sum != frame_crc32(body, length - reader.position))
+    if (!framed && sum != frame_crc32(body, length - reader.position))
         return err_set(err, -EBADMSG, "a GPU's result is damaged: wrong checksum");
     struct gpu_result result = {0};
     get_body(&reader, &result);
@@ -171,4 +171,16 @@ int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_re
     }
     *out_result = result;
     return 0;
+}
+
+int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
+                      struct err *err)
+{
+    return decode(data, length, false, out_result, err);
+}
+
+int gpu_result_decode_framed(const void *data, size_t length, struct gpu_result *out_result,
+                             struct err *err)
+{
+    return decode(data, length, true, out_result, err);
 }

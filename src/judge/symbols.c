@@ -32,9 +32,11 @@ static size_t find_bucket(const struct symbols *symbols, const void *data, size_
     size_t mask = symbols->bucket_count - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
         uint32_t symbol = symbols->buckets[at];
+        if (!symbol)
+            return at;
         const struct symbol_entry *entry = &symbols->entries[symbol];
-        if (!symbol || (entry->hash == hash && entry->length == length &&
-                        memcmp(entry->data, data, length) == 0))
+        if (entry->hash == hash && entry->length == length &&
+            memcmp(entry->data, data, length) == 0)
             return at;
     }
 }
@@ -61,16 +63,16 @@ uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length)
 {
     if (2 * (symbols->count + 1) > symbols->bucket_count && grow_buckets(symbols))
         return 0;
+    uint32_t hash = hash_of(data, length);
+    size_t at = find_bucket(symbols, data, length, hash);
+    if (symbols->buckets[at])
+        return symbols->buckets[at];
     struct symbol_entry *entries =
         mem_grow(symbols->entries, &symbols->capacity, symbols->count + 2, sizeof *entries);
     if (!entries)
         return 0;
     symbols->entries = entries;
     symbols->count = symbols->count ? symbols->count : 1;
-    uint32_t hash = hash_of(data, length);
-    size_t at = find_bucket(symbols, data, length, hash);
-    if (symbols->buckets[at])
-        return symbols->buckets[at];
     const char *copy = arena_copy(&symbols->arena, data, length);
     if (!copy)
         return 0;

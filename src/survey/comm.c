@@ -73,14 +73,12 @@ int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *p
     return rc;
 }
 
-static int unpack(int from, const struct strbuf *bytes, struct comm_message *out, struct err *err)
+/* Takes over the bytes. */
+static int unpack(int from, struct strbuf *bytes, struct comm_message *out, struct err *err)
 {
-    struct comm_message message = {.from = from};
-    int rc = 0;
-    if (frame_reader_add(&message.reader, bytes->data, bytes->length))
-        rc = err_no_memory(err);
-    else
-        rc = frame_reader_next(&message.reader, &message.frame, err);
+    struct comm_message message = {.from = from, .reader.buffer = *bytes};
+    *bytes = (struct strbuf){0};
+    int rc = frame_reader_next(&message.reader, &message.frame, err);
     if (rc == 0)
         rc = err_set(err, -EBADMSG, "a message was cut short");
     if (rc < 0) {

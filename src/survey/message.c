@@ -185,8 +185,8 @@ int result_decode(const struct frame *frame, struct result_message *out_message,
     }
     message.record = frame->payload + reader.position;
     size_t behind = reader.position + message.record_bytes;
-    int rc =
-        gpu_result_decode(frame->payload + behind, frame->length - behind, &message.result, err);
+    int rc = gpu_result_decode_framed(frame->payload + behind, frame->length - behind,
+                                      &message.result, err);
     if (rc)
         free(message.unspooled);
     else

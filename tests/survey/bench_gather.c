@@ -86,12 +86,11 @@ static void deliver(struct bench *bench, int from, uint32_t type, struct strbuf 
     strbuf_fini(payload);
     bench->encoding_s += cpu_s() - begin_s;
     bench->received_bytes += bytes.length;
-    if (bytes.failed || frame_reader_add(&message.reader, bytes.data, bytes.length) ||
-        frame_reader_next(&message.reader, &message.frame, &err) != 1 ||
+    message.reader.buffer = bytes;
+    if (bytes.failed || frame_reader_next(&message.reader, &message.frame, &err) != 1 ||
         root_take(bench->root, &message, &err))
         fail("message", &err);
     comm_message_fini(&message);
-    strbuf_fini(&bytes);
 }
 
 static void name_gpu(struct bench *bench, int rank, char *uuid, char *node, size_t size)
