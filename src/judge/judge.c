@@ -157,7 +157,11 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
         all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out))
         return -ENOMEM;
     if (gpu->group == GROUP_NONE)
-        return 0;
+        return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||
+                       all_facts(fleet, SET_CONFIG, number, &out->config) ||
+                       all_facts(fleet, SET_HEALTH, number, &out->health)
+                   ? -ENOMEM
+                   : 0;
     return str_copy_to(&out->model, fleet->groups[gpu->group].id) ||
                    differences(fleet, SET_HARDWARE, number, &out->hardware) ||
                    differences(fleet, SET_CONFIG, number, &out->config) ||

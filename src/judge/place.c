@@ -109,7 +109,8 @@ static int collect(struct judge *judge, enum scope scope, struct entry *entries,
         const struct finding *finding = &judge->findings.items[i];
         const struct fleet_gpu *gpu = &fleet->gpus[finding->gpu];
         uint32_t place = place_of(gpu, scope), cause = finding->explained_by;
-        if (!finding->accused || finding->shared || finding->dropped || !place)
+        if (!finding->accused || finding->shared || finding->dropped || !place ||
+            gpu->group == GROUP_NONE)
             continue;
         if (finding->rule < 0 && symbols_text(&fleet->symbols, finding->cause, &cause))
             return -ENOMEM;

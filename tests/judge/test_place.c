@@ -173,6 +173,27 @@ static void both(void **state)
     made_free(gpus, COUNT);
 }
 
+/* GPUs of no known model have no peers: each is told by itself, and all that it told of itself. */
+static void without_model(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(MADE_PER_NODE, 8);
+    for (size_t i = 0; i < MADE_PER_NODE; i++) {
+        free(gpus[i].name);
+        free(gpus[i].model_key);
+        gpus[i].name = gpus[i].model_key = NULL;
+        facts_set_bool(&gpus[i].health, "remap_pending", true);
+    }
+    struct inventory inventory = made_judged(gpus, MADE_PER_NODE);
+    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.outliers_length, MADE_PER_NODE);
+    assert_null(inventory.outliers[0].model);
+    assert_true(facts_get(&inventory.gpus[0].health, "remap_pending")->flag);
+    assert_int_equal(facts_int(&inventory.gpus[0].config, "power_limit_w", 0), 700);
+    inventory_fini(&inventory);
+    made_free(gpus, MADE_PER_NODE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +201,7 @@ int main(void)
         cmocka_unit_test(one_of_a_node), cmocka_unit_test(unlike_neighbours),
         cmocka_unit_test(node_settings), cmocka_unit_test(slot),
         cmocka_unit_test(whole_model),   cmocka_unit_test(both),
+        cmocka_unit_test(without_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
