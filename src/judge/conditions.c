@@ -54,7 +54,8 @@ double condition_value(const struct fleet *fleet, enum judge_condition condition
     }
 }
 
-/* The median: most GPUs of a model agree on all of these but the SM clock. */
+/* The median; most GPUs of a model agree on all of these but the SM clock, and where they do not it
+ * is a value that some of them have. */
 static double usual_value(const struct fleet *fleet, const struct group *group,
                           enum judge_condition condition, double *numbers)
 {
@@ -65,7 +66,8 @@ static double usual_value(const struct fleet *fleet, const struct group *group,
         if (fleet_judged(gpu) && value > 0)
             numbers[n++] = value;
     }
-    return robust_median(numbers, n);
+    return condition == JUDGE_SM_CLOCK ? robust_median(numbers, n)
+                                       : robust_upper_median(numbers, n);
 }
 
 static bool is_odd(const struct fleet *fleet, const struct group *group, uint32_t gpu)

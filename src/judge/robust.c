@@ -83,6 +83,11 @@ double robust_median(double *values, size_t n)
     return robust_quantile(values, n, 0.5);
 }
 
+double robust_upper_median(double *values, size_t n)
+{
+    return n ? select_kth(values, n, n / 2) : NAN;
+}
+
 /* More than half of the values are equal: the scatter of the rest, if three quarters show one. */
 static double sigma_of_ties(double *sizes, size_t n)
 {

@@ -6,6 +6,7 @@
 
 /* These reorder `values`; n = 0 gives NaN. NaN must not be among the values. */
 double robust_median(double *values, size_t n);
+double robust_upper_median(double *values, size_t n); /* of two in the middle the larger one */
 double robust_quantile(double *values, size_t n, double q); /* Hyndman-Fan type 7 */
 
 /* What most of the values are like. sigma 0: they are equal to the digit. */

@@ -165,16 +165,35 @@ static int compare_column(struct judge *judge, const struct group *group, enum f
     return 0;
 }
 
+/* How many tell their memory clock, and how many of them run at the usual one. */
+static struct usual clock_votes(const struct judge *judge, const struct group *group,
+                                const struct metric_column *column)
+{
+    struct usual votes = {0};
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t gpu = group->members[i];
+        if (!fleet_judged(&judge->fleet.gpus[gpu]) || !fleet_number(column, gpu, true))
+            continue;
+        votes.known++;
+        votes.votes += fabs(condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu) - 1) <= SAME;
+    }
+    return votes;
+}
+
+static char *clock_words(double own, double usual, const struct usual *votes)
+{
+    return usual_is_clear(votes)
+               ? str_format("memory clock %.0f MHz, model runs at %.0f MHz", own, usual)
+               : str_format("memory clock %.0f MHz, %u of %u of its model: %.0f MHz; too few to "
+                            "tell who is right",
+                            own, votes->votes, votes->known, usual);
+}
+
 /* The memory clock is a setting that only shows while the GPU works. */
 static int compare_memory_clock(struct judge *judge, const struct group *group)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const struct metric_column *column = fleet_metric(fleet, "clock.memory");
-    size_t same = 0, known = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        known += fleet_number(column, group->members[i], true) != NULL;
-        same += fabs(condition_ratio(judge, JUDGE_MEMORY_CLOCK, group->members[i]) - 1) <= SAME;
-    }
+    const struct metric_column *column = fleet_metric(&judge->fleet, "clock.memory");
+    const struct usual votes = clock_votes(judge, group, column);
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, true);
@@ -189,14 +208,13 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
                                     .unit = cell->unit,
                                     .rule = -1,
                                     .basis = BASIS_FLEET,
-                                    .accused = same >= 3 && 3 * same >= 2 * known,
+                                    .accused = usual_is_clear(&votes),
                                     .kind = KIND_MISCONFIGURED,
                                     .value = cell->value,
                                     .expected = cell->value / ratio,
                                     .deviation = ratio - 1,
                                     .score = NAN};
-        finding->cause = str_format("memory clock %.0f MHz, model runs at %.0f MHz", cell->value,
-                                    cell->value / ratio);
+        finding->cause = clock_words(cell->value, cell->value / ratio, &votes);
         if (!finding->cause)
             return -ENOMEM;
     }

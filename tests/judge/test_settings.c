@@ -292,6 +292,48 @@ static void ecc_takes_memory(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Only GPUs that were measured tell what the usual memory clock is, and nobody is held against a
+ * clock that nobody has. */
+static void memory_clock(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t measured, slow, lost;
+        enum verdict verdict;
+        const char *cause;
+    } rows[] = {
+        {2, 1, 0, WATCHED,
+         "memory clock 1600 MHz, 1 of 2 of its model: 3201 MHz; too few to tell who is right"},
+        {2, 1, 6, WATCHED,
+         "memory clock 1600 MHz, 1 of 2 of its model: 3201 MHz; too few to tell who is right"},
+        {4, 1, 0, ACCUSED, "memory clock 1600 MHz, model runs at 3201 MHz"},
+        {4, 2, 8, WATCHED,
+         "memory clock 1600 MHz, 2 of 4 of its model: 3201 MHz; too few to tell who is right"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        size_t count = rows[i].measured + rows[i].lost;
+        struct gpu_result *gpus = made_fleet(count, 7);
+        for (size_t k = 0; k < rows[i].slow; k++)
+            made_set(&gpus[k], "clock.memory", 1600);
+        for (size_t k = rows[i].measured; k < count; k++) {
+            gpus[k].status = k % 2 ? GPU_LOST : GPU_TIMED_OUT;
+            if (k % 2) /* the other half had told some figures */
+                measures_fini(&gpus[k].measures);
+        }
+        struct inventory inventory = made_judged(gpus, count);
+        const struct inventory_finding *accused =
+            made_finding(made_outlier(&inventory, "GPU-000"), "clock.memory");
+        const struct inventory_finding *watched =
+            made_finding(made_watched(&inventory, "GPU-000"), "clock.memory");
+        if ((accused != NULL) != (rows[i].verdict == ACCUSED) || !accused == !watched)
+            fail_msg("row %zu: %s", i, accused ? "accused" : watched ? "watched" : "left");
+        assert_string_equal((accused ? accused : watched)->cause, rows[i].cause);
+        assert_true((accused ? accused : watched)->expected == 3201);
+        inventory_fini(&inventory);
+        made_free(gpus, count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +344,7 @@ int main(void)
         cmocka_unit_test(nvlinks),
         cmocka_unit_test(precedence),
         cmocka_unit_test(ecc_takes_memory),
+        cmocka_unit_test(memory_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
