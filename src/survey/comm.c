@@ -97,6 +97,10 @@ int comm_receive(struct comm *comm, struct comm_message *out_message, struct err
     int rc = take_own(comm, &bytes);
     if (!rc)
         rc = comm->ops->receive(comm, &from, &bytes, err);
+    if (rc > 0 && from != comm->rank) {
+        comm->messages++;
+        comm->bytes += bytes.length;
+    }
     if (rc > 0)
         rc = unpack(from, &bytes, out_message, err);
     strbuf_fini(&bytes);

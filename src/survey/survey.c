@@ -2,10 +2,12 @@
 #include "survey/survey.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -420,6 +422,14 @@ static void run_other(struct run *run)
     rank_unspool(run->rank);
 }
 
+/* For --verbose: what collecting cost this process alone, since MPI is up. */
+static double used_s(struct rusage *out_usage)
+{
+    getrusage(RUSAGE_SELF, out_usage);
+    return (double)(out_usage->ru_utime.tv_sec + out_usage->ru_stime.tv_sec) +
+           1e-6 * (double)(out_usage->ru_utime.tv_usec + out_usage->ru_stime.tv_usec);
+}
+
 struct survey_end survey_run(struct comm *comm, const struct survey_options *given, int argc,
                              char *const *argv)
 {
@@ -432,6 +442,8 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
                       .argv = argv,
                       .started_s = clock_monotonic_s(),
                       .sleep_ms = SLEEP_MIN_MS};
+    struct rusage usage;
+    double used_before_s = used_s(&usage);
     catch_signals();
     progress_init(&run.progress, !options.quiet && !options.no_progress, run.started_s);
     /* Another rank that cannot read the record announces just that. */
@@ -446,6 +458,9 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
         else
             end.code = run_root(&run, &end.lost_ranks);
         dismiss(&run, end.lost_ranks);
+        double taken_s = used_s(&usage) - used_before_s;
+        log_debug("rank 0: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
+                  taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
     rank_destroy(run.rank);
     root_destroy(run.root);

@@ -34,6 +34,19 @@ def case_senders(folder):
     check(times[100000] < 15 * times[10000], "the cost does not grow linearly")
 
 
+def case_real(folder):
+    """What rank 0 itself spends, by its own word, on ranks that are processes."""
+    print("ranks  CPU s  MiB  bytes  messages")
+    for ranks in (16, 64, 128):
+        write_fleet(folder, [node("n1", ranks)])
+        code, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
+                               "--verbose", "--probes", "main.latency")
+        found = re.search(r"rank 0: (\S+) s of CPU, (\d+) MiB, (\d+) bytes in (\d+) messages", said)
+        check(code == 0 and found, said)
+        check(int(found[4]) >= 2 * (ranks - 1), "announcement and result of each")
+        print(ranks, *found.groups(), flush=True)
+
+
 def case_wall(folder):
     """GPUs that each need 5 s, waiting: 1 rank and 64 take the same time."""
     walls = {}
