@@ -50,7 +50,7 @@ struct rank {
     size_t job_count;
     size_t next;    /* first job that was not started */
     size_t running; /* workers alive */
-    bool assigned, stopped, quit, orphaned;
+    bool assigned, stopped, quit;
     struct quit dismissal;
     struct spooling spooling;
     struct pulse_clock clock;
@@ -283,11 +283,40 @@ static int report(struct rank *rank, struct job *job, const struct ending *endin
     return send_result(rank, job, now_s, err);
 }
 
-/* A small message to a rank that is no more "succeeds": only the acknowledgement counts. */
+/* While rank 0 makes its report it hears and answers nobody. */
+static double patience_s(const struct rank *rank)
+{
+    double report_s = rank->assigned && !rank_unacknowledged(rank) ? report_per_rank_s : 0;
+    return pulse_silence_s(rank->comm->size) + report_s * rank->comm->size;
+}
+
+static double unheard_s(const struct rank *rank)
+{
+    return rank->clock.awake_s - rank->heard_s;
+}
+
+static bool orphaned(const struct rank *rank)
+{
+    return rank->comm->rank && !rank->quit && unheard_s(rank) > patience_s(rank);
+}
+
+/* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once
+ * more, as long as the limit of one GPU is not over: the job must end soon after that. */
+static bool given_up(const struct rank *rank)
+{
+    double limit_s = rank->assigned ? rank->time_limit_s : rank->options->time_limit_s;
+    if (!orphaned(rank))
+        return false;
+    return rank->stopped || unheard_s(rank) > 2 * patience_s(rank) ||
+           (limit_s > 0 && rank->clock.awake_s > limit_s);
+}
+
+/* A small message to a rank that is no more "succeeds": only the acknowledgement counts. To one
+ * that is not heard no more is sent, since a large one stays in memory until it is taken. */
 static int resend(struct rank *rank, double now_s, struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < rank->next && !rc && !rank->orphaned; i++)
+    for (size_t i = 0; i < rank->next && !rc && !orphaned(rank); i++)
         if (rank->jobs[i].state == JOB_SENT && now_s - rank->jobs[i].sent_s >= LIMIT_ACK_S)
             rc = send_result(rank, &rank->jobs[i], now_s, err);
     return rc;
@@ -337,22 +366,6 @@ static bool all_done(const struct rank *rank)
     return rank->next == rank->job_count && !rank->running;
 }
 
-/* Nothing was assigned and nothing will be: the GPUs are told all the same. */
-static void abandon(struct rank *rank)
-{
-    char *folder = spooling_folder(rank->options, rank->options->output);
-    if (folder && spooling_join(&rank->spooling, rank->options, folder, "") == 0)
-        mkdir(folder, 0777);
-    for (size_t i = 0; folder && i < rank->announce.gpu_count; i++) {
-        struct gpu_result gpu = rank->announce.gpus[i]; /* a view */
-        gpu.rank = rank->comm->rank;
-        gpu.status = GPU_LOST;
-        gpu.reason = (char *)"rank 0 was lost before it assigned the GPUs";
-        spooling_gpu(&rank->spooling, &gpu);
-    }
-    free(folder);
-}
-
 /* The worker that runs longest. */
 static struct doing slowest(const struct rank *rank, double now_s)
 {
@@ -379,25 +392,14 @@ static void send_beat(struct rank *rank, double now_s)
     comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
 }
 
-/* Says that this rank lives, and notices when rank 0 does no more. */
+/* Says that this rank lives; also to a rank 0 that is not heard, so that it finds all there. */
 static void beat(struct rank *rank, double now_s)
 {
     double awake_s = pulse_tick(&rank->clock, now_s);
-    if (rank->orphaned || rank->quit)
+    if (rank->quit || awake_s < rank->next_beat_s)
         return;
-    if (awake_s >= rank->next_beat_s) {
-        send_beat(rank, now_s);
-        rank->next_beat_s = awake_s + pulse_interval_s(rank->comm->size);
-    }
-    if (rank->comm->rank == 0)
-        return;
-    /* While rank 0 makes its report it hears and answers nobody. */
-    double report_s = rank->assigned && !rank_unacknowledged(rank) ? report_per_rank_s : 0;
-    if (awake_s - rank->heard_s <= pulse_silence_s(rank->comm->size) + report_s * rank->comm->size)
-        return;
-    rank->orphaned = true;
-    if (!rank->assigned)
-        abandon(rank);
+    send_beat(rank, now_s);
+    rank->next_beat_s = awake_s + pulse_interval_s(rank->comm->size);
 }
 
 int rank_step(struct rank *rank, double now_s, struct err *err)
@@ -499,13 +501,32 @@ void rank_stop(struct rank *rank, double now_s)
 
 bool rank_may_leave(const struct rank *rank)
 {
-    return rank->quit || (rank->orphaned && all_done(rank));
+    return rank->quit || (given_up(rank) && all_done(rank));
 }
 
-bool rank_orphaned(const struct rank *rank, const char **out_spool)
+/* Nothing was assigned and nothing will be: the GPUs are told all the same. */
+void rank_abandon(struct rank *rank)
 {
+    if (rank->quit || rank->assigned)
+        return;
+    char *folder = spooling_folder(rank->options, rank->options->output);
+    if (folder && spooling_join(&rank->spooling, rank->options, folder, "") == 0)
+        mkdir(folder, 0777);
+    for (size_t i = 0; folder && i < rank->announce.gpu_count; i++) {
+        struct gpu_result gpu = rank->announce.gpus[i]; /* a view */
+        gpu.rank = rank->comm->rank;
+        gpu.status = GPU_LOST;
+        gpu.reason = (char *)"rank 0 was lost before it assigned the GPUs";
+        spooling_gpu(&rank->spooling, &gpu);
+    }
+    free(folder);
+}
+
+bool rank_orphaned(const struct rank *rank, double *out_unheard_s, const char **out_spool)
+{
+    *out_unheard_s = unheard_s(rank);
     *out_spool = rank->spooling.folder;
-    return rank->orphaned;
+    return orphaned(rank);
 }
 
 bool rank_saw_loss(const struct rank *rank)

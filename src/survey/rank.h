@@ -30,11 +30,15 @@ struct pollfd *rank_poll(struct rank *rank, size_t *out_count);
 /* Ends all workers; their GPUs are reported as interrupted. */
 void rank_stop(struct rank *rank, double now_s);
 
-/* Rank 0 said QUIT; or it is no more, and all that was assigned is done and spooled. */
+/* Rank 0 said QUIT; or it was not heard for long, and all that was assigned is done and spooled. */
 bool rank_may_leave(const struct rank *rank);
 
-/* Rank 0 fell silent. out_spool: where the results are; NULL: nowhere. */
-bool rank_orphaned(const struct rank *rank, const char **out_spool);
+/* When leaving: where rank 0 never assigned anything, spools the GPUs as lost. */
+void rank_abandon(struct rank *rank);
+
+/* Rank 0 fell silent, out_unheard_s ago; any word of it ends that. out_spool: where the results
+ * are; NULL: nowhere. */
+bool rank_orphaned(const struct rank *rank, double *out_unheard_s, const char **out_spool);
 
 /* Some rank is lost, as far as this one was told or saw: no use in waiting for all. */
 bool rank_saw_loss(const struct rank *rank);

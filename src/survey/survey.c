@@ -398,14 +398,15 @@ static void dismiss(struct run *run, size_t lost_ranks)
 static void say_orphaned(const struct run *run)
 {
     const char *spool = NULL;
-    if (!rank_orphaned(run->rank, &spool) || run->comm->rank != 1)
+    double unheard_s = 0;
+    if (!rank_orphaned(run->rank, &unheard_s, &spool) || run->comm->rank != 1)
         return;
     if (spool)
-        log_error("rank 0 is lost and no report was made; what was measured is in %s: "
-                  "gpumemtopo-report merge makes an inventory of it",
-                  spool);
+        log_error("it seems that rank 0 is lost: it was not heard for %.0f s; what was measured is "
+                  "in %s: gpumemtopo-report merge makes an inventory of it",
+                  unheard_s, spool);
     else
-        log_error("rank 0 is lost and no report was made");
+        log_error("it seems that rank 0 is lost: it was not heard for %.0f s", unheard_s);
 }
 
 static void run_other(struct run *run)
@@ -418,6 +419,8 @@ static void run_other(struct run *run)
         log_failure(&err);
     if (!run->rank)
         return;
+    if (!rc)
+        rank_abandon(run->rank);
     say_orphaned(run);
     rank_unspool(run->rank);
 }

@@ -7,59 +7,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fake_comm.h"
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/pulse.h"
 #include "survey/root.h"
-
-enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1 };
-
-/* Counts what is sent to each rank; nothing comes back by itself. */
-struct fake {
-    struct comm base;
-    int sent[RANKS_MAX][TYPES];
-    int broken; /* the rank to which nothing can be sent; -1: none */
-};
-
-static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
-{
-    struct fake *fake = (struct fake *)comm;
-    struct frame_reader reader = {0};
-    struct frame frame;
-    assert_int_equal(frame_reader_add(&reader, bytes->data, bytes->length), 0);
-    assert_int_equal(frame_reader_next(&reader, &frame, err), 1);
-    fake->sent[to][frame.type]++;
-    frame_reader_fini(&reader);
-    strbuf_fini(bytes);
-    return to == fake->broken ? err_set(err, -EIO, "no way to rank %d", to) : 0;
-}
-
-static int fake_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
-{
-    (void)comm, (void)out_from, (void)out_bytes, (void)err;
-    return 0;
-}
-
-static int fake_flush(struct comm *comm)
-{
-    (void)comm;
-    return 0;
-}
-
-static void fake_destroy(struct comm *comm)
-{
-    (void)comm;
-}
-
-static const struct comm_ops fake_ops = {fake_send, fake_receive, fake_flush, fake_destroy};
-
-/* rank 0 of the fake is nobody's, so that all messages pass through fake_send. */
-static void fake_init(struct fake *fake, int size)
-{
-    memset(fake, 0, sizeof *fake);
-    fake->broken = -1;
-    comm_init(&fake->base, &fake_ops, -1, size);
-}
 
 static int deliver(struct root *root, int from, uint32_t type, struct strbuf *payload)
 {
@@ -114,7 +66,7 @@ static void all_goes_well(void **state)
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};
-    fake_init(&fake, 3);
+    fake_init(&fake, -1, 3);
     assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "ab", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n1", "ab", LISTING_OK), 0);
@@ -152,7 +104,7 @@ static void a_rank_out_of_reach_costs_only_itself(void **state)
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};
-    fake_init(&fake, 2);
+    fake_init(&fake, -1, 2);
     fake.broken = 1;
     assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
@@ -175,7 +127,7 @@ static void silent_ranks_are_lost(void **state)
     struct root *root = NULL;
     struct err err = {0};
     const double limit_s = 10;
-    fake_init(&fake, 4);
+    fake_init(&fake, -1, 4);
     assert_int_equal(root_create(&fake.base, false, limit_s, 0, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
@@ -230,7 +182,7 @@ static void silence_is_noticed_long_before_the_deadline(void **state)
     struct root *root = NULL;
     struct err err = {0};
     const double silence_s = pulse_silence_s(4);
-    fake_init(&fake, 4);
+    fake_init(&fake, -1, 4);
     assert_int_equal(root_create(&fake.base, false, 1000, 1, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
@@ -264,7 +216,7 @@ static void time_slept_away_is_no_silence(void **state)
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};
-    fake_init(&fake, 2);
+    fake_init(&fake, -1, 2);
     assert_int_equal(root_create(&fake.base, false, 1000, 1, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
@@ -292,7 +244,7 @@ static void interrupted(void **state)
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};
-    fake_init(&fake, 2);
+    fake_init(&fake, -1, 2);
     assert_int_equal(root_create(&fake.base, false, 1000, 0, &root, &err), 0);
     announce(root, 0, "n1", "a", LISTING_OK);
     announce(root, 1, "n2", "b", LISTING_OK);
@@ -329,7 +281,7 @@ static void listing_errors(void **state)
         struct root *root = NULL;
         struct err err = {0};
         char text[1024];
-        fake_init(&fake, 2);
+        fake_init(&fake, -1, 2);
         assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
         announce(root, 0, "n1", cases[i].first == LISTING_OK ? "a" : "", cases[i].first);
         announce(root, 1, "n2", cases[i].second == LISTING_OK ? "b" : "", cases[i].second);
@@ -384,7 +336,7 @@ static void the_slowest_is_known(void **state)
     struct root *root = NULL;
     struct err err = {0};
     struct root_slowest slowest = {0};
-    fake_init(&fake, 2);
+    fake_init(&fake, -1, 2);
     assert_int_equal(root_create(&fake.base, false, 100, 0, &root, &err), 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);

@@ -1,0 +1,61 @@
+/* A comm for tests: counts what is sent to each rank; nothing comes back by itself. */
+#ifndef GPUMEMTOPO_TESTS_SURVEY_FAKE_COMM_H
+#define GPUMEMTOPO_TESTS_SURVEY_FAKE_COMM_H
+
+#include "../check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "survey/comm.h"
+#include "survey/message.h"
+
+enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1 };
+
+struct fake {
+    struct comm base;
+    int sent[RANKS_MAX][TYPES];
+    int broken; /* the rank to which nothing can be sent; -1: none */
+};
+
+static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
+{
+    struct fake *fake = (struct fake *)comm;
+    struct frame_reader reader = {0};
+    struct frame frame;
+    assert_int_equal(frame_reader_add(&reader, bytes->data, bytes->length), 0);
+    assert_int_equal(frame_reader_next(&reader, &frame, err), 1);
+    fake->sent[to][frame.type]++;
+    frame_reader_fini(&reader);
+    strbuf_fini(bytes);
+    return to == fake->broken ? err_set(err, -EIO, "no way to rank %d", to) : 0;
+}
+
+static int fake_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
+{
+    (void)comm, (void)out_from, (void)out_bytes, (void)err;
+    return 0;
+}
+
+static int fake_flush(struct comm *comm)
+{
+    (void)comm;
+    return 0;
+}
+
+static void fake_destroy(struct comm *comm)
+{
+    (void)comm;
+}
+
+static const struct comm_ops fake_ops = {fake_send, fake_receive, fake_flush, fake_destroy};
+
+/* rank: whose it is; -1: nobody's, so that all messages pass through fake_send. */
+static void fake_init(struct fake *fake, int rank, int size)
+{
+    memset(fake, 0, sizeof *fake);
+    fake->broken = -1;
+    comm_init(&fake->base, &fake_ops, rank, size);
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* A rank and a rank 0 that is silent for a while: what it says, and when it leaves. This program is
+ * its worker, too. */
+#include "../check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "fake_comm.h"
+#include "survey/limits.h"
+#include "survey/message.h"
+#include "survey/pulse.h"
+#include "survey/rank.h"
+#include "survey/request.h"
+
+static const struct survey_options plain = {.spool = "nowhere"};
+
+/* Seconds that nobody waited for. */
+static double skipped_s;
+
+static double now_s(void)
+{
+    return clock_monotonic_s() + skipped_s;
+}
+
+static int deliver(struct rank *rank, uint32_t type, struct strbuf *payload)
+{
+    struct comm_message message = {
+        .from = 0, .frame = {.type = type, .payload = payload->data, .length = payload->length}};
+    struct err err = {0};
+    int rc = rank_take(rank, &message, &err);
+    strbuf_fini(payload);
+    return rc;
+}
+
+static void say(struct rank *rank, enum message_type type)
+{
+    struct strbuf nothing = {0};
+    assert_int_equal(deliver(rank, type, &nothing), 0);
+}
+
+static void assign(struct rank *rank, double limit_s, size_t count)
+{
+    uint32_t first = 0;
+    const struct assignment assignment = {
+        .time_limit_s = limit_s, .positions = &first, .count = count, .survey = (char *)"s"};
+    struct strbuf payload = {0};
+    assignment_encode(&assignment, &payload);
+    assert_int_equal(deliver(rank, MESSAGE_ASSIGN, &payload), 0);
+}
+
+/* Lives until `count` messages of the type have left it. */
+static void live_until(struct rank *rank, struct fake *fake, enum message_type type, int count)
+{
+    struct err err = {0};
+    double begin_s = now_s();
+    while (fake->sent[0][type] < count && now_s() - begin_s < 30) {
+        assert_int_equal(rank_step(rank, now_s(), &err), 0);
+        usleep(1000);
+    }
+    assert_int_equal(fake->sent[0][type], count);
+}
+
+/* Rank 1 of two, which has announced itself and was answered. */
+static struct rank *create(struct fake *fake, const struct survey_options *options)
+{
+    struct rank *rank = NULL;
+    struct err err = {0};
+    fake_init(fake, 1, 2);
+    assert_int_equal(rank_create(&fake->base, options, &rank, &err), 0);
+    live_until(rank, fake, MESSAGE_ANNOUNCE, 1);
+    say(rank, MESSAGE_BEAT);
+    return rank;
+}
+
+/* Seconds in which rank 0 says nothing. */
+static void pass(struct rank *rank, double seconds)
+{
+    const double step_s = 0.25;
+    struct err err = {0};
+    for (double s = 0; s < seconds; s += step_s) {
+        skipped_s += step_s;
+        assert_int_equal(rank_step(rank, now_s(), &err), 0);
+    }
+}
+
+static bool orphaned(const struct rank *rank)
+{
+    const char *spool = NULL;
+    double unheard_s = 0;
+    bool is = rank_orphaned(rank, &unheard_s, &spool);
+    assert_true(is == (unheard_s > pulse_silence_s(2)));
+    return is;
+}
+
+static void a_pause_of_rank_0_is_survived(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct rank *rank = create(&fake, &plain);
+    pass(rank, pulse_silence_s(2) - 1);
+    assert_false(orphaned(rank));
+    pass(rank, 3);
+    assert_true(orphaned(rank));
+    assert_false(rank_may_leave(rank));
+    int beats = fake.sent[0][MESSAGE_BEAT];
+    pass(rank, 2);
+    assert_true(fake.sent[0][MESSAGE_BEAT] > beats);
+    assign(rank, 120, 1); /* rank 0 goes on */
+    assert_false(orphaned(rank));
+    live_until(rank, &fake, MESSAGE_RESULT, 1);
+    pass(rank, LIMIT_ACK_S + 1);
+    assert_int_equal(fake.sent[0][MESSAGE_RESULT], 2);
+    pass(rank, 4 * LIMIT_ACK_S);
+    int results = fake.sent[0][MESSAGE_RESULT];
+    assert_true(results <= 3); /* not one copy after the other to a dead one */
+    say(rank, MESSAGE_BEAT);
+    pass(rank, LIMIT_ACK_S + 1);
+    assert_true(fake.sent[0][MESSAGE_RESULT] > results);
+    assert_false(rank_may_leave(rank));
+    rank_destroy(rank);
+}
+
+struct leaving_case {
+    const char *name;
+    double given_s;    /* --time-limit */
+    double assigned_s; /* 0: nothing is assigned */
+    bool stopped;
+    double silences; /* after which it leaves */
+};
+
+/* A second silence is waited for, but not beyond the limit, after which the job must end soon. */
+static void without_rank_0_it_leaves(void **state)
+{
+    (void)state;
+    static const struct leaving_case cases[] = {
+        {"nothing known", 0, 0, false, 2},         {"short limit given", 5, 0, false, 1},
+        {"long limit given", 300, 0, false, 2},    {"short limit assigned", 0, 5, false, 1},
+        {"long limit assigned", 5, 300, false, 2}, {"interrupted", 0, 300, true, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct leaving_case *c = &cases[i];
+        struct survey_options options = plain;
+        struct fake fake;
+        options.time_limit_s = c->given_s;
+        struct rank *rank = create(&fake, &options);
+        if (c->assigned_s > 0)
+            assign(rank, c->assigned_s, 0);
+        if (c->stopped)
+            rank_stop(rank, now_s());
+        double wait_s = c->silences * pulse_silence_s(2);
+        pass(rank, wait_s - 1);
+        if (rank_may_leave(rank))
+            fail_msg("%s: leaves early", c->name);
+        pass(rank, 2);
+        if (!rank_may_leave(rank))
+            fail_msg("%s: stays", c->name);
+        rank_destroy(rank);
+    }
+}
+
+static void tell(enum worker_message type, const struct strbuf *payload)
+{
+    struct strbuf frame = {0};
+    frame_write(&frame, type, payload->data, payload->length);
+    if (write(WORKER_ANSWER_FD, frame.data, frame.length) != (ssize_t)frame.length)
+        _exit(1);
+    strbuf_fini(&frame);
+}
+
+/* Lists one GPU, or measures nothing of it. */
+static int work(void)
+{
+    const struct gpu_result gpu = {.uuid = (char *)"GPU-1", .node = (char *)"n"};
+    struct worker_request request = {0};
+    struct frame_reader reader = {0};
+    struct strbuf payload = {0};
+    struct frame frame;
+    struct err err = {0};
+    char block[4096];
+    ssize_t n = read(STDIN_FILENO, block, sizeof block);
+    if (n <= 0 || frame_reader_add(&reader, block, (size_t)n) ||
+        frame_reader_next(&reader, &frame, &err) != 1 ||
+        worker_request_decode(&frame, &request, &err))
+        return 1;
+    if (request.task == WORKER_LIST) {
+        message_put_identity(&payload, &gpu);
+        tell(WORKER_INFO, &payload);
+        payload.length = 0;
+    } else
+        gpu_result_encode(&gpu, &payload);
+    tell(WORKER_DONE, &payload);
+    strbuf_fini(&payload);
+    worker_request_fini(&request);
+    frame_reader_fini(&reader);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pause_of_rank_0_is_survived),
+        cmocka_unit_test(without_rank_0_it_leaves),
+    };
+    if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
+        return work();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
