@@ -212,22 +212,40 @@ static int merge_identity(const struct fleet *fleet, const struct group *group,
     return 0;
 }
 
-static bool healthy_gpu(const struct fleet_gpu *gpu)
+static bool is_healthy(const struct fleet_gpu *gpu)
 {
     return fleet_judged(gpu) && !gpu->outlier;
 }
 
-/* The GPUs that tell the consensus. */
-static size_t choose(const struct fleet *fleet, const struct group *group, uint32_t *out_gpus)
+static bool is_busy(const struct fleet_gpu *gpu)
 {
-    size_t healthy = 0, measured = 0;
-    for (size_t i = 0; i < group->count; i++)
-        if (healthy_gpu(&fleet->gpus[group->members[i]]))
-            out_gpus[healthy++] = group->members[i];
-    for (size_t i = 0; i < group->count && !healthy; i++)
-        if (fleet->gpus[group->members[i]].measured)
-            out_gpus[measured++] = group->members[i];
-    return healthy ? healthy : measured;
+    return gpu->measured && gpu->busy;
+}
+
+/* The GPUs that tell the consensus: healthy ones, else outliers, else those beside which another
+ * process ran, for which *out_disturbed is set. Never a mixture. */
+static size_t choose(const struct fleet *fleet, const struct group *group, uint32_t *out_gpus,
+                     bool *out_disturbed)
+{
+    static bool (*const wanted[])(const struct fleet_gpu *) = {is_healthy, fleet_judged, is_busy};
+    size_t count = 0;
+    for (size_t w = 0; w < COUNT_OF(wanted) && !count; w++) {
+        for (size_t i = 0; i < group->count; i++)
+            if (wanted[w](&fleet->gpus[group->members[i]]))
+                out_gpus[count++] = group->members[i];
+        *out_disturbed = wanted[w] == is_busy;
+    }
+    return count;
+}
+
+static int mark_disturbed(struct measures *memory)
+{
+    for (size_t i = 0; i < memory->count; i++)
+        if (memory->items[i].status == MEASURE_OK &&
+            measure_set_status(&memory->items[i], MEASURE_NOISY,
+                               "measured beside other processes only"))
+            return -ENOMEM;
+    return 0;
 }
 
 int consensus_build(const struct fleet *fleet, const struct group *group,
@@ -238,13 +256,16 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
                             .numbers = mem_array(group->count, sizeof *column.numbers)};
     uint32_t *gpus = mem_array(group->count, sizeof *gpus);
     int rc = column.gpus && column.numbers && gpus ? 0 : -ENOMEM;
-    size_t count = rc ? 0 : choose(fleet, group, gpus);
+    bool disturbed = false;
+    size_t count = rc ? 0 : choose(fleet, group, gpus, &disturbed);
     if (!rc)
         rc = merge_identity(fleet, group, &out_model->identity);
     for (size_t i = 0; i < fleet->metric_count && !rc; i++) {
         column.metric = &fleet->metrics[i];
         rc = merge_metric(&column, gpus, count, &out_model->memory);
     }
+    if (!rc && disturbed)
+        rc = mark_disturbed(&out_model->memory);
     free(column.gpus);
     free(column.numbers);
     free(gpus);

@@ -93,19 +93,13 @@ static bool tells(const struct inventory *inventory, const char *words)
     return false;
 }
 
-static void judged_again(void **state)
+/* Judged, written, read and judged again: the same file. */
+static struct inventory judge_twice(const struct gpu_result *gpus, size_t count)
 {
-    (void)state;
-    struct gpu_result *gpus = made_fleet(64, 3);
-    spoil(gpus);
-    struct inventory first = made_judged(gpus, 64);
+    struct inventory first = made_judged(gpus, count);
     first.version = str_copy("x");
     first.generated = str_copy("x");
     first.backend = str_copy("x");
-    assert_true(first.outlier_count >= 9);
-    assert_true(tells(&first, "VBIOS of alpha-100: "));
-    assert_true(tells(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
-    assert_non_null(made_finding(made_watched(&first, "GPU-029"), "main.bandwidth.read"));
     char *once = print(&first);
     struct inventory told = read_back(once);
     struct inventory again = judge_again(&told, 1);
@@ -115,8 +109,43 @@ static void judged_again(void **state)
     free(twice);
     inventory_fini(&again);
     inventory_fini(&told);
+    return first;
+}
+
+static void judged_again(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(64, 3);
+    spoil(gpus);
+    struct inventory first = judge_twice(gpus, 64);
+    assert_true(first.outlier_count >= 9);
+    assert_true(tells(&first, "VBIOS of alpha-100: "));
+    assert_true(tells(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
+    assert_non_null(made_finding(made_watched(&first, "GPU-029"), "main.bandwidth.read"));
     inventory_fini(&first);
     made_free(gpus, 64);
+}
+
+/* Nobody healthy, and GPUs of no known model. */
+static void unusual_fleets(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(8, 5);
+    for (size_t i = 0; i < 8; i++)
+        gpus[i].status = GPU_BUSY;
+    struct inventory inventory = judge_twice(gpus, 8);
+    inventory_fini(&inventory);
+    for (size_t i = 0; i < 8; i++) {
+        gpus[i].status = GPU_OK;
+        free(gpus[i].name);
+        free(gpus[i].model_key);
+        gpus[i].name = gpus[i].model_key = NULL;
+        facts_set_bool(&gpus[i].health, "remap_pending", i % 2);
+    }
+    inventory = judge_twice(gpus, 8);
+    assert_int_equal(inventory.outlier_count, 4);
+    inventory_fini(&inventory);
+    made_free(gpus, 8);
 }
 
 /* Two partitions in two files: together they give what one survey of both would have given. */
@@ -163,6 +192,7 @@ static void parts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(judged_again), cmocka_unit_test(parts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(judged_again),
+                                       cmocka_unit_test(unusual_fleets), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

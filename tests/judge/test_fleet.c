@@ -181,6 +181,35 @@ static void busy(void **state)
     made_free(gpus, 16);
 }
 
+/* Without a healthy GPU the outliers tell the model, and busy ones only where there is nobody else:
+ * then every figure says so. */
+static void nobody_healthy(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(3, 6);
+    for (size_t i = 0; i < 3; i++) {
+        gpus[i].status = GPU_BUSY;
+        made_set(&gpus[i], "main.bandwidth.read", 2000);
+    }
+    made_set(&gpus[1], "main.bandwidth.read", 4000);
+    gpus[1].status = GPU_OK;
+    facts_set_bool(&gpus[1].health, "remap_pending", true);
+    struct inventory inventory = made_judged(gpus, 3);
+    const struct measure *m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
+    assert_true(m->value == 4000 && m->n == 1 && m->status == MEASURE_OK);
+    inventory_fini(&inventory);
+    gpus[1].status = GPU_BUSY;
+    inventory = made_judged(gpus, 3);
+    const struct measures *memory = &inventory.models[0].memory;
+    m = measures_get(memory, "main.bandwidth.read");
+    assert_true(m->value == 2000 && m->n == 3);
+    for (size_t i = 0; i < memory->count; i++)
+        assert_int_not_equal(memory->items[i].status, MEASURE_OK);
+    assert_string_equal(m->reason, "measured beside other processes only");
+    inventory_fini(&inventory);
+    made_free(gpus, 3);
+}
+
 /* Same name, other board: another model, another id. Hostile names give harmless ids. */
 static void model_ids(void **state)
 {
@@ -289,11 +318,17 @@ static void order_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(consensus),   cmocka_unit_test(outliers_do_not_drag),
-        cmocka_unit_test(one_gpu),     cmocka_unit_test(small_fleets),
-        cmocka_unit_test(eight_gpus),  cmocka_unit_test(unmeasured),
-        cmocka_unit_test(busy),        cmocka_unit_test(model_ids),
-        cmocka_unit_test(differences), cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(consensus),
+        cmocka_unit_test(outliers_do_not_drag),
+        cmocka_unit_test(one_gpu),
+        cmocka_unit_test(small_fleets),
+        cmocka_unit_test(eight_gpus),
+        cmocka_unit_test(unmeasured),
+        cmocka_unit_test(busy),
+        cmocka_unit_test(nobody_healthy),
+        cmocka_unit_test(model_ids),
+        cmocka_unit_test(differences),
+        cmocka_unit_test(order_does_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
