@@ -132,7 +132,8 @@ static int add_notes(struct fleet *fleet, struct metric_column *column, const st
         note->number = fact->kind == FACT_BOOL  ? fact->flag
                        : fact->kind == FACT_INT ? (double)fact->integer
                                                 : fact->real;
-        if (fact->kind == FACT_TEXT && strlen(fact->text) > NOTE_TEXT_MAX)
+        if ((fact->kind == FACT_TEXT && strlen(fact->text) > NOTE_TEXT_MAX) ||
+            (fact->kind == FACT_REAL && !isfinite(fact->real)))
             note->kind = FACT_UNKNOWN;
         else if (fact->kind == FACT_TEXT && symbols_text(&fleet->symbols, fact->text, &note->text))
             return -ENOMEM;
@@ -151,15 +152,23 @@ static int join_words(struct fleet *fleet, const struct measure *measure, uint32
     return rc;
 }
 
+/* What a damaged GPU calls a value need not be one. */
+static bool is_broken(const struct measure *measure)
+{
+    return measure->kind == MEASURE_NUMBER && measure_status_valued(measure->status) &&
+           !isfinite(measure->value);
+}
+
 static int add_measure(struct fleet *fleet, const struct measure *measure, size_t guess)
 {
+    bool broken = is_broken(measure);
     struct metric_column *column = metric_column(fleet, measure->metric, guess);
     if (!column)
         return -ENOMEM;
     struct cell *cell = &column->cells[fleet->count];
     *cell = (struct cell){.present = true,
                           .kind = (uint8_t)measure->kind,
-                          .status = (uint8_t)measure->status,
+                          .status = (uint8_t)(broken ? MEASURE_FAILED : measure->status),
                           .bound = (uint8_t)measure->bound,
                           .n = measure->n,
                           .word_count = (uint32_t)measure->word_count,
@@ -168,7 +177,8 @@ static int add_measure(struct fleet *fleet, const struct measure *measure, size_
                           .confidence = measure->confidence};
     if (symbols_text(&fleet->symbols, measure->unit, &cell->unit) ||
         symbols_text(&fleet->symbols, measure->method, &cell->method) ||
-        symbols_text(&fleet->symbols, measure->reason, &cell->reason) ||
+        symbols_text(&fleet->symbols, broken ? "no finite number" : measure->reason,
+                     &cell->reason) ||
         join_words(fleet, measure, &cell->words))
         return -ENOMEM;
     return add_notes(fleet, column, &measure->notes);

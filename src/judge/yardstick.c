@@ -69,7 +69,7 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
             continue;
         work->gpus[n] = gpu;
         work->values[n] = cell->value;
-        work->scratch[n++] = cell->spread;
+        work->scratch[n++] = isfinite(cell->spread) ? cell->spread : 0;
     }
     return n;
 }
@@ -100,7 +100,6 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
     if (!n)
         return;
     out->spread = robust_median(work->scratch, n);
-    out->spread = isfinite(out->spread) ? out->spread : 0;
     find_clock_share(judge, rule, n, work, out);
     for (size_t i = 0; i < n; i++)
         work->values[i] *= clock_factor(judge, out, work->gpus[i]);

@@ -210,6 +210,38 @@ static void nobody_healthy(void **state)
     made_free(gpus, 3);
 }
 
+/* What one GPU calls a number and is none costs the others nothing. */
+static void no_number(void **state)
+{
+    (void)state;
+    static const double broken[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < COUNT_OF(broken); i++) {
+        struct gpu_result *gpus = made_fleet(5, 6);
+        for (size_t k = 0; k < 5; k++)
+            made_set(&gpus[k], "main.bandwidth.read", 4000 + (double)k);
+        made_set(&gpus[2], "main.bandwidth.read", broken[i]);
+        for (size_t k = 0; k < 5; k++)
+            facts_set_real(&gpus[k].measures.items[0].notes, "ns", k == 2 ? broken[i] : 16.5);
+        struct inventory inventory = made_judged(gpus, 5);
+        const struct measure *m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
+        assert_true(m->value == 4002 && m->spread == 1.25 && m->n == 4);
+        assert_int_equal(m->status, MEASURE_OK);
+        assert_true(facts_get(&inventory.models[0].memory.items[0].notes, "ns")->real == 16.5);
+        for (size_t k = 0; k < inventory.gpus[2].value_count; k++) {
+            const struct inventory_value *value = &inventory.gpus[2].values[k];
+            bool is_it = strcmp(value->metric, "main.bandwidth.read") == 0;
+            assert_int_equal(value->status, is_it ? MEASURE_FAILED : MEASURE_OK);
+        }
+        inventory_fini(&inventory);
+        inventory = made_judged(&gpus[2], 1);
+        m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
+        assert_int_equal(m->status, MEASURE_FAILED);
+        assert_string_equal(m->reason, "no finite number");
+        inventory_fini(&inventory);
+        made_free(gpus, 5);
+    }
+}
+
 /* Same name, other board: another model, another id. Hostile names give harmless ids. */
 static void model_ids(void **state)
 {
@@ -318,17 +350,12 @@ static void order_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(consensus),
-        cmocka_unit_test(outliers_do_not_drag),
-        cmocka_unit_test(one_gpu),
-        cmocka_unit_test(small_fleets),
-        cmocka_unit_test(eight_gpus),
-        cmocka_unit_test(unmeasured),
-        cmocka_unit_test(busy),
-        cmocka_unit_test(nobody_healthy),
-        cmocka_unit_test(model_ids),
-        cmocka_unit_test(differences),
-        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(consensus),   cmocka_unit_test(outliers_do_not_drag),
+        cmocka_unit_test(one_gpu),     cmocka_unit_test(small_fleets),
+        cmocka_unit_test(eight_gpus),  cmocka_unit_test(unmeasured),
+        cmocka_unit_test(busy),        cmocka_unit_test(nobody_healthy),
+        cmocka_unit_test(no_number),   cmocka_unit_test(model_ids),
+        cmocka_unit_test(differences), cmocka_unit_test(order_does_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
