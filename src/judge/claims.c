@@ -126,7 +126,7 @@ static int check_memory(struct judge *judge, const struct group *group, double *
         double missing = usual - free_share(fleet, gpu);
         double memory = fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
         if (!fleet_judged(&fleet->gpus[gpu]) || judge->odd[gpu] || !(missing >= MEMORY_WATCH) ||
-            finding_of(judge, gpu, MEMORY_METRIC))
+            finding_of(judge, gpu, MEMORY_METRIC, BASIS_RULE))
             continue;
         if (add(judge, gpu,
                 &(struct claim){MEMORY_METRIC, "B", (usual - missing) * memory, usual * memory,

@@ -22,6 +22,7 @@ static const double LOSS = 0.03;
 static const double FIT = 0.02;
 
 static const char METRIC[] = "clock.sm";
+static const char UNEXPLAINED[] = "unexplained: no limit, setting or throttle reason holds it down";
 
 /* What the driver may say of a clock that is held down, the most telling first. */
 static const struct reason {
@@ -137,11 +138,11 @@ static char *reason_words(const struct view *view, const struct reason *reason, 
     return text.data;
 }
 
-/* The finding on this GPU's clock, made where scores alone gave none. */
+/* The fleet's finding on this GPU's clock, made where scores alone gave none. */
 static struct finding *clock_finding(const struct view *view, uint32_t gpu, size_t metric)
 {
     struct judge *judge = view->judge;
-    struct finding *finding = finding_of(judge, gpu, METRIC);
+    struct finding *finding = finding_of(judge, gpu, METRIC, BASIS_FLEET);
     const struct cell *cell = fleet_number(fleet_metric(&judge->fleet, METRIC), gpu, true);
     if (finding)
         return finding;
@@ -156,31 +157,44 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
     return finding;
 }
 
+/* What holds the clock down, as far as that fits the loss of this finding. One that another basis
+ * made keeps its own words where nothing does. */
+static int explain(const struct view *view, const struct reason *reason, struct finding *finding)
+{
+    const char *setting = find_setting(view, finding->gpu, -finding->deviation, reason);
+    bool held = setting || reason;
+    if (!held && finding->cause)
+        return 0;
+    char *cause = setting  ? setting_words(view, finding->gpu, setting)
+                  : reason ? reason_words(view, reason, finding->gpu)
+                           : str_copy(UNEXPLAINED);
+    if (!cause)
+        return -ENOMEM;
+    free(finding->cause);
+    finding->cause = cause;
+    if (held)
+        finding->kind = setting ? KIND_MISCONFIGURED : reason->kind;
+    finding->accused |= held && 1 - view->judge->clock_ratio[finding->gpu] >= LOSS;
+    return 0;
+}
+
 static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
 {
-    double loss = 1 - view->judge->clock_ratio[gpu];
-    const struct judge_metric *rule = &view->judge->basis.config->metrics[metric];
+    struct judge *judge = view->judge;
+    double loss = 1 - judge->clock_ratio[gpu];
     const struct reason *reason = find_reason(view, gpu);
-    const char *setting = find_setting(view, gpu, loss, reason);
-    bool known = fleet_number(fleet_metric(&view->judge->fleet, METRIC), gpu, true);
-    struct finding *finding = finding_of(view->judge, gpu, METRIC);
-    if (!known || (!finding && ((!setting && !reason) || loss < rule->floor)))
+    bool held = reason || find_setting(view, gpu, loss, reason);
+    if (!fleet_number(fleet_metric(&judge->fleet, METRIC), gpu, true))
         return 0;
-    finding = clock_finding(view, gpu, metric);
-    if (!finding)
+    if (held && loss >= judge->basis.config->metrics[metric].floor &&
+        !clock_finding(view, gpu, metric))
         return -ENOMEM;
-    if (setting) {
-        finding->kind = KIND_MISCONFIGURED;
-        finding->cause = setting_words(view, gpu, setting);
-    } else if (reason) {
-        finding->kind = reason->kind;
-        finding->cause = reason_words(view, reason, gpu);
-    } else {
-        finding->cause =
-            str_copy("unexplained: no limit, setting or throttle reason holds it down");
+    for (int basis = BASIS_FLEET; basis <= BASIS_BASELINE; basis++) {
+        struct finding *finding = finding_of(judge, gpu, METRIC, (enum basis)basis);
+        if (finding && explain(view, reason, finding))
+            return -ENOMEM;
     }
-    finding->accused |= (setting || reason) && loss >= LOSS;
-    return finding->cause ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* What a clock that is held down costs: figures that follow it, as far as they fall with it. */
@@ -188,7 +202,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
 {
     struct judge *judge = view->judge;
     const struct judge_config *config = judge->basis.config;
-    const struct finding *clock = finding_of(judge, gpu, METRIC);
+    const struct finding *clock = finding_of(judge, gpu, METRIC, BASIS_FLEET);
     if (!clock || !clock->accused)
         return 0;
     const struct finding kept = *clock; /* the list moves */
@@ -198,7 +212,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
         double share = cell && y->usable ? cell->value / y->center - 1 : 0;
         if (y->clock_share <= 0 || worse_share(rule->worse, share) < rule->accuse ||
-            finding_of(judge, gpu, rule->metric))
+            finding_of(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
         struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
         if (!finding)

@@ -25,7 +25,8 @@ struct pair {
     const struct inventory_gpu *then;
     const struct inventory_value *was;
     const struct cell *is;
-    double change; /* share, both at the usual SM clock */
+    double change;    /* share, both at the usual SM clock */
+    double uncertain; /* share by which that may be off, since the clock is another one */
 };
 
 struct view {
@@ -71,9 +72,11 @@ static size_t gather(const struct view *view, const struct group *group, size_t 
         if (!is || !was || was->value == 0 || then->status == GPU_BUSY ||
             !fleet_judged(&judge->fleet.gpus[gpu]))
             continue;
-        double factor = 1 / (1 + y->clock_share * (clock_then(view, group, then) - 1));
+        double ratio = clock_then(view, group, then);
+        double factor = 1 / (1 + y->clock_share * (ratio - 1));
         double change = is->value * clock_factor(judge, y, gpu) / (was->value * factor) - 1;
-        view->pairs[n++] = (struct pair){gpu, then, was, is, change};
+        view->pairs[n++] = (struct pair){
+            gpu, then, was, is, change, y->share_error * (judge->clock_ratio[gpu] - ratio)};
     }
     return n;
 }
@@ -158,7 +161,8 @@ static int judge_metric(const struct view *view, const struct group *group, size
         const struct pair *pair = &view->pairs[i];
         double own = isfinite(pair->is->spread) ? pair->is->spread / pair->is->value : 0;
         double was = isfinite(pair->was->spread) ? pair->was->spread / pair->was->value : 0;
-        double score = pair->change / sqrt(sigma * sigma + own * own + was * was);
+        double score = pair->change / sqrt(sigma * sigma + own * own + was * was +
+                                           pair->uncertain * pair->uncertain);
         double worse = worse_share(rule->worse, pair->change);
         bool sure = worse_share(rule->worse, score) >= bound;
         if (!(worse >= rule->floor) || worse == 0 || !(worse_share(rule->worse, score) >= 3))

@@ -32,12 +32,14 @@ struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metr
     return finding;
 }
 
-struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric)
+struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis)
 {
     uint32_t symbol = symbols_find(&judge->fleet.symbols, metric);
-    for (uint32_t at = judge->findings.last[gpu]; at; at = judge->findings.items[at - 1].previous)
-        if (judge->findings.items[at - 1].metric == symbol)
-            return &judge->findings.items[at - 1];
+    for (uint32_t at = judge->findings.last[gpu]; at; at = judge->findings.items[at - 1].previous) {
+        struct finding *finding = &judge->findings.items[at - 1];
+        if (finding->metric == symbol && finding->basis == basis)
+            return finding;
+    }
     return NULL;
 }
 

@@ -66,8 +66,8 @@ struct judge {
 struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metric,
                              enum basis basis);
 
-/* The GPU's last finding of that metric; NULL when there is none. */
-struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric);
+/* The GPU's last finding of that metric on that basis; NULL when there is none. */
+struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis);
 void findings_fini(struct findings *findings);
 
 /* The stages, in this order. Each 0 or -ENOMEM. */

@@ -48,7 +48,7 @@ static int mark(struct judge *judge, const struct node *node, size_t metric, boo
     for (size_t i = 0; i < node->count; i++) {
         uint32_t gpu = node->gpus[i];
         double worse = judge->worse[gpu * metrics + metric];
-        struct finding *finding = finding_of(judge, gpu, rule->metric);
+        struct finding *finding = finding_of(judge, gpu, rule->metric, BASIS_FLEET);
         if (!(worse >= rule->floor))
             continue;
         if (!finding)

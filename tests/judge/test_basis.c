@@ -267,6 +267,81 @@ static void drift(void **state)
     }
 }
 
+static struct inventory judged_for_drift(const struct gpu_result *gpus, size_t count,
+                                         const struct inventory *baseline)
+{
+    struct inventory inventory = {0};
+    struct err err = {0};
+    const struct judge_basis basis = {
+        .config = made_config(), .baseline = baseline, .drift_only = true};
+    assert_int_equal(judge_fleet(gpus, count, &basis, &inventory, &err), 0);
+    return inventory;
+}
+
+/* A clock that is held down is told alike, whatever it is compared with. */
+static void held_clock(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t limit_mhz;
+        const char *throttle;
+        double factor;
+        enum inventory_kind kind;
+        const char *cause, *drift_cause;
+    } rows[] = {
+        {1386, "none", 0.7, KIND_MISCONFIGURED, "SM clock limit 1386 MHz, model has 1980 MHz",
+         "SM clock limit 1386 MHz, model has 1980 MHz"},
+        {1980, "sw_thermal", 0.8, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)",
+         "throttled for heat at 50 C (sw_thermal)"},
+        {1980, "none", 0.6, KIND_DEGRADED,
+         "unexplained: no limit, setting or throttle reason holds it down",
+         "unexplained (baseline of 2026-02-02T00:00:00Z)"},
+    };
+    enum { COUNT = 64, SUSPECT = 5 };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 8);
+        for (size_t k = 0; k < COUNT; k++)
+            facts_set_int(&gpus[k].config, "sm_clock_limit_mhz", 1980);
+        struct inventory before = judged_by(gpus, COUNT, NULL);
+        facts_set_int(&gpus[SUSPECT].config, "sm_clock_limit_mhz", rows[i].limit_mhz);
+        facts_set_text(&gpus[SUSPECT].health, "throttle", rows[i].throttle);
+        made_clock(&gpus[SUSPECT], rows[i].factor * 1980 /
+                                       measures_get(&gpus[SUSPECT].measures, "clock.sm")->value);
+        struct inventory now[] = {judged_by(gpus, COUNT, NULL), judged_by(gpus, COUNT, &before),
+                                  judged_for_drift(gpus, COUNT, &before)};
+        for (size_t k = 0; k < COUNT_OF(now); k++) {
+            const struct inventory_outlier *outlier = made_outlier(&now[k], "GPU-005");
+            const struct inventory_finding *finding = made_finding(outlier, "clock.sm");
+            assert_non_null(finding);
+            assert_int_equal(outlier->kind, rows[i].kind);
+            assert_string_equal(finding->basis, k < 2 ? "fleet" : "baseline");
+            assert_string_equal(finding->cause, k < 2 ? rows[i].cause : rows[i].drift_cause);
+            inventory_fini(&now[k]);
+        }
+        inventory_fini(&before);
+        made_free(gpus, COUNT);
+    }
+}
+
+/* Where too few GPUs tell how a figure follows the clock, another clock makes its drift uncertain.
+ */
+static void clock_far_away(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(6, 9);
+    for (size_t k = 0; k < 6; k++)
+        facts_set_int(&gpus[k].config, "sm_clock_limit_mhz", 1980);
+    struct inventory before = judged_by(gpus, 6, NULL);
+    facts_set_int(&gpus[3].config, "sm_clock_limit_mhz", 1386);
+    made_set(&gpus[3], "clock.sm", 1386); /* and main.latency does not follow */
+    struct inventory now = judged_by(gpus, 6, &before);
+    assert_int_equal(made_outlier(&now, "GPU-003")->kind, KIND_MISCONFIGURED);
+    assert_non_null(made_finding(made_watched(&now, "GPU-003"), "main.latency"));
+    inventory_fini(&now);
+    inventory_fini(&before);
+    made_free(gpus, 6);
+}
+
 static void drift_of_all(void **state)
 {
     (void)state;
@@ -327,6 +402,8 @@ int main(void)
         cmocka_unit_test(hardware),
         cmocka_unit_test(claims),
         cmocka_unit_test(drift),
+        cmocka_unit_test(held_clock),
+        cmocka_unit_test(clock_far_away),
         cmocka_unit_test(drift_of_all),
         cmocka_unit_test(moves),
     };
