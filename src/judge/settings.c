@@ -203,17 +203,12 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
         struct finding *finding = findings_add(judge, gpu, "clock.memory", BASIS_FLEET);
         if (!finding)
             return -ENOMEM;
-        *finding = (struct finding){.gpu = gpu,
-                                    .metric = finding->metric,
-                                    .unit = cell->unit,
-                                    .rule = -1,
-                                    .basis = BASIS_FLEET,
-                                    .accused = usual_is_clear(&votes),
-                                    .kind = KIND_MISCONFIGURED,
-                                    .value = cell->value,
-                                    .expected = cell->value / ratio,
-                                    .deviation = ratio - 1,
-                                    .score = NAN};
+        finding->unit = cell->unit;
+        finding->accused = usual_is_clear(&votes);
+        finding->kind = KIND_MISCONFIGURED;
+        finding->value = cell->value;
+        finding->expected = cell->value / ratio;
+        finding->deviation = ratio - 1;
         finding->cause = clock_words(cell->value, cell->value / ratio, &votes);
         if (!finding->cause)
             return -ENOMEM;

@@ -196,6 +196,25 @@ static void hardware(void **state)
     made_free(gpus, 1);
 }
 
+/* One thing that two bases find is told once, whatever else the GPU has. */
+static void told_once(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(6, 3);
+    facts_set_int(&gpus[3].hardware, "sms", 120);
+    made_set(&gpus[3], "clock.memory", 1600);
+    struct inventory inventory = judged_by(gpus, 6, NULL);
+    const struct inventory_outlier *outlier = made_outlier(&inventory, "GPU-003");
+    size_t count = 0;
+    for (size_t i = 0; i < outlier->finding_count; i++)
+        count += strcmp(outlier->findings[i].metric, "hardware.sms") == 0;
+    assert_int_equal(count, 1);
+    assert_string_equal(made_finding(outlier, "hardware.sms")->basis, "fleet");
+    assert_non_null(made_finding(outlier, "clock.memory"));
+    inventory_fini(&inventory);
+    made_free(gpus, 6);
+}
+
 /* Measured against reported, on one GPU. */
 static void claims(void **state)
 {
@@ -400,6 +419,7 @@ int main(void)
         cmocka_unit_test(single_gpu),
         cmocka_unit_test(whole_fleet),
         cmocka_unit_test(hardware),
+        cmocka_unit_test(told_once),
         cmocka_unit_test(claims),
         cmocka_unit_test(drift),
         cmocka_unit_test(held_clock),
