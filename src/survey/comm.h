@@ -26,7 +26,7 @@ struct comm {
     const struct comm_ops *ops;
     int rank;
     int size;
-    uint64_t messages, bytes; /* received from other ranks */
+    uint64_t messages, bytes;                 /* received from other ranks */
     struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */
 };
 
