@@ -1,6 +1,7 @@
 /* The binary form of facts: values checked one by one, limits on keys and counts. */
 #include "inventory/facts_wire.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,18 +11,30 @@
  * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
 enum { KEY_MAX = 160, FACT_BYTES = 32 };
 
+/* Has the value that its kind promises. */
+static bool is_sound(const struct fact *fact)
+{
+    if (fact->kind == FACT_REAL)
+        return isfinite(fact->real);
+    return fact->kind != FACT_TEXT || fact->text;
+}
+
+static void put_fact(struct strbuf *buffer, const struct fact *fact)
+{
+    bool sound = is_sound(fact);
+    wire_put_text(buffer, fact->key);
+    wire_put_u32(buffer, (uint32_t)(sound ? fact->kind : FACT_UNKNOWN));
+    wire_put_u32(buffer, fact->flag);
+    wire_put_u64(buffer, (uint64_t)fact->integer);
+    wire_put_f64(buffer, fact->real);
+    wire_put_text(buffer, sound ? fact->text : "no value");
+}
+
 void wire_put_facts(struct strbuf *buffer, const struct facts *facts)
 {
     wire_put_u32(buffer, (uint32_t)facts->count);
-    for (size_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->items[i];
-        wire_put_text(buffer, fact->key);
-        wire_put_u32(buffer, (uint32_t)fact->kind);
-        wire_put_u32(buffer, fact->flag);
-        wire_put_u64(buffer, (uint64_t)fact->integer);
-        wire_put_f64(buffer, fact->real);
-        wire_put_text(buffer, fact->text);
-    }
+    for (size_t i = 0; i < facts->count; i++)
+        put_fact(buffer, &facts->items[i]);
 }
 
 unsigned wire_get_enum(struct wire_reader *reader, unsigned count)
@@ -89,6 +102,7 @@ static struct fact get_fact(struct wire_reader *reader)
     fact.integer = (int64_t)wire_get_u64(reader);
     fact.real = wire_get_f64(reader);
     fact.text = wire_get_text(reader);
+    reader->bad |= !is_sound(&fact);
     return fact;
 }
 

@@ -5,9 +5,11 @@
 #include "inventory/facts.h"
 #include "inventory/wire.h"
 
+/* A real number that is not finite, or a text that is not there, goes out as unknown. */
 void wire_put_facts(struct strbuf *buffer, const struct facts *facts);
 
-/* Fills `facts`, which is empty; one key twice, or more than WIRE_ITEMS_MAX, is bad. */
+/* Fills `facts`, which is empty. Such a number or text, one key twice, or more than WIRE_ITEMS_MAX
+ * are bad. */
 void wire_get_facts(struct wire_reader *reader, struct facts *facts);
 
 /* A value below `count`. */

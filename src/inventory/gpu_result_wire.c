@@ -1,5 +1,6 @@
 /* The binary form of one GPU's result: version, CRC-32, then the fields in declaration order. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +15,32 @@ enum { VERSION = 2 };
 /* The least that one item takes on the wire. */
 enum { MEASURE_BYTES = 60, TEXT_BYTES = 4 };
 
+/* A number that calls itself one, with a spread that can be one. */
+static bool is_sound(const struct measure *measure)
+{
+    return measure->kind != MEASURE_NUMBER || !measure_status_valued(measure->status) ||
+           (isfinite(measure->value) && isfinite(measure->spread) && measure->spread >= 0);
+}
+
+/* NaN: not known. */
+static bool is_confidence(double value)
+{
+    return isnan(value) || (value >= 0 && value <= 1);
+}
+
+/* One that is not sound goes out as failed: the reader would refuse all of the GPU. */
 static void put_measure(struct strbuf *buffer, const struct measure *measure)
 {
+    bool sound = is_sound(measure);
     wire_put_text(buffer, measure->metric);
     wire_put_u32(buffer, (uint32_t)measure->kind);
-    wire_put_u32(buffer, (uint32_t)measure->status);
-    wire_put_text(buffer, measure->reason);
+    wire_put_u32(buffer, (uint32_t)(sound ? measure->status : MEASURE_FAILED));
+    wire_put_text(buffer, sound ? measure->reason : "not a finite number");
     wire_put_f64(buffer, measure->value);
     wire_put_u32(buffer, (uint32_t)measure->bound);
     wire_put_text(buffer, measure->unit);
     wire_put_f64(buffer, measure->spread);
-    wire_put_f64(buffer, measure->confidence);
+    wire_put_f64(buffer, is_confidence(measure->confidence) ? measure->confidence : NAN);
     wire_put_u32(buffer, measure->n);
     wire_put_text(buffer, measure->method);
     wire_put_u32(buffer, (uint32_t)measure->word_count);
@@ -99,6 +115,7 @@ static void get_measure(struct wire_reader *reader, struct measure *measure)
     measure->confidence = wire_get_f64(reader);
     measure->n = wire_get_u32(reader);
     measure->method = wire_get_text(reader);
+    reader->bad |= !is_sound(measure) || !is_confidence(measure->confidence);
     get_words(reader, measure);
     wire_get_facts(reader, &measure->notes);
 }
@@ -140,6 +157,7 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     result->status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
     result->reason = wire_get_text(reader);
     result->elapsed_s = wire_get_f64(reader);
+    reader->bad |= !(isfinite(result->elapsed_s) && result->elapsed_s >= 0);
     wire_get_facts(reader, &result->hardware);
     wire_get_facts(reader, &result->board);
     wire_get_facts(reader, &result->config);

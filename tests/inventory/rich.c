@@ -174,7 +174,7 @@ void rich_result(struct gpu_result *out_result)
     r->name = copy("NVIDIA H200");
     r->status = GPU_CRASHED;
     r->reason = copy("");
-    r->elapsed_s = NAN;
+    r->elapsed_s = 6.25;
     fill_facts(&r->hardware);
     must_do(facts_set_text(&r->board, "serial", "1650000000001"));
     must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));

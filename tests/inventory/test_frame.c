@@ -233,7 +233,7 @@ static void results_come_back(void **state)
     assert_string_equal(result.reason, "");
     assert_int_equal(result.index, -1);
     assert_int_equal(result.status, GPU_CRASHED);
-    assert_true(isnan(result.elapsed_s));
+    assert_true(result.elapsed_s == 6.25);
     assert_int_equal(facts_int(&result.hardware, "smallest", 0), INT64_MIN);
     assert_string_equal(facts_get(&result.hardware, "l2_bytes")->text, "not supported");
     const struct measure *m = measures_get(&result.measures, "l1_data.shared_with");
@@ -241,6 +241,10 @@ static void results_come_back(void **state)
     assert_string_equal(m->words[2], "off");
     m = measures_get(&result.measures, "l1_data.reach");
     assert_int_equal(m->bound, MEASURE_AT_LEAST);
+    m = measures_get(&result.measures, "l2.latency"); /* infinite and "ok" */
+    assert_int_equal(m->status, MEASURE_FAILED);
+    assert_string_equal(m->reason, "not a finite number");
+    assert_int_equal(facts_get(&result.hardware, "broken")->kind, FACT_UNKNOWN);
     gpu_result_fini(&result);
     strbuf_fini(&bytes);
 }
@@ -297,6 +301,91 @@ static void forged_results_never_crash(void **state)
     strbuf_fini(&bytes);
 }
 
+/* The only place where the bytes stand. */
+static char *place_of(const struct strbuf *bytes, const void *wanted, size_t length)
+{
+    char *found = memmem(bytes->data, bytes->length, wanted, length);
+    assert_non_null(found);
+    assert_null(
+        memmem(found + 1, bytes->length - (size_t)(found + 1 - bytes->data), wanted, length));
+    return found;
+}
+
+enum { FACT_KIND_AFTER = 4 }; /* bytes of a key: then comes its kind */
+
+/* Numbers that can be told apart in the bytes. */
+static void encode_marked(enum measure_status status, struct strbuf *out)
+{
+    struct gpu_result result = {.uuid = (char *)"GPU-1", .elapsed_s = 41.5};
+    struct measure *m = measures_add(&result.measures, "l2.size", 42.5, "B", "m");
+    m->spread = 43.5;
+    m->confidence = 0.4375;
+    m->status = status;
+    assert_int_equal(facts_set_real(&result.health, "r", 45.5), 0);
+    assert_int_equal(facts_set_unknown(&m->notes, "note", NULL), 0);
+    gpu_result_encode(&result, out);
+    result.uuid = NULL;
+    gpu_result_fini(&result);
+}
+
+struct forgery {
+    double was, is;
+    enum measure_status status;
+    int rc;
+};
+
+/* A worker whose memory is damaged sends whole frames with right sums. */
+static void values_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    static const struct forgery cases[] = {
+        {42.5, 0, MEASURE_OK, 0},
+        {42.5, -1, MEASURE_OK, 0},
+        {42.5, NAN, MEASURE_OK, -EBADMSG},
+        {42.5, INFINITY, MEASURE_NOISY, -EBADMSG},
+        {42.5, NAN, MEASURE_FAILED, 0},
+        {43.5, 0, MEASURE_OK, 0},
+        {43.5, NAN, MEASURE_OK, -EBADMSG},
+        {43.5, -1e-9, MEASURE_OK, -EBADMSG},
+        {43.5, INFINITY, MEASURE_OK, -EBADMSG},
+        {0.4375, 1, MEASURE_OK, 0},
+        {0.4375, NAN, MEASURE_OK, 0}, /* not known */
+        {0.4375, 1.5, MEASURE_OK, -EBADMSG},
+        {0.4375, -0.1, MEASURE_OK, -EBADMSG},
+        {0.4375, INFINITY, MEASURE_OK, -EBADMSG},
+        {41.5, NAN, MEASURE_OK, -EBADMSG},
+        {41.5, -1, MEASURE_OK, -EBADMSG},
+        {45.5, NAN, MEASURE_OK, -EBADMSG},
+        {45.5, -INFINITY, MEASURE_OK, -EBADMSG},
+        {45.5, -3, MEASURE_OK, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct strbuf bytes = {0};
+        encode_marked(cases[i].status, &bytes);
+        memcpy(place_of(&bytes, &cases[i].was, 8), &cases[i].is, 8);
+        mend_checksum(&bytes);
+        if (decode_copy(bytes.data, bytes.length, &bytes) != cases[i].rc)
+            fail_msg("%g instead of %g", cases[i].is, cases[i].was);
+        strbuf_fini(&bytes);
+    }
+}
+
+static void a_text_without_text_is_refused(void **state)
+{
+    (void)state;
+    struct strbuf bytes = {0};
+    encode_marked(MEASURE_OK, &bytes);
+    char *kind = place_of(&bytes, "note", 4) + FACT_KIND_AFTER;
+    assert_int_equal(*kind, FACT_UNKNOWN);
+    *kind = FACT_BOOL;
+    mend_checksum(&bytes);
+    assert_int_equal(decode_copy(bytes.data, bytes.length, &bytes), 0);
+    *kind = FACT_TEXT;
+    mend_checksum(&bytes);
+    assert_int_equal(decode_copy(bytes.data, bytes.length, &bytes), -EBADMSG);
+    strbuf_fini(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +399,8 @@ int main(void)
         cmocka_unit_test(results_come_back),
         cmocka_unit_test(damaged_results_are_refused),
         cmocka_unit_test(forged_results_never_crash),
+        cmocka_unit_test(values_that_are_none_are_refused),
+        cmocka_unit_test(a_text_without_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
