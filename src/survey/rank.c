@@ -101,6 +101,16 @@ static struct worker_request request_of(const struct rank *rank, enum worker_tas
     };
 }
 
+/* Without a worker the rank has nothing to list, and announces just that. */
+static void start_listing(struct rank *rank, double now_s)
+{
+    const struct worker_request request = request_of(rank, WORKER_LIST);
+    struct job *listing = &rank->listing;
+    listing->outcome.failed =
+        child_start(&listing->child, &request, now_s, &listing->outcome.err) != 0;
+    listing->child.over = listing->outcome.failed;
+}
+
 int rank_create(struct comm *comm, const struct survey_options *options, struct rank **out_rank,
                 struct err *err)
 {
@@ -116,14 +126,11 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
     rank->announce.host = str_copy(host);
     rank->announce.boot_id = read_boot_id();
     rank->announce.at_once = workers_at_once(options);
-    const struct worker_request request = request_of(rank, WORKER_LIST);
-    int rc = rank->announce.host ? 0 : err_no_memory(err);
-    if (!rc)
-        rc = child_start(&rank->listing.child, &request, now_s, err);
-    if (rc) {
+    if (!rank->announce.host) {
         rank_destroy(rank);
-        return rc;
+        return err_no_memory(err);
     }
+    start_listing(rank, now_s);
     *out_rank = rank;
     return 0;
 }
@@ -176,8 +183,11 @@ static void remark(const struct job *job, const char *what)
 }
 
 /* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
-static enum listing_status classify(const struct survey_options *options, const struct err *err)
+static enum listing_status classify(const struct survey_options *options, const struct job *listing)
 {
+    const struct err *err = &listing->outcome.err;
+    if (!listing->outcome.failed || !listing->child.pid)
+        return LISTING_FAILED; /* the worker said nothing, or was none */
     if (options->simulate || options->replay)
         return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
     if (err->code == -ENODEV || err->code == -ENOTSUP)
@@ -194,8 +204,7 @@ static int adopt_listing(struct rank *rank, struct err *err)
     char *reason = NULL;
     announce->failed_as = outcome_judge(outcome, &ending, &reason);
     if (announce->failed_as != GPU_OK) {
-        announce->listing =
-            outcome->failed ? classify(rank->options, &outcome->err) : LISTING_FAILED;
+        announce->listing = classify(rank->options, &rank->listing);
         announce->err = outcome->err;
         if (!outcome->failed)
             err_set(&announce->err, -EIO, "listing the GPUs: %s", reason ? reason : "failed");

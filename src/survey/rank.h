@@ -12,7 +12,8 @@
 
 struct rank;
 
-/* Starts to list the GPUs. comm and options outlive the rank. Freed with rank_destroy.
+/* Starts to list the GPUs; a worker that cannot be started is announced like any other failure of
+ * listing. comm and options outlive the rank. -ENOMEM. Freed with rank_destroy.
  *
  * Each result is spooled, then sent, and sent again until rank 0 has acknowledged it. */
 int rank_create(struct comm *comm, const struct survey_options *options, struct rank **out_rank,

@@ -15,8 +15,20 @@ enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1 };
 struct fake {
     struct comm base;
     int sent[RANKS_MAX][TYPES];
-    int broken; /* the rank to which nothing can be sent; -1: none */
+    int broken;                  /* the rank to which nothing can be sent; -1: none */
+    enum listing_status listing; /* last announced, */
+    struct err why;              /* with this error */
 };
+
+static void fake_take_announce(struct fake *fake, const struct frame *frame)
+{
+    struct announce announce = {0};
+    struct err err = {0};
+    assert_int_equal(announce_decode(frame, &announce, &err), 0);
+    fake->listing = announce.listing;
+    fake->why = announce.err;
+    announce_fini(&announce);
+}
 
 static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
 {
@@ -26,6 +38,8 @@ static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err
     assert_int_equal(frame_reader_add(&reader, bytes->data, bytes->length), 0);
     assert_int_equal(frame_reader_next(&reader, &frame, err), 1);
     fake->sent[to][frame.type]++;
+    if (frame.type == MESSAGE_ANNOUNCE)
+        fake_take_announce(fake, &frame);
     frame_reader_fini(&reader);
     strbuf_fini(bytes);
     return to == fake->broken ? err_set(err, -EIO, "no way to rank %d", to) : 0;

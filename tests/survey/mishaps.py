@@ -1,15 +1,25 @@
-"""What the system around the ranks does to them, one case each: a rank 0 that stands still for a while.
+"""What the system around the ranks does to them, one case each: rank 0 stands still for a while, a call
+of the system or of MPI fails on it.
 
-usage: mishaps.py PROGRAM SOURCE_ROOT CASE
+usage: mishaps.py PROGRAM SOURCE_ROOT CASE MODULE
+MODULE makes calls fail (mishaps.c).
 """
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
-from harness import (FAST, check, command, environment, field, main, marked, node, workers,
+from harness import (FAST, check, command, environment, field, main, marked, node, survey, workers,
                      write_fleet)
+
+MODULE = pathlib.Path(sys.argv[4]).resolve()
+
+
+def failing(call):
+    return {"LD_PRELOAD": str(MODULE), "GPUMEMTOPO_TEST_FAILS": call,
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
 
 
 def rank_process(number):
@@ -51,6 +61,17 @@ def case_paused(folder):
     check(field(text, "measured") == "3" and field(text, "lost_ranks") == "0", text)
     check("status: crashed" in text and (folder / "code").read_text() == "4\n", text)
     check("lost" not in (folder / "said").read_text(), (folder / "said").read_text())
+
+
+def case_no_process(folder):
+    """Rank 0 can start no worker, not even to list: it costs what rank 0 would have measured."""
+    write_fleet(folder, [node("n1", 2), node("n2", 2)])
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
+                           env=failing("posix_spawn"))
+    text = (folder / "out.yaml").read_text()
+    check(code == 4 and field(text, "measured") == "2" and field(text, "unmeasured") == "1", text)
+    check("rank: 0, uuid: null, status: failed" in text, text)
+    check("a worker process cannot be started: Resource temporarily unavailable" in text, text)
 
 
 main(globals())

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -161,6 +162,32 @@ static void without_rank_0_it_leaves(void **state)
     }
 }
 
+/* No room for a worker is no reason to have no rank, least of all rank 0. */
+static void a_worker_that_cannot_start_is_announced(void **state)
+{
+    (void)state;
+    struct survey_options simulated = plain;
+    struct rlimit before, few;
+    struct fake fake;
+    struct rank *rank = NULL;
+    struct err err = {0};
+    simulated.simulate = "fleet.yaml"; /* which is not to blame */
+    fake_init(&fake, 1, 2);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int rc = rank_create(&fake.base, &simulated, &rank, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, 0);
+    live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
+    assert_int_equal(fake.listing, LISTING_FAILED);
+    assert_non_null(strstr(fake.why.text, "Too many open files"));
+    assign(rank, 10, 0);
+    pass(rank, 1);
+    rank_destroy(rank);
+}
+
 static void tell(enum worker_message type, const struct strbuf *payload)
 {
     struct strbuf frame = {0};
@@ -203,6 +230,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pause_of_rank_0_is_survived),
         cmocka_unit_test(without_rank_0_it_leaves),
+        cmocka_unit_test(a_worker_that_cannot_start_is_announced),
     };
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return work();

@@ -1,0 +1,48 @@
+/* Loaded before the libraries of a rank: makes one call of the system or of MPI fail, the one that
+ * GPUMEMTOPO_TEST_FAILS names. Under a launcher only on rank 0. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <mpi.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static bool fails(const char *call)
+{
+    const char *named = getenv("GPUMEMTOPO_TEST_FAILS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return named && strcmp(named, call) == 0 && (!rank || strcmp(rank, "0") == 0);
+}
+
+int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                char *const environment[restrict])
+{
+    typedef int function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                         const posix_spawnattr_t *, char *const *, char *const *);
+    function *real = (function *)dlsym(RTLD_NEXT, "posix_spawn");
+    return fails("posix_spawn") ? EAGAIN : real(pid, path, actions, attributes, argv, environment);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    typedef int function(const char *, unsigned);
+    function *real = (function *)dlsym(RTLD_NEXT, "memfd_create");
+    if (!fails("memfd_create"))
+        return real(name, flags);
+    errno = EMFILE;
+    return -1;
+}
+
+/* As an MPI that tolerates faults answers on MPI_ANY_SOURCE, once a rank is dead. */
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    enum { WELL = 20 };
+    static int calls;
+    if (fails("MPI_Improbe") && ++calls > WELL)
+        return MPI_ERR_OTHER;
+    return PMPI_Improbe(source, tag, comm, flag, message, status);
+}
