@@ -240,7 +240,9 @@ static void read_pipes(struct child *child, double now_s, child_frame_taker *tak
 static void reap(struct child *child)
 {
     siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+    int rc = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    child->gone = rc && errno == ECHILD;
+    if (rc || !info.si_pid)
         return;
     /* Whatever it may have started; before the wait, while its group's number is still its own. */
     kill(-child->pid, SIGKILL);
@@ -255,8 +257,8 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
     /* Reaped first, read after: what it wrote before its end is then all in the pipes. */
     reap(child);
     read_pipes(child, now_s, take, user, err);
-    child->over =
-        child->reaped || (child->stopped_s > 0 && now_s - child->stopped_s >= give_up_after_s);
+    child->over = child->reaped || child->gone ||
+                  (child->stopped_s > 0 && now_s - child->stopped_s >= give_up_after_s);
     if (child->over) {
         close_end(&child->answer_fd);
         close_end(&child->text_fd);

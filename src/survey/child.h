@@ -33,8 +33,9 @@ struct child {
     double started_s;
     double stopped_s; /* when it was told to end; 0 never */
     enum child_end end;
-    bool over;       /* reaped, or given up */
+    bool over;       /* reaped, gone, or given up */
     bool reaped;     /* wait_status is valid */
+    bool gone;       /* it has ended, and nobody knows how */
     int wait_status; /* as from waitpid */
 };
 

@@ -216,8 +216,11 @@ static enum gpu_status explain(const struct outcome *outcome, const struct endin
         strbuf_puts(text, "worker left half a record");
         return GPU_CRASHED;
     }
-    strbuf_printf(text, "worker exited with code %d without a result",
-                  ending->reaped ? WEXITSTATUS(ending->wait_status) : -1);
+    if (ending->reaped)
+        strbuf_printf(text, "worker exited with code %d without a result",
+                      WEXITSTATUS(ending->wait_status));
+    else
+        strbuf_puts(text, "worker ended without a result");
     return GPU_FAILED;
 }
 

@@ -55,11 +55,14 @@ static void catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_signal};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigemptyset(&usual.sa_mask);
     sigemptyset(&stop.sa_mask);
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGCHLD, &usual, NULL);  /* inherited as ignored it would hide how workers end */
     sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is an error of the write, no death */
 }
 

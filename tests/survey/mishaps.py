@@ -1,5 +1,5 @@
 """What the system around the ranks does to them, one case each: rank 0 stands still for a while, a call
-of the system or of MPI fails on it.
+of the system or of MPI fails, signals are ignored.
 
 usage: mishaps.py PROGRAM SOURCE_ROOT CASE MODULE
 MODULE makes calls fail (mishaps.c).
@@ -72,6 +72,18 @@ def case_no_process(folder):
     check(code == 4 and field(text, "measured") == "2" and field(text, "unmeasured") == "1", text)
     check("rank: 0, uuid: null, status: failed" in text, text)
     check("a worker process cannot be started: Resource temporarily unavailable" in text, text)
+
+
+def case_sigchld(folder):
+    """Started by one that ignores SIGCHLD, which is handed down: crashes are still told as such."""
+    write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: crash, after: 1}")])
+    done = subprocess.run(
+        command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--quiet", *FAST), cwd=folder,
+        env=environment(), stdin=subprocess.DEVNULL, timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    text = (folder / "out.yaml").read_text()
+    check(done.returncode == 4 and field(text, "measured") == "1", text)
+    check("status: crashed, reason: worker killed by signal 11" in text.replace('"', ""), text)
 
 
 main(globals())

@@ -232,6 +232,23 @@ static void workers_end(void **state)
         run_case(&cases[i]);
 }
 
+/* Children that reap themselves: how they ended is not known, that they did is. */
+static void workers_that_nobody_can_wait_for(void **state)
+{
+    (void)state;
+    static const struct worker_case unknown[] = {
+        {"complete", true, true, .status = GPU_OK, .keeps = true},
+        {"killed", true, .signal = SIGKILL, .status = GPU_FAILED,
+         .reason = "worker ended without a result during l1_data.size", .keeps = true},
+        {"half a record", true, true, .damage = cut, .status = GPU_CRASHED,
+         .reason = "half a record", .keeps = true},
+    };
+    signal(SIGCHLD, SIG_IGN);
+    for (size_t i = 0; i < COUNT_OF(unknown); i++)
+        run_case(&unknown[i]);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 /* Every cut and every flipped byte of a good stream is either noticed or harmless, never a crash
  * and never a different value. */
 static void no_damage_passes(void **state)
@@ -266,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_end),
+        cmocka_unit_test(workers_that_nobody_can_wait_for),
         cmocka_unit_test(no_damage_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
