@@ -50,8 +50,8 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-/* In memory, so that what the worker wrote is there however it ends. Without one the GPU is
- * measured all the same, and its record is empty. */
+/* In memory, so that what the worker wrote is there however it ends. Without one (-1) the GPU is
+ * measured all the same, and its record is empty: the worker is asked for none. */
 static int make_record(const struct worker_request *request)
 {
     int fd = request->record ? memfd_create("gpumemtopo-record", MFD_CLOEXEC) : -1;
@@ -113,9 +113,11 @@ int child_start(struct child *child, const struct worker_request *request, doubl
 {
     int request_ends[2] = {-1, -1}, answer_ends[2] = {-1, -1}, text_ends[2] = {-1, -1};
     int record_fd = make_record(request);
+    struct worker_request asked = *request; /* a view */
     struct strbuf bytes = {0};
     pid_t pid = 0;
-    worker_request_write(request, &bytes);
+    asked.record = record_fd >= 0;
+    worker_request_write(&asked, &bytes);
     int rc = bytes.failed ? err_no_memory(err) : make_pipe(request_ends, err);
     if (!rc)
         rc = make_pipe(answer_ends, err);

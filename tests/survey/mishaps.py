@@ -15,6 +15,7 @@ from harness import (FAST, check, command, environment, field, main, marked, nod
                      write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
+WORKER_RECORD_FD = 4  # as in src/survey/request.h
 
 
 def failing(call):
@@ -84,6 +85,20 @@ def case_sigchld(folder):
     text = (folder / "out.yaml").read_text()
     check(done.returncode == 4 and field(text, "measured") == "1", text)
     check("status: crashed, reason: worker killed by signal 11" in text.replace('"', ""), text)
+
+
+def case_no_memfd(folder):
+    """No place for a record: none is written, least of all into what a worker inherits there."""
+    write_fleet(folder, [node("n1", 1)])
+    victim = os.open(folder / "victim", os.O_RDWR | os.O_CREAT)
+    done = subprocess.run(
+        command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "out.gmr", *FAST),
+        cwd=folder, env=environment(**failing("memfd_create")), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=120, pass_fds=(WORKER_RECORD_FD,),
+        preexec_fn=lambda: os.dup2(victim, WORKER_RECORD_FD))
+    check(done.returncode == 0 and "its record is not complete" in done.stderr, done.stderr)
+    check(field((folder / "out.yaml").read_text(), "measured") == "1", done.stderr)
+    check((folder / "victim").stat().st_size == 0, "a record in a file of somebody else")
 
 
 main(globals())
