@@ -105,10 +105,18 @@ static const struct facts *own_facts(const struct inventory_gpu *gpu, enum inven
     return own[set];
 }
 
+/* A GPU that was given up told less: what its model has is not known of it. */
+static bool was_measured(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
+           (gpu->status == GPU_BUSY && gpu->value_count);
+}
+
 int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                        enum inventory_facts set, struct facts *out_facts)
 {
-    const struct inventory_model *model = inventory_model_of(lookup, gpu);
+    const struct inventory_model *model =
+        was_measured(gpu) ? inventory_model_of(lookup, gpu) : NULL;
     const struct facts *const usual[] = {[INVENTORY_HARDWARE] = model ? &model->identity : NULL,
                                          [INVENTORY_BOARD] = NULL,
                                          [INVENTORY_CONFIG] = model ? &model->config : NULL,
@@ -139,12 +147,6 @@ static int add_value(const struct inventory_model *model, const struct inventory
     return measure_set_status(m, value->status, told ? told->reason : NULL);
 }
 
-/* A GPU that was given up told less: what its model has is not known of it. */
-static bool was_measured(const struct inventory_gpu *gpu)
-{
-    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER || gpu->value_count;
-}
-
 int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                      struct gpu_result *out_result)
 {
@@ -166,9 +168,7 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
     if (!rc && unmeasured)
         rc = str_copy_to(&result.reason, unmeasured->reason);
     for (int set = 0; set < INVENTORY_FACTS_COUNT && !rc; set++)
-        rc = was_measured(gpu)
-                 ? inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set])
-                 : facts_copy(sets[set], own_facts(gpu, (enum inventory_facts)set));
+        rc = inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]);
     for (size_t i = 0; i < gpu->value_count && !rc; i++)
         rc = add_value(model, &gpu->values[i], &result.measures);
     if (rc) {

@@ -20,7 +20,8 @@ const struct inventory_model *inventory_model_of(const struct inventory_lookup *
 const struct inventory_gpu *inventory_find_gpu(const struct inventory_lookup *lookup,
                                                const char *uuid);
 
-/* One of the four sets of facts as the GPU has it: the model's, overruled by its own. */
+/* One of the four sets of facts as the GPU has it: the model's, overruled by its own. One that was
+ * not measured has its own only. */
 enum inventory_facts {
     INVENTORY_HARDWARE,
     INVENTORY_BOARD,

@@ -57,6 +57,12 @@ static bool named(const struct fleet *fleet, uint32_t symbol, const char *name)
     return strcmp(fleet_text(fleet, symbol), name) == 0;
 }
 
+/* A GPU that was given up told only some of it: at which place says nothing. */
+static uint32_t position_of(const struct fleet *fleet, size_t place)
+{
+    return fleet->gpus[fleet->count].measured ? (uint32_t)place : UINT32_MAX;
+}
+
 /* GPUs tend to list the same things in the same order: `guess` is tried first. `count` when there
  * is none of that name. */
 static size_t find_column(const struct fleet *fleet, void *columns, size_t count, size_t size,
@@ -66,9 +72,10 @@ static size_t find_column(const struct fleet *fleet, void *columns, size_t count
     size_t at = guess < count ? guess : 0;
     for (size_t tried = 0; tried < count; tried++, at = (at + 1) % count) {
         struct column_head *head = (struct column_head *)(base + at * size);
+        uint32_t position = position_of(fleet, guess);
         if (!named(fleet, head->name, name))
             continue;
-        head->position = guess < head->position ? (uint32_t)guess : head->position;
+        head->position = position < head->position ? position : head->position;
         return at;
     }
     return count;
@@ -87,7 +94,7 @@ static struct metric_column *metric_column(struct fleet *fleet, const char *name
         return NULL;
     fleet->metrics = grown;
     struct metric_column *column = &grown[fleet->metric_count];
-    *column = (struct metric_column){.head.position = (uint32_t)guess,
+    *column = (struct metric_column){.head.position = position_of(fleet, guess),
                                      .cells = mem_array(fleet->capacity, sizeof *column->cells)};
     if (!column->cells || symbols_text(&fleet->symbols, name, &column->head.name)) {
         free(column->cells);
@@ -110,7 +117,7 @@ static struct note_column *note_column(struct fleet *fleet, struct metric_column
         return NULL;
     column->notes = grown;
     struct note_column *notes = &grown[column->note_count];
-    *notes = (struct note_column){.head.position = (uint32_t)guess,
+    *notes = (struct note_column){.head.position = position_of(fleet, guess),
                                   .notes = mem_array(fleet->capacity, sizeof *notes->notes)};
     if (!notes->notes || symbols_text(&fleet->symbols, key, &notes->head.name)) {
         free(notes->notes);
@@ -198,7 +205,7 @@ static struct fact_column *fact_column(struct fleet *fleet, enum fact_set set, c
         return NULL;
     columns->items = grown;
     struct fact_column *column = &grown[columns->count];
-    *column = (struct fact_column){.head.position = (uint32_t)guess,
+    *column = (struct fact_column){.head.position = position_of(fleet, guess),
                                    .codes = mem_array(fleet->capacity, sizeof *column->codes)};
     if (!column->codes || symbols_text(&fleet->symbols, key, &column->head.name)) {
         free(column->codes);

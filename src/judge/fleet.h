@@ -7,7 +7,8 @@
 #include "inventory/gpu_result.h"
 #include "judge/symbols.h"
 
-/* What every column begins with: its name, and the foremost position at which any GPU lists it. */
+/* What every column begins with: its name, and the foremost position at which a measured GPU lists
+ * it. */
 struct column_head {
     uint32_t name, position;
 };

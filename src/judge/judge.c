@@ -72,8 +72,8 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     return rc;
 }
 
-/* Only the facts in which the GPU differs from its model's majority. What the majority knows and
- * this GPU does not is null. */
+/* Only the facts in which the GPU differs from its model. What the model's record has and this GPU
+ * does not know is null; one that was not measured is not taken to have it anyway. */
 static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
                        struct facts *out_facts)
 {
@@ -82,8 +82,9 @@ static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gp
         const struct fact_column *column = &fleet->facts[set].items[i];
         const struct usual *usual = &group->usual[set][i];
         uint32_t code = column->codes[gpu];
-        bool known = fleet_known(fleet, code);
-        if (usual_holds(usual) ? code == usual->code || !code : !known)
+        bool recorded = set == SET_HARDWARE ? usual->code != 0 : usual_holds(usual);
+        bool null = recorded && (code || fleet->gpus[gpu].measured);
+        if ((usual_holds(usual) && code == usual->code) || (!fleet_known(fleet, code) && !null))
             continue;
         const struct fact fact = fleet_fact(fleet, column, code);
         if (facts_set(out_facts, &fact))

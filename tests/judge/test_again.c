@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "inventory/results.h"
 
 static char *print(const struct inventory *inventory)
 {
@@ -148,6 +149,58 @@ static void unusual_fleets(void **state)
     made_free(gpus, 8);
 }
 
+static struct gpu_result result_of(const struct inventory *inventory, size_t gpu)
+{
+    struct inventory_lookup *lookup = NULL;
+    struct gpu_result result = {0};
+    assert_int_equal(inventory_lookup_create(inventory, &lookup), 0);
+    assert_int_equal(inventory_result(lookup, &inventory->gpus[gpu], &result), 0);
+    inventory_lookup_destroy(lookup);
+    return result;
+}
+
+static void forget(struct facts *facts, const char *key)
+{
+    struct facts kept = {0};
+    for (size_t i = 0; i < facts->count; i++)
+        if (strcmp(facts->items[i].key, key) != 0)
+            assert_int_equal(facts_set(&kept, &facts->items[i]), 0);
+    facts_fini(facts);
+    *facts = kept;
+}
+
+/* What a GPU never told is not its model's when the file is read. */
+static void untold(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(8, 6);
+    forget(&gpus[2].config, "power_limit_w");
+    forget(&gpus[2].hardware, "sms");
+    forget(&gpus[2].health, "remap_pending");
+    for (size_t i = 0; i < 8; i++) /* no majority: the model's identity has the most frequent */
+        facts_set_int(&gpus[i].hardware, "cores", (int64_t)(i < 4 ? 100 : 100 + i));
+    forget(&gpus[2].hardware, "cores");
+    facts_fini(&gpus[3].config); /* and a GPU that crashed with some figures */
+    facts_fini(&gpus[3].health);
+    gpus[3].status = GPU_CRASHED;
+    struct inventory inventory = judge_twice(gpus, 8);
+    struct gpu_result silent = result_of(&inventory, 2), crashed = result_of(&inventory, 3);
+    struct gpu_result usual = result_of(&inventory, 4);
+    assert_int_equal(facts_int(&usual.config, "power_limit_w", -1), 700);
+    assert_int_equal(facts_int(&silent.config, "power_limit_w", -1), -1);
+    assert_int_equal(facts_int(&silent.hardware, "sms", -1), -1);
+    assert_int_equal(facts_int(&silent.hardware, "cores", -1), -1);
+    assert_int_equal(facts_get(&silent.health, "remap_pending")->kind, FACT_UNKNOWN);
+    assert_int_equal(facts_int(&silent.health, "nvlinks_active", -1), 18);
+    assert_true(crashed.measures.count > 0);
+    assert_int_equal(crashed.config.count + crashed.health.count, 0);
+    gpu_result_fini(&silent);
+    gpu_result_fini(&crashed);
+    gpu_result_fini(&usual);
+    inventory_fini(&inventory);
+    made_free(gpus, 8);
+}
+
 /* Two partitions in two files: together they give what one survey of both would have given. */
 static void parts(void **state)
 {
@@ -193,6 +246,7 @@ static void parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(judged_again),
-                                       cmocka_unit_test(unusual_fleets), cmocka_unit_test(parts)};
+                                       cmocka_unit_test(unusual_fleets), cmocka_unit_test(untold),
+                                       cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
