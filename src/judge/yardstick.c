@@ -19,7 +19,8 @@ enum {
 /* Clocks must lie this far apart to tell anything. */
 static const double CLOCKS_APART = 0.01;
 
-/* A share beyond this is no share of the figure, but chance. */
+/* A share beyond this is no share of the figure, but chance; and it is never more than all of it,
+ * or a figure at a low clock would be expected at nothing. */
 static const double SHARE_MAX = 1.2;
 
 /* How far a share is off that the fleet shows, and one that is only stated. */
@@ -87,7 +88,7 @@ static void find_clock_share(const struct judge *judge, const struct judge_metri
     double found = robust_share(work->ratios, work->values, n, CLOCKS_APART, work->scratch);
     if (!(found >= 0 && found <= SHARE_MAX))
         return;
-    out->clock_share = found;
+    out->clock_share = fmin(found, 1);
     out->share_error = SHARE_FOUND;
 }
 

@@ -92,6 +92,29 @@ static void equal_clock(void **state)
     }
 }
 
+/* Chance may show a figure that falls faster than the clock does: at a sixth of the clock a sixth
+ * of it is expected all the same, not nothing. */
+static void steep_share(void **state)
+{
+    (void)state;
+    const double share = 1.15, usual = 5900;
+    struct gpu_result *gpus = made_fleet(COUNT, 12);
+    for (size_t i = 0; i < COUNT; i++) {
+        double ratio = measures_get(&gpus[i].measures, "clock.sm")->value / 1980;
+        made_scale(&gpus[i], "l2.bandwidth.read", (1 + share * (ratio - 1)) / ratio);
+    }
+    made_set(&gpus[SUSPECT], "clock.sm", 1980 / 6.0);
+    made_set(&gpus[SUSPECT], "l2.bandwidth.read", usual / 12);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    const struct inventory_finding *finding =
+        made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read");
+    assert_non_null(finding);
+    assert_true(fabs(finding->expected / (usual / 6) - 1) < 0.05);
+    assert_true(fabs(finding->deviation + 0.5) < 0.05);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* What scatters by itself accuses nobody; what is called noisy neither, however far it is off. */
 static void own_spread_protects(void **state)
 {
@@ -267,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deviations),
         cmocka_unit_test(equal_clock),
+        cmocka_unit_test(steep_share),
         cmocka_unit_test(own_spread_protects),
         cmocka_unit_test(unsteady),
         cmocka_unit_test(half_faulty),
