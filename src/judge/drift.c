@@ -25,6 +25,7 @@ struct pair {
     const struct inventory_gpu *then;
     const struct inventory_value *was;
     const struct cell *is;
+    double expected;  /* now, if nothing had changed but the SM clock */
     double change;    /* share, both at the usual SM clock */
     double uncertain; /* share by which that may be off, since the clock is another one */
 };
@@ -74,9 +75,14 @@ static size_t gather(const struct view *view, const struct group *group, size_t 
             continue;
         double ratio = clock_then(view, group, then);
         double factor = 1 / (1 + y->clock_share * (ratio - 1));
-        double change = is->value * clock_factor(judge, y, gpu) / (was->value * factor) - 1;
-        view->pairs[n++] = (struct pair){
-            gpu, then, was, is, change, y->share_error * (judge->clock_ratio[gpu] - ratio)};
+        double expected = was->value * factor / clock_factor(judge, y, gpu);
+        view->pairs[n++] = (struct pair){gpu,
+                                         then,
+                                         was,
+                                         is,
+                                         expected,
+                                         is->value / expected - 1,
+                                         y->share_error * (judge->clock_ratio[gpu] - ratio)};
     }
     return n;
 }
@@ -139,7 +145,7 @@ static int report(const struct view *view, const struct judge_metric *rule, size
     finding->accused = accused;
     finding->unit = pair->is->unit;
     finding->value = pair->is->value;
-    finding->expected = pair->is->value / (1 + pair->change);
+    finding->expected = pair->expected;
     finding->deviation = pair->change;
     finding->score = score;
     finding->cause = str_format("%s (baseline of %s)", why, stamp ? stamp : "unknown date");
@@ -159,7 +165,7 @@ static int judge_metric(const struct view *view, const struct group *group, size
     double bound = yardstick_bound(tail, told && fit.kept > 1 ? (double)(fit.kept - 1) : GROUP_MIN);
     for (size_t i = 0; i < n; i++) {
         const struct pair *pair = &view->pairs[i];
-        double own = isfinite(pair->is->spread) ? pair->is->spread / pair->is->value : 0;
+        double own = isfinite(pair->is->spread) ? pair->is->spread / pair->expected : 0;
         double was = isfinite(pair->was->spread) ? pair->was->spread / pair->was->value : 0;
         double score = pair->change / sqrt(sigma * sigma + own * own + was * was +
                                            pair->uncertain * pair->uncertain);

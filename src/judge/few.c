@@ -39,8 +39,10 @@ static bool gather(const struct judge *judge, const struct group *group, size_t 
     return out->n > 1;
 }
 
-static int look_at(struct judge *judge, size_t metric, const struct row *row, size_t number)
+static int look_at(struct judge *judge, const struct group *group, size_t metric,
+                   const struct row *row, size_t number)
 {
+    const struct yardstick *y = yardstick_of(judge, group, metric);
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     double others[YARDSTICK_MIN], own = row->values[number], spread = row->spreads[number];
     size_t n = 0;
@@ -60,7 +62,7 @@ static int look_at(struct judge *judge, size_t metric, const struct row *row, si
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;
-    finding->expected = usual * cell->value / own;
+    finding->expected = usual / clock_factor(judge, y, row->gpus[number]);
     finding->deviation = own / usual - 1;
     finding->cause =
         n == 1
@@ -80,7 +82,7 @@ int judge_few(struct judge *judge)
             if ((worse != JUDGE_LOWER && worse != JUDGE_HIGHER) || !gather(judge, group, m, &row))
                 continue;
             for (size_t i = 0; i < row.n; i++)
-                if (look_at(judge, m, &row, i))
+                if (look_at(judge, group, m, &row, i))
                     return -ENOMEM;
         }
     }

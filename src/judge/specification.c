@@ -99,7 +99,7 @@ static int check_figure(struct judge *judge, const struct reference_entry *entry
     double expected = entry->value * (peak ? rule->peak_share : 1);
     double worse = worse_share(rule->worse, cell->value / expected - 1);
     /* A GPU's own scatter must not make the difference. */
-    double own = isfinite(cell->spread) ? fabs(cell->spread / cell->value) : 0;
+    double own = isfinite(cell->spread) ? fabs(cell->spread / expected) : 0;
     if (rule->worse == JUDGE_NONE || expected <= 0 || worse <= (peak ? 0 : entry->tolerance) + own)
         return 0;
     struct finding *finding = findings_add(judge, gpu, entry->key, BASIS_REFERENCE);

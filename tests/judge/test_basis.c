@@ -297,6 +297,37 @@ static struct inventory judged_for_drift(const struct gpu_result *gpus, size_t c
     return inventory;
 }
 
+/* A figure that fell to nothing is lost wholly, on every basis. */
+static void fallen_to_nothing(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {1, 3, 8};
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        struct gpu_result *gpus = made_fleet(counts[c], 11);
+        struct inventory before = judged_by(gpus, counts[c], NULL);
+        made_set(&gpus[0], "main.bandwidth.read", 0);
+        made_set(&gpus[0], "main.bandwidth.write", 0);
+        struct inventory now[] = {judged_by(gpus, counts[c], &before),
+                                  judged_for_drift(gpus, counts[c], &before),
+                                  judged_by(gpus, counts[c], NULL)};
+        for (size_t k = 0; k < COUNT_OF(now); k++) {
+            const struct inventory_outlier *outlier = made_outlier(&now[k], "GPU-000");
+            const struct inventory_finding *read = made_finding(outlier, "main.bandwidth.read");
+            const struct inventory_finding *write = made_finding(outlier, "main.bandwidth.write");
+            if (k == 2 && counts[c] == 3) /* no reference: three only make it odd */
+                write = made_finding(made_watched(&now[k], "GPU-000"), "main.bandwidth.write");
+            if (!read || !(read->expected > 3000) || read->deviation != -1)
+                fail_msg("%zu GPUs, basis %zu: read", counts[c], k);
+            if (k < 2 || counts[c] > 1)
+                if (!write || !(write->expected > 3000) || write->deviation != -1)
+                    fail_msg("%zu GPUs, basis %zu: write", counts[c], k);
+            inventory_fini(&now[k]);
+        }
+        inventory_fini(&before);
+        made_free(gpus, counts[c]);
+    }
+}
+
 /* A clock that is held down is told alike, whatever it is compared with. */
 static void held_clock(void **state)
 {
@@ -422,6 +453,7 @@ int main(void)
         cmocka_unit_test(told_once),
         cmocka_unit_test(claims),
         cmocka_unit_test(drift),
+        cmocka_unit_test(fallen_to_nothing),
         cmocka_unit_test(held_clock),
         cmocka_unit_test(clock_far_away),
         cmocka_unit_test(drift_of_all),
