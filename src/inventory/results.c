@@ -112,8 +112,8 @@ static bool was_measured(const struct inventory_gpu *gpu)
            (gpu->status == GPU_BUSY && gpu->value_count);
 }
 
-int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
-                       enum inventory_facts set, struct facts *out_facts)
+static const struct facts *usual_facts(const struct inventory_lookup *lookup,
+                                       const struct inventory_gpu *gpu, enum inventory_facts set)
 {
     const struct inventory_model *model =
         was_measured(gpu) ? inventory_model_of(lookup, gpu) : NULL;
@@ -121,11 +121,28 @@ int inventory_facts_of(const struct inventory_lookup *lookup, const struct inven
                                          [INVENTORY_BOARD] = NULL,
                                          [INVENTORY_CONFIG] = model ? &model->config : NULL,
                                          [INVENTORY_HEALTH] = model ? &model->health : NULL};
-    const struct facts *own = own_facts(gpu, set);
-    int rc = usual[set] ? facts_copy(out_facts, usual[set]) : 0;
+    return usual[set];
+}
+
+int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                       enum inventory_facts set, struct facts *out_facts)
+{
+    const struct facts *own = own_facts(gpu, set), *usual = usual_facts(lookup, gpu, set);
+    int rc = usual ? facts_copy(out_facts, usual) : 0;
     for (size_t i = 0; i < own->count && !rc; i++)
         rc = facts_set(out_facts, &own->items[i]);
+    if (rc)
+        facts_fini(out_facts);
     return rc;
+}
+
+const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
+                                     const struct inventory_gpu *gpu, enum inventory_facts set,
+                                     const char *key)
+{
+    const struct fact *own = facts_get(own_facts(gpu, set), key);
+    const struct facts *usual = usual_facts(lookup, gpu, set);
+    return own || !usual ? own : facts_get(usual, key);
 }
 
 /* Unit and method are told once, with the model. What it does not tell is the name of something,

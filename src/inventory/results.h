@@ -32,6 +32,11 @@ enum inventory_facts {
 int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                        enum inventory_facts set, struct facts *out_facts); /* out: empty */
 
+/* One fact of these; NULL when it is not there. */
+const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
+                                     const struct inventory_gpu *gpu, enum inventory_facts set,
+                                     const char *key);
+
 /* 0 or -ENOMEM; out_result is empty before. */
 int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                      struct gpu_result *out_result);

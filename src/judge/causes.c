@@ -149,6 +149,10 @@ static int judge_finding(const struct judge *judge, struct finding *finding)
     struct strbuf text = {0};
     double loss = worse_share(rule->worse, finding->deviation);
     explain(&explanation, judge, rule, finding->gpu);
+    if (explanation.words.failed) {
+        strbuf_fini(&explanation.words);
+        return -ENOMEM;
+    }
     if (explanation.loss > 0 && loss <= FIT * explanation.loss + rule->floor) {
         strbuf_puts(&text, explanation.words.data);
         finding->kind = explanation.kind;
@@ -161,12 +165,11 @@ static int judge_finding(const struct judge *judge, struct finding *finding)
         put_sm(&text, judge, finding);
         put_innocent(&text, rule);
     }
-    bool failed = text.failed || explanation.words.failed;
     strbuf_fini(&explanation.words);
-    if (failed)
+    if (text.failed)
         strbuf_fini(&text);
     finding->cause = text.data;
-    return failed ? -ENOMEM : 0;
+    return text.data ? 0 : -ENOMEM;
 }
 
 int judge_causes(struct judge *judge)

@@ -8,11 +8,13 @@ static int renew(const struct measure *earlier, const struct measure *now, struc
 {
     bool same = now->kind == earlier->kind && now->bound == earlier->bound &&
                 measure_status_valued(now->status) == measure_status_valued(earlier->status);
-    if (measure_copy(out, same ? earlier : now) || !same)
-        return same ? -ENOMEM : 0;
+    if (measure_copy(out, same ? earlier : now))
+        return -ENOMEM;
+    if (!same)
+        return 0;
     out->value = now->value;
     out->n = now->n;
-    if (now->n > 1)
+    if (now->n > 1 || earlier->n > 1)
         out->spread = now->spread;
     return now->status == earlier->status
                ? 0
@@ -21,13 +23,11 @@ static int renew(const struct measure *earlier, const struct measure *now, struc
 }
 
 /* Adds what is in *measure, which then belongs to the list. */
-static int append(struct measures *measures, struct measure *measure)
+static int append(struct measures *measures, const struct measure *measure)
 {
     struct measure *slot = measures_add_missing(measures, measure->metric, MEASURE_FAILED, NULL);
-    if (!slot) {
-        measure_fini(measure);
+    if (!slot)
         return -ENOMEM;
-    }
     measure_fini(slot);
     *slot = *measure;
     return 0;
@@ -43,6 +43,8 @@ int consensus_complete(struct measures *memory, const struct measures *earlier)
         rc = now ? renew(was, now, &measure) : measure_copy(&measure, was);
         if (!rc)
             rc = append(&whole, &measure);
+        if (rc)
+            measure_fini(&measure);
     }
     for (size_t i = 0; i < memory->count && !rc; i++) {
         struct measure measure = {0};
@@ -51,6 +53,8 @@ int consensus_complete(struct measures *memory, const struct measures *earlier)
         rc = measure_copy(&measure, &memory->items[i]);
         if (!rc)
             rc = append(&whole, &measure);
+        if (rc)
+            measure_fini(&measure);
     }
     if (rc) {
         measures_fini(&whole);

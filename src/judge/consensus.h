@@ -9,8 +9,8 @@
  * are not judged, methods and notes. 0 or -ENOMEM. */
 int consensus_complete(struct measures *memory, const struct measures *earlier);
 
-/* The model's topology from its healthy GPUs; from all measured ones where none is healthy. 0 or
- * -ENOMEM with a part of it filled. */
+/* The model's topology from its healthy GPUs; where none is healthy from its outliers, else from
+ * busy ones, all figures noisy then. 0 or -ENOMEM with a part of it filled. */
 int consensus_build(const struct fleet *fleet, const struct group *group,
                     struct inventory_model *out_model);
 

@@ -87,23 +87,22 @@ static size_t gather(const struct view *view, const struct group *group, size_t 
     return n;
 }
 
-/* A condition then: from the values, or from the facts. */
+static double setting_then(const struct view *view, const struct pair *pair, const char *key)
+{
+    const struct fact *fact = inventory_fact_of(view->lookup, pair->then, INVENTORY_CONFIG, key);
+    return fact && fact->kind == FACT_INT && fact->integer > 0 ? (double)fact->integer : NAN;
+}
+
+/* A condition then: from the values, or from the facts. NaN: not known. */
 static double condition_then(const struct view *view, enum judge_condition condition,
                              const struct pair *pair)
 {
     const struct inventory_value *clock = value_of(pair->then, "clock.memory");
-    struct facts config = {0};
-    double value = NAN;
     if (condition == JUDGE_MEMORY_CLOCK)
         return clock ? clock->value : NAN;
-    if (condition != JUDGE_PCIE ||
-        inventory_facts_of(view->lookup, pair->then, INVENTORY_CONFIG, &config))
-        return NAN;
-    int64_t gen = facts_int(&config, "pcie_gen", 0), width = facts_int(&config, "pcie_width", 0);
-    if (gen > 0 && width > 0)
-        value = exp2((double)gen) * (double)width;
-    facts_fini(&config);
-    return value;
+    return condition == JUDGE_PCIE
+               ? exp2(setting_then(view, pair, "pcie_gen")) * setting_then(view, pair, "pcie_width")
+               : NAN;
 }
 
 /* What became worse since and can cost as much as was lost. */
