@@ -81,6 +81,10 @@ static int sweep_fine(struct probe_context *context, const struct study *study, 
     return rc ? rc : sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
 }
 
+/* Of L1.5 only what L1 misses is seen: of 40 that were drawn at random and called sure, one was off
+ * by 3 % (tests/probes/gpus.py). */
+static const double SEEN_THROUGH_L1 = 0.9;
+
 struct size_found {
     double by_sweep, spread; /* median and half range of the repetitions */
     double confidence;
@@ -154,6 +158,8 @@ static int measure_size(struct probe_context *context, struct study *study,
     f->spread = repeats_half_range(sizes, SIZE_REPEATS);
     f->by_residency = study->resident_bytes;
     f->residency_error = study->resident_error;
+    if (study->id == STUDY_CONSTANT_L15)
+        f->confidence = fmin(f->confidence, SEEN_THROUGH_L1);
     f->at_once = study->at_once;
     f->l1 = study->id == STUDY_L1_DATA;
     rc = sharpen_residency(context, study, f, err);
