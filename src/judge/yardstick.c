@@ -26,6 +26,11 @@ static const double SHARE_MAX = 1.2;
 /* How far a share is off that the fleet shows, and one that is only stated. */
 static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 
+/* So much of the square of a GPU's own spread counts: it is half the range of three rounds, of
+ * which the median is the value. Two rounds that were disturbed alike have a score of at most 2 /
+ * sqrt(0.5), which is not even watched. */
+static const double OWN = 0.5;
+
 /* Tails where too few GPUs tell. */
 static const double TAIL_DOF = 12;
 
@@ -118,7 +123,7 @@ double yardstick_score(const struct yardstick *yardstick, double value, double s
      * figure less certain, and so does a clock far from the usual. */
     double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
     double away = yardstick->share_error * (clock_ratio - 1) * yardstick->center;
-    double sigma = sqrt(yardstick->sigma * yardstick->sigma + fmax(excess, 0) + away * away);
+    double sigma = sqrt(yardstick->sigma * yardstick->sigma + OWN * fmax(excess, 0) + away * away);
     return sigma > 0 ? (value - yardstick->center) / sigma : 0;
 }
 

@@ -169,7 +169,7 @@ def survey(number, model, folder):
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
-                           "--time-limit", "8", "--no-progress", "-o", out],
+                           "--no-progress", "-o", out],
                           capture_output=True, text=True)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"fleet {number}: exit {done.returncode}\n{done.stderr}")

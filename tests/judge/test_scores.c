@@ -142,6 +142,27 @@ static void own_spread_protects(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Two of three rounds were disturbed alike: the median is off by all of it, the spread is half. */
+static void two_rounds_disturbed(void **state)
+{
+    (void)state;
+    static const double factors[] = {0.97, 0.9, 0.5};
+    for (size_t i = 0; i < COUNT_OF(factors); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 3);
+        set_to_usual(gpus, "main.bandwidth.read", factors[i]);
+        for (size_t k = 0; k < gpus[SUSPECT].measures.count; k++) {
+            struct measure *m = &gpus[SUSPECT].measures.items[k];
+            if (strcmp(m->metric, "main.bandwidth.read") == 0)
+                m->spread = (1 / factors[i] - 1) / 2 * m->value;
+        }
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.outlier_count, 0);
+        assert_null(made_finding(made_watched(&inventory, suspect), "main.bandwidth.read"));
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* Repetitions that scatter in one figure are a disturbance; in several they are the GPU. */
 static void unsteady(void **state)
 {
@@ -292,6 +313,7 @@ int main(void)
         cmocka_unit_test(equal_clock),
         cmocka_unit_test(steep_share),
         cmocka_unit_test(own_spread_protects),
+        cmocka_unit_test(two_rounds_disturbed),
         cmocka_unit_test(unsteady),
         cmocka_unit_test(half_faulty),
         cmocka_unit_test(scattered),
