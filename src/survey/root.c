@@ -19,6 +19,8 @@
 /* One rank as rank 0 sees it. */
 struct member {
     bool announced, lost;
+    bool overdue; /* lost by its deadline, not by silence */
+    bool renewed; /* its deadline, since it was taken back */
     struct announce announce;
     struct assign_share share;
     bool *heard;    /* per GPU of the announced list: its result is here */
@@ -142,8 +144,6 @@ static int take_announce(struct root *root, size_t rank, const struct frame *fra
         return rc;
     member->announced = true;
     root->announced++;
-    root->lost -= member->lost; /* it only seemed so */
-    member->lost = false;
     return 0;
 }
 
@@ -176,27 +176,6 @@ static int acknowledge(struct root *root, size_t rank, uint32_t position, struct
     return tell(root, rank, MESSAGE_ACK, &ack, err);
 }
 
-/* A rank that was taken for dead speaks: its GPU's entry is replaced. */
-static int revive(struct root *root, size_t rank, struct gpu_result *result, struct err *err)
-{
-    struct member *member = &root->members[rank];
-    int rc = 0;
-    for (size_t i = 0; i < root->result_count; i++)
-        if (!root->taken[i] && root->results[i].status == GPU_LOST &&
-            str_equal(root->results[i].uuid, result->uuid)) {
-            gpu_result_fini(&root->results[i]);
-            root->results[i] = *result;
-            rc = hand_on(root, i, err);
-            break;
-        }
-    root->gpu_done++;
-    if (--member->missing == 0) {
-        member->lost = false;
-        root->lost--;
-    }
-    return rc;
-}
-
 static int keep_result(struct root *root, size_t rank, struct result_message *message,
                        struct err *err)
 {
@@ -212,8 +191,6 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
         message->unspooled = NULL;
     }
     member->heard[message->position] = true;
-    if (member->lost)
-        return revive(root, rank, &message->result, err);
     int rc = add_result(root, &message->result, err);
     if (!rc)
         rc = hand_on(root, root->result_count - 1, err);
@@ -276,10 +253,63 @@ bool root_slowest(const struct root *root, struct root_slowest *out)
     return found.gpu != NULL;
 }
 
+/* Seconds in which a rank must be done: its workers run in rounds, each up to the limit and the
+ * few seconds that ending a stubborn worker takes. */
+static double possible_s(const struct root *root, const struct member *member)
+{
+    const double ending_s = 5;
+    size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
+    size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
+    return (double)rounds * (root->time_limit_s + ending_s) + LIMIT_GRACE_S;
+}
+
+static void set_deadline(const struct root *root, struct member *member, double now_s)
+{
+    member->deadline_s = now_s + (root->stopped ? LIMIT_INTERRUPTED_S : possible_s(root, member));
+}
+
+/* Takes away what was said of the rank's GPUs when it was lost. */
+static void drop_lost(struct root *root, size_t rank)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < root->result_count; i++) {
+        struct gpu_result *result = &root->results[i];
+        if (!root->taken[i] && result->status == GPU_LOST && result->rank == (int32_t)rank) {
+            gpu_result_fini(result);
+            continue;
+        }
+        root->taken[kept] = root->taken[i];
+        root->results[kept++] = *result;
+    }
+    root->result_count = kept;
+}
+
+/* A rank that was taken for lost speaks: it is waited for again. Its deadline is renewed once,
+ * since it lost time too; one that comes and goes shall not keep the survey from its end. One that
+ * is over its time gets no more, but the result it has counts; one whose GPUs are not known came
+ * too late. */
+static void take_back(struct root *root, size_t rank, enum message_type said)
+{
+    struct member *member = &root->members[rank];
+    if (!member->lost || (root->assigned && !member->announced) ||
+        (member->overdue && said != MESSAGE_RESULT))
+        return;
+    member->lost = false;
+    root->lost--;
+    if (!root->assigned)
+        return;
+    drop_lost(root, rank);
+    root->open += member->missing > 0;
+    if (!member->overdue && !member->renewed)
+        set_deadline(root, member, root->clock.last_s);
+    member->renewed = true;
+}
+
 int root_take(struct root *root, const struct comm_message *message, struct err *err)
 {
     size_t rank = (size_t)message->from;
     root->members[rank].heard_s = root->clock.awake_s;
+    take_back(root, rank, (enum message_type)message->frame.type);
     switch (message->frame.type) {
     case MESSAGE_BEAT:
         return take_beat(root, rank, &message->frame, err);
@@ -366,16 +396,6 @@ static int assign(struct root *root, struct err *err)
     return rc;
 }
 
-/* Seconds in which a rank must be done: its workers run in rounds, each up to the limit and the
- * few seconds that ending a stubborn worker takes. */
-static double possible_s(const struct root *root, const struct member *member)
-{
-    const double ending_s = 5;
-    size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
-    size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
-    return (double)rounds * (root->time_limit_s + ending_s) + LIMIT_GRACE_S;
-}
-
 static int send_assignment(struct root *root, size_t rank, struct err *err)
 {
     struct member *member = &root->members[rank];
@@ -397,7 +417,7 @@ static int open_member(struct root *root, struct member *member, double now_s, s
     if (!member->heard)
         return err_no_memory(err);
     member->missing = member->share.count;
-    member->deadline_s = now_s + (root->stopped ? LIMIT_INTERRUPTED_S : possible_s(root, member));
+    set_deadline(root, member, now_s);
     root->gpu_total += member->share.count;
     root->open += member->missing > 0;
     root->idle += member->missing == 0 && member->announce.listing != LISTING_FAILED;
@@ -547,16 +567,18 @@ static int look_for_lost(struct root *root, double now_s, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < (size_t)root->comm->size && !rc; rank++) {
-        const struct member *member = &root->members[rank];
+        struct member *member = &root->members[rank];
         if (!watched(root, member))
             continue;
         if (silent(root, rank))
             rc = lose(root, rank, "fell silent", err);
-        else if (member->missing && now_s > member->deadline_s)
+        else if (member->missing && now_s > member->deadline_s) {
+            member->overdue = true;
             rc = lose(root, rank,
                       root->stopped ? "did not answer when the survey was interrupted"
                                     : "is over its time",
                       err);
+        }
     }
     return rc;
 }

@@ -209,6 +209,96 @@ static void silence_is_noticed_long_before_the_deadline(void **state)
     root_destroy(root);
 }
 
+/* Ranks 1 (with GPU b) and 2 (without one) fall silent; ranks 0 and 1 see a GPU each. */
+static double fall_silent(struct fake *fake, double limit_s, struct root **out_root)
+{
+    struct err err = {0};
+    fake_init(fake, -1, 3);
+    assert_int_equal(root_create(&fake->base, false, limit_s, 1, out_root, &err), 0);
+    assert_int_equal(announce(*out_root, 0, "n1", "a", LISTING_OK), 0);
+    assert_int_equal(announce(*out_root, 1, "n2", "b", LISTING_OK), 0);
+    assert_int_equal(announce(*out_root, 2, "n3", "", LISTING_OK), 0);
+    double now_s = pass(*out_root, 1, pulse_silence_s(3) + 1, 0);
+    assert_int_equal(root_view(*out_root).lost_ranks, 2);
+    assert_int_equal(root_view(*out_root).result_count, 2);
+    return now_s;
+}
+
+/* They speak again: nothing remains of their loss. */
+static void who_speaks_again_is_taken_back(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    const double limit_s = 10;
+    double now_s = fall_silent(&fake, limit_s, &root);
+    beat(root, 1);
+    beat(root, 2);
+    assert_int_equal(root_view(root).lost_ranks, 0);
+    assert_int_equal(root_view(root).result_count, 0);
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    /* The time it has is that of one that has just begun. */
+    now_s = pass(root, now_s, limit_s + LIMIT_GRACE_S - 1, 1);
+    assert_false(root_complete(root));
+    assert_int_equal(root_view(root).lost_ranks, 1); /* rank 2 is silent again */
+    assert_int_equal(result(root, 1, 0, "b"), 0);
+    assert_true(root_complete(root));
+    assert_int_equal(root_view(root).gpu_done, 2);
+    assert_int_equal(find(root, "b")->status, GPU_OK);
+    root_destroy(root);
+}
+
+/* One that comes and goes, or beats and never ends, does not keep the survey. */
+static void a_rank_is_not_waited_for_without_end(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    const double limit_s = 10, ending_s = 5;
+    double now_s = fall_silent(&fake, limit_s, &root), began_s = now_s;
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    while (now_s - began_s < limit_s + ending_s + LIMIT_GRACE_S) {
+        beat(root, 1);
+        assert_false(root_complete(root));
+        now_s = pass(root, now_s, pulse_silence_s(3) + 1, 0);
+    }
+    beat(root, 1);
+    pass(root, now_s, 1, 1);
+    assert_true(root_complete(root));
+    assert_string_equal(find(root, "b")->reason, "rank 1 on n2 is over its time");
+    beat(root, 1);
+    assert_true(root_complete(root));
+    assert_int_equal(root_view(root).lost_ranks, 2);
+    assert_int_equal(result(root, 1, 0, "b"), 0); /* what it has counts */
+    assert_int_equal(find(root, "b")->status, GPU_OK);
+    assert_int_equal(root_view(root).lost_ranks, 1);
+    root_destroy(root);
+}
+
+/* Silent while it lists: not waited for; heard again before all have announced: it is. */
+static void who_speaks_again_is_assigned(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    struct err err = {0};
+    fake_init(&fake, -1, 3);
+    assert_int_equal(root_create(&fake.base, false, 10, 1, &root, &err), 0);
+    assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
+    double now_s = pass(root, 1, pulse_silence_s(3) + 1, 1);
+    assert_int_equal(root_view(root).lost_ranks, 1);
+    beat(root, 2);
+    assert_int_equal(root_view(root).lost_ranks, 0);
+    assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
+    now_s = pass(root, now_s, 1, 1);
+    assert_false(root_view(root).assigned);
+    assert_int_equal(announce(root, 2, "n3", "c", LISTING_OK), 0);
+    pass(root, now_s, 1, 1);
+    assert_true(root_view(root).assigned);
+    assert_int_equal(root_view(root).gpu_total, 3);
+    root_destroy(root);
+}
+
 /* Rank 0 was stopped, or waited for a file system: it heard nobody then. */
 static void time_slept_away_is_no_silence(void **state)
 {
@@ -369,6 +459,9 @@ int main(void)
         cmocka_unit_test(a_rank_out_of_reach_costs_only_itself),
         cmocka_unit_test(silent_ranks_are_lost),
         cmocka_unit_test(silence_is_noticed_long_before_the_deadline),
+        cmocka_unit_test(who_speaks_again_is_taken_back),
+        cmocka_unit_test(a_rank_is_not_waited_for_without_end),
+        cmocka_unit_test(who_speaks_again_is_assigned),
         cmocka_unit_test(time_slept_away_is_no_silence),
         cmocka_unit_test(beats_are_few_however_many_ranks),
         cmocka_unit_test(interrupted),
