@@ -49,7 +49,7 @@ int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *p
                       struct err *err);
 
 /* 1: a message; 0: none now; -EBADMSG: one came but was damaged (it is dropped, the text names the
- * sender); other: the transport failed. */
+ * sender); other: the transport failed, for now or for good. */
 int comm_receive(struct comm *comm, struct comm_message *out_message, struct err *err);
 void comm_message_fini(struct comm_message *message);
 

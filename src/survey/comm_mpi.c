@@ -35,6 +35,8 @@ struct mpi_comm {
     struct transfers sends;
     struct transfers receives;
     double speak_s; /* by the monotonic clock: before, sends are held */
+    bool singly;    /* "any rank" cannot be asked for: one after the other is */
+    int next_peer;  /* then, to be asked first */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -160,33 +162,51 @@ static bool must_wait(const struct transfers *receives, size_t i)
     return false;
 }
 
-/* A receive that is under way never blocks the others: a rank may die half way through a long
- * message. */
-static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
+/* Asks each rank, begins with another one every time, and passes over those that fail. */
+static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *message,
+                        MPI_Status *status, struct err *err)
 {
-    struct mpi_comm *self = (struct mpi_comm *)comm;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    int arrived = 0;
-    mpi_flush(comm);
-    int code = MPI_Improbe(MPI_ANY_SOURCE, TAG, self->handle, &arrived, &message, &status);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "MPI_Improbe", err);
-    if (arrived) {
-        int rc = begin_receive(self, &message, &status, err);
-        if (rc)
-            return rc;
-    }
-    for (size_t i = 0; i < self->receives.count; i++) {
-        struct transfer *transfer = &self->receives.items[i];
-        int done = 0;
-        if (must_wait(&self->receives, i))
+    int code = MPI_SUCCESS, failed = 0, size = self->base.size;
+    for (int i = 0; i < size; i++) {
+        int peer = (self->next_peer + i) % size;
+        if (peer == self->base.rank)
             continue;
-        code = MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE);
+        int own = MPI_Improbe(peer, TAG, self->handle, arrived, message, status);
+        if (own == MPI_SUCCESS && *arrived) {
+            self->next_peer = peer + 1;
+            return 0;
+        }
+        code = own == MPI_SUCCESS ? code : own;
+        failed += own != MPI_SUCCESS;
+    }
+    *arrived = 0;
+    return failed && failed == size - 1 ? mpi_error(code, "MPI_Improbe", err) : 0;
+}
+
+/* An MPI that tolerates faults has only an error for MPI_ANY_SOURCE once one rank is dead. */
+static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
+                 struct err *err)
+{
+    if (!self->singly)
+        self->singly =
+            MPI_Improbe(MPI_ANY_SOURCE, TAG, self->handle, arrived, message, status) != MPI_SUCCESS;
+    return self->singly ? probe_singly(self, arrived, message, status, err) : 0;
+}
+
+/* The first whole message: 1, or 0. A receive that is under way never blocks the others: a rank may
+ * die half way through a long message. */
+static int take_received(struct transfers *receives, int *out_from, struct strbuf *out_bytes)
+{
+    for (size_t i = 0; i < receives->count; i++) {
+        struct transfer *transfer = &receives->items[i];
+        int done = 0;
+        if (must_wait(receives, i))
+            continue;
+        int code = MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done)
             continue;
         struct transfer finished = *transfer;
-        remove_transfer(&self->receives, i);
+        remove_transfer(receives, i);
         if (code != MPI_SUCCESS) {
             strbuf_fini(&finished.bytes);
             return 0;
@@ -196,6 +216,19 @@ static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_byte
         return 1;
     }
     return 0;
+}
+
+static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
+{
+    struct mpi_comm *self = (struct mpi_comm *)comm;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    int arrived = 0;
+    mpi_flush(comm);
+    int rc = probe(self, &arrived, &message, &status, err);
+    if (!rc && arrived)
+        rc = begin_receive(self, &message, &status, err);
+    return take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
 }
 
 /* Bytes of unfinished transfers stay MPI's: they are not freed. */

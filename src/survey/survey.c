@@ -41,6 +41,7 @@ struct run {
     struct record *record; /* that is replayed; NULL: none */
     struct progress progress;
     int sleep_ms;
+    bool deaf;       /* that nothing can be received was said */
     bool spool_done; /* rank 0: all that was spooled is in the inventory */
 };
 
@@ -72,37 +73,49 @@ static bool for_root(const struct comm_message *message)
            message->frame.type == MESSAGE_BEAT;
 }
 
-/* Hands out all messages that have come. One that makes no sense is dropped and said: its sender
- * will miss its deadline. 1 when there was any, 0, or the transport's error. */
+/* One that makes no sense is dropped and said: its sender will miss its deadline. */
+static int hand_out(struct run *run, struct comm_message *message, struct err *err)
+{
+    struct err odd = {0};
+    int rc = for_root(message) && run->root ? root_take(run->root, message, &odd)
+                                            : rank_take(run->rank, message, &odd);
+    if (rc == -EBADMSG)
+        log_warning("message of rank %d dropped: %s", message->from, odd.text);
+    else if (rc)
+        *err = odd;
+    comm_message_fini(message);
+    return rc == -EBADMSG ? 0 : rc;
+}
+
+/* Who cannot be heard is silent: what this rank has and what came is reported all the same. */
+static void say_deaf(struct run *run, const struct err *err)
+{
+    if (!run->deaf)
+        log_warning("messages cannot be received: %s", err->text);
+    run->deaf = true;
+}
+
+/* Hands out all messages that have come. 1 when there was any, 0, or an error that ends the run. */
 static int drain(struct run *run, struct err *err)
 {
     struct comm_message message;
-    int any = 0;
-    for (;;) {
+    for (int any = 0;; any = 1) {
         struct err odd = {0};
         int rc = comm_receive(run->comm, &message, &odd);
-        if (rc == 0)
-            return any;
-        any = 1;
-        if (rc == -EBADMSG) {
+        if (rc > 0)
+            rc = hand_out(run, &message, err);
+        else if (rc == -EBADMSG) {
             log_warning("message dropped: %s", odd.text);
-            continue;
-        }
-        if (rc < 0) {
+            rc = 0;
+        } else if (rc == -ENOMEM)
             *err = odd;
-            return rc;
+        else {
+            if (rc)
+                say_deaf(run, &odd);
+            return any;
         }
-        if (for_root(&message) && run->root)
-            rc = root_take(run->root, &message, &odd);
-        else
-            rc = rank_take(run->rank, &message, &odd);
-        if (rc == -EBADMSG)
-            log_warning("message of rank %d dropped: %s", message.from, odd.text);
-        comm_message_fini(&message);
-        if (rc && rc != -EBADMSG) {
-            *err = odd;
+        if (rc)
             return rc;
-        }
     }
 }
 

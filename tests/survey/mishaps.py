@@ -6,6 +6,7 @@ MODULE makes calls fail (mishaps.c).
 """
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -99,6 +100,27 @@ def case_no_memfd(folder):
     check(done.returncode == 0 and "its record is not complete" in done.stderr, done.stderr)
     check(field((folder / "out.yaml").read_text(), "measured") == "1", done.stderr)
     check((folder / "victim").stat().st_size == 0, "a record in a file of somebody else")
+
+
+def case_any_source(folder):
+    """Rank 0 cannot ask for messages of any rank: it asks for those of each."""
+    write_fleet(folder, [node("n1", 3), node("n2", 3)])
+    code, _, said = survey(folder, 3, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
+                           env=failing("MPI_ANY_SOURCE"))
+    text = (folder / "out.yaml").read_text()
+    check(code == 0 and field(text, "measured") == "6" and field(text, "ranks") == "3", text)
+    check("warning" not in said, said)
+
+
+def case_deaf(folder):
+    """Rank 0 cannot receive at all: it reports what it has, the others are lost and named."""
+    write_fleet(folder, [node("n1", 2), node("n2", 2)])
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
+                           env=failing("MPI_Improbe"))
+    text = (folder / "out.yaml").read_text()
+    check(code == 4 and field(text, "lost_ranks") == "1", f"{said} {text}")
+    check(int(field(text, "measured")) >= 2 and re.search("rank: 1, .*status: lost", text), text)
+    check(said.count("messages cannot be received: MPI_Improbe") == 1, said)
 
 
 main(globals())
