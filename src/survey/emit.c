@@ -199,8 +199,7 @@ static int write_checked(const struct inventory *inventory, const char *path, st
     return rc;
 }
 
-/* Before the inventory, which has the exit code; a page that cannot be written costs nothing else.
- */
+/* A page that cannot be written costs nothing else. */
 static bool write_page(const struct emit_input *input, const struct inventory *inventory)
 {
     struct strbuf page = {0};
@@ -214,10 +213,23 @@ static bool write_page(const struct emit_input *input, const struct inventory *i
     return rc == 0;
 }
 
+/* The inventory's own code tells what the survey found, whatever else could be written. */
+static struct emit_result write_others(const struct emit_input *input,
+                                       const struct inventory *inventory)
+{
+    struct emit_result result = {.code = (enum survey_exit)inventory->exit_code};
+    result.page = input->options->html && write_page(input, inventory);
+    bool missing = input->unrecorded || (input->options->html && !result.page);
+    if (missing && result.code == SURVEY_EXIT_OK)
+        result.code = SURVEY_EXIT_NO_REPORT;
+    return result;
+}
+
 int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
-                   enum survey_exit *out_code, struct err *err)
+                   struct emit_result *out_result, struct err *err)
 {
     struct inventory inventory = {0};
+    struct emit_result result = {0};
     int rc = 0;
     if (fill_header(input, &inventory) || fill_nodes(&input->view, &inventory))
         rc = err_no_memory(err);
@@ -226,16 +238,13 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
     if (!rc) {
         inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
                                                   inventory.outlier_count);
-        if (input->unrecorded)
-            inventory.exit_code = SURVEY_EXIT_NO_REPORT;
-        if (input->options->html && !write_page(input, &inventory))
-            inventory.exit_code = SURVEY_EXIT_NO_REPORT;
+        result = write_others(input, &inventory);
         rc = write_checked(&inventory, input->output, err);
     }
     if (!rc) {
+        *out_result = result;
         report_summary(&inventory, &input->style, out_summary);
         timing_print(&input->judging->slowest, out_summary);
-        *out_code = (enum survey_exit)inventory.exit_code;
     }
     inventory_fini(&inventory);
     return rc;

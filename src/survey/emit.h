@@ -35,8 +35,14 @@ struct emit_input {
     bool unrecorded;               /* a record was asked for and could not be written */
 };
 
+struct emit_result {
+    enum survey_exit code; /* of the process: the inventory's, or 1 where that is 0 and a record or
+                              page was asked for and could not be written */
+    bool page;             /* was asked for and is written */
+};
+
 /* Judges, writes the file, reads it back and appends the summary for people. */
 int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
-                   enum survey_exit *out_code, struct err *err);
+                   struct emit_result *out_result, struct err *err);
 
 #endif

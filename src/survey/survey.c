@@ -171,7 +171,7 @@ static int loop(struct run *run, struct err *err)
 }
 
 static void say_summary(const struct run *run, const struct strbuf *summary, const char *output,
-                        const char *html)
+                        bool page)
 {
     const struct root_view view = root_view(run->root);
     if (run->options->quiet)
@@ -183,8 +183,8 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
         fputs(summary->data, stderr);
     if (strcmp(output, "-") != 0)
         log_info("inventory written to %s", output);
-    if (html)
-        log_info("page written to %s", html);
+    if (page)
+        log_info("page written to %s", run->options->html);
 }
 
 /* What rank 0 needs before anything is measured. */
@@ -306,7 +306,7 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
 static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
 {
     struct strbuf summary = {0};
-    enum survey_exit code = SURVEY_EXIT_NO_REPORT;
+    struct emit_result result = {.code = SURVEY_EXIT_NO_REPORT};
     progress_clear(&run->progress);
     bool recorded = end_recording(run, prepared);
     const struct emit_input input = {
@@ -322,14 +322,14 @@ static enum survey_exit report(struct run *run, struct preparation *prepared, st
         .style = report_style_for(STDERR_FILENO),
         .unrecorded = !recorded,
     };
-    bool written = emit_inventory(&input, &summary, &code, err) == 0;
+    bool written = emit_inventory(&input, &summary, &result, err) == 0;
     if (written)
-        say_summary(run, &summary, prepared->output, run->options->html);
+        say_summary(run, &summary, prepared->output, result.page);
     else
         log_failure(err);
     strbuf_fini(&summary);
     end_spool(run, prepared, written);
-    return code;
+    return result.code;
 }
 
 static int judge_result(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)

@@ -1,5 +1,5 @@
 """What the system around the ranks does to them, one case each: rank 0 stands still for a while, a call
-of the system or of MPI fails, signals are ignored.
+of the system or of MPI fails, signals are ignored, a device is full.
 
 usage: mishaps.py PROGRAM SOURCE_ROOT CASE MODULE
 MODULE makes calls fail (mishaps.c).
@@ -121,6 +121,18 @@ def case_deaf(folder):
     check(code == 4 and field(text, "lost_ranks") == "1", f"{said} {text}")
     check(int(field(text, "measured")) >= 2 and re.search("rank: 1, .*status: lost", text), text)
     check(said.count("messages cannot be received: MPI_Improbe") == 1, said)
+
+
+def case_no_page(folder):
+    """No room for the page: the inventory tells what was found, the process that something is missing."""
+    for faults, found, returned in (("", 0, 1), ("{gpu: 1, kind: crash, after: 1}", 4, 4),
+                                    ("{gpu: 1, kind: pcie, width: 8}", 3, 3)):
+        write_fleet(folder, [node("n1", 2, faults)])
+        code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--html",
+                               "/dev/full", *FAST)
+        text = (folder / "out.yaml").read_text()
+        check(code == returned and field(text, "exit_code") == str(found), f"{code} {text}")
+        check("/dev/full: cannot write" in said and "page written" not in said, said)
 
 
 main(globals())

@@ -109,7 +109,7 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     struct inventory inventory = {0};
     struct strbuf summary = {0};
     struct err err = {0};
-    enum survey_exit code = SURVEY_EXIT_OK;
+    struct emit_result end = {0};
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/a.gmr", folder);
     snprintf(output, sizeof output, "%s/a.yaml", folder);
@@ -128,10 +128,11 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
         .judging = &judging,
         .replayed = record,
     };
-    if (emit_inventory(&input, &summary, &code, &err) ||
+    if (emit_inventory(&input, &summary, &end, &err) ||
         inventory_read_file(output, &inventory, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(code, SURVEY_EXIT_INCOMPLETE);
+    assert_int_equal(end.code, SURVEY_EXIT_INCOMPLETE);
+    assert_false(end.page);
     assert_string_equal(inventory.backend, "sim");
     assert_int_equal(inventory.seed, 8);
     assert_int_equal(inventory.nodes, 6);
