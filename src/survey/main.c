@@ -92,22 +92,26 @@ static struct survey_end run_alone(const struct survey_options *options, int arg
     return end;
 }
 
-static struct survey_end run_ranks(const struct survey_options *options,
-                                   const struct launcher *launcher, int argc, char **argv)
+static int start_mpi(const struct launcher *launcher, int *argc, char ***argv, struct err *err)
 {
     static const char missing[] = "gpumemtopo-survey: error: MPI did not start within 60 s: a rank "
                                   "is missing or cannot be reached\n";
+    /* Two ranks speak, since rank 0 may be the missing one. */
+    watchdog_start(LIMIT_START_S, launcher->rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
+    int rc = comm_mpi_start(argc, argv, err);
+    watchdog_stop();
+    if (!rc)
+        keeper_start();
+    return rc;
+}
+
+static struct survey_end run_ranks(const struct survey_options *options,
+                                   const struct launcher *launcher, int argc, char **argv)
+{
     struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
     struct err err = {0};
     struct comm *comm = NULL;
-    /* Two ranks speak, since rank 0 may be the missing one. */
-    watchdog_start(LIMIT_START_S, launcher->rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
-    int rc = comm_mpi_start(&argc, &argv, &err);
-    watchdog_stop();
-    keeper_start();
-    if (!rc)
-        rc = comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err);
-    if (rc) {
+    if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err)) {
         log_failure(&err);
         return end;
     }
@@ -185,6 +189,10 @@ int main(int argc, char **argv)
     if (refused)
         return refuse(&launcher, &err);
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
+    if (launcher.present && start_mpi(&launcher, &argc, &argv, &err)) {
+        log_failure(&err);
+        return launcher.rank ? 0 : hand_on(SURVEY_EXIT_NO_REPORT);
+    }
     struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
                                              : run_alone(&options, argc, argv);
     int code = launcher.rank ? 0 : hand_on(end.code);

@@ -47,3 +47,9 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
             return MPI_ERR_OTHER;
     return PMPI_Improbe(source, tag, comm, flag, message, status);
 }
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    return fails("MPI_Init_thread") ? MPI_ERR_OTHER
+                                    : PMPI_Init_thread(argc, argv, required, provided);
+}

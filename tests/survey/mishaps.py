@@ -135,4 +135,12 @@ def case_no_page(folder):
         check("/dev/full: cannot write" in said and "page written" not in said, said)
 
 
+def case_no_mpi(folder):
+    """What did not start is not ended."""
+    write_fleet(folder, [node("n1", 1)])
+    code, _, said = survey(folder, 1, "--simulate", "fleet.yaml", *FAST,
+                           env=failing("MPI_Init_thread"))
+    check(code == 1 and "MPI_Init_thread: error" in said and said.count("\n") == 1, said)
+
+
 main(globals())
