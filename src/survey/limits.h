@@ -9,8 +9,9 @@ enum { LIMIT_START_S = 60 };
  * is still inside kills it. */
 enum { LIMIT_SETTLE_S = 1 };
 
-/* Until every rank has announced itself; one that has not is lost. Listing, its main part, must
- * end before: a driver that initialises eight GPUs takes ten seconds and more. */
+/* Until every rank that gives signs of life has announced itself; one that has not is lost (a
+ * silent one sooner: pulse.h). Listing, its main part, must end before: a driver that initialises
+ * eight GPUs takes ten seconds and more. */
 enum { LIMIT_ANNOUNCE_S = 60, LIMIT_LISTING_S = 45 };
 
 /* What a rank that gives signs of life may take beyond its workers' time limits before it is lost.

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/facts_wire.h"
+#include "inventory/names.h"
 
 void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
 {
@@ -75,12 +77,9 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
     out->host = wire_get_text(reader);
     out->boot_id = wire_get_text(reader);
     out->at_once = wire_get_u32(reader);
-    uint32_t listing = wire_get_u32(reader);
-    uint32_t failed_as = wire_get_u32(reader);
-    if (listing > LISTING_FAILED || failed_as > GPU_BUSY || !out->host)
-        reader->bad = true;
-    out->listing = listing;
-    out->failed_as = failed_as;
+    out->listing = (enum listing_status)wire_get_enum(reader, LISTING_FAILED + 1);
+    out->failed_as = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
+    reader->bad |= !out->host;
     message_get_err(reader, &out->err);
     uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
     out->gpus = mem_array(gpus, sizeof *out->gpus);

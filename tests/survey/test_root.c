@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "fake_comm.h"
+#include "inventory/names.h"
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/pulse.h"
@@ -409,6 +410,26 @@ static void announcements_are_checked(void **state)
     announce_fini(&source);
 }
 
+/* Whatever a GPU can be, a rank can say of its listing; nothing else. */
+static void every_status_can_be_announced(void **state)
+{
+    (void)state;
+    for (unsigned status = 0; status <= GPU_STATUS_COUNT; status++) {
+        const struct announce source = {
+            .host = (char *)"n1", .listing = LISTING_FAILED, .failed_as = (enum gpu_status)status};
+        struct announce out = {0};
+        struct strbuf payload = {0};
+        struct err err = {0};
+        announce_encode(&source, &payload);
+        const struct frame frame = {MESSAGE_ANNOUNCE, payload.data, payload.length};
+        int rc = announce_decode(&frame, &out, &err);
+        assert_int_equal(rc, status < GPU_STATUS_COUNT ? 0 : -EBADMSG);
+        assert_int_equal(out.failed_as, status < GPU_STATUS_COUNT ? status : 0);
+        announce_fini(&out);
+        strbuf_fini(&payload);
+    }
+}
+
 static int tell_doing(struct root *root, int rank, uint32_t position, double since_s,
                       const char *probe)
 {
@@ -467,6 +488,7 @@ int main(void)
         cmocka_unit_test(interrupted),
         cmocka_unit_test(listing_errors),
         cmocka_unit_test(announcements_are_checked),
+        cmocka_unit_test(every_status_can_be_announced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
