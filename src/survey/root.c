@@ -104,6 +104,7 @@ static int add_result(struct root *root, struct gpu_result *result, struct err *
         gpu_result_fini(result);
         return err_no_memory(err);
     }
+    root->taken[root->result_count] = false;
     root->results[root->result_count++] = *result;
     return 0;
 }

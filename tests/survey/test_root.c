@@ -249,6 +249,34 @@ static void who_speaks_again_is_taken_back(void **state)
     root_destroy(root);
 }
 
+static int take_any(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
+{
+    (void)gpu_total, (void)result, (void)err;
+    ++*(int *)user;
+    return 0;
+}
+
+/* Lost, taken back and lost again: it is still nobody's but the root's. */
+static void who_is_lost_again_is_not_handed_on(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct root *root = NULL;
+    int handed_on = 0;
+    double now_s = fall_silent(&fake, 10, &root);
+    root_hand_on(root, take_any, &handed_on);
+    assert_int_equal(result(root, 0, 0, "a"), 0);
+    beat(root, 1);
+    assert_int_equal(root_view(root).result_count, 2); /* a, and rank 2 */
+    pass(root, now_s, pulse_silence_s(3) + 1, 0);
+    const struct root_view view = root_view(root);
+    assert_int_equal(view.result_count, 3);
+    for (size_t i = 0; i < view.result_count; i++)
+        assert_int_equal(view.taken[i], str_equal(view.results[i].uuid, "a"));
+    assert_int_equal(handed_on, 1);
+    root_destroy(root);
+}
+
 /* One that comes and goes, or beats and never ends, does not keep the survey. */
 static void a_rank_is_not_waited_for_without_end(void **state)
 {
@@ -481,6 +509,7 @@ int main(void)
         cmocka_unit_test(silent_ranks_are_lost),
         cmocka_unit_test(silence_is_noticed_long_before_the_deadline),
         cmocka_unit_test(who_speaks_again_is_taken_back),
+        cmocka_unit_test(who_is_lost_again_is_not_handed_on),
         cmocka_unit_test(a_rank_is_not_waited_for_without_end),
         cmocka_unit_test(who_speaks_again_is_assigned),
         cmocka_unit_test(time_slept_away_is_no_silence),
