@@ -26,11 +26,12 @@ static int tell_present(const struct judge *judge, const struct inventory_lookup
         const struct inventory_gpu *then = inventory_find_gpu(lookup, uuid);
         if (!then)
             rc = place_add(inventory, node,
-                           str_format("new since the baseline: %s at %s", uuid, shown(pci)), uuid);
+                           str_format("new since the baseline: %s at %s", shown(uuid), shown(pci)),
+                           uuid);
         else if (!str_equal(then->node, node) || !str_equal(then->pci, pci))
             rc = place_add(inventory, node,
-                           str_format("moved since the baseline: %s at %s, was in %s at %s", uuid,
-                                      shown(pci), shown(then->node), shown(then->pci)),
+                           str_format("moved since the baseline: %s at %s, was in %s at %s",
+                                      shown(uuid), shown(pci), shown(then->node), shown(then->pci)),
                            uuid);
     }
     return rc;

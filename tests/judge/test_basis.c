@@ -442,6 +442,28 @@ static void moves(void **state)
     made_free(gpus, 8);
 }
 
+/* A GPU of which no UUID is known is nobody's earlier self. */
+static void no_uuid(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(3, 7);
+    struct inventory before = judged_by(gpus, 3, NULL);
+    free(gpus[1].uuid);
+    gpus[1].uuid = NULL;
+    facts_set_bool(&gpus[1].health, "remap_pending", true);
+    struct inventory now = judged_by(gpus, 3, &before);
+    assert_true(has_text(&now, "new since the baseline: ? at 0000:01:00.0"));
+    assert_true(has_text(&now, "gone since the baseline: GPU-001 at 0000:01:00.0"));
+    assert_int_equal(now.outliers_length, 1);
+    assert_null(now.outliers[0].uuid);
+    struct inventory back = judged_by(gpus, 3, &now);
+    assert_true(has_text(&back, "new since the baseline: ? at 0000:01:00.0"));
+    inventory_fini(&back);
+    inventory_fini(&now);
+    inventory_fini(&before);
+    made_free(gpus, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +480,7 @@ int main(void)
         cmocka_unit_test(clock_far_away),
         cmocka_unit_test(drift_of_all),
         cmocka_unit_test(moves),
+        cmocka_unit_test(no_uuid),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
