@@ -16,6 +16,7 @@ struct family {
     char *name;
     const char *unit; /* of the inventory; NULL unknown */
     double factor;    /* to the base unit */
+    bool reported;    /* by the driver, not measured */
 };
 
 struct families {
@@ -76,14 +77,28 @@ static char *family_name(const char *metric, const char *suffix)
     return name.data;
 }
 
-static const char *unit_of(const struct inventory *inventory, const char *metric)
+/* What some model says of the metric; NULL: nothing. */
+static const struct measure *told_of(const struct inventory *inventory, const char *metric)
 {
     for (size_t i = 0; i < inventory->model_count; i++) {
         const struct measure *m = measures_get(&inventory->models[i].memory, metric);
         if (m && m->unit)
-            return m->unit;
+            return m;
     }
     return NULL;
+}
+
+/* A GPU that was not measured to the end, or beside another process, was not judged: its figures
+ * would stand among those of the others without saying so. */
+static bool was_judged(const struct inventory_gpu *gpu)
+{
+    return gpu->uuid && (gpu->status == GPU_OK || gpu->status == GPU_OUTLIER);
+}
+
+/* A sample has no room to say that it is noisy or only a bound. */
+static bool is_plain(const struct inventory_value *value)
+{
+    return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
 }
 
 /* Two metrics of one name ("a.b", "a_b") would be one family with every sample twice. */
@@ -110,7 +125,11 @@ static bool add_family(struct families *families, const struct inventory *invent
     if (!grown)
         return false;
     families->items = grown;
-    struct family family = {.metric = metric, .unit = unit_of(inventory, metric), .factor = 1};
+    const struct measure *told = told_of(inventory, metric);
+    struct family family = {.metric = metric,
+                            .unit = told ? told->unit : NULL,
+                            .factor = 1,
+                            .reported = told && str_equal(told->method, "reported")};
     size_t row = unit_row(family.unit);
     if (row < COUNT_OF(units))
         family.factor = units[row].factor;
@@ -124,10 +143,13 @@ static bool add_family(struct families *families, const struct inventory *invent
 
 static bool collect(struct families *families, const struct inventory *inventory)
 {
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        for (size_t k = 0; k < inventory->gpus[i].value_count; k++)
-            if (!add_family(families, inventory, inventory->gpus[i].values[k].metric))
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        for (size_t k = 0; k < gpu->value_count && was_judged(gpu); k++)
+            if (is_plain(&gpu->values[k]) &&
+                !add_family(families, inventory, gpu->values[k].metric))
                 return false;
+    }
     return true;
 }
 
@@ -158,14 +180,14 @@ static void put_head(struct strbuf *out, const char *name, const char *help)
     strbuf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
+/* NaN: none that can be told. */
 static double value_of(const struct inventory_gpu *gpu, const char *metric, size_t hint)
 {
-    if (hint < gpu->value_count && strcmp(gpu->values[hint].metric, metric) == 0)
-        return gpu->values[hint].value;
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (strcmp(gpu->values[i].metric, metric) == 0)
-            return gpu->values[i].value;
-    return NAN;
+    size_t at = hint;
+    if (hint >= gpu->value_count || strcmp(gpu->values[hint].metric, metric) != 0)
+        for (at = 0; at < gpu->value_count && strcmp(gpu->values[at].metric, metric) != 0;)
+            at++;
+    return at < gpu->value_count && is_plain(&gpu->values[at]) ? gpu->values[at].value : NAN;
 }
 
 static void put_help_metric(struct strbuf *out, const char *metric)
@@ -178,7 +200,8 @@ static void put_family(struct strbuf *out, const struct inventory *inventory,
                        const struct family *family, size_t hint)
 {
     size_t row = unit_row(family->unit);
-    strbuf_printf(out, "# HELP %s Measured ", family->name);
+    strbuf_printf(out, "# HELP %s %s ", family->name,
+                  family->reported ? "As the driver reports it:" : "Measured");
     put_help_metric(out, family->metric);
     if (row < COUNT_OF(units))
         strbuf_printf(out, " in %s", units[row].what);
@@ -186,7 +209,7 @@ static void put_family(struct strbuf *out, const struct inventory *inventory,
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         double value = value_of(gpu, family->metric, hint);
-        if (!gpu->uuid || !isfinite(value))
+        if (!was_judged(gpu) || !isfinite(value))
             continue;
         put_gpu(out, family->name, gpu);
         strbuf_puts(out, "} ");
@@ -249,10 +272,10 @@ static void put_states(struct strbuf *out, const struct inventory *inventory)
             put_label(out, boards[b].lead, facts_text(&gpu->board, boards[b].fact));
         strbuf_puts(out, "} 1\n");
     }
-    put_head(out, outlier, "1 for a GPU that differs from its peers.");
+    put_head(out, outlier, "1 for a GPU that differs from its peers, 0 for one that does not.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        if (!gpu->uuid || !gpu->value_count)
+        if (!was_judged(gpu))
             continue;
         put_gpu(out, outlier, gpu);
         strbuf_printf(out, "} %d\n", gpu->status == GPU_OUTLIER);

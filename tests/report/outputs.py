@@ -139,9 +139,37 @@ def check_prometheus():
     sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{uuid=\"GPU-[^}]*,node=\"n\d\","
                        r"model=\"[^\"]+\"\} ([\d.]+)", text)
     assert float(sample.group(1)) == float(read) * 1e9, (sample.group(0), read)
+    assert "# HELP gpumemtopo_clock_sm_hertz Measured clock.sm in hertz." in text
+    assert "# HELP gpumemtopo_clock_memory_hertz As the driver reports it: clock.memory in hertz." in text
+    check_uncertain()
     twice = folder / "twice.yaml"
     twice.write_text(rich().read_text().replace("GPU-00000001", "GPU-00000000"))
     assert "twice" in run("prometheus", str(twice), code=2)
+
+
+def check_uncertain():
+    """What is noisy, a bound, or of a GPU that nobody judged has no sample: nothing there would say so."""
+    path = surveyed(["demo-h8"] * 4)
+    head, *gpus = re.split(r"(?m)^  - uuid: ", path.read_text().split("\nnodes:")[0])
+    tail = path.read_text()[len("  - uuid: ".join([head, *gpus])):]
+    gpus[0], changed = re.subn(r"(main.bandwidth.read: \[[^]]*)", r"\1, noisy", gpus[0])
+    gpus[0], more = re.subn(r"(main.bandwidth.write: \[[^]]*)", r"\1, at_least", gpus[0])
+    gpus[1], busy = re.subn("status: ok", "status: busy", gpus[1])
+    gpus[2], ended = re.subn("status: ok", "status: timed_out", gpus[2])
+    assert (changed, more, busy, ended) == (1, 1, 1, 1)
+    head = head.replace("count: 4", "count: 3").replace("measured: 4, unmeasured: 0", "measured: 3, unmeasured: 1")
+    head = head.replace("exit_code: 0", "exit_code: 4")
+    tail = tail.replace("unmeasured: []", "unmeasured:\n  - {node: n2, rank: 0, uuid: " + gpus[2].split()[0] +
+                        ", status: timed_out, reason: late}")
+    path.write_text("  - uuid: ".join([head, *gpus]) + tail)
+    text = run("prometheus", str(path))
+
+    def nodes(family):
+        return re.findall(rf'(?m)^gpumemtopo_{family}\{{[^}}]*node="(n\d)"', text)
+    assert nodes("gpu_info") == ["n0", "n1", "n2", "n3"], text
+    assert nodes("gpu_outlier") == nodes("clock_sm_hertz") == ["n0", "n3"], text
+    assert nodes("main_bandwidth_read_bytes_per_second") == ["n3"], text
+    assert nodes("main_bandwidth_write_bytes_per_second") == ["n3"], text
 
 
 def check_promtool():
