@@ -184,7 +184,7 @@ static int add_measure(struct fleet *fleet, const struct measure *measure, size_
                           .confidence = measure->confidence};
     if (symbols_text(&fleet->symbols, measure->unit, &cell->unit) ||
         symbols_text(&fleet->symbols, measure->method, &cell->method) ||
-        symbols_text(&fleet->symbols, broken ? "no finite number" : measure->reason,
+        symbols_text(&fleet->symbols, broken ? "not a finite number" : measure->reason,
                      &cell->reason) ||
         join_words(fleet, measure, &cell->words))
         return -ENOMEM;

@@ -31,19 +31,31 @@ static void put_value(struct json_text *json, const char *key, const char *unit,
     json_close(json, '}');
 }
 
+/* MT4G has no words for it: a value that did not repeat, or is only known to be as large. */
+static void put_bound(struct json_text *json, const char *key, const struct measure *m)
+{
+    if (m->bound == MEASURE_AT_LEAST)
+        json_text(json, key, "at_least");
+}
+
+static void put_status(struct json_text *json, const char *key, const struct measure *m)
+{
+    if (m->status != MEASURE_OK)
+        json_text(json, key, measure_status_name(m->status));
+}
+
 /* A capacity that could not be exceeded has confidence 0 there. */
 static void put_size(struct json_text *json, const char *key, const struct measure *m)
 {
     if (!m)
         return;
-    bool bound = m->bound == MEASURE_AT_LEAST;
     json_open(json, key, '{');
-    if (bound)
-        json_text(json, "bound", "at_least");
-    json_number(json, "confidence", bound ? 0 : m->confidence);
+    put_bound(json, "bound", m);
+    json_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
     json_text(json, "method", m->method);
     json_bool(json, "randomized", false);
     json_number(json, "size", m->value);
+    put_status(json, "status", m);
     json_text(json, "unit", "bytes");
     json_close(json, '}');
 }
@@ -53,9 +65,11 @@ static void put_latency(struct json_text *json, const struct measure *m)
     if (!m)
         return;
     json_open(json, "latency", '{');
+    put_bound(json, "bound", m);
     json_number(json, "mean", m->value);
     json_number(json, "measurements", m->n);
     json_text(json, "method", m->method);
+    put_status(json, "status", m);
     json_text(json, "unit", "cycles");
     json_close(json, '}');
 }
@@ -63,8 +77,14 @@ static void put_latency(struct json_text *json, const struct measure *m)
 static void put_plain(struct json_text *json, const char *key, const char *unit, double factor,
                       const struct measure *m)
 {
-    if (m)
-        put_value(json, key, unit, m->value * factor);
+    if (!m)
+        return;
+    json_open(json, key, '{');
+    put_bound(json, "bound", m);
+    put_status(json, "status", m);
+    json_text(json, "unit", unit);
+    json_number(json, "value", m->value * factor);
+    json_close(json, '}');
 }
 
 static void put_fact(struct json_text *json, const struct inventory_model *model, const char *fact,
@@ -83,7 +103,7 @@ static void put_per_sm(struct json_text *json, const struct inventory_model *mod
                        const char *memory)
 {
     const struct measure *m = number_of(model, memory, "per_sm");
-    if (m)
+    if (m && m->status == MEASURE_OK && m->bound == MEASURE_EXACT) /* a bare number */
         json_number(json, "amountPerMultiprocessor", m->value);
 }
 
@@ -95,7 +115,7 @@ static void put_sharing(struct json_text *json, const struct inventory_model *mo
     char metric[METRIC_MAX];
     snprintf(metric, sizeof metric, "%s.shared_with", memory);
     const struct measure *m = measures_get(&model->memory, metric);
-    if (!m || m->kind != MEASURE_WORDS || !measure_status_valued(m->status))
+    if (!m || m->kind != MEASURE_WORDS || m->status != MEASURE_OK)
         return;
     json_open(json, "sharedWith", '[');
     for (size_t n = 0; n < COUNT_OF(names); n++)
@@ -109,7 +129,7 @@ static void put_sharing(struct json_text *json, const struct inventory_model *mo
 static void put_global(struct json_text *json, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "l1_data.global_loads");
-    if (m && m->kind == MEASURE_WORDS && measure_status_valued(m->status) && m->word_count)
+    if (m && m->kind == MEASURE_WORDS && m->status == MEASURE_OK && m->word_count)
         json_bool(json, "globalL1CacheSupported", strcmp(m->words[0], "cached") == 0);
 }
 
@@ -138,13 +158,17 @@ static void put_l2_size(struct json_text *json, const struct inventory_model *mo
 {
     const struct measure *m = number_of(model, "l2", "size");
     int64_t reported = facts_int(&model->identity, "l2_bytes", -1);
-    if (reported < 0)
+    if (reported < 0 && !m)
         return;
     json_open(json, "size", '{');
-    if (m)
+    if (m) {
         json_number(json, "measured", m->value);
+        put_bound(json, "measuredBound", m);
+        put_status(json, "measuredStatus", m);
+    }
     json_text(json, "unit", "bytes");
-    json_number(json, "value", (double)reported);
+    if (reported >= 0)
+        json_number(json, "value", (double)reported);
     json_close(json, '}');
 }
 

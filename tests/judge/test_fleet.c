@@ -236,7 +236,7 @@ static void no_number(void **state)
         inventory = made_judged(&gpus[2], 1);
         m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
         assert_int_equal(m->status, MEASURE_FAILED);
-        assert_string_equal(m->reason, "no finite number");
+        assert_string_equal(m->reason, "not a finite number");
         inventory_fini(&inventory);
         made_free(gpus, 5);
     }

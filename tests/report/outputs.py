@@ -110,11 +110,35 @@ def check_mt4g():
     # Nothing is made up: what is unsupported or failed has no key.
     rich_data = json.loads(run("json", "--mt4g", str(rich())))
     assert not has(rich_data, "memory.constant.l1.5.size") and not has(rich_data, "memory.l2.latency")
+    check_marked(text)
     two = surveyed(["demo-h8", "demo-t20"])
     assert "demo-h8, demo-t20" in run("json", "--mt4g", str(two), code=2)
     assert "did you mean \"demo-t20\"" in run("json", "--mt4g", "--model", "demo-t2", str(two), code=2)
     assert json.loads(run("json", "--mt4g", "--model=demo-t20", str(two)))["general"]["name"] == "Demo T20"
     assert "needs --mt4g" in run("json", "--model", "demo-t20", str(two), code=2)
+
+
+def check_marked(text):
+    """Noisy figures and bounds say so, and a size that only we know is told."""
+    path = folder / "marked.yaml"
+
+    def edit(memory, key, old, new):
+        nonlocal text
+        text, count = re.subn(rf"(?s)(\n      {memory}:\n.*?\b{key}: \{{[^}}]*?){old}", rf"\g<1>{new}", text, count=1)
+        assert count == 1, (memory, key)
+    for memory, key in ("l2", "latency"), ("l2", "read"), ("l1_data", "line"):
+        edit(memory, key, ", method:", ", status: noisy, reason: no, method:")
+    edit("l2", "size", ", method:", ", status: noisy, bound: at_least, reason: no, method:")
+    edit("l1_data", "per_sm", ", method:", ", status: noisy, reason: no, method:")
+    text = re.sub(r"l2_bytes: \d+", "l2_bytes: null", text)
+    path.write_text(text)
+    memory = json.loads(run("json", "--mt4g", str(path)))["memory"]
+    l2, l1 = memory["l2"], memory["l1"]
+    assert l2["latency"]["status"] == l2["readBandwidth"]["status"] == l1["lineSize"]["status"] == "noisy", l2
+    assert "status" not in l2["writeBandwidth"] and "status" not in l1["size"], memory
+    assert (l2["size"]["measuredBound"], l2["size"]["measuredStatus"]) == ("at_least", "noisy"), l2
+    assert l2["size"]["measured"] > 0 and "value" not in l2["size"], l2
+    assert "amountPerMultiprocessor" not in l1 and "amountPerMultiprocessor" in memory["texture"], l1
 
 
 def check_prometheus():
