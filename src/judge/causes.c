@@ -11,12 +11,6 @@
 #include "judge/words.h"
 #include "judge/yardstick.h"
 
-/* Conditions closer to the usual than this explain nothing. */
-static const double SAME = 0.005;
-
-/* How much larger than predicted an explained loss may be, beside the metric's own floor. */
-static const double FIT = 1.15;
-
 /* What is predicted must be at least this part of the loss to be named. */
 static const double PART = 0.2;
 
@@ -108,7 +102,7 @@ static void explain(struct explanation *explanation, const struct judge *judge,
         enum judge_condition condition = (enum judge_condition)c;
         double ratio = condition_ratio(judge, condition, gpu);
         /* Figures were compared at equal SM clock already. */
-        if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || ratio >= 1 - SAME)
+        if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || !number_lower(ratio, 1))
             continue;
         put_condition(explanation, judge, condition, gpu);
         add_explanation(explanation, predicted_loss(rule, condition, ratio), conditions[c].kind,
@@ -153,7 +147,7 @@ static int judge_finding(const struct judge *judge, struct finding *finding)
         strbuf_fini(&explanation.words);
         return -ENOMEM;
     }
-    if (explanation.loss > 0 && loss <= FIT * explanation.loss + rule->floor) {
+    if (explanation.loss > 0 && loss_fits(loss, explanation.loss, rule->floor)) {
         strbuf_puts(&text, explanation.words.data);
         finding->kind = explanation.kind;
         finding->explained_by = explanation.bits;

@@ -7,10 +7,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "judge/throttle.h"
 #include "judge/words.h"
 #include "judge/yardstick.h"
-
-enum { GROUP_MIN = 5 };
 
 /* A reason is unusual when at most this share of the model has it. */
 static const double UNUSUAL = 0.2;
@@ -24,46 +23,30 @@ static const double FIT = 0.02;
 static const char METRIC[] = "clock.sm";
 static const char UNEXPLAINED[] = "unexplained: no limit, setting or throttle reason holds it down";
 
-/* What the driver may say of a clock that is held down, the most telling first. */
-static const struct reason {
-    const char *name;
-    enum inventory_kind kind;
-    const char *words;
-} reasons[] = {
-    {"hw_power_brake", KIND_DEGRADED, "the power brake of the node slows the GPU down"},
-    {"hw_thermal", KIND_DEGRADED, "the hardware slows down for heat"},
-    {"hw_slowdown", KIND_DEGRADED, "the hardware slows down for heat or power"},
-    {"sw_thermal", KIND_DEGRADED, "throttled for heat"},
-    {"applications_clocks", KIND_MISCONFIGURED, "held at its application clock"},
-    {"sync_boost", KIND_MISCONFIGURED, "held at the clock of its sync boost group"},
-    {"power_cap", KIND_DEGRADED, "at its power cap"},
-};
-enum { REASONS = COUNT_OF(reasons) };
-
 struct view {
     struct judge *judge;
     const struct group *group;
     const struct fact_column *throttle;
-    bool unusual[REASONS];
+    bool unusual[THROTTLE_REASONS];
 };
 
 static bool has_reason(const struct view *view, uint32_t gpu, size_t reason)
 {
-    const char *text = fleet_fact_text(&view->judge->fleet, view->throttle, gpu);
-    const char *found = text ? strstr(text, reasons[reason].name) : NULL;
-    return found && (found == text || found[-1] == ',');
+    return throttle_has(fleet_fact_text(&view->judge->fleet, view->throttle, gpu),
+                        &throttle_reasons[reason]);
 }
 
 static void find_unusual(struct view *view)
 {
-    for (size_t k = 0; k < REASONS; k++) {
+    for (size_t k = 0; k < THROTTLE_REASONS; k++) {
         size_t having = 0, known = 0;
         for (size_t i = 0; i < view->group->count; i++) {
             having += has_reason(view, view->group->members[i], k);
             known += fleet_fact_text(&view->judge->fleet, view->throttle,
                                      view->group->members[i]) != NULL;
         }
-        view->unusual[k] = known >= GROUP_MIN && (double)having <= fmax(UNUSUAL * (double)known, 1);
+        view->unusual[k] =
+            known >= YARDSTICK_MIN && (double)having <= fmax(UNUSUAL * (double)known, 1);
     }
 }
 
@@ -100,7 +83,7 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
  * costs at most its own share of the clock, which falls less than the power: where the driver says
  * that something else holds the clock down, it is not the limit. */
 static const char *find_setting(const struct view *view, uint32_t gpu, double loss,
-                                const struct reason *reason)
+                                const struct throttle_reason *reason)
 {
     static const char *const keys[] = {"sm_clock_limit_mhz", "sm_clock_application_mhz",
                                        "power_limit_w"};
@@ -113,15 +96,16 @@ static const char *find_setting(const struct view *view, uint32_t gpu, double lo
     return NULL;
 }
 
-static const struct reason *find_reason(const struct view *view, uint32_t gpu)
+static const struct throttle_reason *find_reason(const struct view *view, uint32_t gpu)
 {
-    for (size_t k = 0; k < REASONS; k++)
+    for (size_t k = 0; k < THROTTLE_REASONS; k++)
         if (view->unusual[k] && has_reason(view, gpu, k))
-            return &reasons[k];
+            return &throttle_reasons[k];
     return NULL;
 }
 
-static char *reason_words(const struct view *view, const struct reason *reason, uint32_t gpu)
+static char *reason_words(const struct view *view, const struct throttle_reason *reason,
+                          uint32_t gpu)
 {
     const struct fleet *fleet = &view->judge->fleet;
     double limit = fleet_fact_number(fleet, fleet_facts(fleet, SET_CONFIG, "power_limit_w"), gpu);
@@ -159,7 +143,8 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
 
 /* What holds the clock down, as far as that fits the loss of this finding. One that another basis
  * made keeps its own words where nothing does. */
-static int explain(const struct view *view, const struct reason *reason, struct finding *finding)
+static int explain(const struct view *view, const struct throttle_reason *reason,
+                   struct finding *finding)
 {
     const char *setting = find_setting(view, finding->gpu, -finding->deviation, reason);
     bool held = setting || reason;
@@ -182,7 +167,7 @@ static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
 {
     struct judge *judge = view->judge;
     double loss = 1 - judge->clock_ratio[gpu];
-    const struct reason *reason = find_reason(view, gpu);
+    const struct throttle_reason *reason = find_reason(view, gpu);
     bool held = reason || find_setting(view, gpu, loss, reason);
     if (!fleet_number(fleet_metric(&judge->fleet, METRIC), gpu, true))
         return 0;

@@ -7,8 +7,7 @@
 #include "judge/internal.h"
 #include "judge/robust.h"
 
-/* Facts that make GPUs of one model comparable, and how far they may differ in doing so: drivers
- * keep a little more or less of the memory for themselves. */
+/* Facts that make GPUs of one model comparable. */
 static const struct {
     enum fact_set set;
     const char *key;
@@ -19,7 +18,28 @@ static const struct {
     {SET_HARDWARE, "l2_bytes"},
     {SET_CONFIG, "mig"},
 };
+
+/* Numbers closer than this share are the same: drivers keep a little more or less of the memory for
+ * themselves. */
 static const double SAME = 0.005;
+
+/* How much larger than predicted an explained loss may be, beside the metric's own floor. */
+static const double FIT = 1.15;
+
+bool number_same(double own, double other)
+{
+    return fabs(own - other) <= SAME * fabs(other);
+}
+
+bool number_lower(double own, double other)
+{
+    return own < other && !number_same(own, other);
+}
+
+bool loss_fits(double loss, double predicted, double floor)
+{
+    return loss <= FIT * predicted + floor;
+}
 
 static double metric_value(const struct fleet *fleet, const char *metric, uint32_t gpu)
 {
@@ -79,7 +99,7 @@ static bool is_odd(const struct fleet *fleet, const struct group *group, uint32_
             continue;
         double own = fleet_fact_number(fleet, column, gpu);
         double other = fleet_code_number(fleet, usual->code);
-        if (!(fabs(own - other) <= SAME * fabs(other)))
+        if (!number_same(own, other))
             return true;
     }
     return false;

@@ -11,13 +11,8 @@
 #include "judge/words.h"
 #include "judge/yardstick.h"
 
-enum { GROUP_MIN = 5 };
-
 /* Without peers that tell, a figure is taken to repeat within this part of its accusable share. */
 static const double REPEATS = 0.125;
-
-/* How much larger than predicted an explained loss may be, beside the metric's own floor. */
-static const double FIT = 1.15;
 
 /* One figure of one GPU, then and now. */
 struct pair {
@@ -122,7 +117,7 @@ static const char *find_cause(const struct view *view, const struct judge_metric
                        condition_then(view, causes[i].condition, pair);
         double share = rule->follows[causes[i].condition];
         double room = rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
-        if (!(ratio < 1) || !(loss <= FIT * room + rule->floor))
+        if (!(ratio < 1) || !loss_fits(loss, room, rule->floor))
             continue;
         *out_kind = causes[i].kind;
         return causes[i].words;
@@ -159,9 +154,10 @@ static int judge_metric(const struct view *view, const struct group *group, size
     for (size_t i = 0; i < n; i++)
         view->numbers[i] = view->pairs[i].change;
     struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
-    bool told = n >= GROUP_MIN;
+    bool told = n >= YARDSTICK_MIN;
     double sigma = fmax(told ? fit.sigma : 0, REPEATS * fmax(rule->accuse, rule->floor));
-    double bound = yardstick_bound(tail, told && fit.kept > 1 ? (double)(fit.kept - 1) : GROUP_MIN);
+    double bound =
+        yardstick_bound(tail, told && fit.kept > 1 ? (double)(fit.kept - 1) : YARDSTICK_MIN);
     for (size_t i = 0; i < n; i++) {
         const struct pair *pair = &view->pairs[i];
         double own = isfinite(pair->is->spread) ? pair->is->spread / pair->expected : 0;

@@ -99,6 +99,13 @@ int conditions_find(struct judge *judge);
 /* The GPU's condition over the usual one; 1 where either is unknown. */
 double condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu);
 
+/* Equal, or less, beyond what drivers make of the same; false with NaN. */
+bool number_same(double own, double other);
+bool number_lower(double own, double other);
+
+/* Whether a loss is as large as what was predicted for it; all as shares. */
+bool loss_fits(double loss, double predicted, double floor);
+
 /* What a value would be at the usual SM clock, over what it is at this GPU's. */
 double clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu);
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/internal.h"
+#include "judge/throttle.h"
 
 /* Above zero (or true) is wrong; `#` in the words stands for the number. */
 static const struct rule {
@@ -76,28 +77,20 @@ static int apply_rule(struct judge *judge, const struct rule *rule)
     return 0;
 }
 
-/* Reasons to hold the clock down that no healthy GPU in a healthy node has. */
 static int check_throttle(struct judge *judge)
 {
-    static const struct {
-        const char *reason, *words;
-    } reasons[] = {
-        {"hw_thermal", "the hardware slows down for heat"},
-        {"hw_power_brake", "the power brake of the node slows the GPU down"},
-        {"hw_slowdown", "the hardware slows down for heat or power"},
-    };
     const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "throttle");
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
-        const char *text = fleet_fact_text(&judge->fleet, column, gpu);
-        for (size_t k = 0; k < COUNT_OF(reasons) && text; k++) {
-            if (!strstr(text, reasons[k].reason))
-                continue;
-            if (add(judge, gpu, "health.throttle", true, KIND_DEGRADED, NAN,
-                    str_copy(reasons[k].words)))
-                return -ENOMEM;
-            break; /* the first says it best */
-        }
+        const char *list = fleet_fact_text(&judge->fleet, column, gpu);
+        size_t k = 0;
+        while (k < THROTTLE_REASONS &&
+               !(throttle_reasons[k].wrong && throttle_has(list, &throttle_reasons[k])))
+            k++;
+        if (k < THROTTLE_REASONS &&
+            add(judge, gpu, "health.throttle", true, throttle_reasons[k].kind, NAN,
+                str_copy(throttle_reasons[k].words)))
+            return -ENOMEM;
     }
     return 0;
 }

@@ -10,9 +10,6 @@
 #include "judge/camps.h"
 #include "judge/words.h"
 
-/* Numbers closer than this are the same: drivers keep a little more or less memory. */
-static const double SAME = 0.005;
-
 static const char *const set_names[SET_COUNT] = {"hardware", "board", "config", "health"};
 
 /* Facts that are compared in another way than their set: `skip` ones not at all. */
@@ -61,7 +58,7 @@ static bool differs(const struct fleet *fleet, enum comparing comparing, uint32_
         return false;
     if (isnan(own) || isnan(other))
         return comparing == DIFFERENT;
-    return comparing == LOWER ? own < other : fabs(own - other) > SAME * fabs(other);
+    return comparing == LOWER ? own < other : !number_same(own, other);
 }
 
 /* Drivers take memory for ECC where the hardware has none of its own: one cause, one finding. */
@@ -175,7 +172,7 @@ static struct usual clock_votes(const struct judge *judge, const struct group *g
         if (!fleet_judged(&judge->fleet.gpus[gpu]) || !fleet_number(column, gpu, true))
             continue;
         votes.known++;
-        votes.votes += fabs(condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu) - 1) <= SAME;
+        votes.votes += number_same(condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu), 1);
     }
     return votes;
 }
@@ -198,7 +195,7 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, true);
         double ratio = condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu);
-        if (!cell || ratio >= 1 - SAME)
+        if (!cell || !number_lower(ratio, 1))
             continue;
         struct finding *finding = findings_add(judge, gpu, "clock.memory", BASIS_FLEET);
         if (!finding)

@@ -18,9 +18,6 @@ static const double MEMORY_KEPT = 0.07;
 /* Below this share of its highest clock the memory is slow by setting. */
 static const double FULL_CLOCK = 0.98;
 
-/* How much larger than predicted an explained loss may be. */
-static const double FIT = 1.15;
-
 static int check_hardware(struct judge *judge, const struct reference_entry *entry, uint32_t gpu)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -62,7 +59,7 @@ static bool clock_explains(const struct judge *judge, const struct judge_metric 
 {
     double ratio = memory_clock_ratio(&judge->fleet, finding->gpu);
     return rule->follows[JUDGE_MEMORY_CLOCK] > 0 && ratio < FULL_CLOCK &&
-           worse_share(rule->worse, finding->deviation) <= FIT * (1 - ratio);
+           loss_fits(worse_share(rule->worse, finding->deviation), 1 - ratio, 0);
 }
 
 static int explain(const struct judge *judge, const struct judge_metric *rule,

@@ -8,8 +8,6 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-enum { GROUP_MIN = 5 };
-
 /* What is taken for granted of how often a figure scatters so by chance: as if so many GPUs had
  * been seen before, half of one of them with such a figure. */
 static const double SEEN = 100, SEEN_UNSTEADY = 0.5;
@@ -32,7 +30,7 @@ static double usual_share(const struct judge *judge, const struct group *group,
         if (cell && fleet_judged(&judge->fleet.gpus[group->members[i]]))
             numbers[n++] = share_of(cell);
     }
-    return n < GROUP_MIN ? NAN : robust_median(numbers, n);
+    return n < YARDSTICK_MIN ? NAN : robust_median(numbers, n);
 }
 
 static int report(struct judge *judge, size_t metric, const struct cell *cell, uint32_t gpu,

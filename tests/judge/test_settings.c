@@ -125,6 +125,8 @@ static void facts(void **state)
         {'e', TEXT("throttle", "hw_power_brake"), ACCUSED, KIND_DEGRADED, "health.throttle",
          "the power brake of the node slows the GPU down"},
         {'e', TEXT("throttle", "power_cap"), LEFT, 0, "health.throttle", NULL},
+        {'e', TEXT("throttle", "hw_slowdowns"), LEFT, 0, "health.throttle", NULL},
+        {'e', TEXT("throttle", "no_hw_slowdown"), LEFT, 0, "health.throttle", NULL},
         {'e', INT("temperature_c", 80), LEFT, 0, "health.temperature_c", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
