@@ -1,6 +1,7 @@
 /* Time: monotonic for durations, UTC for stamps. */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <time.h>
 
 uint64_t clock_monotonic_ns(void)
@@ -22,10 +23,22 @@ uint64_t clock_utc_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static const char STAMP[] = "%Y-%m-%dT%H:%M:%SZ";
+
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
 {
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
-    strftime(out_stamp, CLOCK_STAMP_MAX, compact ? "%Y%m%dT%H%M%SZ" : "%Y-%m-%dT%H:%M:%SZ", &utc);
+    strftime(out_stamp, CLOCK_STAMP_MAX, compact ? "%Y%m%dT%H%M%SZ" : STAMP, &utc);
+}
+
+int clock_parse_stamp(const char *stamp, int64_t *out_s)
+{
+    struct tm utc = {0};
+    const char *end = stamp ? strptime(stamp, STAMP, &utc) : NULL;
+    if (!end || *end)
+        return -EINVAL;
+    *out_s = timegm(&utc);
+    return 0;
 }

@@ -16,4 +16,8 @@ enum { CLOCK_STAMP_MAX = 32 };
 /* "2026-11-14T12:00:00Z" (compact 0) or "20261114T120000Z" (compact 1, fit for a file name). */
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX]);
 
+/* Seconds since 1970 of the first of these forms. 0 or -EINVAL, also for NULL; out_s untouched on
+ * failure. */
+int clock_parse_stamp(const char *stamp, int64_t *out_s);
+
 #endif

@@ -5,18 +5,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "base/yaml.h"
 
-/* "2026-11-14T12:00:00Z"; 0 for anything else. */
-static uint64_t parse_time_ms(const char *text)
+/* 0 where the stamp is none. */
+static uint64_t parse_time_ms(const char *stamp)
 {
-    struct tm utc = {0};
-    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc) : NULL;
-    time_t seconds = end && !*end ? timegm(&utc) : 0;
-    return seconds > 0 ? (uint64_t)seconds * 1000 : 0;
+    int64_t seconds = 0;
+    return clock_parse_stamp(stamp, &seconds) || seconds < 0 ? 0 : (uint64_t)seconds * 1000;
 }
 
 static int read_bytes(const struct strbuf *bytes, const char *path, struct merge_source *source,

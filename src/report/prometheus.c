@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "inventory/scalar.h"
 
@@ -218,12 +218,11 @@ static void put_family(struct strbuf *out, const struct inventory *inventory,
     }
 }
 
-/* Seconds since 1970 of a UTC stamp; NaN for another text. */
+/* NaN where the stamp is none. */
 static double stamp_seconds(const char *stamp)
 {
-    struct tm parts = {0};
-    const char *end = stamp ? strptime(stamp, "%Y-%m-%dT%H:%M:%SZ", &parts) : NULL;
-    return end && !*end ? (double)timegm(&parts) : NAN;
+    int64_t seconds;
+    return clock_parse_stamp(stamp, &seconds) ? NAN : (double)seconds;
 }
 
 static void put_survey(struct strbuf *out, const struct inventory *v)
