@@ -64,6 +64,12 @@ int str_order(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "");
 }
 
+const char *str_last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static char *reserve(struct strbuf *buf, size_t extra)
 {
     char *grown = NULL;

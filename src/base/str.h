@@ -19,6 +19,10 @@ char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 int str_order(const char *a, const char *b);  /* as strcmp; NULL stands where "" does */
 
+/* What stands behind the last '/': programs and files are told by their name only, since where a
+ * site keeps them is its own business. */
+const char *str_last_part(const char *path);
+
 /* A growing text. Zero-initialised is empty. After an allocation failure `failed` stays set and
  * further appends do nothing, so that callers check once at the end. */
 struct strbuf {

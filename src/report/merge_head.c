@@ -148,8 +148,7 @@ static int copy_command(struct inventory *inventory, char *const *words, size_t 
     if (!inventory->command)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const char *slash = i ? NULL : strrchr(words[i], '/');
-        char *word = str_copy(slash ? slash + 1 : words[i]);
+        char *word = str_copy(i ? words[i] : str_last_part(words[i]));
         if (!word)
             return -ENOMEM;
         inventory->command[inventory->command_count++] = word;

@@ -57,8 +57,7 @@ static int copy_command(const struct emit_input *input, struct inventory *invent
     if (!inventory->command)
         return -ENOMEM;
     for (int i = 0; i < input->argc; i++) {
-        const char *slash = i ? NULL : strrchr(input->argv[i], '/');
-        char *word = str_copy(slash ? slash + 1 : input->argv[i]);
+        char *word = str_copy(i ? input->argv[i] : str_last_part(input->argv[i]));
         if (!word)
             return -ENOMEM;
         inventory->command[inventory->command_count++] = word;

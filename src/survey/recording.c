@@ -18,13 +18,6 @@ struct recording {
     struct err failed; /* code 0: not */
 };
 
-/* By its name only, as in the inventory: where a site keeps its files is its own business. */
-static char *last_part(char *path)
-{
-    char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 int recording_begin(const struct recording_input *input, struct recording **out_recording,
                     struct err *err)
 {
@@ -36,7 +29,7 @@ int recording_begin(const struct recording_input *input, struct recording **out_
     if (rc)
         goto out;
     for (int i = 0; i < input->argc; i++)
-        command[i] = i ? input->argv[i] : last_part(input->argv[i]);
+        command[i] = i ? input->argv[i] : (char *)str_last_part(input->argv[i]);
     clock_utc_stamp(0, stamp);
     if (gethostname(host, sizeof host - 1))
         host[0] = '\0';
@@ -51,7 +44,7 @@ int recording_begin(const struct recording_input *input, struct recording **out_
         .profile = options->profile,
         .probes = (char *)options->probes,
         .measure_busy = options->measure_busy,
-        .config = last_part(input->config->name),
+        .config = (char *)str_last_part(input->config->name),
         .config_text = input->config->text,
         .ranks = (uint32_t)input->ranks,
     };

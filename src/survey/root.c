@@ -493,8 +493,8 @@ static int spool_plan(struct root *root, struct err *err)
     }
     for (size_t i = 0; i < spool->command_count; i++)
         command[i] = spool->command[i];
-    if (spool->command_count && strrchr(command[0], '/'))
-        command[0] = strrchr(command[0], '/') + 1;
+    if (spool->command_count)
+        command[0] = (char *)str_last_part(command[0]);
     survey.command = command;
     for (size_t rank = 0; rank < (size_t)root->comm->size; rank++) {
         const struct member *member = &root->members[rank];

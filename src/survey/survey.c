@@ -337,18 +337,11 @@ static int judge_result(void *user, size_t gpu_total, struct gpu_result *result,
     return judging_take(user, gpu_total, result, err);
 }
 
-/* By its name only, as in the inventory: where a site keeps its files is its own business. */
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void connect_root(struct run *run, struct preparation *prepared)
 {
     const struct root_spool spool = {
         .spooling = &prepared->spooling,
-        .config_name = last_part(prepared->config.name),
+        .config_name = str_last_part(prepared->config.name),
         .config_text = prepared->config.text,
         .command = run->argv,
         .command_count = (size_t)run->argc,

@@ -160,12 +160,25 @@ static void writes_all(void **state)
     assert_int_equal(io_write_all(-1, "", 0), 0);
 }
 
+static void last_parts(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {{"/usr/bin/gpumemtopo-survey", "gpumemtopo-survey"},
+                                          {"./survey", "survey"},
+                                          {"survey", "survey"},
+                                          {"folder/", ""},
+                                          {"/", ""},
+                                          {"", ""}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_string_equal(str_last_part(rows[i][0]), rows[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parses_bytes),      cmocka_unit_test(parses_numbers),
         cmocka_unit_test(finds_nearest),     cmocka_unit_test(buffers_grow),
         cmocka_unit_test(memory_is_checked), cmocka_unit_test(copies_and_orders),
-        cmocka_unit_test(writes_all)};
+        cmocka_unit_test(writes_all),        cmocka_unit_test(last_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
