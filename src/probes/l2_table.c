@@ -12,6 +12,7 @@
 enum {
     GROUPS = 3,      /* of repeats: each latency is measured so often */
     TRIMMED_OF = 32, /* one in so many elements is left out at each end */
+    TIMER_STEP_MAX = 8,
 };
 
 /* Two levels: so far apart (share of a near hit, cycles), so few elements in the middle third
@@ -76,7 +77,8 @@ static int level_latency(const struct l2_table *table, const double *medians, do
     return 0;
 }
 
-/* The step in which the timer counts: the greatest that divides all differences. */
+/* The step in which the timer counts: the greatest that divides all differences; where that is
+ * larger than a timer's, loads do not scatter at all and it is the distance of two levels. */
 static double timer_step(const struct l2_table *table)
 {
     long long step = 0;
@@ -88,7 +90,7 @@ static double timer_step(const struct l2_table *table)
             rest = next;
         }
     }
-    return (double)step;
+    return step > TIMER_STEP_MAX ? 1 : (double)step;
 }
 
 /* Where the elements part best into a lower and an upper level, and whether they do. near: what the
