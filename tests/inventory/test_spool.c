@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -218,12 +219,85 @@ static void a_folder_that_is_not_there(void **state)
     assert_int_not_equal(err.text[0], 0);
 }
 
+enum { WRITERS = 300, GPUS = 100, TIMES = 3 };
+
+/* Three writers for each GPU, as when a rank that was taken for lost comes back. */
+static void write_often(int number, int start_fd)
+{
+    struct gpu_result gpu = {0};
+    struct err err = {0};
+    char uuid[16], byte;
+    int rc = read(start_fd, &byte, 1) < 0; /* returns when all are there */
+    rich_result(&gpu);
+    snprintf(uuid, sizeof uuid, "GPU-%d", number % GPUS);
+    free(gpu.uuid);
+    gpu.uuid = uuid;
+    for (int i = 0; i < TIMES && !rc; i++)
+        rc = spool_write_gpu(folder, &origin, &gpu, &err);
+    _exit(rc ? 1 : 0);
+}
+
+/* How many files of the folder there are; each is whole. */
+static int count_whole(void)
+{
+    DIR *listing = opendir(folder);
+    int count = 0;
+    assert_non_null(listing);
+    for (struct dirent *entry; (entry = readdir(listing));) {
+        if (entry->d_name[0] == '.' || strstr(entry->d_name, ".tmp."))
+            continue;
+        char *path = str_format("%s/%s", folder, entry->d_name);
+        struct strbuf bytes = {0};
+        struct spool_file file = {0};
+        struct err err = {0};
+        read_path(path, &bytes);
+        assert_int_equal(spool_read(bytes.data, bytes.length, path, &file, &err), 0);
+        spool_file_fini(&file);
+        strbuf_fini(&bytes);
+        free(path);
+        count++;
+    }
+    closedir(listing);
+    return count;
+}
+
+static void hundreds_of_writers(void **state)
+{
+    (void)state;
+    int start[2], status = 0, failed = 0;
+    char uuid[16];
+    assert_int_equal(pipe(start), 0);
+    for (int i = 0; i < WRITERS; i++) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            close(start[1]);
+            write_often(i, start[0]);
+        }
+    }
+    close(start[0]);
+    close(start[1]);
+    for (int left = WRITERS; left; left--) {
+        if (left % 10 == 0)
+            count_whole();
+        assert_true(wait(&status) > 0);
+        failed += status != 0;
+    }
+    assert_int_equal(failed, 0);
+    assert_int_equal(count_whole(), GPUS);
+    for (int i = 0; i < GPUS; i++) {
+        snprintf(uuid, sizeof uuid, "GPU-%d", i);
+        spool_remove_gpu(folder, uuid);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpu_comes_back),        cmocka_unit_test(a_survey_comes_back),
         cmocka_unit_test(damage_is_noticed),       cmocka_unit_test(newer_schemas_are_named),
         cmocka_unit_test(names_are_fit_for_files), cmocka_unit_test(a_folder_that_is_not_there),
+        cmocka_unit_test(hundreds_of_writers),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 
-from harness import ROOT, check, environment, field, main, node, survey, write_fleet
+from harness import (FAST, ROOT, check, command, environment, field, main, node, survey,
+                     write_fleet)
 
 BENCH = pathlib.Path(sys.argv[4]).resolve()
 
@@ -39,10 +40,13 @@ def case_real(folder):
     print("ranks  CPU s  MiB  bytes  messages")
     for ranks in (16, 64, 128):
         write_fleet(folder, [node("n1", ranks)])
-        code, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
-                               "--verbose", "--probes", "main.latency")
+        # mpirun's own code aside: so many ranks on few cores may not all come to their finalize.
+        done = subprocess.run(command(ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
+                                      "--verbose", *FAST), cwd=folder, env=environment(),
+                              capture_output=True, text=True)
+        said = done.stderr
         found = re.search(r"rank 0: (\S+) s of CPU, (\d+) MiB, (\d+) bytes in (\d+) messages", said)
-        check(code == 0 and found, said)
+        check(found and field((folder / "out.yaml").read_text(), "measured") == str(ranks), said)
         check(int(found[4]) >= 2 * (ranks - 1), "announcement and result of each")
         print(ranks, *found.groups(), flush=True)
 
