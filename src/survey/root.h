@@ -8,9 +8,10 @@
 
 #include "base/err.h"
 #include "inventory/gpu_result.h"
+#include "survey/collected.h"
 #include "survey/comm.h"
+#include "survey/plan.h"
 #include "survey/recording.h"
-#include "survey/spooling.h"
 
 struct root;
 
@@ -40,20 +41,13 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
 /* Has the GPUs' parts of the record kept here; outlives the root. */
 void root_record(struct root *root, struct recording *recording);
 
-/* Hands each result on as it comes: the taker may let go of all but identity, status and reason.
- * Entries of ranks that are lost are not handed on, since they may yet be heard of. */
-typedef int root_taker(void *user, size_t gpu_total, struct gpu_result *result, struct err *err);
-void root_hand_on(struct root *root, root_taker *taker, void *user);
+/* Hands each result on as it comes. Entries of ranks that are lost are not handed on, since they
+ * may yet be heard of. */
+void root_hand_on(struct root *root, collected_taker *taker, void *user);
 
-/* Has the ranks spool their results there, and the survey itself told beside them; config: name and
- * text of the configuration, command: the command line. All outlive the root. */
-struct root_spool {
-    struct spooling *spooling;
-    const char *config_name, *config_text;
-    char *const *command;
-    size_t command_count;
-};
-void root_spool(struct root *root, const struct root_spool *spool);
+/* Has the ranks spool their results there, and the survey itself told beside them. All that it
+ * names outlives the root. */
+void root_spool(struct root *root, const struct plan_spool *spool);
 
 /* Takes a message of a rank. -EBADMSG for one that makes no sense. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

@@ -339,7 +339,7 @@ static int judge_result(void *user, size_t gpu_total, struct gpu_result *result,
 
 static void connect_root(struct run *run, struct preparation *prepared)
 {
-    const struct root_spool spool = {
+    const struct plan_spool spool = {
         .spooling = &prepared->spooling,
         .config_name = str_last_part(prepared->config.name),
         .config_text = prepared->config.text,

@@ -1,0 +1,75 @@
+/* The ranks as rank 0 sees them: who has announced itself, what it measures, who is lost. */
+#ifndef GPUMEMTOPO_SURVEY_MEMBERS_H
+#define GPUMEMTOPO_SURVEY_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "survey/assign.h"
+#include "survey/collected.h"
+#include "survey/message.h"
+#include "survey/pulse.h"
+
+struct member {
+    bool announced, lost;
+    bool overdue; /* lost by its deadline, not by silence */
+    bool renewed; /* its deadline, since it was taken back */
+    struct announce announce;
+    struct assign_share share;
+    bool *heard;    /* per GPU of the announced list: its result is here; NULL: not assigned */
+    size_t missing; /* assigned but not heard */
+    double deadline_s;
+    double heard_s; /* its last sign of life, by members.clock */
+    struct doing doing;
+};
+
+/* Made with members_init. */
+struct members {
+    struct member *items; /* one per rank */
+    size_t count;
+    struct collected *collected; /* is told what becomes of GPUs of lost ranks */
+    struct pulse_clock clock;
+    double time_limit_s;
+    double next_check_s; /* of the deadlines */
+    bool assigned, stopped;
+    size_t announced, lost;
+    size_t open; /* neither lost nor complete */
+    size_t idle; /* have no GPU of their own to measure */
+    size_t gpu_total, gpu_done;
+};
+
+/* collected outlives them. -ENOMEM. */
+int members_init(struct members *members, size_t count, double time_limit_s,
+                 struct collected *collected, struct err *err);
+void members_fini(struct members *members);
+
+/* A message of that type came: the rank lives; one that was taken for lost is waited for again. */
+void members_hear(struct members *members, size_t rank, enum message_type said);
+
+/* -EBADMSG: makes no sense, or now. */
+int members_announce(struct members *members, size_t rank, const struct frame *frame,
+                     struct err *err);
+bool members_all_announced(const struct members *members);
+
+/* Who measures what; -ENOMEM. */
+int members_assign(struct members *members, struct err *err);
+
+/* Those that have announced themselves are waited for from now on, the others are lost. */
+int members_open(struct members *members, double now_s, struct err *err);
+
+/* Whether this is a result that is waited for from that rank: of a GPU that it was assigned. */
+bool members_expect(const struct members *members, size_t rank, uint32_t position,
+                    const char *uuid);
+
+/* The result at that position is here. */
+void members_done(struct members *members, size_t rank, uint32_t position);
+
+/* Finds those that are silent or over their time, now and then. */
+int members_check(struct members *members, double now_s, struct err *err);
+
+/* The survey is interrupted: they are waited for only a moment longer. */
+void members_stop(struct members *members, double now_s);
+
+#endif
