@@ -47,9 +47,6 @@ bool rank_saw_loss(const struct rank *rank);
 /* Removes what this rank has spooled: rank 0 has it all. */
 void rank_unspool(const struct rank *rank);
 
-/* Results that rank 0 has not acknowledged: only an acknowledgement proves that it has them. */
-size_t rank_unacknowledged(const struct rank *rank);
-
 void rank_destroy(struct rank *rank); /* accepts NULL; ends what still runs */
 
 #endif

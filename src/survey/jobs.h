@@ -1,0 +1,63 @@
+/* The GPUs that a rank was assigned: each has a worker, whose result is spooled, sent, and sent
+ * again until rank 0 has acknowledged it. */
+#ifndef GPUMEMTOPO_SURVEY_JOBS_H
+#define GPUMEMTOPO_SURVEY_JOBS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "survey/comm.h"
+#include "survey/job.h"
+#include "survey/message.h"
+#include "survey/spooling.h"
+
+struct gpu_job;
+
+/* The upper ones are set by the rank, before anything is assigned. */
+struct jobs {
+    struct comm *comm;
+    const struct survey_options *options;
+    const struct announce *announce; /* whose GPUs they are */
+    struct spooling spooling;
+    bool assigned, stopped;
+    double time_limit_s;
+    struct gpu_job *items;
+    size_t count;
+    size_t next;    /* first that was not started */
+    size_t running; /* workers alive */
+};
+
+/* -EBADMSG: for the second time, or a GPU that was not announced; -ENOMEM. */
+int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err);
+
+/* Hears the workers, reports those that are over, starts the next ones. */
+int jobs_step(struct jobs *jobs, double now_s, struct err *err);
+
+/* Sends again what was not acknowledged in time. */
+int jobs_resend(struct jobs *jobs, double now_s, struct err *err);
+
+/* Rank 0 has the result of the GPU at that position. */
+void jobs_acknowledge(struct jobs *jobs, uint32_t position);
+
+/* Descriptors to poll, up to CHILD_POLL_MAX for each that runs; how many. */
+size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds);
+
+/* Ends all workers; their GPUs, and those not begun, are reported as interrupted. */
+void jobs_stop(struct jobs *jobs, double now_s);
+
+/* All that was assigned is measured or has failed, and is spooled. */
+bool jobs_done(const struct jobs *jobs);
+size_t jobs_unacknowledged(const struct jobs *jobs);
+
+/* The worker that runs longest. */
+struct doing jobs_slowest(const struct jobs *jobs, double now_s);
+
+/* Removes what was spooled. */
+void jobs_unspool(const struct jobs *jobs);
+
+void jobs_fini(struct jobs *jobs); /* ends what still runs */
+
+#endif
