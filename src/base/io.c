@@ -1,7 +1,8 @@
-/* Whole writes to descriptors. */
+/* Whole writes to descriptors, and the standard ones. */
 #include "base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 int io_write_all(int fd, const char *data, size_t length)
@@ -16,4 +17,12 @@ int io_write_all(int fd, const char *data, size_t length)
         length -= (size_t)n;
     }
     return 0;
+}
+
+void io_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
 }

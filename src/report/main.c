@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/log.h"
 #include "report/command.h"
 
@@ -32,6 +33,7 @@ static int run_command(int count, char **arguments)
 int main(int argc, char **argv)
 {
     struct strbuf text = {0};
+    io_fill_standard();
     log_set_prefix("gpumemtopo-report");
     if (argc >= 2 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0 &&
         strcmp(argv[1], "--version") != 0)

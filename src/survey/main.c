@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "inventory/inventory.h"
@@ -174,6 +175,7 @@ int main(int argc, char **argv)
     struct survey_options options;
     struct launcher launcher = {0};
     struct err err = {0};
+    io_fill_standard();
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
     if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
