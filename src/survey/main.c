@@ -138,13 +138,15 @@ static int hand_on(int code)
     return close(fd) == 0 && written > 0 ? 0 : code;
 }
 
-/* The same wrapper may name its own stderr: a launcher between would mix its words with ours. */
+/* The same wrapper may name its own stderr: a launcher between would mix its words with ours. A
+ * named pipe whose reader is gone must not hold the rank. */
 static void speak_directly(void)
 {
     const char *path = getenv("GPUMEMTOPO_STDERR");
-    int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC) : -1;
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
+    fcntl(fd, F_SETFL, O_APPEND); /* to be waited for again */
     dup2(fd, STDERR_FILENO);
     close(fd);
 }

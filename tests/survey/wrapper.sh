@@ -12,6 +12,11 @@ cat >"$folder/bin/mpirun" <<'END'
 #!/bin/sh
 case $* in
 *--quick*) echo 3 >"$GPUMEMTOPO_EXIT_FILE"; exit 0 ;;
+*--words*)
+    for word in one two three; do echo "rank says $word" >>"$GPUMEMTOPO_STDERR"; done
+    echo 0 >"$GPUMEMTOPO_EXIT_FILE"
+    exit 0
+    ;;
 *--lost*) echo "words of mpirun" >&2; exit 7 ;;
 *--rank-0-dies*) echo "words of mpirun" >&2; exit 0 ;;
 esac
@@ -46,6 +51,15 @@ code=0
 [ "$code" -eq 1 ] || fail "rank 0 died: $code"
 ! grep -q 'words of mpirun' "$folder/said" || fail "words of the launcher"
 [ "$("$folder/survey" -h 2>&1)" = "program -h" ] || fail "-h"
+
+# Words in order in a file that others write too, and nowhere when stderr is closed.
+sh -c 'echo before >&2; "$0/survey" --simulate x --words; echo after >&2' "$folder" 2>"$folder/said"
+printf 'before\nrank says %s\nrank says %s\nrank says %s\nafter\n' one two three |
+    cmp - "$folder/said" || fail "words are lost or out of order"
+code=0
+"$folder/survey" --simulate x --words 2>&- || code=$?
+[ "$code" -eq 0 ] || fail "stderr closed: $code"
+cmp "$1/survey" "$folder/survey" || fail "words went into the script"
 
 "$folder/survey" --simulate x &
 survey=$!
