@@ -1,0 +1,66 @@
+#!/bin/sh
+# slurm/survey.sbatch and slurm/health.sh around stand-ins for srun and the programs.
+# usage: scripts.sh SOURCE_ROOT
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir bin
+inventory() {
+    printf 'gpumemtopo: {schema: 1}\nsurvey: {gpus: 4, exit_code: %s}\n' "$1"
+}
+cat >bin/srun <<'END'
+#!/bin/sh
+case $DOES in
+write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
+spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
+esac
+exit "$RETURNS"
+END
+printf '#!/bin/sh\ncp merged.yaml "$3"\nexit 4\n' >bin/gpumemtopo-report
+chmod +x bin/*
+inventory 3 >new.yaml
+inventory 4 >merged.yaml
+
+fail() {
+    echo "FAILED: $1"
+    exit 1
+}
+
+# usage: job WHAT DOES RETURNS CODE
+job() {
+    code=0
+    DOES=$2 RETURNS=$3 GPUMEMTOPO_OUTPUT=out.yaml PATH="$folder/bin:$PATH" \
+        bash "$root/slurm/survey.sbatch" 2>said || code=$?
+    [ "$code" -eq "$4" ] || fail "$1: $code instead of $4, $(cat said)"
+}
+
+root=$1
+job "an inventory" write 137 3
+job "an inventory that is older than the job" nothing 1 1
+job "no inventory, though srun is content" nothing 0 1
+job "bad usage" nothing 2 2
+job "a new inventory over an old one" write 0 3
+job "a new spool beside an old inventory" spool 137 4
+inventory 3 >out.yaml
+job "an old spool" nothing 137 1
+job "an old spool and a new one" spool 137 4
+
+# Why a prolog returns 1 is on its stderr.
+cat >bin/gpumemtopo-survey <<'END'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+echo x >"$2"
+exit 3
+END
+cat >bin/gpumemtopo-report <<'END'
+#!/bin/sh
+echo 'scontrol update NodeName=n1 State=DRAIN Reason="gpumemtopo: failing: a cause"'
+END
+chmod +x bin/*
+echo "bin=$folder/bin lock=$folder/lock" >health.conf
+code=0
+env -i GPUMEMTOPO_HEALTH_CONF="$folder/health.conf" SLURMD_NODENAME=n1 \
+    SLURM_SCRIPT_CONTEXT=prolog_slurmd "$root/slurm/health.sh" 2>said || code=$?
+[ "$code" -eq 1 ] || fail "a failing GPU: $code"
+[ "$(cat said)" = "gpumemtopo: failing: a cause" ] || fail "reason: $(cat said)"
