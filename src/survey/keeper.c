@@ -86,6 +86,7 @@ int keeper_main(void)
     char byte;
     signal(SIGTERM, SIG_IGN); /* meant for the rank, which tells when it leaves */
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     ssize_t n = 0;
     while ((n = read(STDIN_FILENO, &byte, 1)) < 0 && errno == EINTR)
         ;

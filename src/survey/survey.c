@@ -52,6 +52,14 @@ static void on_signal(int number)
     interrupted = number;
 }
 
+/* A session that ends (SIGHUP) ends the survey too, unless nohup was asked for. */
+static void catch_hangup(const struct sigaction *stop)
+{
+    struct sigaction was;
+    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, stop, NULL);
+}
+
 static void catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_signal};
@@ -62,6 +70,7 @@ static void catch_signals(void)
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
+    catch_hangup(&stop);
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGCHLD, &usual, NULL);  /* inherited as ignored it would hide how workers end */
     sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is an error of the write, no death */

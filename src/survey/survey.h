@@ -22,7 +22,7 @@ struct survey_end {
 };
 
 /* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and
- * are silent. argv: the command line for the inventory. SIGINT and SIGTERM end it early. */
+ * are silent. argv: the command line for the inventory. SIGINT, SIGTERM and SIGHUP end it early. */
 struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
                              char *const *argv);
 

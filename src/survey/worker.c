@@ -351,6 +351,7 @@ int worker_main(void)
         return 1;
     signal(SIGTERM, SIG_IGN); /* to end the survey is the rank's business, which then ends this */
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a record over the file size limit ends, the measuring does not */
     int rc = read_request(&request, &err);
     close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);

@@ -161,16 +161,24 @@ def case_kill_worker(folder):
 
 def case_signals(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST),
-                               cwd=folder, env=environment(), stderr=subprocess.DEVNULL)
+                               cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
+                               start_new_session=True)
         time.sleep(2.5)
         begin = time.monotonic()
-        run.send_signal(number)
+        os.killpg(run.pid, number)  # a terminal's go to the workers too
         check(run.wait(timeout=30) == 4, f"exit code {run.returncode}")
         check(time.monotonic() - begin < 5, "slow to end")
         check("the survey was interrupted" in (folder / "out.yaml").read_text(), "reason")
         (folder / "out.yaml").unlink()
+    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "4",
+                                   *FAST), cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    time.sleep(2.5)
+    run.send_signal(signal.SIGHUP)
+    check(run.wait(timeout=30) == 4, f"nohup: exit code {run.returncode}")
+    check("interrupted" not in (folder / "out.yaml").read_text(), "nohup")
 
 
 def case_killed_rank(folder):
