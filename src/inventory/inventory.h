@@ -78,7 +78,7 @@ struct inventory_outlier {
 struct inventory_node {
     char *node;
     char *finding;            /* inventory_bare_node, ... */
-    bool accused;             /* its GPUs are outliers, told here once instead of one by one */
+    bool accused;             /* its GPUs are outliers; what needs no peers is told of each, too */
     enum inventory_kind kind; /* only when accused */
     char **gpus;              /* UUIDs concerned */
     size_t gpu_count;

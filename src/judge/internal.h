@@ -16,7 +16,7 @@ struct finding {
     enum basis basis;
     bool accused; /* otherwise watched */
     bool by_node; /* accused only together with its node */
-    bool shared;  /* told of the node, the slot or the model instead */
+    bool shared;  /* told of the node, the slot or the model; by rule, also of the GPU */
     bool dropped; /* another finding says the same */
     enum inventory_kind kind;
     double value, expected, deviation, score; /* NaN: none */

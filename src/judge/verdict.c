@@ -147,6 +147,12 @@ static struct inventory_outlier *entry_of(const struct fleet *fleet, uint32_t nu
     return entry;
 }
 
+/* What needs no peers is wrong with each GPU, also where its whole place has it. */
+static bool is_told_elsewhere(const struct finding *finding)
+{
+    return finding->dropped || (finding->shared && finding->basis != BASIS_RULE);
+}
+
 int verdict_lists(const struct judge *judge, struct inventory *inventory)
 {
     uint32_t *numbers = NULL, last_outlier = 0, last_watched = 0;
@@ -154,7 +160,7 @@ int verdict_lists(const struct judge *judge, struct inventory *inventory)
     int rc = verdict_order(judge, &numbers);
     for (size_t i = 0; i < judge->findings.count && !rc; i++) {
         const struct finding *finding = &judge->findings.items[numbers[i]];
-        if (finding->shared || finding->dropped)
+        if (is_told_elsewhere(finding))
             continue;
         struct inventory_outlier *entry =
             finding->accused ? entry_of(&judge->fleet, finding->gpu, &inventory->outliers,

@@ -37,6 +37,57 @@ static int add(struct suspects *suspects, const struct suspect *suspect)
     return 0;
 }
 
+static int gpu_order(const void *a, const void *b)
+{
+    const struct inventory_gpu *const *left = a, *const *right = b;
+    return str_order((*left)->uuid, (*right)->uuid);
+}
+
+/* All GPUs by UUID, freed with free(); NULL when out of memory. */
+static const struct inventory_gpu **sort_gpus(const struct inventory *inventory)
+{
+    const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
+    for (size_t i = 0; gpus && i < inventory->gpu_count; i++)
+        gpus[i] = &inventory->gpus[i];
+    if (gpus && inventory->gpu_count)
+        qsort(gpus, inventory->gpu_count, sizeof *gpus, gpu_order);
+    return gpus;
+}
+
+/* A slot's or a model's finding concerns every node that has one of its GPUs. */
+static int add_nodes(const struct inventory *inventory, const struct inventory_node *place,
+                     const struct inventory_gpu **gpus, struct suspects *out)
+{
+    for (size_t i = 0; i < place->gpu_count; i++) {
+        const struct inventory_gpu wanted = {.uuid = place->gpus[i]}, *key = &wanted;
+        const struct inventory_gpu **found =
+            inventory->gpu_count
+                ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, gpu_order)
+                : NULL;
+        const struct suspect suspect = {
+            .node = found ? (*found)->node : NULL, .kind = place->kind, .what = place->finding};
+        if (suspect.node && add(out, &suspect))
+            return -1;
+    }
+    return 0;
+}
+
+static int collect_places(const struct inventory *inventory, struct suspects *out)
+{
+    const struct inventory_gpu **gpus = sort_gpus(inventory);
+    int rc = gpus ? 0 : -1;
+    for (size_t i = 0; i < inventory->node_count && !rc; i++) {
+        const struct inventory_node *place = &inventory->node_findings[i];
+        const struct suspect suspect = {
+            .node = place->node, .kind = place->kind, .what = place->finding};
+        if (!place->accused || !is_bad(place->kind))
+            continue;
+        rc = place->node ? add(out, &suspect) : add_nodes(inventory, place, gpus, out);
+    }
+    free(gpus);
+    return rc;
+}
+
 static int collect(const struct inventory *inventory, struct suspects *out)
 {
     for (size_t i = 0; i < inventory->outliers_length; i++) {
@@ -50,14 +101,7 @@ static int collect(const struct inventory *inventory, struct suspects *out)
         if (is_bad(outlier->kind) && outlier->node && add(out, &suspect))
             return -1;
     }
-    for (size_t i = 0; i < inventory->node_count; i++) {
-        const struct inventory_node *node = &inventory->node_findings[i];
-        const struct suspect suspect = {
-            .node = node->node, .kind = node->kind, .what = node->finding};
-        if (node->accused && is_bad(node->kind) && node->node && add(out, &suspect))
-            return -1;
-    }
-    return 0;
+    return collect_places(inventory, out);
 }
 
 static int suspect_order(const void *a, const void *b)
@@ -101,6 +145,8 @@ static void put_line(struct strbuf *out, const struct suspect *suspects, size_t 
     struct strbuf reason = {0};
     strbuf_printf(&reason, "gpumemtopo: %s:", inventory_kind_name(suspects[0].kind));
     for (size_t i = 0; i < count && reason.length < REASON_CHARS - WHAT_CHARS; i++) {
+        if (i && suspect_order(&suspects[i - 1], &suspects[i]) == 0)
+            continue;
         strbuf_puts(&reason, i ? ", " : " ");
         if (suspects[i].pci)
             put_safe(&reason, suspects[i].pci, WHAT_CHARS / 3);

@@ -9,7 +9,8 @@
 
 enum { COUNT = 64, NODE = 5 };
 
-static void expect_one(const struct inventory *inventory, const char *node, size_t gpus,
+/* own: how many have an entry of their own beside it. */
+static void expect_one(const struct inventory *inventory, const char *node, size_t gpus, size_t own,
                        const char *finding)
 {
     if (inventory->node_count != 1)
@@ -22,7 +23,7 @@ static void expect_one(const struct inventory *inventory, const char *node, size
     assert_true(found->accused);
     assert_int_equal(found->gpu_count, gpus);
     assert_int_equal(inventory->outlier_count, gpus);
-    assert_int_equal(inventory->outliers_length, 0);
+    assert_int_equal(inventory->outliers_length, own);
     for (size_t i = 0; i < gpus; i++) {
         size_t k = 0;
         while (strcmp(inventory->gpus[k].uuid, found->gpus[i]) != 0)
@@ -38,7 +39,7 @@ static void slow_node(void **state)
     for (size_t i = 0; i < MADE_PER_NODE; i++)
         made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.9);
     struct inventory inventory = made_judged(gpus, COUNT);
-    expect_one(&inventory, "n05", 4, "4 of 4 GPUs: host.bandwidth.h2d");
+    expect_one(&inventory, "n05", 4, 0, "4 of 4 GPUs: host.bandwidth.h2d");
     assert_int_equal(inventory.node_findings[0].kind, KIND_DEGRADED);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
@@ -107,7 +108,8 @@ static void node_settings(void **state)
     for (size_t i = 0; i < MADE_PER_NODE; i++)
         facts_set_text(&gpus[NODE * MADE_PER_NODE + i].board, "driver", "570.00");
     struct inventory inventory = made_judged(gpus, COUNT);
-    expect_one(&inventory, "n05", 4, "board.driver: driver 570.00, 60 of 64 of its model: 580.00");
+    expect_one(&inventory, "n05", 4, 0,
+               "board.driver: driver 570.00, 60 of 64 of its model: 580.00");
     assert_int_equal(inventory.node_findings[0].kind, KIND_MISCONFIGURED);
     inventory_fini(&inventory);
     /* Each GPU its own driver: that is not one thing to say of the node. */
@@ -130,8 +132,10 @@ static void slot(void **state)
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.5);
     }
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 2); /* the width, and what it costs */
-    assert_int_equal(inventory.outliers_length, 0);
+    assert_int_equal(inventory.node_count, 2);       /* the width, and what it costs */
+    assert_int_equal(inventory.outliers_length, 14); /* the width is wrong without peers */
+    assert_int_equal(inventory.outliers[0].finding_count, 1);
+    assert_non_null(made_finding(&inventory.outliers[0], "config.pcie_width"));
     assert_int_equal(inventory.outlier_count, 14);
     assert_null(inventory.node_findings[0].node);
     assert_non_null(strstr(inventory.node_findings[0].finding,
@@ -141,7 +145,7 @@ static void slot(void **state)
     made_free(gpus, COUNT);
 }
 
-/* All faulty alike: one finding of the model, and everybody is an outlier. */
+/* All faulty alike: one finding of the model, and each an outlier by a rule that needs no peers. */
 static void whole_model(void **state)
 {
     (void)state;
@@ -149,11 +153,31 @@ static void whole_model(void **state)
     for (size_t i = 0; i < COUNT; i++)
         facts_set_int(&gpus[i].config, "pcie_gen", 3);
     struct inventory inventory = made_judged(gpus, COUNT);
-    expect_one(&inventory, NULL, COUNT,
+    expect_one(&inventory, NULL, COUNT, COUNT,
                "64 of 64 GPUs of alpha-100: config.pcie_gen: PCIe link runs generation 3 of");
     assert_true(inventory.models[0].memory.count > 0); /* the topology is still told */
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
+}
+
+/* A node, or a model, of which every GPU is failing has no healthy GPU, and says so of each. */
+static void all_failing(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {2, 4, 6, COUNT};
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        struct gpu_result *gpus = made_fleet(counts[c], 9);
+        for (size_t i = 0; i < counts[c]; i++)
+            facts_set_bool(&gpus[i].health, "remap_pending", true);
+        struct inventory inventory = made_judged(gpus, counts[c]);
+        assert_int_equal(inventory.outliers_length, counts[c]);
+        for (size_t i = 0; i < counts[c]; i++) {
+            assert_int_equal(inventory.outliers[i].kind, KIND_FAILING);
+            assert_non_null(made_finding(&inventory.outliers[i], "health.remap_pending"));
+        }
+        inventory_fini(&inventory);
+        made_free(gpus, counts[c]);
+    }
 }
 
 /* Its own finding beside that of its node. */
@@ -201,7 +225,7 @@ int main(void)
         cmocka_unit_test(one_of_a_node), cmocka_unit_test(unlike_neighbours),
         cmocka_unit_test(node_settings), cmocka_unit_test(slot),
         cmocka_unit_test(whole_model),   cmocka_unit_test(both),
-        cmocka_unit_test(without_model),
+        cmocka_unit_test(without_model), cmocka_unit_test(all_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

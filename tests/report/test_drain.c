@@ -54,6 +54,44 @@ static void which_nodes(void **state)
     strbuf_fini(&lines);
 }
 
+/* A slot or a model that is bad as a whole: each node with one of its GPUs, once. */
+static void whole_model(void **state)
+{
+    (void)state;
+    struct inventory_gpu gpus[] = {
+        {.uuid = (char *)"c", .node = (char *)"n2"}, {.uuid = (char *)"a", .node = (char *)"n1"},
+        {.uuid = (char *)"b", .node = (char *)"n1"}, {.uuid = (char *)"d", .node = (char *)"n3"},
+        {.uuid = NULL, .node = (char *)"n4"},
+    };
+    char *bad[] = {(char *)"a", (char *)"b", (char *)"c", (char *)"unknown"};
+    char *odd[] = {(char *)"d"};
+    struct inventory_node places[] = {
+        {.finding = (char *)"all slow",
+         .accused = true,
+         .kind = KIND_DEGRADED,
+         .gpus = bad,
+         .gpu_count = COUNT_OF(bad)},
+        {.finding = (char *)"all odd",
+         .accused = true,
+         .kind = KIND_MISCONFIGURED,
+         .gpus = odd,
+         .gpu_count = COUNT_OF(odd)},
+        {.finding = (char *)"divided", .gpus = odd, .gpu_count = COUNT_OF(odd)},
+    };
+    const struct inventory inventory = {.gpus = gpus,
+                                        .gpu_count = COUNT_OF(gpus),
+                                        .node_findings = places,
+                                        .node_count = COUNT_OF(places)};
+    struct strbuf lines = {0}, refused = {0};
+    struct err err = {0};
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_string_equal(
+        lines.data,
+        "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n"
+        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n");
+    strbuf_fini(&lines);
+}
+
 /* tests/report/merge.py has a shell read such lines. */
 static void hostile_names(void **state)
 {
@@ -89,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(which_nodes),
+        cmocka_unit_test(whole_model),
         cmocka_unit_test(hostile_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,11 +123,10 @@ static double worst_score(const struct inventory_outlier *outlier)
 static enum html_oddity oddity_of(const struct html_gpu *gpu)
 {
     static const double very = 20, worst = 100;
-    enum inventory_kind kind = gpu->outlier ? gpu->outlier->kind
-                               : gpu->place ? gpu->place->kind
-                                            : KIND_DEGRADED;
+    bool failing = (gpu->outlier && gpu->outlier->kind == KIND_FAILING) ||
+                   (gpu->place && gpu->place->kind == KIND_FAILING);
     if (gpu->gpu->status == GPU_OUTLIER) {
-        if (kind == KIND_FAILING || fabs(gpu->score) > worst)
+        if (failing || fabs(gpu->score) > worst)
             return HTML_WORST;
         return fabs(gpu->score) > very ? HTML_VERY_ODD : HTML_ODD;
     }
