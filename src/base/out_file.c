@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,4 +57,11 @@ int out_file_write(const char *path, const char *data, size_t length, struct err
     if (exists && access(path, W_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot write: %s", strerror(errno));
     return write_regular(path, data, length, err);
+}
+
+bool out_file_replaces(const char *path, const char *input)
+{
+    struct stat out, in;
+    return strcmp(path, "-") != 0 && stat(path, &out) == 0 && stat(input, &in) == 0 &&
+           S_ISREG(out.st_mode) && out.st_dev == in.st_dev && out.st_ino == in.st_ino;
 }

@@ -2,6 +2,7 @@
 #ifndef GPUMEMTOPO_BASE_OUT_FILE_H
 #define GPUMEMTOPO_BASE_OUT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -9,5 +10,8 @@
 /* "-" is stdout; a pipe or device is written to; anything else appears whole or not at all, and on
  * an error the old file is intact. */
 int out_file_write(const char *path, const char *data, size_t length, struct err *err);
+
+/* Whether writing to `path` would replace the file `input`, by whatever name. */
+bool out_file_replaces(const char *path, const char *input);
 
 #endif

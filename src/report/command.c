@@ -89,6 +89,20 @@ static int check_files(const struct command *command, const struct command_optio
                    command->name);
 }
 
+/* An inventory may be merged into itself; anything else would be lost. */
+static int check_output(const struct command *command, const struct command_options *options,
+                        struct err *err)
+{
+    const char *output = options->output;
+    for (int i = 0; output && i < options->file_count; i++)
+        if (command->run != command_merge && out_file_replaces(output, options->files[i]))
+            return err_set(err, -EINVAL, "%s would replace %s, which it reads", command->name,
+                           options->files[i]);
+    if (output && options->config && out_file_replaces(output, options->config))
+        return err_set(err, -EINVAL, "--config and --output name the same file");
+    return 0;
+}
+
 int command_parse(const struct command *command, int count, char **arguments,
                   struct command_options *options, bool *out_help, struct err *err)
 {
@@ -115,7 +129,8 @@ int command_parse(const struct command *command, int count, char **arguments,
                 return rc;
         }
     }
-    return check_files(command, options, err);
+    int rc = check_files(command, options, err);
+    return rc ? rc : check_output(command, options, err);
 }
 
 static void put_flags(const struct command *command, struct strbuf *out)

@@ -25,6 +25,23 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
     return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
 }
 
+int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err)
+{
+    const struct named {
+        const char *flag, *path;
+    } outputs[] = {{"--output", output}, {"--html", options->html}, {"--record", options->record}},
+      inputs[] = {{"--simulate", options->simulate},
+                  {"--replay", options->replay},
+                  {"--config", options->config}};
+    for (size_t o = 0; o < COUNT_OF(outputs); o++)
+        for (size_t i = 0; i < COUNT_OF(inputs); i++)
+            if (outputs[o].path && inputs[i].path &&
+                out_file_replaces(outputs[o].path, inputs[i].path))
+                return err_set(err, -EINVAL, "%s and %s name the same file", inputs[i].flag,
+                               outputs[o].flag);
+    return 0;
+}
+
 /* What exists is written in place when it is a pipe or a device, and replaced otherwise. */
 int emit_check_output(const char *flag, const char *path, struct err *err)
 {

@@ -21,6 +21,10 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
  * no folder itself. Creates nothing. flag: that named it. -EINVAL and the like with text. */
 int emit_check_output(const char *flag, const char *path, struct err *err);
 
+/* Refuses what would replace a file that the survey reads; `output` is the inventory's. A baseline
+ * may be replaced: the new inventory is one, too. -EINVAL. */
+int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err);
+
 struct emit_input {
     const struct survey_options *options;
     const char *output; /* path, or "-" */

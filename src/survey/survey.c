@@ -262,6 +262,8 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
     if (!rc && options->record)
         rc = check_record(options->record, err);
     if (!rc)
+        rc = emit_check_inputs(options, out->output, err);
+    if (!rc)
         rc = load_config(run, &out->config, err);
     if (!rc)
         rc = report_basis_load(options->reference, options->baseline, &out->basis, err);

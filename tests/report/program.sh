@@ -69,6 +69,19 @@ expect 2 'cut.yaml:' validate cut.yaml
 expect 2 'binary.yaml:1:1: not a YAML text file' validate binary.yaml
 expect 2 'cannot read' validate .
 
+# An output never replaces what is read, by whatever name.
+ln -s good.yaml link.yaml
+cp good.yaml kept.yaml
+for what in html json prometheus; do
+    expect 2 'would replace good.yaml' $what good.yaml -o good.yaml
+    expect 2 'would replace link.yaml' $what link.yaml -o ./good.yaml
+done
+expect 2 'same file' merge good.yaml -c kept.yaml -o kept.yaml
+if ! cmp -s good.yaml kept.yaml; then
+    echo "an input was replaced"
+    exit 1
+fi
+
 if "$report" show good.yaml >/dev/full 2>err; then
     echo "a full disk went unnoticed"
     exit 1

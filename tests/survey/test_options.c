@@ -2,7 +2,10 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "survey/emit.h"
 #include "survey/launcher.h"
@@ -189,11 +192,48 @@ static void exit_codes(void **state)
         assert_int_equal(emit_exit_code(table[i][0], table[i][1], table[i][2]), table[i][3]);
 }
 
+/* Nothing is written over what the survey reads, by whatever name it is called. */
+static void keeps_inputs(void **state)
+{
+    (void)state;
+    char in[] = "/tmp/options-XXXXXX", link_name[64];
+    int fd = mkstemp(in);
+    assert_true(fd >= 0 && close(fd) == 0);
+    snprintf(link_name, sizeof link_name, "%s.link", in);
+    assert_int_equal(symlink(in, link_name), 0);
+    const char *const outputs[] = {in, link_name};
+    struct err err = {0};
+    for (size_t i = 0; i < COUNT_OF(outputs); i++) {
+        const char *out = outputs[i];
+        const struct {
+            struct survey_options options;
+            const char *output, *text;
+        } refused[] = {
+            {{.simulate = in}, out, "--simulate and --output name the same file"},
+            {{.replay = in}, out, "--replay and --output"},
+            {{.config = in}, out, "--config and --output"},
+            {{.simulate = in, .html = out}, "-", "--simulate and --html"},
+            {{.simulate = in, .record = out}, "-", "--simulate and --record"},
+        };
+        for (size_t k = 0; k < COUNT_OF(refused); k++) {
+            assert_int_equal(emit_check_inputs(&refused[k].options, refused[k].output, &err),
+                             -EINVAL);
+            assert_non_null(strstr(err.text, refused[k].text));
+        }
+    }
+    const struct survey_options fine = {.simulate = in, .baseline = "/tmp"};
+    assert_int_equal(emit_check_inputs(&fine, "-", &err), 0);
+    assert_int_equal(emit_check_inputs(&fine, "/tmp/options-none", &err), 0);
+    unlink(link_name);
+    unlink(in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),    cmocka_unit_test(accepts),         cmocka_unit_test(helps),
-        cmocka_unit_test(exit_codes), cmocka_unit_test(knows_launchers),
+        cmocka_unit_test(refuses),         cmocka_unit_test(accepts),
+        cmocka_unit_test(helps),           cmocka_unit_test(exit_codes),
+        cmocka_unit_test(knows_launchers), cmocka_unit_test(keeps_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
