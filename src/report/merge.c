@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "report/merge_head.h"
+#include "report/merge_ranks.h"
+#include "report/merge_skipped.h"
 
 /* More would bury the rest. */
 enum { SAID_MAX = 20 };
@@ -20,7 +22,7 @@ struct report_merge {
     void *user;
     struct merge_source *sources;
     size_t count, capacity;
-    size_t skipped;
+    struct merge_skipped skipped;
     struct merge_pool pool;
     size_t twice;
 };
@@ -42,6 +44,7 @@ void report_merge_destroy(struct report_merge *merge)
     if (!merge)
         return;
     merge_pool_fini(&merge->pool);
+    merge_skipped_fini(&merge->skipped);
     for (size_t i = 0; i < merge->count; i++)
         merge_source_fini(&merge->sources[i]);
     free(merge->sources);
@@ -77,9 +80,8 @@ int report_merge_add(struct report_merge *merge, const char *path, struct err *e
     if (rc == -ENOMEM)
         return err_no_memory(err);
     if (rc) {
-        merge->skipped++;
         note(merge, "skipped: %s", err_format(&why, line, sizeof line));
-        return 0;
+        return merge_skipped_add(&merge->skipped, path) ? err_no_memory(err) : 0;
     }
     merge->count++;
     return 0;
@@ -87,7 +89,7 @@ int report_merge_add(struct report_merge *merge, const char *path, struct err *e
 
 struct report_merge_end report_merge_end(const struct report_merge *merge)
 {
-    return (struct report_merge_end){.files = merge->count, .skipped = merge->skipped};
+    return (struct report_merge_end){.files = merge->count, .skipped = merge->skipped.count};
 }
 
 static void said_twice(void *user, const struct merge_entry *kept,
@@ -203,7 +205,7 @@ static int judge_all(struct report_merge *merge, const struct report_basis *basi
 
 static int exit_code(const struct report_merge *merge, const struct inventory *inventory)
 {
-    if (merge->skipped || inventory->unmeasured_count || inventory->lost_ranks)
+    if (merge->skipped.count || inventory->unmeasured_count || inventory->lost_ranks)
         return 4;
     return inventory->outlier_count ? 3 : 0;
 }
@@ -213,8 +215,11 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
 {
     int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
     for (size_t i = 0; i < merge->count && !rc; i++)
-        if (merge_source_pool(&merge->sources[i], i, &merge->pool))
+        if (merge_source_pool(&merge->sources[i], i, &merge->pool) ||
+            merge_skipped_blame(&merge->skipped, &merge->sources[i]))
             rc = err_no_memory(err);
+    if (!rc && merge_find_again(merge->sources, merge->count))
+        rc = err_no_memory(err);
     if (rc)
         return rc;
     merge_pool_settle(&merge->pool, said_twice, merge);

@@ -9,11 +9,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/merge_ranks.h"
 
-/* Of one survey, by its plan or its inventory; GPUs' files belong to a plan. */
+/* Of one survey, by its plan or its inventory, told once; GPUs' files belong to a plan. */
 static bool is_head(const struct merge_source *source)
 {
-    return source->kind != MERGE_GPU;
+    return source->kind != MERGE_GPU && !source->again;
 }
 
 static const char *survey_of(const struct merge_source *source)
@@ -32,7 +33,7 @@ static const struct merge_source *only_survey(const struct merge_source *sources
             head = &sources[i];
     }
     for (size_t i = 0; head && i < count; i++)
-        if (!is_head(&sources[i]) && !str_equal(survey_of(&sources[i]), survey_of(head)))
+        if (sources[i].kind == MERGE_GPU && !str_equal(survey_of(&sources[i]), survey_of(head)))
             return NULL;
     return head;
 }
@@ -156,32 +157,6 @@ static int copy_command(struct inventory *inventory, char *const *words, size_t 
     return 0;
 }
 
-static int rank_order(const void *a, const void *b)
-{
-    const int32_t *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
-}
-
-/* Ranks with a GPU that was planned and never heard of. */
-static int silent_ranks(const struct merge_pool *pool, size_t source, uint32_t *out_count)
-{
-    int32_t *ranks = mem_array(pool->count, sizeof *ranks);
-    size_t count = 0;
-    if (!ranks)
-        return -ENOMEM;
-    for (size_t i = 0; i < pool->count; i++) {
-        const struct merge_entry *entry = &pool->entries[i];
-        if (entry->planned && !entry->dropped && entry->source == source)
-            ranks[count++] = entry->result->rank;
-    }
-    qsort(ranks, count, sizeof *ranks, rank_order);
-    *out_count = 0;
-    for (size_t i = 0; i < count; i++)
-        *out_count += !i || ranks[i] != ranks[i - 1];
-    free(ranks);
-    return 0;
-}
-
 /* From the survey's plan to the last of its results. */
 static double elapsed_s(const struct merge_source *sources, size_t count,
                         const struct merge_source *plan)
@@ -200,19 +175,11 @@ static int add_counts(const struct merge_source *sources, size_t count,
 {
     for (size_t i = 0; i < count; i++) {
         const struct merge_source *source = &sources[i];
-        double wall_s = 0;
-        uint32_t silent = 0;
-        if (source->kind == MERGE_INVENTORY) {
-            inventory->ranks += source->inventory.ranks;
-            inventory->lost_ranks += source->inventory.lost_ranks;
-            wall_s = source->inventory.wall_s;
-        } else if (source->kind == MERGE_SURVEY) {
-            inventory->ranks += source->spool.survey.ranks;
-            if (silent_ranks(pool, i, &silent))
-                return -ENOMEM;
-            inventory->lost_ranks += source->spool.survey.lost_ranks + silent;
-            wall_s = elapsed_s(sources, count, source);
-        }
+        double wall_s = source->kind == MERGE_INVENTORY ? source->inventory.wall_s
+                        : source->kind == MERGE_SURVEY  ? elapsed_s(sources, count, source)
+                                                        : 0;
+        if (merge_add_ranks(sources, i, pool, inventory))
+            return -ENOMEM;
         if (wall_s > inventory->wall_s)
             inventory->wall_s = wall_s;
     }
@@ -294,6 +261,8 @@ int merge_unknown(const struct merge_source *sources, size_t count, struct inven
     for (size_t s = 0; s < count && !rc; s++) {
         const struct spool_survey *survey = &sources[s].spool.survey;
         const struct inventory *other = &sources[s].inventory;
+        if (sources[s].again)
+            continue;
         for (size_t i = 0; i < survey->unknown_count && !rc; i++) {
             const struct gpu_result *rank = &survey->unknown[i];
             const struct inventory_unmeasured entry = {

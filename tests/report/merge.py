@@ -102,6 +102,23 @@ def case_twice(folder):
     check(sorted(s for _, s in statuses(done.stdout)) == ["ok"] * 3, done.stdout)
 
 
+def case_once(folder):
+    """Files of one survey, however often they are named, count its ranks once."""
+    there = surveyed(folder, "here", [node("n1", 3)], ranks=3)
+    shutil.copytree(there / "spool", there / "copy")
+    shutil.copy(there / "out.yaml", there / "copy.yaml")
+    for sources in (("spool", "spool"), ("spool", "copy"), ("out.yaml", "copy.yaml"),
+                    ("out.yaml", "spool"), ("copy", "out.yaml", "spool")):
+        text = report(there, "merge", *sources).stdout
+        check(field(text, "ranks") == "3" and field(text, "gpus") == "3", f"{sources}: {text}")
+    (sorted((there / "spool").glob("gpu-*"))[0]).unlink()
+    text = report(there, "merge", "spool", "spool", code=4).stdout
+    check(field(text, "ranks") == "3" and field(text, "lost_ranks") == "1", text)
+    surveyed(folder, "other", [node("n2", 3)], ranks=3, seed=2)
+    text = report(folder, "merge", "here/out.yaml", "other/out.yaml").stdout
+    check(field(text, "ranks") == "6", text)
+
+
 def case_missing(folder):
     """GPUs that were to be measured and left nothing are lost, by name."""
     there = surveyed(folder, "here", [node("n1", 3)], ranks=3)
@@ -114,6 +131,14 @@ def case_missing(folder):
     check(field(done.stdout, "lost_ranks") == "1", done.stdout)
     check(re.search(rf"uuid: {uuid}, status: lost, reason: its rank left no result", done.stdout),
           done.stdout)
+    # Its rank is lost no more once somebody measured that GPU again.
+    (there / "lost.yaml").write_text(done.stdout)
+    time.sleep(1.1)  # an inventory's time is in seconds
+    surveyed(folder, "again", [node("n1", 3)], ranks=3)
+    for sources in (("here/spool", "again/spool"), ("here/lost.yaml", "again/out.yaml"),
+                    ("again/spool", "here/lost.yaml")):
+        text = report(folder, "merge", *sources).stdout
+        check(field(text, "lost_ranks") == "0" and field(text, "measured") == "3", text)
     # Without the survey's own file the GPUs' files still make an inventory.
     (there / "spool/survey.spool").unlink()
     done = report(there, "merge", "spool")
@@ -147,6 +172,19 @@ def case_bad_files(folder):
     check("newer" in done.stderr and "schema 99" in done.stderr, done.stderr)
     check(sorted(s for _, s in statuses(done.stdout)) == ["ok", "ok"], done.stdout)
     check(field(done.stdout, "exit_code") == "4", done.stdout)
+    # Of a rank that wrote, though nobody can read it, is not said that it is lost.
+    ours = sorted(spool.glob("gpu-*"))
+    for content in (good[:-7], b"", b"\0" * 100):
+        ours[0].write_bytes(content)
+        text = report(there, "merge", "spool", code=4).stdout
+        check(field(text, "lost_ranks") == "0" and field(text, "measured") == "1", text)
+        check(re.search(rf"uuid: {ours[0].name[4:-6]}, status: failed, "
+                        "reason: its spool file is damaged", text), text)
+        names = [path.name for path in spool.glob("*.spool") if path.name != "future.spool"]
+        done = subprocess.run([REPORT, "merge", *names], cwd=spool, env=environment(),
+                              capture_output=True, text=True)
+        check(done.returncode == 4 and field(done.stdout, "lost_ranks") == "0", done.stdout)
+    ours[0].write_bytes(good)
     (folder / "nothing").mkdir()
     report(folder, "merge", "nothing", code=1)
     report(folder, "merge", "here/spool/notes.txt", code=1)
@@ -157,6 +195,20 @@ def case_bad_files(folder):
     done = subprocess.run([REPORT, "merge", "spool"], cwd=there, env=environment(),
                           stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True)
     check(done.returncode == 1 and "No space" in done.stderr, done.stderr)
+
+
+def case_drain(folder):
+    """A node of which every GPU is failing is drained like one with a single one."""
+    every, one = "{gpu: all, kind: remap, pending: true}", "{gpu: 1, kind: remap, pending: true}"
+    fleets = {"one": [node("n1", 4, one)], "all": [node("n1", 4, every)],
+              "nodes": [node(f"n{i}", 2, every) for i in (1, 2, 3)]}
+    for name, nodes in fleets.items():
+        there = surveyed(folder, name, nodes, code=3)
+        lines = report(there, "drain", "out.yaml").stdout.splitlines()
+        check(len(lines) == len(nodes), f"{name}: {lines}")
+        for i, line in enumerate(lines):
+            check(f"NodeName=n{i + 1} " in line and "gpumemtopo: failing: " in line, line)
+        report(there, "validate", "out.yaml")
 
 
 HOSTILE = ["new\nline", "quote\"s'", "<script>alert(1)</script>", "\x1b[2J\x1b[31mred", "$(reboot)",

@@ -1,0 +1,164 @@
+/* The ranks behind a merge. */
+#include "report/merge_ranks.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static bool same_command(char *const *a, size_t a_count, char *const *b, size_t b_count)
+{
+    bool same = a_count == b_count;
+    for (size_t i = 1; i < a_count && same; i++) /* 0: the program, with or without its folder */
+        same = str_equal(a[i], b[i]);
+    return same;
+}
+
+static bool same_inventory(const struct inventory *a, const struct inventory *b)
+{
+    bool same = str_equal(a->generated, b->generated) && a->ranks == b->ranks &&
+                a->seed == b->seed && a->gpu_count == b->gpu_count &&
+                same_command(a->command, a->command_count, b->command, b->command_count);
+    for (size_t i = 0; i < a->gpu_count && same; i++)
+        same = str_equal(a->gpus[i].uuid, b->gpus[i].uuid);
+    return same;
+}
+
+static bool has_gpu(const struct inventory *inventory, const char *uuid)
+{
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        if (str_equal(inventory->gpus[i].uuid, uuid))
+            return true;
+    return false;
+}
+
+/* The plan was spooled while the inventory's survey ran, by the same command and with one of its
+ * GPUs, which no two surveys have at a time. */
+static bool same_plan(const struct merge_source *inventory, const struct merge_source *plan)
+{
+    enum { SLACK_MS = 2000 }; /* an inventory's time is in seconds */
+    const struct inventory *made = &inventory->inventory;
+    const struct spool_survey *survey = &plan->spool.survey;
+    double age_ms = (double)inventory->time_ms - (double)plan->time_ms;
+    return age_ms >= -SLACK_MS && age_ms <= 1000 * fmax(made->wall_s, 0) + SLACK_MS &&
+           made->ranks == survey->ranks && made->seed == plan->spool.origin.seed &&
+           same_command(made->command, made->command_count, survey->command,
+                        survey->command_count) &&
+           survey->expected_count && has_gpu(made, survey->expected[0].uuid);
+}
+
+/* Whether `other` tells all of the survey that `source` does; an inventory rather than a plan, the
+ * later of equals. */
+static bool is_told_by(const struct merge_source *source, const struct merge_source *other)
+{
+    if (source->kind == MERGE_SURVEY && other->kind == MERGE_INVENTORY)
+        return same_plan(other, source);
+    if (source->kind != other->kind || source > other)
+        return false;
+    if (source->kind == MERGE_INVENTORY)
+        return same_inventory(&source->inventory, &other->inventory);
+    return *source->spool.origin.survey &&
+           str_equal(source->spool.origin.survey, other->spool.origin.survey);
+}
+
+int merge_find_again(struct merge_source *sources, size_t count)
+{
+    struct merge_source **heads = mem_array(count, sizeof *heads);
+    size_t head_count = 0;
+    if (!heads)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (sources[i].kind != MERGE_GPU)
+            heads[head_count++] = &sources[i];
+    for (size_t i = 0; i < head_count; i++)
+        for (size_t k = 0; k < head_count && !heads[i]->again; k++)
+            heads[i]->again = k != i && is_told_by(heads[i], heads[k]);
+    free(heads);
+    return 0;
+}
+
+/* A rank and whether something of it is still missing. */
+struct rank {
+    int32_t number;
+    bool missing;
+};
+
+/* By number, who misses something first. */
+static int rank_order(const void *a, const void *b)
+{
+    const struct rank *left = a, *right = b;
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    return right->missing - left->missing;
+}
+
+/* Of the source's GPUs that nobody heard of: their ranks, and those of them all of whose GPUs
+ * another file has. *out_all: another file has every GPU of the source. */
+static int count_silent(const struct merge_source *sources, size_t number,
+                        const struct merge_pool *pool, uint32_t *out_silent,
+                        uint32_t *out_recovered, bool *out_all)
+{
+    struct rank *ranks = mem_array(pool->count, sizeof *ranks);
+    size_t count = 0;
+    if (!ranks)
+        return -ENOMEM;
+    size_t dropped = 0, own = 0;
+    for (size_t i = 0; i < pool->count; i++) {
+        const struct merge_entry *entry = &pool->entries[i];
+        if (entry->source != number)
+            continue;
+        own++;
+        dropped += entry->dropped;
+        const struct inventory_gpu *gpu =
+            entry->result ? NULL : &sources[number].inventory.gpus[entry->place];
+        if ((gpu ? gpu->status : entry->result->status) == GPU_LOST)
+            ranks[count++] = (struct rank){gpu ? gpu->rank : entry->result->rank, !entry->dropped};
+    }
+    qsort(ranks, count, sizeof *ranks, rank_order);
+    *out_all = own && dropped == own;
+    *out_silent = *out_recovered = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool first = !i || ranks[i].number != ranks[i - 1].number;
+        *out_silent += first && ranks[i].missing;
+        *out_recovered += first && !ranks[i].missing;
+    }
+    free(ranks);
+    return 0;
+}
+
+/* Ranks of whose GPUs nothing is known. */
+static uint32_t count_unknown(const struct inventory *inventory)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < inventory->unmeasured_length; i++)
+        count += !inventory->unmeasured[i].uuid;
+    return count;
+}
+
+int merge_add_ranks(const struct merge_source *sources, size_t number,
+                    const struct merge_pool *pool, struct inventory *inventory)
+{
+    const struct merge_source *source = &sources[number];
+    uint32_t silent, recovered, lost;
+    bool all;
+    if (source->kind == MERGE_GPU)
+        return 0;
+    if (count_silent(sources, number, pool, &silent, &recovered, &all))
+        return -ENOMEM;
+    if (source->kind == MERGE_SURVEY) {
+        inventory->ranks += source->again ? 0 : source->spool.survey.ranks;
+        inventory->lost_ranks += silent + (source->again ? 0 : source->spool.survey.lost_ranks);
+        return 0;
+    }
+    lost = source->inventory.lost_ranks;
+    uint32_t unknown = count_unknown(&source->inventory);
+    if (all) /* whichever rank it was */
+        lost = lost < unknown ? lost : unknown;
+    else
+        lost -= lost < recovered ? lost : recovered;
+    inventory->ranks += source->again ? 0 : source->inventory.ranks;
+    inventory->lost_ranks += source->again ? silent : lost;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* The ranks behind a merge: each survey's count once, and none is lost whose GPUs were heard of. */
+#ifndef GPUMEMTOPO_REPORT_MERGE_RANKS_H
+#define GPUMEMTOPO_REPORT_MERGE_RANKS_H
+
+#include "report/merge_source.h"
+
+/* Marks the plans and inventories of a survey that another file tells of as well, but one. 0 or
+ * -ENOMEM. */
+int merge_find_again(struct merge_source *sources, size_t count);
+
+/* Adds the ranks of source `number`, and those of them that are lost. The pool is settled. 0 or
+ * -ENOMEM. */
+int merge_add_ranks(const struct merge_source *sources, size_t number,
+                    const struct merge_pool *pool, struct inventory *inventory);
+
+#endif
