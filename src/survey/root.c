@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/shipped.h"
 #include "survey/limits.h"
 #include "survey/members.h"
 #include "survey/message.h"
@@ -180,6 +181,19 @@ static void say_without(const struct root *root)
         log_warning("no GPU visible to %zu more ranks", without - SAID_MAX);
 }
 
+static int no_gpu(const struct announce *first, struct err *err)
+{
+    struct err ignored = {0};
+    char *fleet = NULL;
+    shipped_path("fleets/demo.yaml", &fleet, &ignored);
+    char *real = fleet ? realpath(fleet, NULL) : NULL;
+    err_set(err, -ENODEV, "no GPU to survey: %s; --simulate %s surveys a simulated fleet",
+            first->err.text, real ? real : "FLEET.yaml");
+    free(real);
+    free(fleet);
+    return -ENODEV;
+}
+
 /* Bad input anywhere ends the survey, the lowest rank speaks. No driver and no GPU anywhere does
  * too; on some ranks only, they simply have none. */
 static int check_listings(const struct root *root, struct err *err)
@@ -202,10 +216,7 @@ static int check_listings(const struct root *root, struct err *err)
         }
     }
     if (without && without == ranks)
-        return err_set(err, -ENODEV,
-                       "no GPU to survey: %s; --simulate configs/fleets/demo.yaml surveys a "
-                       "simulated fleet",
-                       first->err.text);
+        return no_gpu(first, err);
     say_without(root);
     return 0;
 }

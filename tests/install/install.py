@@ -41,6 +41,10 @@ try:
     run(report, "html", "out.yaml", "-o", "out.html")
     assert "Demo H8" in run(report, "show", "out.yaml")
     assert "gpumemtopo" in run(survey, "--version")
+    # Without a GPU it names a fleet that is there.
+    if not list(pathlib.Path("/dev").glob("nvidia[0-9]*")):
+        said = run(survey, "-o", "none.yaml", code=(1,))
+        assert f"--simulate {share.resolve()}/fleets/demo.yaml surveys" in said, said
     # Its own configuration, and no other, is what it reads.
     with open(share / "survey.yaml", "a", encoding="utf-8") as file:
         file.write("surprise: 1\n")

@@ -391,7 +391,7 @@ static void listing_errors(void **state)
         {LISTING_OK, LISTING_OK, 0, ""},
         {LISTING_BAD_INPUT, LISTING_BAD_INPUT, -EINVAL, "fleet.yaml:3:5: what went wrong"},
         {LISTING_OK, LISTING_BAD_INPUT, -EINVAL, "fleet.yaml:3:5: rank 1 on n2: what went wrong"},
-        {LISTING_NO_DEVICE, LISTING_NO_DEVICE, -ENODEV, "--simulate configs/fleets/demo.yaml"},
+        {LISTING_NO_DEVICE, LISTING_NO_DEVICE, -ENODEV, "configs/fleets/demo.yaml surveys"},
         {LISTING_OK, LISTING_NO_DEVICE, 0, ""},
         {LISTING_FAILED, LISTING_OK, 0, ""},
     };
