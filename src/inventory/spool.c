@@ -12,6 +12,7 @@
 #include "inventory/frame.h"
 #include "inventory/spool_wire.h"
 
+static const char gpu_prefix[] = "gpu-";
 static const char suffix[] = ".spool";
 static const char survey_name[] = "survey.spool";
 static const char magic[] = "gpumemtopo spool ";
@@ -43,9 +44,9 @@ char *spool_gpu_path(const char *folder, const char *uuid)
     name[length] = '\0';
     odd |= length != strlen(uuid) || !length;
     if (odd)
-        return str_format("%s/gpu-%s-%016llx%s", folder, name, (unsigned long long)sum_of(uuid),
-                          suffix);
-    return str_format("%s/gpu-%s%s", folder, name, suffix);
+        return str_format("%s/%s%s-%016llx%s", folder, gpu_prefix, name,
+                          (unsigned long long)sum_of(uuid), suffix);
+    return str_format("%s/%s%s%s", folder, gpu_prefix, name, suffix);
 }
 
 static char *survey_path(const char *folder)
@@ -109,6 +110,14 @@ void spool_remove_gpu(const char *folder, const char *uuid)
 void spool_remove_survey(const char *folder)
 {
     remove_path(survey_path(folder));
+}
+
+bool spool_is_name(const char *name)
+{
+    size_t length = strlen(name), tail = sizeof suffix - 1;
+    return strcmp(name, survey_name) == 0 ||
+           (strncmp(name, gpu_prefix, sizeof gpu_prefix - 1) == 0 && length > tail &&
+            strcmp(name + length - tail, suffix) == 0);
 }
 
 bool spool_begins(const void *data, size_t length)

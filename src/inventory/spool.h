@@ -59,6 +59,9 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
 void spool_remove_gpu(const char *folder, const char *uuid);
 void spool_remove_survey(const char *folder);
 
+/* Whether a file of this name in a spool folder is one of these. */
+bool spool_is_name(const char *name);
+
 /* Whether these first bytes are a spool file's. */
 bool spool_begins(const void *data, size_t length);
 

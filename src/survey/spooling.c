@@ -1,7 +1,9 @@
 /* A rank's results on disk the moment they are known. */
 #include "survey/spooling.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +51,39 @@ static int make_folder(const char *path, char **out_folder, struct err *err)
     return 0;
 }
 
+static bool has_results(const char *path)
+{
+    bool found = false;
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && !found && (entry = readdir(folder));)
+        found = spool_is_name(entry->d_name);
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* Results of an earlier survey that nobody merged are neither removed nor mixed with this one's. In
+ * a folder that the user named they may be meant to be together. */
+static int set_aside(const char *path, bool named, const char *stamp, struct err *err)
+{
+    if (!has_results(path))
+        return 0;
+    if (named) {
+        log_warning("%s has results of an earlier survey too: merge takes them along", path);
+        return 0;
+    }
+    char *aside = str_format("%s.before-%s", path, stamp);
+    if (!aside)
+        return err_no_memory(err);
+    if (rename(path, aside))
+        log_warning("%s has results of an earlier survey too, which cannot be moved: %s", path,
+                    strerror(errno));
+    else
+        log_warning("%s had results of an earlier survey: they are in %s now", path, aside);
+    free(aside);
+    return 0;
+}
+
 int spooling_begin(struct spooling *spooling, const struct survey_options *options,
                    const char *output, struct err *err)
 {
@@ -61,7 +96,9 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
         host[0] = '\0';
     clock_utc_stamp(1, stamp);
     set_source(spooling, options);
-    int rc = make_folder(path, &spooling->folder, &why);
+    int rc = set_aside(path, options->spool, stamp, &why);
+    if (!rc)
+        rc = make_folder(path, &spooling->folder, &why);
     if (!rc)
         spooling->survey = str_format("%s-%s-%ld", stamp, host, (long)getpid());
     if (!rc && !spooling->survey)

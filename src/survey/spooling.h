@@ -22,7 +22,8 @@ struct spooling {
  * memory is out). Freed with free(). */
 char *spooling_folder(const struct survey_options *options, const char *output);
 
-/* Rank 0: makes the folder. A default one that cannot be made costs only itself and is said. */
+/* Rank 0: makes the folder; a default one of an earlier survey gets another name, which is said. A
+ * default one that cannot be made costs only itself and is said. */
 int spooling_begin(struct spooling *spooling, const struct survey_options *options,
                    const char *output, struct err *err);
 

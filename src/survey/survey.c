@@ -186,8 +186,8 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
     if (run->options->quiet)
         return;
     if (view.idle_ranks)
-        log_info("%zu rank%s had no GPU of their own and stayed idle", view.idle_ranks,
-                 view.idle_ranks == 1 ? "" : "s");
+        log_info("%zu %s own and stayed idle", view.idle_ranks,
+                 view.idle_ranks == 1 ? "rank had no GPU of its" : "ranks had no GPU of their");
     if (summary->data)
         fputs(summary->data, stderr);
     if (strcmp(output, "-") != 0)
@@ -306,12 +306,13 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     if (!spooling->folder)
         return;
     if (!run->spool_done)
-        log_info("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
-                 spooling->folder);
+        log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
+                    spooling->folder);
     if (!run->spool_done || run->options->spool)
         return;
     spooling_remove_survey(spooling);
     rank_unspool(run->rank);
+    spooling_remove_folder(spooling); /* this rank may have had nothing to spool */
 }
 
 static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)

@@ -196,6 +196,37 @@ def case_killed_rank(folder):
     check(not (folder / "out.yaml").exists(), "an inventory by a dead process")
 
 
+def case_spool(folder):
+    """What a survey left that was killed is not mixed with the next one's, and not lost."""
+    write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
+    spool = folder / "out.yaml.spool"
+    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST),
+                           cwd=folder, env=environment(), stderr=subprocess.DEVNULL)
+    for _ in range(100):
+        time.sleep(0.1)
+        if list(spool.glob("gpu-*")):
+            break
+    run.kill()
+    run.wait()
+    left = sorted(p.name for p in spool.iterdir())
+    check(len(left) == 2, f"of the killed survey: {left}")
+    write_fleet(folder, [node("n1", 2)])
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    aside = list(folder.glob("out.yaml.spool.before-*"))
+    check(code == 0 and not spool.exists() and len(aside) == 1, f"{code} {aside} {said}")
+    check(sorted(p.name for p in aside[0].iterdir()) == left, "moved")
+    check(f"had results of an earlier survey: they are in {aside[0].name}" in said, said)
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool",
+                           aside[0].name, *FAST)
+    check(code == 0 and "has results of an earlier survey too" in said, said)
+    there = {p.name for p in aside[0].iterdir()}
+    check(there > set(left), f"a folder that was named: {left} {there}")
+    write_fleet(folder, ["{name: bare, gpus: 0}"])
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "bare.yaml", *FAST)
+    check("1 rank had no GPU of its own" in said, said)
+    check(not (folder / "bare.yaml.spool").exists(), "an empty spool")
+
+
 def bad_fleets(folder):
     good = node("n1", 2)
     deep = "[" * 5000 + "]" * 5000
