@@ -255,6 +255,29 @@ static void all_are_visible_when_asked(void **state)
     device_source_destroy(source);
 }
 
+/* What docs/simulation.md gives a default may be left out. */
+static void faults_have_defaults(void **state)
+{
+    (void)state;
+    write_file(fleet_path, "nodes:\n  - name: n\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
+                           "      - {gpu: 0, kind: missing_sms}\n"
+                           "      - {gpu: 0, kind: ecc_errors}\n");
+    struct device_source *source = open_fleet(fleet_path, 1, 0, 1);
+    struct device *devices[2];
+    struct facts config = {0}, health = {0};
+    struct err err = {0};
+    for (size_t i = 0; i < COUNT_OF(devices); i++)
+        assert_int_equal(device_source_open(source, i, &devices[i], &err), 0);
+    assert_int_equal(device_limits(devices[0])->sm_count + 1, device_limits(devices[1])->sm_count);
+    assert_int_equal(device_read_health(devices[0], &config, &health, &err), 0);
+    assert_int_equal(facts_int(&health, "ecc_uncorrected_volatile", 0), 1);
+    facts_fini(&config);
+    facts_fini(&health);
+    for (size_t i = 0; i < COUNT_OF(devices); i++)
+        device_destroy(devices[i]);
+    device_source_destroy(source);
+}
+
 /* Variation is the unit's own: the same in every survey, different between units. */
 static void units_vary(void **state)
 {
@@ -318,6 +341,7 @@ int main(void)
         cmocka_unit_test(fleet_mistakes_have_a_position),
         cmocka_unit_test(ranks_share_the_fleet),
         cmocka_unit_test(all_are_visible_when_asked),
+        cmocka_unit_test(faults_have_defaults),
         cmocka_unit_test(units_vary),
         cmocka_unit_test(node_names_are_no_formats),
         cmocka_unit_test(demo_fleet_opens),
