@@ -19,6 +19,10 @@ static const double MEMORY_WATCH = 0.02, MEMORY_ACCUSE = 0.05;
 /* An SM clock so far below the reported one is looked at, or accused. */
 static const double CLOCK_WATCH = 0.05, CLOCK_ACCUSE = 0.15;
 
+/* Shares of the highest memory clock: below them the one under load is looked at, or accused. Many
+ * cards compute in a performance state somewhat below the highest. */
+static const double MEMORY_CLOCK_WATCH = 0.8, MEMORY_CLOCK_ACCUSE = 0.6;
+
 static const char MEMORY_METRIC[] = "config.memory_free_bytes";
 
 /* One disagreement: something seen and something claimed. */
@@ -64,6 +68,22 @@ static int add(struct judge *judge, uint32_t gpu, const struct claim *claim)
     return text.failed ? -ENOMEM : 0;
 }
 
+/* Also where the whole fleet has it, and peers tell nothing. */
+static int check_memory_clock(struct judge *judge, uint32_t gpu)
+{
+    double clock = measured(&judge->fleet, "clock.memory", gpu);
+    double highest = fact(&judge->fleet, SET_HARDWARE, "memory_clock_max_mhz", gpu);
+    if (!(clock < MEMORY_CLOCK_WATCH * highest))
+        return 0;
+    int rc = add(judge, gpu,
+                 &(struct claim){"clock.memory", "MHz", clock, highest,
+                                 clock < MEMORY_CLOCK_ACCUSE * highest,
+                                 "under load, the driver's highest is"});
+    if (!rc)
+        judge->findings.items[judge->findings.count - 1].kind = KIND_MISCONFIGURED;
+    return rc;
+}
+
 static int check_gpu(struct judge *judge, uint32_t gpu)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -99,7 +119,7 @@ static int check_gpu(struct judge *judge, uint32_t gpu)
         rc = add(judge, gpu,
                  &(struct claim){"host.bandwidth.h2d", "GB/s", h2d, link, true,
                                  "measured, the link as reported has"});
-    return rc;
+    return rc ? rc : check_memory_clock(judge, gpu);
 }
 
 /* The share of its memory that can be allocated; NaN where it is not known. */

@@ -250,6 +250,38 @@ static void claims(void **state)
 }
 
 /* The same GPU then and now: what GPUs differ in cancels out, small fleets or large. */
+/* A memory clock that the whole fleet has is held against the highest that the driver tells. */
+static void memory_clock_of_all(void **state)
+{
+    (void)state;
+    static const struct {
+        double share;
+        bool watched, accused;
+    } rows[] = {{1, false, false}, {0.9, false, false}, {0.7, true, false}, {0.04, false, true}};
+    enum { GPUS = 8, HIGHEST = 3201 };
+    for (size_t r = 0; r < COUNT_OF(rows); r++) {
+        struct gpu_result *gpus = made_fleet(GPUS, 1);
+        for (size_t i = 0; i < GPUS; i++) {
+            facts_set_int(&gpus[i].hardware, "memory_clock_max_mhz", HIGHEST);
+            made_set(&gpus[i], "clock.memory", rows[r].share * HIGHEST);
+        }
+        struct inventory inventory = made_judged(gpus, GPUS);
+        assert_int_equal(inventory.outliers_length, rows[r].accused ? GPUS : 0);
+        assert_int_equal(inventory.outlier_count, rows[r].accused ? GPUS : 0);
+        for (size_t i = 0; i < GPUS; i++) {
+            const struct inventory_outlier *outlier = made_outlier(&inventory, gpus[i].uuid);
+            const struct inventory_outlier *watched = made_watched(&inventory, gpus[i].uuid);
+            assert_int_equal(watched && made_finding(watched, "clock.memory"), rows[r].watched);
+            if (!rows[r].accused)
+                continue;
+            assert_int_equal(outlier->kind, KIND_MISCONFIGURED);
+            assert_true(made_finding(outlier, "clock.memory")->expected == HIGHEST);
+        }
+        inventory_fini(&inventory);
+        made_free(gpus, GPUS);
+    }
+}
+
 static void drift(void **state)
 {
     (void)state;
@@ -474,6 +506,7 @@ int main(void)
         cmocka_unit_test(hardware),
         cmocka_unit_test(told_once),
         cmocka_unit_test(claims),
+        cmocka_unit_test(memory_clock_of_all),
         cmocka_unit_test(drift),
         cmocka_unit_test(fallen_to_nothing),
         cmocka_unit_test(held_clock),
