@@ -264,6 +264,12 @@ int yaml_read_text(const char *text, size_t length, const char *name,
     return rc;
 }
 
+/* A device may never end; a terminal does when its user says so. */
+static bool is_endless(int fd, const struct stat *info)
+{
+    return S_ISBLK(info->st_mode) || (S_ISCHR(info->st_mode) && !isatty(fd));
+}
+
 static int read_all(int fd, const char *path, const struct yaml_limits *limits, struct strbuf *out,
                     struct err *err)
 {
@@ -294,8 +300,11 @@ int yaml_load_text(const char *path, const struct yaml_limits *limits, struct st
         return err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
     int rc = 0;
     fcntl(fd, F_SETFL, 0);
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        (uint64_t)info.st_size > limits->bytes_max)
+    if (fstat(fd, &info))
+        rc = err_set_at(err, -errno, path, 0, 0, "cannot read: %s", strerror(errno));
+    else if (is_endless(fd, &info))
+        rc = err_set_at(err, -EINVAL, path, 0, 0, "is a device, expected a file");
+    else if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limits->bytes_max)
         rc = too_large(path, limits, err);
     if (!rc)
         rc = read_all(fd, path, limits, out_text, err);

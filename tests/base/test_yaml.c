@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "base/yaml.h"
@@ -63,7 +65,17 @@ static void limits_cost(void **state)
                      -EFBIG);
     strbuf_fini(&deep);
     strbuf_fini(&wide);
-    assert_int_equal(yaml_read_file("/dev/zero", &yaml_limits_config, &doc, &err), -EFBIG);
+    assert_int_equal(yaml_read_file("/dev/zero", &yaml_limits_config, &doc, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "is a device"));
+    int ends[2];
+    char name[32], bytes[200] = {0};
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], bytes, sizeof bytes), sizeof bytes);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    const struct yaml_limits few = {.bytes_max = 100, .nodes_max = 10, .depth_max = 10};
+    assert_int_equal(close(ends[1]), 0);
+    assert_int_equal(yaml_read_file(name, &few, &doc, &err), -EFBIG);
+    assert_int_equal(close(ends[0]), 0);
     assert_int_equal(yaml_read_file("/", &yaml_limits_config, &doc, &err), -EISDIR);
     assert_int_equal(yaml_read_file("/no/such", &yaml_limits_config, &doc, &err), -ENOENT);
     assert_null(doc);
