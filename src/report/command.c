@@ -69,6 +69,8 @@ static int take_flag(const struct command *command, int count, char **arguments,
         return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
     const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (*(const char **)field)
+        return err_set(err, -EINVAL, "%s is given twice; it takes %s", flag->name, flag->argument);
     *(const char **)field = value;
     return *value ? 0 : err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
 }
