@@ -9,12 +9,31 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "inventory/results.h"
 
 /* 0 where the stamp is none. */
 static uint64_t parse_time_ms(const char *stamp)
 {
     int64_t seconds = 0;
     return clock_parse_stamp(stamp, &seconds) || seconds < 0 ? 0 : (uint64_t)seconds * 1000;
+}
+
+/* A GPU of a model that is not there would be judged as one of no known model. */
+static int check_models(const struct inventory *inventory, const char *path, struct err *err)
+{
+    struct inventory_lookup *lookup = NULL;
+    if (inventory_lookup_create(inventory, &lookup))
+        return err_no_memory(err);
+    int rc = 0;
+    for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        if (gpu->model && !inventory_model_of(lookup, gpu))
+            rc = err_set_at(err, -EINVAL, path, 0, 0,
+                            "%.80s is of model \"%.80s\", which is not there",
+                            gpu->uuid ? gpu->uuid : "a GPU", gpu->model);
+    }
+    inventory_lookup_destroy(lookup);
+    return rc;
 }
 
 static int read_bytes(const struct strbuf *bytes, const char *path, struct merge_source *source,
@@ -24,6 +43,8 @@ static int read_bytes(const struct strbuf *bytes, const char *path, struct merge
         source->kind = MERGE_INVENTORY;
         int rc = inventory_read_text(bytes->data ? bytes->data : "", bytes->length, path,
                                      &source->inventory, err);
+        if (!rc)
+            rc = check_models(&source->inventory, path, err);
         source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);
         return rc;
     }

@@ -2,6 +2,7 @@
 #include "report/validate.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,6 +116,42 @@ static int check_gpus(struct checker *c, struct err *err)
     return 0;
 }
 
+/* Figures are sizes, times, rates and numbers of things. 1e18: no memory has an exabyte. */
+static bool is_possible(double value)
+{
+    return !isfinite(value) || (value >= 0 && value <= 1e18);
+}
+
+static int check_figure(const char *whose, const char *metric, double value, double spread,
+                        struct err *err)
+{
+    bool odd_spread = is_possible(value);
+    if (odd_spread && is_possible(spread))
+        return 0;
+    return err_set(err, -EINVAL, "%.80s: %s%.80s is %g, which cannot be", whose,
+                   odd_spread ? "the spread of " : "", metric, odd_spread ? spread : value);
+}
+
+static int check_figures(const struct inventory *inventory, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        for (size_t k = 0; k < gpu->value_count && !rc; k++)
+            rc = check_figure(gpu->uuid ? gpu->uuid : "a GPU without uuid", gpu->values[k].metric,
+                              gpu->values[k].value, gpu->values[k].spread, err);
+    }
+    for (size_t i = 0; i < inventory->model_count; i++) {
+        const struct measures *memory = &inventory->models[i].memory;
+        for (size_t k = 0; k < memory->count && !rc; k++) {
+            const struct measure *m = &memory->items[k];
+            if (m->kind == MEASURE_NUMBER && measure_status_valued(m->status))
+                rc = check_figure(inventory->models[i].id, m->metric, m->value, m->spread, err);
+        }
+    }
+    return rc;
+}
+
 static int check_count(const char *what, uint64_t stated, uint64_t found, struct err *err)
 {
     if (stated == found)
@@ -208,6 +245,8 @@ int report_validate(const struct inventory *inventory, struct err *err)
     c.counts = mem_array(inventory->model_count, sizeof *c.counts);
     c.accused = mem_array(inventory->gpu_count, sizeof *c.accused);
     rc = c.counts && c.accused ? check_gpus(&c, err) : err_no_memory(err);
+    if (!rc)
+        rc = check_figures(inventory, err);
     if (!rc)
         rc = check_counts(&c, err);
     if (!rc)

@@ -36,7 +36,7 @@ def main():
     memory = model["memory"]
     assert memory["main"]["bandwidth"]["read"]["value"] == 4534.5
     assert memory["main"]["latency"]["spread"] == 1 / 3
-    assert memory["l1_data"]["reach"]["value"] == 1e300
+    assert memory["l1_data"]["reach"]["value"] == 1e17
     assert memory["l1_data"]["shared_with"] == ["texture", "read_only", "off"]
     assert memory["tlb.reach.l1"]["value"] == 5e-324
     gpu = data["gpus"][0]

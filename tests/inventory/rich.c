@@ -130,7 +130,7 @@ static void fill_sizes(struct measures *measures)
     m->n = UINT32_MAX;
     must_do(measure_set_status(m, MEASURE_NOISY, "two of \"five\" runs\nwere odd"));
     must_do(facts_set_real(&m->notes, "ns", 410.27450000000005));
-    m = must(measures_add(measures, "l1_data.reach", 1e300, "B", "chase"));
+    m = must(measures_add(measures, "l1_data.reach", 1e17, "B", "chase"));
     m->bound = MEASURE_AT_LEAST;
     m->confidence = 1;
     m = must(measures_add(measures, "l1_data.per_sm", 1, "", "interference"));
@@ -154,7 +154,7 @@ static void fill_measures(struct measures *measures)
     must(measures_add_missing(measures, "shared.size", MEASURE_FAILED, NULL));
     must(measures_add(measures, "l2.latency", INFINITY, "cycles", "chase"));
     /* A metric beside a group of its own name, names without and with odd dots. */
-    must(measures_add(measures, "tlb", -2, "", NULL));
+    must(measures_add(measures, "tlb", 2, "", NULL));
     must(measures_add(measures, "tlb.reach", -0.0, NULL, "chase"));
     must(measures_add(measures, "tlb.reach.l1", 5e-324, NULL, "chase"));
     must(measures_add(measures, "odd..dots.", 1e-7, "B", "chase"));

@@ -128,13 +128,13 @@ static void layout_is_the_contract(void **state)
         "      l1_data:\n"
         "        size: {value: 210000, unit: B, spread: 0, confidence: 0.999, n: 15, method: "
         "chase+cpd, reported: null, nominal: 229376, carveout: 32768}\n",
-        "        reach: {value: 1.0e+300, unit: B, spread: 0, confidence: 1, n: 0, method: chase, "
+        "        reach: {value: 1.0e+17, unit: B, spread: 0, confidence: 1, n: 0, method: chase, "
         "bound: at_least}\n",
         "        shared_with: [texture, read_only, \"off\"]\n",
         "      main:\n        latency: {value: 812.34375,",
         "        bandwidth:\n          read: {value: 4534.5, unit: GB/s,",
         "        size: {value: null, status: unsupported, reason: \"none: here\"}\n",
-        "      tlb: {value: -2,",
+        "      tlb: {value: 2,",
         "      tlb.reach: {value: 0,",
         "\ngpus:\n"
         "  - uuid: GPU-00000000\n"

@@ -49,6 +49,8 @@ expect 2 'misspelt.yaml:[0-9]*:1: unknown key' diff misspelt.yaml good.yaml
 expect 0 'Usage: gpumemtopo-report json' json --help
 expect 2 'did you mean --output' json --outpt x good.yaml
 expect 2 'needs a value' json good.yaml --output
+expect 2 '--model is given twice; it takes ID\[,ID\]' show --compare --model a --model b good.yaml
+expect 2 '--output is given twice' json good.yaml -o a -o b
 expect 2 'takes no value' json --mt4g=yes good.yaml
 expect 0 'schema' json good.yaml -o -
 expect 0 '<!doctype html>' html good.yaml
@@ -68,6 +70,14 @@ expect 2 'empty.yaml:1:1: the file is empty' validate empty.yaml
 expect 2 'cut.yaml:' validate cut.yaml
 expect 2 'binary.yaml:1:1: not a YAML text file' validate binary.yaml
 expect 2 'cannot read' validate .
+expect 2 '/dev/zero: is a device' show /dev/zero
+sed 's/: \[3051, /: [-3051, /' good.yaml >negative.yaml
+sed 's/: \[3051, /: [1e308, /' good.yaml >huge.yaml
+expect 2 'main.bandwidth.read is -3051, which cannot be' validate negative.yaml
+expect 2 'main.bandwidth.read is 1e+308, which cannot be' validate huge.yaml
+sed 's/^    model: .*/    model: other/' good.yaml >foreign.yaml
+expect 2 'is of model "other", which is not there' validate foreign.yaml
+expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 
 # An output never replaces what is read, by whatever name.
 ln -s good.yaml link.yaml
