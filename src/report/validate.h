@@ -6,8 +6,8 @@
 #include "inventory/inventory.h"
 
 /* What the reader cannot see: model ids and UUIDs are unique, every reference has its target,
- * counts are the numbers of what they count, no figure is one that cannot be. 0, -ENOMEM, or -EINVAL naming the first
- * disagreement. */
+ * counts are the numbers of what they count, no figure is one that cannot be. 0, -ENOMEM, or
+ * -EINVAL naming the first disagreement. */
 int report_validate(const struct inventory *inventory, struct err *err);
 
 #endif
