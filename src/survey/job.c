@@ -6,8 +6,13 @@
 
 #include "base/log.h"
 
-/* A complete answer is there; what remains is the driver's shutdown. */
+/* A complete answer is there; what remains is the driver's shutdown, and in builds for it a
+ * sanitizer's search for leaks. */
+#ifdef __SANITIZE_ADDRESS__
+static const double linger_s = 100;
+#else
 static const double linger_s = 10;
+#endif
 
 int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
               enum worker_task task, const char *uuid, double now_s)

@@ -8,24 +8,26 @@ import signal
 import subprocess
 import time
 
-from harness import (FAST, MODEL, check, command, environment, field, main, masked, node, survey,
-                     workers, write_fleet)
+from harness import (FAST, MODEL, SLOWER, check, command, environment, field, main, masked, node,
+                     survey, workers, write_fleet)
 
 
 def case_ranks(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: slow_dram, share: 0.3}"), node("n2", 1),
                          node("n3", 2, "{gpu: 1, kind: crash, after: 5}")])
     seen = {}
-    for ranks in (0, 1, 2, 5, 16):
+    for ranks in (0, 1, 2, 5, 16) if SLOWER == 1 else (0, 5):
         there = folder / str(ranks)
         there.mkdir()
-        code, _, _ = survey(there, ranks, "--simulate", "../fleet.yaml", "-o", "out.yaml")
+        code, _, _ = survey(there, ranks, "--simulate", "../fleet.yaml", "-o", "out.yaml",
+                            "--time-limit", str(120 * SLOWER))
         check(code == 4, f"{ranks} ranks: exit code {code}")
         check(field((there / "out.yaml").read_text(), "ranks") == str(ranks or 1), "ranks")
         check(sorted(p.name for p in there.iterdir()) == ["out.yaml"], "other files")
         seen[ranks] = masked(there / "out.yaml")
     for ranks, text in seen.items():
-        check(text == seen[0], f"{ranks} ranks give another inventory than one process")
+        first = next((p for p in zip(text.splitlines(), seen[0].splitlines()) if p[0] != p[1]), "")
+        check(text == seen[0], f"{ranks} ranks give another inventory than one process: {first}")
     check(field(seen[0], "measured") == "4" and field(seen[0], "gpus") == "5", seen[0])
 
 
