@@ -114,7 +114,7 @@ def case_any_source(folder):
 
 def case_deaf(folder):
     """Rank 0 cannot receive at all: it reports what it has, the others are lost and named."""
-    write_fleet(folder, [node("n1", 2), node("n2", 2)])
+    write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: hang, after: 1}")])  # rank 1 is never done
     code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
                            env=failing("MPI_Improbe"))
     text = (folder / "out.yaml").read_text()
