@@ -166,7 +166,8 @@ def case_signals(folder):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST),
                                cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
-                               start_new_session=True)
+                               start_new_session=True,  # and not as nohup left it
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         time.sleep(2.5)
         begin = time.monotonic()
         os.killpg(run.pid, number)  # a terminal's go to the workers too
