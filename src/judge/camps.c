@@ -148,10 +148,11 @@ static int add(const struct fleet *fleet, struct strbuf *text, const uint32_t *g
     struct inventory_node *entry = &inventory->node_findings[inventory->node_count - 1];
     free(entry->gpus);
     entry->gpus = uuids;
-    for (; entry->gpu_count < n && !rc; entry->gpu_count += !rc)
-        rc = str_copy_to(&uuids[entry->gpu_count],
-                         fleet_text(fleet, fleet->gpus[gpus[entry->gpu_count]].uuid));
-    return rc ? -ENOMEM : 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = str_copy_to(&uuids[entry->gpu_count], fleet_text(fleet, fleet->gpus[gpus[i]].uuid));
+        entry->gpu_count += uuids[entry->gpu_count] != NULL;
+    }
+    return rc;
 }
 
 static int tell(const struct judge *judge, const struct group *group, size_t metric,

@@ -110,7 +110,7 @@ static int collect(struct judge *judge, enum scope scope, struct entry *entries,
         const struct fleet_gpu *gpu = &fleet->gpus[finding->gpu];
         uint32_t place = place_of(gpu, scope), cause = finding->explained_by;
         if (!finding->accused || finding->shared || finding->dropped || !place ||
-            gpu->group == GROUP_NONE)
+            gpu->group == GROUP_NONE || !gpu->uuid) /* a list of UUIDs could not name it */
             continue;
         if (finding->rule < 0 && symbols_text(&fleet->symbols, finding->cause, &cause))
             return -ENOMEM;

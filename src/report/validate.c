@@ -191,21 +191,35 @@ static int check_accused(const struct checker *c, struct err *err)
     return 0;
 }
 
+/* The GPU that is meant, by UUID, or, where it has none, by its place; -1: none. */
+static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_outlier *suspect)
+{
+    const struct inventory *v = c->inventory;
+    if (suspect->uuid) {
+        const struct entry *entry = find(&c->gpus, suspect->uuid);
+        return entry ? (ptrdiff_t)entry->place : -1;
+    }
+    for (size_t i = 0; i < v->gpu_count; i++)
+        if (!v->gpus[i].uuid && str_equal(v->gpus[i].node, suspect->node) &&
+            str_equal(v->gpus[i].pci, suspect->pci))
+            return (ptrdiff_t)i;
+    return -1;
+}
+
 static int check_suspects(const struct checker *c, const char *list,
                           const struct inventory_outlier *suspects, size_t count, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
-        const char *uuid = suspects[i].uuid;
-        const struct entry *entry = uuid ? find(&c->gpus, uuid) : NULL;
-        if (!entry)
-            return err_set(err, -EINVAL, "%s: %.80s is not among the gpus", list,
-                           uuid ? uuid : "a GPU without uuid");
-        const struct inventory_gpu *gpu = &c->inventory->gpus[entry->place];
+        const char *uuid = suspects[i].uuid ? suspects[i].uuid : "a GPU without uuid";
+        ptrdiff_t place = find_suspect(c, &suspects[i]);
+        if (place < 0)
+            return err_set(err, -EINVAL, "%s: %.80s is not among the gpus", list, uuid);
+        const struct inventory_gpu *gpu = &c->inventory->gpus[place];
         if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
             return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
                            uuid);
         if (suspects == c->inventory->outliers)
-            c->accused[entry->place] = true;
+            c->accused[place] = true;
     }
     return 0;
 }

@@ -149,6 +149,37 @@ static void unusual_fleets(void **state)
     made_free(gpus, 8);
 }
 
+/* GPUs without UUID in a place, a node and a camp that are told as such. */
+static void without_uuid(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(64, 7);
+    for (size_t i = 0; i < 64; i++) {
+        facts_set_text(&gpus[i].board, "vbios", i % 2 ? "95.00" : "96.00");
+        if (i % 4)
+            continue;
+        free(gpus[i].uuid);
+        gpus[i].uuid = NULL;
+    }
+    for (size_t i = 20; i < 24; i++) {
+        made_scale(&gpus[i], "host.bandwidth.h2d", 0.5);
+        facts_set_bool(&gpus[i].health, "remap_pending", true);
+    }
+    struct inventory inventory = judge_twice(gpus, 64);
+    assert_int_equal(inventory.outlier_count, 4);
+    assert_true(tells(&inventory, "VBIOS of alpha-100: "));
+    size_t alone = 0;
+    for (size_t i = 0; i < inventory.outliers_length; i++)
+        alone += !inventory.outliers[i].uuid &&
+                 made_finding(&inventory.outliers[i], "host.bandwidth.h2d");
+    assert_int_equal(alone, 1);
+    for (size_t i = 0; i < inventory.node_count; i++)
+        for (size_t k = 0; k < inventory.node_findings[i].gpu_count; k++)
+            assert_non_null(inventory.node_findings[i].gpus[k]);
+    inventory_fini(&inventory);
+    made_free(gpus, 64);
+}
+
 static struct gpu_result result_of(const struct inventory *inventory, size_t gpu)
 {
     struct inventory_lookup *lookup = NULL;
@@ -245,8 +276,8 @@ static void parts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(judged_again),
-                                       cmocka_unit_test(unusual_fleets), cmocka_unit_test(untold),
-                                       cmocka_unit_test(parts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(judged_again), cmocka_unit_test(unusual_fleets),
+        cmocka_unit_test(without_uuid), cmocka_unit_test(untold), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,6 +157,28 @@ static void busy_may_be_measured_or_not(void **state)
     inventory_fini(&inventory);
 }
 
+/* A GPU without UUID is found by its place. */
+static void outlier_without_uuid(void **state)
+{
+    (void)state;
+    struct inventory inventory;
+    struct err err = {0};
+    rich_inventory(&inventory);
+    free(inventory.outliers[0].uuid);
+    inventory.outliers[0].uuid = NULL;
+    assert_int_equal(report_validate(&inventory, &err), -EINVAL); /* the GPU has one */
+    assert_non_null(strstr(err.text, "outliers: a GPU without uuid is not among the gpus"));
+    free(inventory.gpus[1].uuid);
+    inventory.gpus[1].uuid = NULL;
+    inventory.node_findings[1].accused = false; /* which named it, too */
+    replace(&inventory.node_findings[1].gpus[0], "GPU-00000000");
+    if (report_validate(&inventory, &err))
+        fail_msg("%s", err.text);
+    replace(&inventory.outliers[0].pci, "0000:ff:00.0");
+    assert_int_equal(report_validate(&inventory, &err), -EINVAL);
+    inventory_fini(&inventory);
+}
+
 static void empty_is_valid(void **state)
 {
     (void)state;
@@ -169,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contradictions_are_named),
         cmocka_unit_test(busy_may_be_measured_or_not),
+        cmocka_unit_test(outlier_without_uuid),
         cmocka_unit_test(empty_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
