@@ -16,6 +16,16 @@ const char *gpu_status_name(enum gpu_status status)
     return gpu_status_names[status];
 }
 
+void gpu_result_drop_figures(struct gpu_result *result)
+{
+    facts_fini(&result->hardware);
+    facts_fini(&result->board);
+    facts_fini(&result->config);
+    facts_fini(&result->health);
+    facts_fini(&result->timings);
+    measures_fini(&result->measures);
+}
+
 void gpu_result_fini(struct gpu_result *result)
 {
     free(result->uuid);
@@ -24,12 +34,7 @@ void gpu_result_fini(struct gpu_result *result)
     free(result->name);
     free(result->model_key);
     free(result->reason);
-    facts_fini(&result->hardware);
-    facts_fini(&result->board);
-    facts_fini(&result->config);
-    facts_fini(&result->health);
-    facts_fini(&result->timings);
-    measures_fini(&result->measures);
+    gpu_result_drop_figures(result);
     memset(result, 0, sizeof *result);
 }
 

@@ -42,6 +42,9 @@ struct gpu_result {
 };
 
 void gpu_result_fini(struct gpu_result *result);
+
+/* Lets go of all facts and measures; who it is and how it ended stay. */
+void gpu_result_drop_figures(struct gpu_result *result);
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
 
 /* Appends the binary form. Fails only by buffer->failed. What calls itself a number and is none

@@ -38,12 +38,7 @@ int judging_take(struct judging *judging, size_t capacity, struct gpu_result *re
         rc = judge_add(judging->judge, &view, err);
     if (!rc)
         rc = keep_slowest(judging, result, err);
-    facts_fini(&result->hardware);
-    facts_fini(&result->board);
-    facts_fini(&result->config);
-    facts_fini(&result->health);
-    facts_fini(&result->timings);
-    measures_fini(&result->measures);
+    gpu_result_drop_figures(result);
     return rc;
 }
 

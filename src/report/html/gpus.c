@@ -97,10 +97,8 @@ static void put_row(struct strbuf *out, const struct html_gpu *g, const struct c
         strbuf_puts(out, "<td>");
         html_text(out, gpu->node, HTML_NAME);
     }
-    if (gpu->index >= 0)
-        strbuf_printf(out, "<td class=n>%d<td>", (int)gpu->index);
-    else
-        strbuf_puts(out, "<td class=n>-<td>");
+    html_number_cell(out, gpu->index);
+    strbuf_puts(out, "<td>");
     html_text(out, gpu->pci, HTML_NAME);
     strbuf_puts(out, "<td class=mono>");
     html_text(out, gpu->uuid, HTML_NAME);

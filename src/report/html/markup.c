@@ -68,6 +68,14 @@ void html_fact(struct strbuf *out, const struct fact *fact)
     }
 }
 
+void html_number_cell(struct strbuf *out, int32_t number)
+{
+    if (number >= 0)
+        strbuf_printf(out, "<td class=n>%d", (int)number);
+    else
+        strbuf_puts(out, "<td class=n>-");
+}
+
 void html_count(struct strbuf *out, size_t count, const char *one, const char *many)
 {
     strbuf_printf(out, "%zu %s", count, count == 1 ? one : many);

@@ -240,10 +240,7 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data)
         const struct inventory_unmeasured *u = &v->unmeasured[i];
         strbuf_puts(out, "<tr><td>");
         html_text(out, u->node, HTML_NAME);
-        if (u->rank >= 0)
-            strbuf_printf(out, "<td class=n>%d", (int)u->rank);
-        else
-            strbuf_puts(out, "<td class=n>-");
+        html_number_cell(out, u->rank);
         strbuf_puts(out, "<td class=mono>");
         html_text(out, u->uuid ? u->uuid : "unknown GPU", HTML_NAME);
         strbuf_printf(out, "<td>%s<td class=t>", gpu_status_name(u->status));
