@@ -1,24 +1,83 @@
-/* Inventories: what is read can be validated, shown, drained and printed again. */
+/* Inventories: what is read can be validated, reported in every form, and printed and read again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
 #include "fuzz.h"
 #include "inventory/inventory.h"
+#include "report/diff.h"
 #include "report/drain.h"
+#include "report/html/html.h"
+#include "report/json.h"
+#include "report/prometheus.h"
 #include "report/summary.h"
+#include "report/topology.h"
 #include "report/validate.h"
+
+/* Printing loses nothing: the second text is the first. */
+static void print_again(const struct inventory *inventory)
+{
+    struct strbuf first = {0}, second = {0};
+    struct inventory again = {0};
+    struct err err = {0};
+    inventory_print(inventory, &first);
+    if (inventory_read_text(first.data, first.length, "again", &again, &err))
+        abort();
+    inventory_print(&again, &second);
+    if (first.length != second.length || memcmp(first.data, second.data, first.length) != 0)
+        abort();
+    inventory_fini(&again);
+    strbuf_fini(&first);
+    strbuf_fini(&second);
+}
+
+static void report_for_people(const struct inventory *inventory, struct strbuf *text)
+{
+    struct err err = {0};
+    struct report_diff diff = {0};
+    const struct judge_config config = {0};
+    const struct report_style style = {.width = REPORT_WIDTH, .colour = true, .boxes = true};
+    report_summary(inventory, &style, text);
+    for (size_t i = 0; i < inventory->model_count; i++)
+        report_topology(&inventory->models[i], &style, text);
+    report_diff(inventory, inventory, &config, text, &diff, &err);
+}
+
+static void report_for_programs(const struct inventory *inventory, struct strbuf *text)
+{
+    struct err err = {0};
+    report_json(inventory, text, &err);
+    report_prometheus(inventory, text);
+    for (size_t i = 0; i < inventory->model_count; i++)
+        report_json_mt4g(inventory, &inventory->models[i], text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct inventory inventory = {0};
     struct err err = {0};
-    struct strbuf text = {0}, lines = {0}, refused = {0};
+    struct strbuf text = {0}, refused = {0};
     if (inventory_read_text((const char *)data, size, "fuzz", &inventory, &err))
         return 0;
     report_validate(&inventory, &err);
-    report_summary(&inventory, NULL, &text);
-    report_drain(&inventory, &lines, &refused, &err);
-    inventory_print(&inventory, &text);
+    report_drain(&inventory, &text, &refused, &err);
+    /* One form per input: they cost more than reading. */
+    switch (size % 4) {
+    case 0:
+        print_again(&inventory);
+        break;
+    case 1:
+        report_for_people(&inventory, &text);
+        break;
+    case 2:
+        report_for_programs(&inventory, &text);
+        break;
+    default:
+        report_html(&inventory, NULL, &text);
+        break;
+    }
     inventory_fini(&inventory);
     strbuf_fini(&text);
-    strbuf_fini(&lines);
     strbuf_fini(&refused);
     return 0;
 }

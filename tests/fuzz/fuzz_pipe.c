@@ -1,5 +1,5 @@
-/* What comes out of a worker's pipe: the first byte chooses listing or measuring, then either raw
- * bytes or payloads in good frames. */
+/* What comes out of a worker's pipe: the first byte chooses listing or measuring, then raw
+ * bytes, frames with their sums put right, and one good frame around the rest. */
 #include <stdlib.h>
 
 #include "fuzz.h"
@@ -7,20 +7,24 @@
 #include "survey/message.h"
 #include "survey/outcome.h"
 
-static void take_all(struct frame_reader *reader, bool listing)
+static void take_all(const uint8_t *data, size_t size, bool listing)
 {
+    struct frame_reader reader = {0};
     struct outcome outcome = {0};
     struct frame frame;
     struct err err = {0};
     char *reason = NULL;
-    while (frame_reader_next(reader, &frame, &err) > 0)
+    if (frame_reader_add(&reader, data, size))
+        abort();
+    while (frame_reader_next(&reader, &frame, &err) > 0)
         if (listing ? outcome_take_listing(&outcome, &frame, &err)
                     : outcome_take_measuring(&outcome, &frame, &err))
             break;
-    const struct ending ending = {.half_record = frame_reader_pending(reader) > 0};
+    const struct ending ending = {.half_record = frame_reader_pending(&reader) > 0};
     outcome_judge(&outcome, &ending, &reason);
     free(reason);
     outcome_fini(&outcome);
+    frame_reader_fini(&reader);
 }
 
 /* What the ranks tell each other has the same form. */
@@ -44,20 +48,20 @@ static void take_messages(const struct frame *frame)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct frame_reader raw = {0}, framed = {0};
     struct strbuf bytes = {0};
     if (size < 2)
         return 0;
+    bool listing = data[0] & 1;
     const struct frame frame = {
         .type = data[1], .payload = (const char *)data + 2, .length = size - 2};
     take_messages(&frame);
+    take_all(data + 1, size - 1, listing);
+    uint8_t *sealed = fuzz_copy(data + 1, size - 1);
+    fuzz_seal_frames(sealed, size - 1);
+    take_all(sealed, size - 1, listing);
+    free(sealed);
     frame_write(&bytes, data[1] % 16, data + 2, size - 2);
-    if (frame_reader_add(&raw, data + 1, size - 1) == 0)
-        take_all(&raw, data[0] & 1);
-    if (frame_reader_add(&framed, bytes.data, bytes.length) == 0)
-        take_all(&framed, data[0] & 1);
-    frame_reader_fini(&raw);
-    frame_reader_fini(&framed);
+    take_all((const uint8_t *)bytes.data, bytes.length, listing);
     strbuf_fini(&bytes);
     return 0;
 }

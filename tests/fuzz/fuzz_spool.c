@@ -30,6 +30,14 @@ static void read_body(const uint8_t *data, size_t size, uint32_t type)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     read_whole(data, size);
+    const uint8_t *line_end = memchr(data, '\n', size);
+    if (line_end) {
+        size_t first = (size_t)(line_end + 1 - data);
+        uint8_t *copy = fuzz_copy(data, size);
+        fuzz_seal_frames(copy + first, size - first);
+        read_whole(copy, size);
+        free(copy);
+    }
     for (uint32_t type = 1; type <= 3; type++)
         read_body(data, size, type);
     struct gpu_result result = {0};
