@@ -1,6 +1,7 @@
 /* The CUDA backend on a real GPU: jobs of every path give whole, plausible samples. Skipped, and
  * counted as such, where there is no GPU. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -261,6 +262,29 @@ static void streams(void **state)
     }
 }
 
+static double l2_rate(uint64_t footprint_bytes, uint32_t threads)
+{
+    const struct device_stream stream = {
+        DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, footprint_bytes, 32ull << 30, 16, threads};
+    struct device_stream_answer answer = {0};
+    assert_int_equal(device_stream(device, &stream, &answer, NULL), 0);
+    return (double)answer.bytes / (double)answer.elapsed_ns;
+}
+
+/* A smaller footprint within L2 is not faster: otherwise the rate is not L2's, but that of loads
+ * that several blocks have in common and that are merged before L2. */
+static void l2_streams_have_nothing_in_common(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 256; threads <= 1024; threads *= 2) {
+        double whole = l2_rate(16 << 20, threads);
+        double half = l2_rate(8 << 20, threads), quarter = l2_rate(4 << 20, threads);
+        print_message("L2, %4u threads: 16, 8, 4 MiB: %.0f, %.0f, %.0f GB/s\n", threads, whole,
+                      half, quarter);
+        assert_true(fmax(half, quarter) < 1.15 * whole);
+    }
+}
+
 static void identity_and_clocks(void **state)
 {
     (void)state;
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(two_agents),
         cmocka_unit_test(filled_and_cold_l2),
         cmocka_unit_test(streams),
+        cmocka_unit_test(l2_streams_have_nothing_in_common),
     };
     rc = cmocka_run_group_tests(tests, NULL, NULL);
     device_destroy(device);
