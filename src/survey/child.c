@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "survey/limits.h"
 
 extern char **environ;
 
 /* A worker that sits in the driver does not die of SIGKILL before the driver lets go of it: after
- * this long it is left to init. */
-static const double give_up_after_s = 4.0;
+ * this long it is left to init. After an interruption sooner: rank 0 waits for LIMIT_INTERRUPTED_S.
+ */
+static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRUPTED_S - 1;
 
 /* The worker's fixed descriptors lie below, so that no dup2 hits another end. */
 enum { ABOVE = 10 };
@@ -259,8 +261,8 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
     /* Reaped first, read after: what it wrote before its end is then all in the pipes. */
     reap(child);
     read_pipes(child, now_s, take, user, err);
-    child->over = child->reaped || child->gone ||
-                  (child->stopped_s > 0 && now_s - child->stopped_s >= give_up_after_s);
+    child->over =
+        child->reaped || child->gone || (child->give_up_s > 0 && now_s >= child->give_up_s);
     if (child->over) {
         close_end(&child->answer_fd);
         close_end(&child->text_fd);
@@ -269,10 +271,15 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
 
 void child_stop(struct child *child, enum child_end end, double now_s)
 {
-    if (!child->pid || child->over || child->stopped_s)
+    if (!child->pid || child->over)
+        return;
+    double give_up_s = now_s + (end == CHILD_INTERRUPTED ? give_up_interrupted_s : give_up_after_s);
+    bool stopped = child->give_up_s > 0;
+    if (!stopped || give_up_s < child->give_up_s)
+        child->give_up_s = give_up_s;
+    if (stopped)
         return;
     child->end = end;
-    child->stopped_s = now_s;
     kill(-child->pid, SIGKILL);
 }
 

@@ -31,7 +31,7 @@ struct child {
     char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
     size_t tail_length;
     double started_s;
-    double stopped_s; /* when it was told to end; 0 never */
+    double give_up_s; /* until when its end is waited for; 0: it was not told to end */
     enum child_end end;
     bool over;       /* reaped, gone, or given up */
     bool reaped;     /* wait_status is valid */

@@ -135,6 +135,26 @@ def case_no_page(folder):
         check("/dev/full: cannot write" in said and "page written" not in said, said)
 
 
+def case_in_driver(folder):
+    """A worker that sits in the driver when the survey is interrupted, or was given up for its time
+    limit just then: what it had finished is in the report, which comes in time."""
+    for limit, status in ((60, "failed"), (3, "timed_out")):
+        write_fleet(folder, [node("n1", 2, "{gpu: 0, kind: hang, after: 1}")])
+        run = subprocess.Popen(
+            command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", str(limit), *FAST),
+            cwd=folder, env=environment(**failing("kill")), stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        the_worker_that_stays()
+        time.sleep(0 if limit == 60 else limit - 0.8)  # it stayed for a second at least
+        since = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        check(run.wait(timeout=60) == 4, run.returncode)
+        text, took = (folder / "out.yaml").read_text(), time.monotonic() - since
+        check(field(text, "measured") == "1" and field(text, "lost_ranks") == "0", text)
+        check(f"status: {status}, reason:" in text and "status: lost" not in text, text)
+        check(text.count("serial:") == 2 and took < 5, f"{took:.1f} s, {text}")
+
+
 def case_no_mpi(folder):
     """What did not start is not ended."""
     write_fleet(folder, [node("n1", 1)])
