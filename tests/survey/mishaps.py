@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, check, command, environment, field, main, marked, node, survey, workers,
+from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, survey, workers,
                      write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
@@ -153,6 +153,19 @@ def case_in_driver(folder):
         check(field(text, "measured") == "1" and field(text, "lost_ranks") == "0", text)
         check(f"status: {status}, reason:" in text and "status: lost" not in text, text)
         check(text.count("serial:") == 2 and took < 5, f"{took:.1f} s, {text}")
+
+
+def case_lingers(folder):
+    """Workers that do not leave when they have said all, the listing one too: all counts, and in time."""
+    if SLOWER > 1:
+        sys.exit(SKIP)  # a search for leaks is waited for
+    write_fleet(folder, [node("n1", 2)])
+    since = time.monotonic()
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "2",
+                           *FAST, env=failing("exit"))
+    took, text = time.monotonic() - since, (folder / "out.yaml").read_text()
+    check(code == 0 and field(text, "measured") == "2", f"{code} {said} {text}")
+    check(4 < took < 2 + 10, f"{took:.1f} s")
 
 
 def case_no_mpi(folder):
