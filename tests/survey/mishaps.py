@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, survey, workers,
-                     write_fleet)
+from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, survey,
+                     workers, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
 WORKER_RECORD_FD = 4  # as in src/survey/request.h
