@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/new_file.h"
 #include "base/out_file.h"
 #include "inventory/inventory.h"
 #include "report/html/html.h"
@@ -42,6 +43,16 @@ int emit_check_inputs(const struct survey_options *options, const char *output, 
     return 0;
 }
 
+/* There are more reasons than permissions: a name too long, one that ends in '/', a share that root
+ * may not write. To be known before hours of measuring, not after. */
+static int try_create(const char *path, struct err *err)
+{
+    struct new_file file = {0};
+    int rc = new_file_create(path, &file, err);
+    new_file_fini(&file);
+    return rc;
+}
+
 /* What exists is written in place when it is a pipe or a device, and replaced otherwise. */
 int emit_check_output(const char *flag, const char *path, struct err *err)
 {
@@ -64,7 +75,7 @@ int emit_check_output(const char *flag, const char *path, struct err *err)
         rc = err_set_at(err, -errno, path, 0, 0, "cannot be written: folder %s: %s", folder,
                         strerror(errno));
     free(copy);
-    return rc;
+    return rc ? rc : try_create(path, err);
 }
 
 /* The program by its name only: the same survey from another place gives the same file. */

@@ -18,7 +18,8 @@
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);
 
 /* Whether a file could be put at `path` ("-": stdout): its folder is there and writable and it is
- * no folder itself. Creates nothing. flag: that named it. -EINVAL and the like with text. */
+ * no folder itself; a file is created beside it and removed. flag: that named it. -EINVAL and the
+ * like with text. */
 int emit_check_output(const char *flag, const char *path, struct err *err);
 
 /* Refuses what would replace a file that the survey reads; `output` is the inventory's. A baseline
