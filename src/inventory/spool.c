@@ -14,10 +14,10 @@
 
 static const char gpu_prefix[] = "gpu-";
 static const char suffix[] = ".spool";
-static const char survey_name[] = "survey.spool";
+static const char survey_prefix[] = "survey-";
 static const char magic[] = "gpumemtopo spool ";
 
-/* Tells the odd UUIDs of one folder apart. */
+/* Tells the odd names of one folder apart. */
 static uint64_t sum_of(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
@@ -31,27 +31,28 @@ static bool plain(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
 }
 
-char *spool_gpu_path(const char *folder, const char *uuid)
+/* Any `of` gives a name that is fit for a file, and different ones different names. */
+static char *path_of(const char *folder, const char *prefix, const char *of)
 {
     enum { NAME_MAX_CHARS = 100 };
     char name[NAME_MAX_CHARS + 1];
     size_t length = 0;
     bool odd = false;
-    for (const char *c = uuid; *c && length < NAME_MAX_CHARS; c++) {
+    for (const char *c = of; *c && length < NAME_MAX_CHARS; c++) {
         odd |= !plain(*c);
         name[length++] = plain(*c) ? *c : '_';
     }
     name[length] = '\0';
-    odd |= length != strlen(uuid) || !length;
+    odd |= length != strlen(of) || !length;
     if (odd)
-        return str_format("%s/%s%s-%016llx%s", folder, gpu_prefix, name,
-                          (unsigned long long)sum_of(uuid), suffix);
-    return str_format("%s/%s%s%s", folder, gpu_prefix, name, suffix);
+        return str_format("%s/%s%s-%016llx%s", folder, prefix, name, (unsigned long long)sum_of(of),
+                          suffix);
+    return str_format("%s/%s%s%s", folder, prefix, name, suffix);
 }
 
-static char *survey_path(const char *folder)
+char *spool_gpu_path(const char *folder, const char *uuid)
 {
-    return str_format("%s/%s", folder, survey_name);
+    return path_of(folder, gpu_prefix, uuid);
 }
 
 static int write_file(const char *path, const struct strbuf *bytes, struct err *err)
@@ -87,7 +88,7 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err)
 {
     struct strbuf bytes = {0};
-    char *path = survey_path(folder);
+    char *path = path_of(folder, survey_prefix, origin->survey);
     spool_encode_survey(origin, survey, &bytes);
     int rc = write_file(path, &bytes, err);
     strbuf_fini(&bytes);
@@ -107,17 +108,17 @@ void spool_remove_gpu(const char *folder, const char *uuid)
     remove_path(spool_gpu_path(folder, uuid));
 }
 
-void spool_remove_survey(const char *folder)
+void spool_remove_survey(const char *folder, const char *survey)
 {
-    remove_path(survey_path(folder));
+    remove_path(path_of(folder, survey_prefix, survey));
 }
 
 bool spool_is_name(const char *name)
 {
     size_t length = strlen(name), tail = sizeof suffix - 1;
-    return strcmp(name, survey_name) == 0 ||
-           (strncmp(name, gpu_prefix, sizeof gpu_prefix - 1) == 0 && length > tail &&
-            strcmp(name + length - tail, suffix) == 0);
+    bool known = strncmp(name, gpu_prefix, sizeof gpu_prefix - 1) == 0 ||
+                 strncmp(name, survey_prefix, sizeof survey_prefix - 1) == 0;
+    return known && length > tail && strcmp(name + length - tail, suffix) == 0;
 }
 
 bool spool_begins(const void *data, size_t length)

@@ -49,7 +49,7 @@ struct spool_file {
 void spool_file_fini(struct spool_file *file);
 
 /* Written under a temporary name and renamed: a reader never sees half of one, and writers of
- * different GPUs never meet. */
+ * different GPUs never meet, nor do two surveys that plan into one folder. */
 int spool_write_gpu(const char *folder, const struct spool_origin *origin,
                     const struct gpu_result *gpu, struct err *err);
 int spool_write_survey(const char *folder, const struct spool_origin *origin,
@@ -57,7 +57,7 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
 
 /* Remove what was written; what is not there is no error. */
 void spool_remove_gpu(const char *folder, const char *uuid);
-void spool_remove_survey(const char *folder);
+void spool_remove_survey(const char *folder, const char *survey);
 
 /* Whether a file of this name in a spool folder is one of these. */
 bool spool_is_name(const char *name);

@@ -165,7 +165,7 @@ void spooling_remove_gpu(const struct spooling *spooling, const char *uuid)
 void spooling_remove_survey(const struct spooling *spooling)
 {
     if (spooling->folder)
-        spool_remove_survey(spooling->folder);
+        spool_remove_survey(spooling->folder, spooling->survey);
 }
 
 void spooling_remove_folder(const struct spooling *spooling)

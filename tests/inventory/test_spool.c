@@ -114,7 +114,7 @@ static void a_survey_comes_back(void **state)
     struct err err = {0};
     struct strbuf bytes = {0};
     struct spool_file file = {0};
-    char *path = str_format("%s/survey.spool", folder);
+    char *path = str_format("%s/survey-s1.spool", folder);
     assert_int_equal(spool_write_survey(folder, &origin, &survey, &err), 0);
     read_path(path, &bytes);
     assert_int_equal(spool_read(bytes.data, bytes.length, "x", &file, &err), 0);
@@ -132,7 +132,7 @@ static void a_survey_comes_back(void **state)
     spool_file_fini(&file);
     strbuf_fini(&bytes);
     free(path);
-    spool_remove_survey(folder);
+    spool_remove_survey(folder, origin.survey);
 }
 
 /* Every prefix and every damaged byte is refused: a sum covers all but the first line. */

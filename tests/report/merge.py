@@ -30,8 +30,9 @@ def surveyed(folder, name, nodes, *more, code=0, ranks=0, seed=1):
     there.mkdir()
     fleet = write_fleet(there, nodes)
     fleet.write_text(fleet.read_text().replace("seed: 1", f"seed: {seed}"))
-    got, _, said = survey(there, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool",
-                          "spool", *FAST, *more)
+    spool = () if "--spool" in more else ("--spool", "spool")
+    got, _, said = survey(there, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", *spool, *FAST,
+                          *more)
     check(code is None or got == code, f"{name}: exit code {got}, {said}")
     return there
 
@@ -140,9 +141,22 @@ def case_missing(folder):
         text = report(folder, "merge", *sources).stdout
         check(field(text, "lost_ranks") == "0" and field(text, "measured") == "3", text)
     # Without the survey's own file the GPUs' files still make an inventory.
-    (there / "spool/survey.spool").unlink()
+    next((there / "spool").glob("survey-*.spool")).unlink()
     done = report(there, "merge", "spool")
     check(field(done.stdout, "gpus") == "2" and field(done.stdout, "nodes") == "1", done.stdout)
+
+
+def case_one_folder(folder):
+    """Two surveys spool into one folder that was named: what the first missed is still known."""
+    both = folder / "both"
+    surveyed(folder, "left", [node("n1", 3)], "--spool", str(both))
+    gone = sorted(both.glob("gpu-*"))[1]
+    gone.unlink()
+    surveyed(folder, "right", [node("n2", 2)], "--spool", str(both), seed=2)
+    text = report(folder, "merge", "both", code=4).stdout
+    found = dict(statuses(text))
+    check(len(found) == 5 and found[gone.name[4:-6]] == "lost", text)
+    check(field(text, "measured") == "4" and field(text, "ranks") == "2", text)
 
 
 def case_bad_files(folder):
