@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -249,6 +250,26 @@ static int check_record(const char *path, struct err *err)
     return emit_check_output("--record", path, err);
 }
 
+/* Another survey may have begun here in this very second: who makes the spool folder has the name.
+ */
+static void claim_output(const struct survey_options *options, const char *stamp,
+                         struct preparation *out)
+{
+    enum { NAMES = 100 };
+    bool claimed = false;
+    for (int i = 2; i <= NAMES && !claimed; i++) {
+        char *folder = options->spool ? NULL : spooling_folder(options, out->default_output);
+        bool made = folder && mkdir(folder, 0777) == 0;
+        claimed = (made || !folder || errno != EEXIST) && access(out->default_output, F_OK);
+        if (made && !claimed)
+            rmdir(folder);
+        if (!claimed)
+            snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
+                     stamp, i);
+        free(folder);
+    }
+}
+
 static int prepare(const struct run *run, struct preparation *out, struct err *err)
 {
     const struct survey_options *options = run->options;
@@ -269,6 +290,8 @@ static int prepare(const struct run *run, struct preparation *out, struct err *e
         rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (!rc && options->record)
         rc = begin_recording(run, out, err);
+    if (!rc && !options->output)
+        claim_output(options, stamp, out);
     if (!rc)
         rc = spooling_begin(&out->spooling, options, out->output, err);
     return rc;

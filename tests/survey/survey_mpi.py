@@ -305,6 +305,16 @@ def case_usage(folder):
     check(code == 2 and "--mpi=pmix" in said, f"Slurm without PMIx: {code}, {said}")
 
 
+def case_same_second(folder):
+    """Surveys that begin at the same time in one folder and name no output: none replaces another's."""
+    write_fleet(folder, [node("n1", 1)])
+    begun = [subprocess.Popen(command(0, "--simulate", "fleet.yaml", "--quiet", *FAST), cwd=folder,
+                              env=environment(), stdin=subprocess.DEVNULL) for _ in range(4)]
+    check([run.wait(timeout=120) for run in begun] == [0, 0, 0, 0], "exit codes")
+    written = sorted(p.name for p in folder.iterdir())
+    check(len(written) == 1 + 4, written)
+
+
 def case_pipe(folder):
     """A pipe into which nobody writes is an empty file, not a reason to wait."""
     os.mkfifo(folder / "fleet.yaml")
