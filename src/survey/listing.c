@@ -47,6 +47,12 @@ int listing_introduce(const struct survey_options *options, struct announce *out
     return 0;
 }
 
+double listing_limit_s(const struct survey_options *options)
+{
+    double asked_s = options->time_limit_s;
+    return asked_s > 0 && asked_s < LIMIT_LISTING_S ? asked_s : LIMIT_LISTING_S;
+}
+
 /* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
 static enum listing_status classify(const struct survey_options *options, const struct job *job)
 {
@@ -65,7 +71,7 @@ int listing_adopt(struct job *job, const struct survey_options *options, struct 
 {
     const struct outcome *outcome = &job->outcome;
     struct announce *heard = &job->outcome.listing;
-    const struct ending ending = job_ending(job, LIMIT_LISTING_S);
+    const struct ending ending = job_ending(job, listing_limit_s(options));
     char *reason = NULL;
     announce->failed_as = outcome_judge(outcome, &ending, &reason);
     if (announce->failed_as != GPU_OK) {

@@ -11,6 +11,10 @@
 int listing_adopt(struct job *job, const struct survey_options *options, struct announce *announce,
                   struct err *err);
 
+/* Seconds that the worker has. No more than one that measures, where the user set a limit: the
+ * survey is to end soon after it. */
+double listing_limit_s(const struct survey_options *options);
+
 /* Host, boot id, how many workers at once. -ENOMEM. */
 int listing_introduce(const struct survey_options *options, struct announce *out_announce,
                       struct err *err);

@@ -10,7 +10,6 @@
 #include "survey/bond.h"
 #include "survey/job.h"
 #include "survey/jobs.h"
-#include "survey/limits.h"
 #include "survey/listing.h"
 #include "survey/message.h"
 
@@ -93,7 +92,7 @@ int rank_step(struct rank *rank, double now_s, struct err *err)
 {
     int rc = 0;
     beat(rank, now_s);
-    if (!rank->announced && job_hear(&rank->listing, LIMIT_LISTING_S, now_s))
+    if (!rank->announced && job_hear(&rank->listing, listing_limit_s(rank->options), now_s))
         rc = announce(rank, err);
     if (!rc)
         rc = jobs_step(&rank->jobs, now_s, err);

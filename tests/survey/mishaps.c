@@ -25,7 +25,14 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
     typedef int function(pid_t *, const char *, const posix_spawn_file_actions_t *,
                          const posix_spawnattr_t *, char *const *, char *const *);
     function *real = (function *)dlsym(RTLD_NEXT, "posix_spawn");
-    return fails("posix_spawn") ? EAGAIN : real(pid, path, actions, attributes, argv, environment);
+    static bool listed;
+    if (fails("posix_spawn"))
+        return EAGAIN;
+    int code = real(pid, path, actions, attributes, argv, environment);
+    if (!code && fails("listing") && !listed)
+        kill(*pid, SIGSTOP);
+    listed = true; /* a rank's first process lists its GPUs */
+    return code;
 }
 
 int memfd_create(const char *name, unsigned flags)

@@ -168,6 +168,17 @@ def case_lingers(folder):
     check(4 < took < 2 + 10, f"{took:.1f} s")
 
 
+def case_listing(folder):
+    """The worker that lists rank 0's GPUs hangs: it has no more time than one that measures."""
+    write_fleet(folder, [node("n1", 2), node("n2", 2)])
+    since = time.monotonic()
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5",
+                           *FAST, env=failing("listing"))
+    took, text = time.monotonic() - since, (folder / "out.yaml").read_text()
+    check(code == 4 and field(text, "measured") == "2" and took < 5 + 10, f"{took:.1f} s, {text}")
+    check(re.search("rank: 0, uuid: null, status: timed_out, reason: .*no answer in 5 s", text), text)
+
+
 def case_no_mpi(folder):
     """What did not start is not ended."""
     write_fleet(folder, [node("n1", 1)])
