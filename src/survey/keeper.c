@@ -57,7 +57,7 @@ void keeper_start(void)
     posix_spawn_file_actions_t actions;
     int ends[2];
     pid_t pid = 0;
-    if (!getenv("SLURM_STEP_ID") || pipe2(ends, O_CLOEXEC))
+    if (pipe2(ends, O_CLOEXEC))
         return;
     int rc = posix_spawn_file_actions_init(&actions);
     if (!rc) {

@@ -9,7 +9,8 @@
 /* The internal first argument that makes the program a keeper. */
 #define KEEPER_ARGUMENT "--keeper"
 
-/* Right after MPI_Init: starts it. Without one the survey runs all the same. */
+/* Right after MPI_Init, in a task of Slurm's own, since it is Slurm that ends it: starts it.
+ * Without one the survey runs all the same. */
 void keeper_start(void);
 
 /* The rank leaves in order: the keeper may go. */

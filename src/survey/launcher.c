@@ -45,6 +45,7 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
                        "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix",
                        (int)tasks);
     }
+    launcher.slurm = get_variable("SLURM_STEP_ID") && !get_variable("OMPI_COMM_WORLD_SIZE");
     /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits for the tasks of
      * the own node only, unless Slurm's fences go round a ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");

@@ -10,6 +10,7 @@ struct launcher {
     bool present; /* false: MPI must not be initialised */
     int rank;     /* as the environment tells, before MPI is up; 0 without a launcher */
     bool loose;   /* MPI_Init may end here while other ranks are still in theirs */
+    bool slurm;   /* a task of Slurm's own, not of an mpirun inside a step */
 };
 
 /* get_variable: getenv, or a table in tests. -EINVAL when a launcher is there that MPI cannot use

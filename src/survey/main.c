@@ -101,7 +101,7 @@ static int start_mpi(const struct launcher *launcher, int *argc, char ***argv, s
     watchdog_start(LIMIT_START_S, launcher->rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
     int rc = comm_mpi_start(argc, argv, err);
     watchdog_stop();
-    if (!rc)
+    if (!rc && launcher->slurm)
         keeper_start();
     return rc;
 }

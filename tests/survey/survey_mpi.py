@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 
-from harness import (FAST, MODEL, SLOWER, check, command, environment, field, main, masked, node,
-                     survey, workers, write_fleet)
+from harness import (FAST, MODEL, SLOWER, check, command, environment, field, main, marked, masked,
+                     node, survey, workers, write_fleet)
 
 
 def case_ranks(folder):
@@ -197,6 +197,23 @@ def case_killed_rank(folder):
     run.kill()
     run.wait()
     check(not (folder / "out.yaml").exists(), "an inventory by a dead process")
+
+
+def case_mpirun_in_step(folder):
+    """mpirun inside a Slurm step (salloc's shell, say), a rank killed: nothing is left (checked by main),
+    since nobody would end it."""
+    write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
+    launch = command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "4", *FAST)
+    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder,
+                           env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
+    for _ in range(100):
+        time.sleep(0.1)
+        if workers():
+            break
+    ranks = [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")]
+    check(workers() and len(ranks) == 2, f"ranks: {ranks}")
+    os.kill(max(ranks), signal.SIGKILL)
+    run.wait(timeout=60)
 
 
 def case_spool(folder):

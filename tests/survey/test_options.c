@@ -140,28 +140,37 @@ struct launcher_case {
     int rc;
     bool present;
     int rank;
-    bool loose;
+    bool loose, slurm;
 };
 
 static const struct launcher_case launchers[] = {
     {{NULL}, 0, false, 0},
     {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3"}, 0, true, 3},
-    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2, true},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2, true, true},
     {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PMIX_FENCE",
       "tree"},
      0,
      true,
      2,
+     true,
      true},
     {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PMIX_FENCE",
       "ring"},
      0,
      true,
-     2},
+     2,
+     false,
+     true},
+    {{"OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_RANK", "1", "SLURM_STEP_ID", "0"}, 0, true, 1},
     {{"PMI_RANK", "1"}, 0, true, 1},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"}, -EINVAL, false, 2},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "0"}, -EINVAL, true, 0},
-    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1", "SLURM_PROCID", "0"}, 0, false, 0},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1", "SLURM_PROCID", "0"},
+     0,
+     false,
+     0,
+     false,
+     true},
     {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4"}, 0, false, 0},
 };
 
@@ -176,6 +185,7 @@ static void knows_launchers(void **state)
         assert_int_equal(launcher.present, launchers[i].present);
         assert_int_equal(launcher.rank, launchers[i].rank);
         assert_int_equal(launcher.loose, launchers[i].loose);
+        assert_int_equal(launcher.slurm, launchers[i].slurm);
         if (launchers[i].rc)
             assert_non_null(strstr(err.text, "--mpi=pmix"));
     }
