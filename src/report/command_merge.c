@@ -36,7 +36,8 @@ static int add_folder(struct report_merge *merge, const char *folder, struct err
         char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
         if (!rc && !path)
             rc = err_no_memory(err);
-        if (path && stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        /* One that cannot be looked at cannot be read either, and is named for it. */
+        if (path && (stat(path, &info) || S_ISREG(info.st_mode)))
             rc = report_merge_add(merge, path, err);
         free(path);
         free(entries[i]);

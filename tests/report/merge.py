@@ -199,6 +199,10 @@ def case_bad_files(folder):
                               capture_output=True, text=True)
         check(done.returncode == 4 and field(done.stdout, "lost_ranks") == "0", done.stdout)
     ours[0].write_bytes(good)
+    linked = surveyed(folder, "linked", [node("n1", 1)]) / "spool"
+    (linked / "gpu-elsewhere.spool").symlink_to("nowhere")
+    done = report(folder, "merge", "linked/spool", code=4)
+    check("skipped: linked/spool/gpu-elsewhere.spool: cannot open" in done.stderr, done.stderr)
     (folder / "nothing").mkdir()
     report(folder, "merge", "nothing", code=1)
     report(folder, "merge", "here/spool/notes.txt", code=1)
