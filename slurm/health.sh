@@ -14,14 +14,14 @@
 #   last=/var/lib/gpumemtopo    folder for the last inventory
 #   limit=40                    seconds in all; Slurm gives up after 60
 #   node=$(hostname -s)         this node's name in Slurm
-#   lock=/run/lock/gpumemtopo-health    held during a look
+#   lock=/run/gpumemtopo-health.lock    held during a look; where root alone may create files
 #   flags=(--reference DIR)     more flags for gpumemtopo-survey
 #
 # Nothing is taken from the environment but SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and
 # GPUMEMTOPO_HEALTH_CONF: a prolog's is nearly empty.
 set -u
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-bin='' drain=no last='' limit=40 lock=/run/lock/gpumemtopo-health node=${SLURMD_NODENAME:-} flags=()
+bin='' drain=no last='' limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
 conf=${GPUMEMTOPO_HEALTH_CONF:-/etc/gpumemtopo/health.conf}
 # shellcheck disable=SC1090
 [ ! -r "$conf" ] || . "$conf"
@@ -38,7 +38,7 @@ folder=$(mktemp -d) || exit 0
 trap 'rm -rf "$folder"' EXIT
 
 # A second look at the same time would find the GPUs busy: with the first one.
-{ exec 9>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
+{ exec 9>>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
 flock -n 9 || exit 0
 
 # Slurm's variables must not make the survey believe that it is a step with ranks.

@@ -64,3 +64,9 @@ env -i GPUMEMTOPO_HEALTH_CONF="$folder/health.conf" SLURMD_NODENAME=n1 \
     SLURM_SCRIPT_CONTEXT=prolog_slurmd "$root/slurm/health.sh" 2>said || code=$?
 [ "$code" -eq 1 ] || fail "a failing GPU: $code"
 [ "$(cat said)" = "gpumemtopo: failing: a cause" ] || fail "reason: $(cat said)"
+
+# Where anybody may create files, a link in place of the lock makes root empty what it points to, and
+# one who holds the lock keeps every check from looking.
+lock=$(sed -n "s/^bin=''.* lock=\([^ ]*\) .*/\1/p" "$root/slurm/health.sh")
+[ -n "$lock" ] || fail "health.sh has no default lock"
+[ -z "$(find "$(dirname "$lock")" -maxdepth 0 -perm /022)" ] || fail "the lock $lock is anybody's"
