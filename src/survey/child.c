@@ -102,10 +102,14 @@ out:
     return rc;
 }
 
-/* A request is far smaller than a pipe holds, so this does not block. A worker that is dead by now
- * is noticed when it is reaped. */
+/* Does not block: a request is smaller than a pipe can be made to hold. A worker that is dead by
+ * now is noticed when it is reaped. */
 static void hand_over(int fd, const struct strbuf *bytes)
 {
+    enum { PIPE_BYTES = 65536 };
+    if (bytes->length > PIPE_BYTES)
+        fcntl(fd, F_SETPIPE_SZ, (int)bytes->length);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
     ssize_t written = write(fd, bytes->data, bytes->length);
     (void)written;
 }

@@ -179,6 +179,17 @@ def case_listing(folder):
     check(re.search("rank: 0, uuid: null, status: timed_out, reason: .*no answer in 5 s", text), text)
 
 
+def case_long_request(folder):
+    """A request longer than a pipe usually holds, to a worker that does not read it."""
+    write_fleet(folder, [node("n1", 1)])
+    long = ("--probes", ",".join(9000 * ["main.latency"]))
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", *long)
+    check(code == 0, said)
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "2",
+                           *long, env=failing("listing"))
+    check(code == 4 and "no answer in 2 s" in (folder / "out.yaml").read_text(), f"{code} {said}")
+
+
 def case_no_mpi(folder):
     """What did not start is not ended."""
     write_fleet(folder, [node("n1", 1)])
