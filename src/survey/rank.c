@@ -16,6 +16,7 @@
 struct rank {
     struct comm *comm;
     const struct survey_options *options;
+    uint64_t begun_ms; /* since 1970 */
     struct announce announce;
     bool announced;
     struct job listing;
@@ -34,6 +35,7 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
     struct rank *rank = mem_array(1, sizeof *rank);
     if (!rank)
         return err_no_memory(err);
+    rank->begun_ms = clock_utc_ms();
     rank->comm = comm;
     rank->options = options;
     rank->bond = (struct bond){.rank = comm->rank, .ranks = comm->size};
@@ -170,7 +172,8 @@ bool rank_may_leave(const struct rank *rank)
     return rank->quit || (given_up(rank) && jobs_done(&rank->jobs));
 }
 
-/* Nothing was assigned and nothing will be: the GPUs are told all the same. */
+/* Nothing was assigned and nothing will be: the GPUs are told all the same. Rank 0 may have got as
+ * far as to assign one of them to another rank that sees it: what that one measured stays. */
 void rank_abandon(struct rank *rank)
 {
     if (rank->quit || rank->jobs.assigned)
@@ -183,7 +186,7 @@ void rank_abandon(struct rank *rank)
         gpu.rank = rank->comm->rank;
         gpu.status = GPU_LOST;
         gpu.reason = (char *)"rank 0 was lost before it assigned the GPUs";
-        spooling_gpu(&rank->jobs.spooling, &gpu);
+        spooling_lost(&rank->jobs.spooling, &gpu, rank->begun_ms);
     }
     free(folder);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/yaml.h"
 
 /* stdout, pipes and devices have no place beside them. */
 static bool is_file(const char *output)
@@ -146,6 +147,27 @@ void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu)
     struct err err = {0};
     if (spooling->folder && spool_write_gpu(spooling->folder, &origin, gpu, &err))
         keep_failure(spooling, &err);
+}
+
+static bool came_since(const char *path, uint64_t since_ms)
+{
+    struct strbuf bytes = {0};
+    struct spool_file file = {0};
+    struct err ignored = {0};
+    bool came = yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored) == 0 &&
+                spool_read(bytes.data, bytes.length, path, &file, &ignored) == 0 &&
+                file.origin.time_ms >= since_ms;
+    spool_file_fini(&file);
+    strbuf_fini(&bytes);
+    return came;
+}
+
+void spooling_lost(struct spooling *spooling, const struct gpu_result *gpu, uint64_t since_ms)
+{
+    char *path = spooling->folder ? spool_gpu_path(spooling->folder, gpu->uuid) : NULL;
+    if (path && !came_since(path, since_ms))
+        spooling_gpu(spooling, gpu);
+    free(path);
 }
 
 void spooling_survey(struct spooling *spooling, const struct spool_survey *survey)

@@ -33,6 +33,9 @@ int spooling_join(struct spooling *spooling, const struct survey_options *option
 
 /* Write a file; a failure is kept in spooling->failed. */
 void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu);
+/* The same, unless a file of this GPU was written since: by another rank that sees it too, on the
+ * same node and so by the same clock. since_ms: clock_utc_ms. */
+void spooling_lost(struct spooling *spooling, const struct gpu_result *gpu, uint64_t since_ms);
 void spooling_survey(struct spooling *spooling, const struct spool_survey *survey);
 
 /* Remove a GPU's file; the survey's own; the folder when it is empty. */

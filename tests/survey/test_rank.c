@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/yaml.h"
 #include "fake_comm.h"
+#include "inventory/spool.h"
 #include "survey/limits.h"
 #include "survey/message.h"
 #include "survey/pulse.h"
@@ -163,6 +165,47 @@ static void without_rank_0_it_leaves(void **state)
     }
 }
 
+static enum gpu_status spooled_status(const char *folder)
+{
+    struct strbuf bytes = {0};
+    struct spool_file file = {0};
+    struct err err = {0};
+    char *path = spool_gpu_path(folder, "GPU-1");
+    assert_int_equal(yaml_load_text(path, &yaml_limits_inventory, &bytes, &err), 0);
+    assert_int_equal(spool_read(bytes.data, bytes.length, path, &file, &err), 0);
+    enum gpu_status status = file.gpu.status;
+    spool_file_fini(&file);
+    strbuf_fini(&bytes);
+    free(path);
+    return status;
+}
+
+/* Rank 0 died while it told the ranks which GPU is whose: another one had measured this one. */
+static void what_another_rank_measured_stays(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpumemtopo-test-XXXXXX";
+    const struct gpu_result measured = {.uuid = (char *)"GPU-1", .node = (char *)"n"};
+    struct spool_origin origin = {
+        .survey = (char *)"s", .version = (char *)"1", .backend = (char *)"sim"};
+    struct survey_options options = plain;
+    struct err err = {0};
+    assert_non_null(mkdtemp(folder));
+    options.spool = folder;
+    skipped_s = 0; /* the list shall come in time */
+    for (int of_this_survey = 0; of_this_survey < 2; of_this_survey++) {
+        struct fake fake;
+        struct rank *rank = create(&fake, &options);
+        origin.time_ms = clock_utc_ms() - (of_this_survey ? 0 : 1000000);
+        assert_int_equal(spool_write_gpu(folder, &origin, &measured, &err), 0);
+        rank_abandon(rank);
+        assert_int_equal(spooled_status(folder), of_this_survey ? GPU_OK : GPU_LOST);
+        rank_destroy(rank);
+    }
+    spool_remove_gpu(folder, "GPU-1");
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* No room for a worker is no reason to have no rank, least of all rank 0. */
 static void a_worker_that_cannot_start_is_announced(void **state)
 {
@@ -231,6 +274,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pause_of_rank_0_is_survived),
         cmocka_unit_test(without_rank_0_it_leaves),
+        cmocka_unit_test(what_another_rank_measured_stays),
         cmocka_unit_test(a_worker_that_cannot_start_is_announced),
     };
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
