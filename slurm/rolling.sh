@@ -31,14 +31,17 @@ gpus_of() {
     sed 's/([^)]*)//g; s/,/\n/g' <<<"$1" | awk -F: '$1 == "gpu" {n += $NF} END {print n + 0}'
 }
 
-# One task sees all GPUs of its node and needs no MPI.
+# One task sees all GPUs of its node and needs no MPI. With 3 and 4 there is an inventory.
 survey_node() {
-    local node=$1 gpus=$2
+    local node=$1 gpus=$2 code=0
     shift 2
     srun --immediate=20 --quiet -p "$partition" -N1 -n1 -w "$node" --exclusive --gres="gpu:$gpus" \
         --job-name=gpumemtopo-rolling --time=10 --mpi=none \
-        "$survey" -o "$folder/$node.yaml" --no-progress --quiet "$@" </dev/null ||
-        [ $? -ge 3 ] || echo "rolling.sh: $node: not surveyed this time" >&2
+        "$survey" -o "$folder/$node.yaml" --no-progress --quiet "$@" </dev/null || code=$?
+    case $code in
+    0 | 3 | 4) ;;
+    *) echo "rolling.sh: $node: not surveyed this time" >&2 ;;
+    esac
 }
 
 running=0

@@ -70,3 +70,19 @@ env -i GPUMEMTOPO_HEALTH_CONF="$folder/health.conf" SLURMD_NODENAME=n1 \
 lock=$(sed -n "s/^bin=''.* lock=\([^ ]*\) .*/\1/p" "$root/slurm/health.sh")
 [ -n "$lock" ] || fail "health.sh has no default lock"
 [ -z "$(find "$(dirname "$lock")" -maxdepth 0 -perm /022)" ] || fail "the lock $lock is anybody's"
+
+# A node that was not surveyed is named, however its srun ended.
+cat >bin/sinfo <<'END'
+#!/bin/sh
+printf 'n1 gpu:2\nn2 gpu:2\n'
+END
+cat >bin/srun <<'END'
+#!/bin/sh
+while [ "$1" != -w ]; do shift; done
+[ "$2" = n1 ] || exit 4
+exit 137
+END
+printf '#!/bin/sh\nexit 0\n' >bin/gpumemtopo-report
+chmod +x bin/*
+PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all 2>said || fail "rolling.sh returned $?"
+[ "$(cat said)" = "rolling.sh: n1: not surveyed this time" ] || fail "rolling.sh: $(cat said)"
