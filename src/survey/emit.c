@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/new_file.h"
@@ -226,6 +227,26 @@ static int write_checked(const struct inventory *inventory, const char *path, st
     return rc;
 }
 
+/* What would be nowhere else. The folder may be everybody's: a name that nobody can foresee. */
+static void rescue(const struct inventory *inventory)
+{
+    static const char suffix[] = ".yaml";
+    const char *folder = getenv("TMPDIR");
+    char *path = str_format("%s/gpumemtopo-XXXXXX%s", folder && *folder ? folder : "/tmp", suffix);
+    struct strbuf text = {0};
+    inventory_print(inventory, &text);
+    int fd = path && !text.failed ? mkstemps(path, sizeof suffix - 1) : -1;
+    bool saved = fd >= 0 && io_write_all(fd, text.data, text.length) == 0;
+    if (fd >= 0)
+        saved &= close(fd) == 0;
+    if (saved)
+        log_warning("the inventory is in %s: neither its own place nor the spool takes it", path);
+    else if (fd >= 0)
+        unlink(path);
+    strbuf_fini(&text);
+    free(path);
+}
+
 /* A page that cannot be written costs nothing else. */
 static bool write_page(const struct emit_input *input, const struct inventory *inventory)
 {
@@ -267,6 +288,8 @@ int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
                                                   inventory.outlier_count);
         result = write_others(input, &inventory);
         rc = write_checked(&inventory, input->output, err);
+        if (rc && input->unspooled)
+            rescue(&inventory);
     }
     if (!rc) {
         *out_result = result;

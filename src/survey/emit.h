@@ -38,6 +38,7 @@ struct emit_input {
     const struct record *replayed; /* NULL: measured */
     struct report_style style;     /* of the summary */
     bool unrecorded;               /* a record was asked for and could not be written */
+    bool unspooled;                /* should be in the spool too, and is not */
 };
 
 struct emit_result {
@@ -46,7 +47,9 @@ struct emit_result {
     bool page;             /* was asked for and is written */
 };
 
-/* Judges, writes the file, reads it back and appends the summary for people. */
+/* Judges, writes the file, reads it back and appends the summary for people. An inventory that can
+ * neither be written nor made of the spool is put into TMPDIR, and that is said; an error all the
+ * same. */
 int emit_inventory(const struct emit_input *input, struct strbuf *out_summary,
                    struct emit_result *out_result, struct err *err);
 

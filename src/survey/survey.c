@@ -328,7 +328,8 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     run->spool_done = written && !view.lost_ranks;
     if (!spooling->folder)
         return;
-    if (!run->spool_done)
+    bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
+    if (!run->spool_done && !nothing)
         log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
                     spooling->folder);
     if (!run->spool_done || run->options->spool)
@@ -336,6 +337,13 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     spooling_remove_survey(spooling);
     rank_unspool(run->rank);
     spooling_remove_folder(spooling); /* this rank may have had nothing to spool */
+}
+
+/* The spool was meant to have it all, and has not. */
+static bool spool_fell_short(const struct run *run, const struct spooling *spooling)
+{
+    return spooling->folder && (spooling->failed.code || root_view(run->root).unspooled ||
+                                access(spooling->folder, F_OK));
 }
 
 static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
@@ -356,6 +364,7 @@ static enum survey_exit report(struct run *run, struct preparation *prepared, st
         .replayed = run->record,
         .style = report_style_for(STDERR_FILENO),
         .unrecorded = !recorded,
+        .unspooled = spool_fell_short(run, &prepared->spooling),
     };
     bool written = emit_inventory(&input, &summary, &result, err) == 0;
     if (written)

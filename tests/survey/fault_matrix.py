@@ -356,6 +356,24 @@ def case_disk_full(folder):
         subprocess.run(["umount", disk], check=True)
 
 
+def case_all_full(folder):
+    """No room for the inventory and none for the spool beside it: it is put elsewhere, and that is said."""
+    disk, before = small_disk(folder, "small"), os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(folder)
+    try:
+        (disk / "filler").write_bytes(b"x" * 16384)
+        run = Run(folder, output="small/out.yaml")
+        said = run.end(1)
+        found = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml)", said)
+        check("No space left" in said and found and "are kept in" not in said, said)
+        run.check_complete(pathlib.Path(found.group(1)).read_text(), ok=GPUS)
+    finally:
+        os.environ.pop("TMPDIR")
+        if before:
+            os.environ["TMPDIR"] = before
+        subprocess.run(["umount", disk], check=True)
+
+
 def case_spool_full(folder):
     """No room for the spool: that is said, and costs nothing else."""
     disk = small_disk(folder, "small")
