@@ -42,6 +42,21 @@ static int write_stdout(const char *data, size_t length, struct err *err)
     return rc;
 }
 
+/* /dev/stdout where it is redirected to a file: a new file in its place would be none of stdout. */
+static bool is_stdout(const struct stat *info)
+{
+    struct stat out;
+    return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == info->st_dev &&
+           out.st_ino == info->st_ino;
+}
+
+bool out_file_in_place(const char *path)
+{
+    struct stat info;
+    return strcmp(path, "-") == 0 ||
+           (stat(path, &info) == 0 && (!S_ISREG(info.st_mode) || is_stdout(&info)));
+}
+
 int out_file_write(const char *path, const char *data, size_t length, struct err *err)
 {
     struct stat info;
@@ -54,6 +69,8 @@ int out_file_write(const char *path, const char *data, size_t length, struct err
         return err_set_at(err, -EISDIR, path, 0, 0, "is a folder, expected a file to write");
     if (exists && !S_ISREG(info.st_mode))
         return write_special(path, data, length, err);
+    if (exists && is_stdout(&info))
+        return write_stdout(data, length, err);
     if (exists && access(path, W_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot write: %s", strerror(errno));
     return write_regular(path, data, length, err);

@@ -11,6 +11,9 @@
  * an error the old file is intact. */
 int out_file_write(const char *path, const char *data, size_t length, struct err *err);
 
+/* Whether `path` is written to where it is, and no new file put in its place. */
+bool out_file_in_place(const char *path);
+
 /* Whether writing to `path` would replace the file `input`, by whatever name. */
 bool out_file_replaces(const char *path, const char *input);
 

@@ -65,7 +65,7 @@ int emit_check_output(const char *flag, const char *path, struct err *err)
         return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; %s names a file", flag);
     if (exists && access(path, W_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
-    if (exists && !S_ISREG(info.st_mode))
+    if (out_file_in_place(path))
         return 0;
     char *copy = str_copy(path);
     if (!copy)
@@ -202,12 +202,6 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     return rc;
 }
 
-static bool can_read_back(const char *path)
-{
-    struct stat info;
-    return !str_equal(path, "-") && stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
 /* What was written must be readable, or no report was made. stdout, pipes and devices cannot be
  * read back, so the text is checked before it goes anywhere. */
 static int write_checked(const struct inventory *inventory, const char *path, struct err *err)
@@ -219,7 +213,7 @@ static int write_checked(const struct inventory *inventory, const char *path, st
                          : inventory_read_text(text.data, text.length, "inventory", &before, err);
     if (!rc)
         rc = inventory_write_file(inventory, path, err);
-    if (!rc && can_read_back(path))
+    if (!rc && !out_file_in_place(path))
         rc = inventory_read_file(path, &back, err);
     inventory_fini(&back);
     inventory_fini(&before);

@@ -221,6 +221,8 @@ static int check_together(const struct survey_options *options, struct err *err)
         return err_set(err, -EINVAL, "--record needs a file: a record does not go to stdout");
     if (options->spool && str_equal(options->spool, "-"))
         return err_set(err, -EINVAL, "--spool needs a folder: files do not go to stdout");
+    if (options->spool && str_equal(options->spool, options->output))
+        return err_set(err, -EINVAL, "--spool and --output name the same place");
     if (options->html && str_equal(options->html, options->output))
         return err_set(err, -EINVAL, "--html and --output name the same file");
     if (options->record && str_equal(options->record, options->output))

@@ -11,20 +11,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_file.h"
 #include "base/yaml.h"
-
-/* stdout, pipes and devices have no place beside them. */
-static bool is_file(const char *output)
-{
-    struct stat info;
-    return output && !str_equal(output, "-") && (stat(output, &info) || S_ISREG(info.st_mode));
-}
 
 char *spooling_folder(const struct survey_options *options, const char *output)
 {
     if (options->spool)
         return str_copy(options->spool);
-    if (options->replay || !is_file(output)) /* a replay measures nothing that could be lost */
+    /* A replay measures nothing that could be lost; stdout, pipes and devices have no place beside
+     * them. */
+    if (options->replay || !output || out_file_in_place(output))
         return NULL;
     return str_format("%s.spool", output);
 }

@@ -306,6 +306,7 @@ def case_usage(folder):
         (simulate + ("-o", 300 * "a"), "File name too long"),
         (simulate + ("-o", 250 * "a"), "File name too long"),
         (simulate + ("-o", "out.yaml", "--html", "absent/"), "absent/: cannot create"),
+        (simulate + ("-o", "same", "--spool", "same"), "--spool and --output name the same"),
         (simulate + ("-c", "absent.yaml"), "absent.yaml: cannot open"),
         (simulate + ("-c", "bad.yaml"), "bad.yaml:2:1: "),
         (("--simulate", "absent.yaml"), "absent.yaml: cannot open"),
@@ -363,6 +364,15 @@ def case_alone(folder):
                                  *FAST)
         check(code == 0 and not said and bool(out) == (special == "/dev/stdout"),
               f"-o {special}: {code} {said}")
+    with open(folder / "redirected", "w") as file:
+        file.write("before\n")
+        file.flush()
+        done = subprocess.run(command(0, "--simulate", "fleet.yaml", "-o", "/dev/stdout", *FAST),
+                              cwd=folder, env=environment(), stdout=file, stderr=subprocess.PIPE)
+        os.write(file.fileno(), b"after\n")
+    text = (folder / "redirected").read_text()
+    check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 1,") and
+          text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
     for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),
                        ("--list-probes", "l1_data.size")):
         code, out, said = survey(folder, 0, flag, env=bare)
