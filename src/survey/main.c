@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -138,6 +139,16 @@ static int hand_on(int code)
     return close(fd) == 0 && written > 0 ? 0 : code;
 }
 
+/* Rank 0 may be there and stand still: that there will be no report is for those who lost it to
+ * say. */
+static void hand_on_loss(void)
+{
+    struct stat info;
+    const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
+    if (path && stat(path, &info) == 0 && info.st_size == 0)
+        hand_on(SURVEY_EXIT_NO_REPORT);
+}
+
 /* The same wrapper may name its own stderr: a launcher between would mix its words with ours. A
  * named pipe whose reader is gone must not hold the rank. */
 static void speak_directly(void)
@@ -200,6 +211,8 @@ int main(int argc, char **argv)
     struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
                                              : run_alone(&options, argc, argv);
     int code = launcher.rank ? 0 : hand_on(end.code);
+    if (end.orphaned)
+        hand_on_loss();
     if (launcher.present)
         stop_mpi(&end, code);
     return code;

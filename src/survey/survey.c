@@ -448,21 +448,25 @@ static void dismiss(struct run *run, size_t lost_ranks)
 }
 
 /* Only rank 1 speaks: the others would all say the same. */
-static void say_orphaned(const struct run *run)
+static bool say_orphaned(const struct run *run)
 {
     const char *spool = NULL;
     double unheard_s = 0;
-    if (!rank_orphaned(run->rank, &unheard_s, &spool) || run->comm->rank != 1)
-        return;
+    if (!rank_orphaned(run->rank, &unheard_s, &spool))
+        return false;
+    if (run->comm->rank != 1)
+        return true;
     if (spool)
         log_error("it seems that rank 0 is lost: it was not heard for %.0f s; what was measured is "
                   "in %s: gpumemtopo-report merge makes an inventory of it",
                   unheard_s, spool);
     else
         log_error("it seems that rank 0 is lost: it was not heard for %.0f s", unheard_s);
+    return true;
 }
 
-static void run_other(struct run *run)
+/* Whether rank 0 was lost meanwhile. */
+static bool run_other(struct run *run)
 {
     struct err err = {0};
     int rc = rank_create(run->comm, run->options, &run->rank, &err);
@@ -471,11 +475,12 @@ static void run_other(struct run *run)
     if (rc)
         log_failure(&err);
     if (!run->rank)
-        return;
+        return false;
     if (!rc)
         rank_abandon(run->rank);
-    say_orphaned(run);
+    bool orphaned = say_orphaned(run);
     rank_unspool(run->rank);
+    return orphaned;
 }
 
 /* For --verbose: what collecting cost this process alone, since MPI is up. */
@@ -506,7 +511,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
     if (comm->rank) {
         end.code = SURVEY_EXIT_OK;
-        run_other(&run);
+        end.orphaned = run_other(&run);
         end.lost_ranks = run.rank && rank_saw_loss(run.rank);
     } else {
         if (rc)

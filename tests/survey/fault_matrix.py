@@ -100,7 +100,8 @@ class Run:
             check(False, f"does not end; still there: {marked()}")
         took_s = time.monotonic() - self.begun
         check(took_s < within_s, f"took {took_s:.1f} s: {said}")
-        check(self.process.returncode == code, f"exit code {self.process.returncode}: {said}")
+        codes = code if isinstance(code, tuple) else (code,)
+        check(self.process.returncode in codes, f"exit code {self.process.returncode}: {said}")
         for line in said.splitlines():
             check(not re.search(r"mpirun|PMIX|ORTE|MPI_ABORT|-----", line)
                   or line.startswith("survey: "), f"words of the launcher: {said}")
@@ -241,6 +242,40 @@ def case_rank_measuring(folder):
     check(run.spool.exists(), "a rank is lost, and the spool is gone")
     run.check_complete(run.merged(4), ok=GPUS - 1, lost=1)
     run.check_complete(run.merged(4, run.spool, run.output), ok=GPUS - 1, lost=1)
+
+
+def case_rank_stopped(folder):
+    """It is there and does nothing, for ever: the job ends all the same."""
+    run = Run(folder, HANG)
+    rank = run.rank(2)
+    run.hanging(rank)
+    os.kill(rank, signal.SIGSTOP)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, lost=1)
+
+
+def case_rank0_stopped(folder):
+    """The others leave it behind. mpirun wakes it to end it, and it may still write what it has."""
+    run = Run(folder, HANG)
+    rank = run.rank(0)
+    run.hanging(run.rank(2))
+    os.kill(rank, signal.SIGSTOP)
+    said = run.end((1, 4))
+    check("rank 0 is lost" in said, said)
+    if run.output.exists():
+        run.check_complete(run.output.read_text(), ok=GPUS - 1, timed_out=1)
+    else:
+        run.check_complete(run.merged(4), ok=GPUS - 1, timed_out=1)
+
+
+def case_launcher_killed(folder):
+    """The ranks go with it; what they had is in the spool, and bash is silent about it."""
+    run = Run(folder, HANG)
+    run.hanging(run.rank(2))
+    kill(parent(run.rank(0)))
+    said = run.end(1)
+    check(said.startswith("survey: ended without a result") and said.count("\n") == 1, said)
+    run.check_complete(run.merged(4), ok=GPUS - 1, lost=1)
 
 
 def case_rank_reported(folder):
