@@ -20,6 +20,9 @@
 # Nothing is taken from the environment but SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and
 # GPUMEMTOPO_HEALTH_CONF: a prolog's is nearly empty.
 set -u
+# Only a failing GPU makes it 1: whatever else goes wrong here, settings included, drains no node.
+verdict=0 folder=
+trap '[ -z "$folder" ] || rm -rf "$folder"; exit "$verdict"' EXIT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 bin='' drain=no last='' limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
 conf=${GPUMEMTOPO_HEALTH_CONF:-/etc/gpumemtopo/health.conf}
@@ -34,8 +37,11 @@ prolog* | epilog*) failing=1 ;;
 *) failing=0 ;;
 esac
 
+if ! [[ $limit =~ ^[0-9]{1,4}$ ]] || [ $((10#$limit)) -lt 2 ]; then
+    echo "health.sh: limit is a number of seconds from 2, not \"$limit\": 40 is taken" >&2
+    limit=40
+fi
 folder=$(mktemp -d) || exit 0
-trap 'rm -rf "$folder"' EXIT
 
 # A second look at the same time would find the GPUs busy: with the first one.
 { exec 9>>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
@@ -43,7 +49,7 @@ flock -n 9 || exit 0
 
 # Slurm's variables must not make the survey believe that it is a step with ranks.
 env -i PATH="$PATH" HOME=/ timeout -k 8 "$limit" gpumemtopo-survey --profile quick --busy skip \
-    --time-limit $((limit / 2)) --quiet --no-progress -o "$folder/now.yaml" "${flags[@]}" \
+    --time-limit $((10#$limit / 2)) --quiet --no-progress -o "$folder/now.yaml" "${flags[@]}" \
     9>&- 2>"$folder/said"
 code=$?
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, no time
@@ -64,7 +70,6 @@ fi
 case $failing$reason in
 "1gpumemtopo: failing:"*)
     echo "$reason" >&2
-    exit 1
+    verdict=1
     ;;
 esac
-exit 0

@@ -59,11 +59,26 @@ echo 'scontrol update NodeName=n1 State=DRAIN Reason="gpumemtopo: failing: a cau
 END
 chmod +x bin/*
 echo "bin=$folder/bin lock=$folder/lock" >health.conf
-code=0
-env -i GPUMEMTOPO_HEALTH_CONF="$folder/health.conf" SLURMD_NODENAME=n1 \
-    SLURM_SCRIPT_CONTEXT=prolog_slurmd "$root/slurm/health.sh" 2>said || code=$?
+prolog() {
+    code=0
+    env -i GPUMEMTOPO_HEALTH_CONF="$folder/health.conf" SLURMD_NODENAME=n1 \
+        SLURM_SCRIPT_CONTEXT=prolog_slurmd "$root/slurm/health.sh" 2>said || code=$?
+}
+prolog
 [ "$code" -eq 1 ] || fail "a failing GPU: $code"
 [ "$(cat said)" = "gpumemtopo: failing: a cause" ] || fail "reason: $(cat said)"
+
+# Settings with a mistake do not drain every node of the cluster: without a verdict it returns 0.
+for mistake in 'bin=$NOT_SET/bin' 'exit 3' 'if then' 'false' 'lock=$((1 / 0))'; do
+    echo "$mistake" >health.conf
+    prolog
+    [ "$code" -eq 0 ] || fail "health.conf with $mistake: $code"
+done
+for limit in 40s 1 '' 08 -1; do
+    echo "bin=$folder/bin lock=$folder/lock limit=$limit" >health.conf
+    prolog
+    [ "$code" -eq 1 ] || fail "a failing GPU, limit=$limit: $code, $(cat said)"
+done
 
 # Where anybody may create files, a link in place of the lock makes root empty what it points to, and
 # one who holds the lock keeps every check from looking.
