@@ -1,6 +1,7 @@
 /* gpumemtopo-report merge [-o FILE] DIR|FILE... */
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,13 @@ static int add_folder(struct report_merge *merge, const char *folder, struct err
         char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
         if (!rc && !path)
             rc = err_no_memory(err);
+        bool there = path && stat(path, &info) == 0;
         /* One that cannot be looked at cannot be read either, and is named for it. */
-        if (path && (stat(path, &info) || S_ISREG(info.st_mode)))
+        if (path && (!there || S_ISREG(info.st_mode)))
             rc = report_merge_add(merge, path, err);
+        else if (there && S_ISDIR(info.st_mode))
+            log_warning("not looked into: %s: a folder in a folder is merged when it is named",
+                        path);
         free(path);
         free(entries[i]);
     }

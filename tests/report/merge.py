@@ -183,6 +183,7 @@ def case_bad_files(folder):
         check(re.search(rf"skipped: (spool/)?{re.escape(name)}|skipped: .*{re.escape(name)}",
                         done.stderr), f"{name} is not named: {done.stderr}")
     check(done.stderr.count("skipped:") == len(bad), done.stderr)
+    check("not looked into: spool/folder:" in done.stderr, done.stderr)
     check("newer" in done.stderr and "schema 99" in done.stderr, done.stderr)
     check(sorted(s for _, s in statuses(done.stdout)) == ["ok", "ok"], done.stdout)
     check(field(done.stdout, "exit_code") == "4", done.stdout)
