@@ -48,7 +48,7 @@ static int make_folder(const char *path, char **out_folder, struct err *err)
     return 0;
 }
 
-static bool has_results(const char *path)
+bool spooling_has_results(const char *path)
 {
     bool found = false;
     DIR *folder = opendir(path);
@@ -63,7 +63,7 @@ static bool has_results(const char *path)
  * a folder that the user named they may be meant to be together. */
 static int set_aside(const char *path, bool named, const char *stamp, struct err *err)
 {
-    if (!has_results(path))
+    if (!spooling_has_results(path))
         return 0;
     if (named) {
         log_warning("%s has results of an earlier survey too: merge takes them along", path);

@@ -329,7 +329,7 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     if (!spooling->folder)
         return;
     bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
-    if (!run->spool_done && !nothing)
+    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder))
         log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
                     spooling->folder);
     if (!run->spool_done || run->options->spool)

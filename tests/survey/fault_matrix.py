@@ -423,6 +423,17 @@ def case_spool_full(folder):
         subprocess.run(["umount", disk], check=True)
 
 
+def case_folder_gone(folder):
+    """Output and spool go while it runs: nothing is called kept that is not."""
+    (folder / "sub").mkdir()
+    run = Run(folder, HANG, output="sub/out.yaml")
+    run.hanging(run.rank(2))
+    shutil.rmtree(folder / "sub")
+    said = run.end(1)
+    check("sub/out.yaml: " in said and "could not be spooled" in said, said)
+    check("are kept" not in said, said)
+
+
 def case_all(folder):
     """Every case so many times in a row; at the end, what each took."""
     cases = [name for name in globals() if name.startswith("case_") and name != "case_all"]
