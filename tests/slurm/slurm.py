@@ -144,6 +144,26 @@ def part_task_killed(cluster, folder):
     check("rank 5 on" in step.output.read_text(), step.output.read_text())
 
 
+def part_task_stopped(cluster, folder):
+    """It is there and does nothing, for ever: srun would wait for it, the job does not."""
+    fleet(folder, HANG)
+    done = cluster.run("sbatch", "--parsable", *WHOLE, "--gpus-per-task=1",
+                       SCRIPTS / "survey.sbatch", "--simulate", "fleet.yaml", *FAST, cwd=folder)
+    begun, job = time.monotonic(), done.stdout.strip()
+
+    def ended():
+        shown = cluster.run("scontrol", "show", "job", job).stdout
+        return re.search(r"JobState=(?:COMPLETED|FAILED).* ExitCode=(\d+):", shown, re.S)
+    cluster.until(lambda: len(list(folder.glob("*.spool/gpu-*"))) == RANKS - 1, "results")
+    os.kill(rank_processes()[5], signal.SIGSTOP)  # the one whose GPU hangs
+    cluster.until(ended, "the job's end")
+    took_s = time.monotonic() - begun
+    text = next(folder.glob("gpumemtopo-*.yaml")).read_text()
+    check(ended()[1] == "4" and field(text, "measured") == str(RANKS - 1), f"{ended()[1]} {text}")
+    check(field(text, "lost_ranks") == "1" and "rank 5 on" in text, text)
+    check(took_s < LIMIT_S + 10 + STARTING_S, f"took {took_s:.1f} s")
+
+
 def part_task_0_killed(cluster, folder):
     step = Step(cluster, folder)
     step.until_measuring()
@@ -292,7 +312,7 @@ def case_use(folder):
 
 
 def case_loss(folder):
-    run_parts(folder, ["task_killed", "task_0_killed", "interrupted", "node_lost",
+    run_parts(folder, ["task_killed", "task_stopped", "task_0_killed", "interrupted", "node_lost",
                        "slurmd_stopped", "time_limit"])
 
 
