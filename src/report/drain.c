@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "report/text.h"
@@ -115,6 +116,13 @@ static int suspect_order(const void *a, const void *b)
     return order ? order : str_order(left->what, right->what);
 }
 
+/* Words that mean other nodes to scontrol, in any case: all of the cluster, the one it runs on. */
+static bool is_keyword(const char *name)
+{
+    return strcasecmp(name, "all") == 0 || strcasecmp(name, "default") == 0 ||
+           strcasecmp(name, "localhost") == 0;
+}
+
 /* A host name, as RFC 1123 and Slurm have it; brackets and commas would mean several nodes. */
 static bool is_node_name(const char *name)
 {
@@ -123,7 +131,7 @@ static bool is_node_name(const char *name)
     enum { HOST_NAME_CHARS = 255 };
     size_t length = strlen(name);
     return length && length <= HOST_NAME_CHARS && strspn(name, allowed) == length &&
-           name[0] != '-' && name[0] != '.';
+           name[0] != '-' && name[0] != '.' && !is_keyword(name);
 }
 
 /* Letters, digits and a few harmless signs; all else, also what only a shell between double quotes

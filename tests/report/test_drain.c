@@ -98,7 +98,8 @@ static void hostile_names(void **state)
     (void)state;
     static const char *const names[] = {"n1; reboot",  "n1\nreboot", "$(reboot)", "n[1-9]",
                                         "n1,n2",       "",           "-a",        "ALL nodes",
-                                        "n1\" State=", "\033[2J",    "n'1"};
+                                        "n1\" State=", "\033[2J",    "n'1",       "ALL",
+                                        "all",         "localhost",  "Default"};
     struct inventory_finding odd = finding("x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>");
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
