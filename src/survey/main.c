@@ -128,14 +128,15 @@ static struct survey_end run_ranks(const struct survey_options *options,
 }
 
 /* A wrapper that starts the survey under a launcher learns the exit code from a file it made: a
- * launcher greets a non-zero exit with a banner and may return a code of its own. */
-static int hand_on(int code)
+ * launcher greets a non-zero exit with a banner and may return a code of its own. lost: a rank may
+ * stand still for ever, and the launcher with it. */
+static int hand_on(int code, bool lost)
 {
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
     int fd = path ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
     if (fd < 0)
         return code;
-    int written = dprintf(fd, "%d\n", code);
+    int written = dprintf(fd, "%d%s\n", code, lost ? " lost" : "");
     return close(fd) == 0 && written > 0 ? 0 : code;
 }
 
@@ -146,7 +147,7 @@ static void hand_on_loss(void)
     struct stat info;
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
     if (path && stat(path, &info) == 0 && info.st_size == 0)
-        hand_on(SURVEY_EXIT_NO_REPORT);
+        hand_on(SURVEY_EXIT_NO_REPORT, true);
 }
 
 /* The same wrapper may name its own stderr: a launcher between would mix its words with ours. A
@@ -180,7 +181,7 @@ static int refuse(const struct launcher *launcher, const struct err *err)
     if (launcher->rank)
         return 0;
     log_failure(err);
-    return hand_on(SURVEY_EXIT_BAD_INPUT);
+    return hand_on(SURVEY_EXIT_BAD_INPUT, false);
 }
 
 int main(int argc, char **argv)
@@ -200,17 +201,17 @@ int main(int argc, char **argv)
     if (read_command(argc, argv, &options, &usage))
         return refuse(&launcher, &usage);
     if (options.action != SURVEY_RUN)
-        return launcher.rank ? 0 : hand_on(print_about(options.action));
+        return launcher.rank ? 0 : hand_on(print_about(options.action), false);
     if (refused)
         return refuse(&launcher, &err);
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
     if (launcher.present && start_mpi(&launcher, &argc, &argv, &err)) {
         log_failure(&err);
-        return launcher.rank ? 0 : hand_on(SURVEY_EXIT_NO_REPORT);
+        return launcher.rank ? 0 : hand_on(SURVEY_EXIT_NO_REPORT, true);
     }
     struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
                                              : run_alone(&options, argc, argv);
-    int code = launcher.rank ? 0 : hand_on(end.code);
+    int code = launcher.rank ? 0 : hand_on(end.code, end.lost_ranks > 0);
     if (end.orphaned)
         hand_on_loss();
     if (launcher.present)

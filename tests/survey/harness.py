@@ -50,7 +50,7 @@ def survey(folder, ranks, *args, env=None):
     done = subprocess.run(command(ranks, *args), cwd=folder, env=env, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=120 * SLOWER)
     check(done.returncode == 0, f"{args}: returned {done.returncode}, {done.stderr}")
-    code = int(code_file.read_text())
+    code = int(code_file.read_text().split()[0])
     code_file.unlink()
     return code, done.stdout, done.stderr
 

@@ -129,7 +129,7 @@ def case_cut_off(folder):
     # mpirun itself waits for its daemon on the lost host, for as long as TCP has hope.
     subprocess.run(["ip", "netns", "exec", space(1), "kill", "-KILL", str(run.pid)])
     run.wait(timeout=10)
-    check((folder / "code").read_text() == "4\n", "exit code")
+    check((folder / "code").read_text() == "4 lost\n", "exit code")
 
 
 def prepared(case):
