@@ -57,6 +57,8 @@ while read -r node gres; do
 done < <(sinfo -h -N -p "$partition" -t idle -o '%N %G' | sort -u)
 wait
 
+# What a job that was killed had measured is in a spool beside its inventory.
+shopt -s nullglob
 code=0
-"$report" merge -o "$output" "$folder" || code=$?
+"$report" merge -o "$output" "$folder" "$folder"/*.spool || code=$?
 exit "$code"

@@ -223,6 +223,8 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
     if (rc)
         return rc;
     merge_pool_settle(&merge->pool, said_twice, merge);
+    if (merge_find_overtaken(merge->sources, merge->count, &merge->pool))
+        return err_no_memory(err);
     if (merge->twice > SAID_MAX)
         note(merge, "%zu more GPUs are in several files: the newest counts",
              merge->twice - SAID_MAX);

@@ -38,6 +38,12 @@ static void drop_carried_out(struct merge_entry *group, size_t count)
             group[i].dropped = !group[k].planned && str_equal(group[k].survey, group[i].survey);
 }
 
+static bool is_overtaken(const struct merge_entry *entry, const struct merge_entry *kept)
+{
+    return entry->dropped && entry->survey && kept->survey &&
+           !str_equal(entry->survey, kept->survey);
+}
+
 void merge_pool_settle(struct merge_pool *pool,
                        void (*said)(void *user, const struct merge_entry *kept,
                                     const struct merge_entry *dropped),
@@ -54,10 +60,11 @@ void merge_pool_settle(struct merge_pool *pool,
             kept = pool->entries[i].dropped ? kept : &pool->entries[i];
         for (size_t i = from; i < to; i++) {
             struct merge_entry *entry = &pool->entries[i];
-            if (entry == kept || entry->dropped)
-                continue;
-            entry->dropped = true;
-            said(user, kept, entry);
+            bool second = entry != kept && !entry->dropped;
+            entry->dropped |= second;
+            entry->overtaken = is_overtaken(entry, kept);
+            if (second && !entry->planned)
+                said(user, kept, entry);
         }
     }
 }

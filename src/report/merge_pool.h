@@ -18,6 +18,7 @@ struct merge_entry {
     const struct gpu_result *result; /* spool */
     size_t place;                    /* inventory: in its gpus */
     bool dropped;
+    bool overtaken; /* dropped, and it is a later survey's spool that counts */
 };
 
 struct merge_pool {
@@ -28,7 +29,7 @@ struct merge_pool {
 int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry); /* 0, -ENOMEM */
 
 /* Marks all entries but the newest of each GPU as dropped. `said` is called where two files tell of
- * one; a plan that was carried out is no second word. */
+ * one; a plan is no second word. */
 void merge_pool_settle(struct merge_pool *pool,
                        void (*said)(void *user, const struct merge_entry *kept,
                                     const struct merge_entry *dropped),

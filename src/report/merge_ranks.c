@@ -79,6 +79,20 @@ int merge_find_again(struct merge_source *sources, size_t count)
     return 0;
 }
 
+int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool)
+{
+    size_t *left = mem_array(count, sizeof *left); /* GPUs that nobody took on */
+    if (!left)
+        return -ENOMEM;
+    for (size_t i = 0; i < pool->count; i++)
+        left[pool->entries[i].source] += !pool->entries[i].overtaken;
+    for (size_t i = 0; i < count; i++)
+        if (sources[i].kind == MERGE_SURVEY && sources[i].spool.survey.expected_count)
+            sources[i].again |= !left[i];
+    free(left);
+    return 0;
+}
+
 /* A rank and whether something of it is still missing. */
 struct rank {
     int32_t number;

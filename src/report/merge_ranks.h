@@ -8,6 +8,10 @@
  * -ENOMEM. */
 int merge_find_again(struct merge_source *sources, size_t count);
 
+/* Marks plans all of whose GPUs a later survey has taken on, in a folder that is used again and
+ * again. The pool is settled. 0 or -ENOMEM. */
+int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool);
+
 /* Adds the ranks of source `number`, and those of them that are lost. The pool is settled. 0 or
  * -ENOMEM. */
 int merge_add_ranks(const struct merge_source *sources, size_t number,

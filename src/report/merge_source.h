@@ -15,7 +15,7 @@ struct merge_source {
     struct spool_file spool;    /* MERGE_GPU, MERGE_SURVEY */
     struct inventory inventory; /* MERGE_INVENTORY */
     uint64_t time_ms;
-    bool again; /* another file tells of the same survey, and counts */
+    bool again; /* another file tells of the same survey or a later one of its GPUs, and counts */
 };
 
 /* -ENOMEM, or what is wrong with the file. */

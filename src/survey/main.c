@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -15,6 +14,7 @@
 #include "probes/probes.h"
 #include "survey/comm.h"
 #include "survey/comm_mpi.h"
+#include "survey/exit_file.h"
 #include "survey/keeper.h"
 #include "survey/launcher.h"
 #include "survey/limits.h"
@@ -127,31 +127,8 @@ static struct survey_end run_ranks(const struct survey_options *options,
     return end;
 }
 
-/* A wrapper that starts the survey under a launcher learns the exit code from a file it made: a
- * launcher greets a non-zero exit with a banner and may return a code of its own. lost: a rank may
- * stand still for ever, and the launcher with it. */
-static int hand_on(int code, bool lost)
-{
-    const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
-    int fd = path ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return code;
-    int written = dprintf(fd, "%d%s\n", code, lost ? " lost" : "");
-    return close(fd) == 0 && written > 0 ? 0 : code;
-}
-
-/* Rank 0 may be there and stand still: that there will be no report is for those who lost it to
- * say. */
-static void hand_on_loss(void)
-{
-    struct stat info;
-    const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
-    if (path && stat(path, &info) == 0 && info.st_size == 0)
-        hand_on(SURVEY_EXIT_NO_REPORT, true);
-}
-
-/* The same wrapper may name its own stderr: a launcher between would mix its words with ours. A
- * named pipe whose reader is gone must not hold the rank. */
+/* A wrapper that starts the survey under a launcher may name its own stderr: a launcher between
+ * would mix its words with ours. A named pipe whose reader is gone must not hold the rank. */
 static void speak_directly(void)
 {
     const char *path = getenv("GPUMEMTOPO_STDERR");
@@ -181,7 +158,7 @@ static int refuse(const struct launcher *launcher, const struct err *err)
     if (launcher->rank)
         return 0;
     log_failure(err);
-    return hand_on(SURVEY_EXIT_BAD_INPUT, false);
+    return exit_file_write(SURVEY_EXIT_BAD_INPUT, false);
 }
 
 int main(int argc, char **argv)
@@ -201,19 +178,17 @@ int main(int argc, char **argv)
     if (read_command(argc, argv, &options, &usage))
         return refuse(&launcher, &usage);
     if (options.action != SURVEY_RUN)
-        return launcher.rank ? 0 : hand_on(print_about(options.action), false);
+        return launcher.rank ? 0 : exit_file_write(print_about(options.action), false);
     if (refused)
         return refuse(&launcher, &err);
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
     if (launcher.present && start_mpi(&launcher, &argc, &argv, &err)) {
         log_failure(&err);
-        return launcher.rank ? 0 : hand_on(SURVEY_EXIT_NO_REPORT, true);
+        return launcher.rank ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
     struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
                                              : run_alone(&options, argc, argv);
-    int code = launcher.rank ? 0 : hand_on(end.code, end.lost_ranks > 0);
-    if (end.orphaned)
-        hand_on_loss();
+    int code = launcher.rank ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
     if (launcher.present)
         stop_mpi(&end, code);
     return code;

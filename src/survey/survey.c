@@ -17,6 +17,7 @@
 #include "report/basis.h"
 #include "survey/config.h"
 #include "survey/emit.h"
+#include "survey/exit_file.h"
 #include "survey/judging.h"
 #include "survey/limits.h"
 #include "survey/message.h"
@@ -447,26 +448,21 @@ static void dismiss(struct run *run, size_t lost_ranks)
     comm_flush(comm, LIMIT_FINALIZE_LOST_S);
 }
 
-/* Only rank 1 speaks: the others would all say the same. */
-static bool say_orphaned(const struct run *run)
+static void say_orphaned(const struct run *run)
 {
     const char *spool = NULL;
     double unheard_s = 0;
-    if (!rank_orphaned(run->rank, &unheard_s, &spool))
-        return false;
-    if (run->comm->rank != 1)
-        return true;
+    if (!rank_orphaned(run->rank, &unheard_s, &spool) || !exit_file_claim_loss(run->comm->rank))
+        return;
     if (spool)
         log_error("it seems that rank 0 is lost: it was not heard for %.0f s; what was measured is "
                   "in %s: gpumemtopo-report merge makes an inventory of it",
                   unheard_s, spool);
     else
         log_error("it seems that rank 0 is lost: it was not heard for %.0f s", unheard_s);
-    return true;
 }
 
-/* Whether rank 0 was lost meanwhile. */
-static bool run_other(struct run *run)
+static void run_other(struct run *run)
 {
     struct err err = {0};
     int rc = rank_create(run->comm, run->options, &run->rank, &err);
@@ -475,12 +471,11 @@ static bool run_other(struct run *run)
     if (rc)
         log_failure(&err);
     if (!run->rank)
-        return false;
+        return;
     if (!rc)
         rank_abandon(run->rank);
-    bool orphaned = say_orphaned(run);
+    say_orphaned(run);
     rank_unspool(run->rank);
-    return orphaned;
 }
 
 /* For --verbose: what collecting cost this process alone, since MPI is up. */
@@ -511,7 +506,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
     if (comm->rank) {
         end.code = SURVEY_EXIT_OK;
-        end.orphaned = run_other(&run);
+        run_other(&run);
         end.lost_ranks = run.rank && rank_saw_loss(run.rank);
     } else {
         if (rc)

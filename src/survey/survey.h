@@ -2,7 +2,6 @@
 #ifndef GPUMEMTOPO_SURVEY_SURVEY_H
 #define GPUMEMTOPO_SURVEY_SURVEY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "survey/comm.h"
@@ -20,7 +19,6 @@ struct survey_end {
     enum survey_exit code; /* SURVEY_EXIT_OK on all ranks but 0 */
     int ranks;
     size_t lost_ranks; /* on the others than rank 0: whether there are any */
-    bool orphaned;     /* another than rank 0, which was not heard any more */
 };
 
 /* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and

@@ -159,6 +159,18 @@ def case_one_folder(folder):
     check(field(text, "measured") == "4" and field(text, "ranks") == "2", text)
 
 
+def case_used_again(folder):
+    """The same GPUs every night into one folder: the last night counts, and nothing adds up."""
+    nights = folder / "nights"
+    for _ in range(3):
+        surveyed(folder, "here", [node("n1", 3)], "--spool", str(nights))
+        shutil.rmtree(folder / "here")
+    check(len(list(nights.glob("survey-*"))) == 3, "one plan per survey")
+    done = report(folder, "merge", "nights")
+    check(field(done.stdout, "ranks") == "1" and field(done.stdout, "measured") == "3", done.stdout)
+    check("counts" not in done.stderr, done.stderr)
+
+
 def case_bad_files(folder):
     there = surveyed(folder, "here", [node("n1", 2)])
     spool = there / "spool"

@@ -328,6 +328,32 @@ def case_rank0_measuring(folder):
     run.check_complete(run.merged(4), ok=GPUS - 2, timed_out=1, lost=1)
 
 
+def case_rank0_and_1(folder):
+    """Somebody else tells of it, and nobody twice."""
+    run = Run(folder, "{gpu: 0, kind: hang, after: 1}, {gpu: 1, kind: hang, after: 1}")
+    ranks = [run.rank(0), run.rank(1)]
+    for rank in ranks:
+        run.hanging(rank)
+    for rank in ranks:
+        kill(rank)
+    said = run.end(1)
+    check(said.count("rank 0 is lost") == 1 and "gpumemtopo-report merge" in said, said)
+    run.check_complete(run.merged(4), ok=GPUS - 2, lost=2)
+
+
+def case_rank0_early(folder):
+    """The others have given it up long before the last of them has measured: that one is not hurried."""
+    slow_s, limit_s = 18, 30
+    run = Run(folder, f"{{gpu: 1, kind: wait, seconds: {slow_s}}}, {HANG}",
+              more=("--time-limit", str(limit_s)))
+    rank = run.rank(0)
+    run.hanging(run.rank(1))
+    kill(rank)
+    kill(run.hanging(run.rank(2)))
+    run.end(1, within_s=limit_s + 10)
+    run.check_complete(run.merged(4), ok=GPUS - 1, crashed=1)
+
+
 def case_rank0_reporting(folder):
     """All is measured, and the inventory is about to be written: it goes to a pipe without reader."""
     output = folder / "pipe.yaml"
