@@ -7,8 +7,7 @@
 #include "base/log.h"
 
 /* A complete answer is there; what remains is the driver's shutdown, and in builds for it a
- * sanitizer's search for leaks. It may come twice, when listing and when measuring, and the survey
- * is to end within ten seconds after its time limit. */
+ * sanitizer's search for leaks. The survey is to end within ten seconds after its time limit. */
 #ifdef __SANITIZE_ADDRESS__
 static const double linger_s = 100;
 #else

@@ -125,20 +125,37 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
     return 0;
 }
 
+/* What is known is told at once: the driver takes its time to let go of a worker, and a rank may
+ * die meanwhile. A record is whole only when the worker has left. */
+static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
+{
+    bool over = job_hear(&gpu->job, jobs->time_limit_s, now_s);
+    bool known = over || (gpu->job.outcome.done && !jobs->options->record);
+    int rc = 0;
+    if (gpu->state == JOB_RUNNING && known) {
+        const struct ending ending = job_ending(&gpu->job, jobs->time_limit_s);
+        rc = report(jobs, gpu, &ending, now_s, err);
+    }
+    if (over) {
+        jobs->running--;
+        job_remark(&gpu->job, jobs->announce->gpus[gpu->position].uuid);
+        job_fini(&gpu->job);
+    }
+    return rc;
+}
+
+static bool has_worker(const struct gpu_job *gpu)
+{
+    return gpu->job.child.pid != 0;
+}
+
 int jobs_step(struct jobs *jobs, double now_s, struct err *err)
 {
     uint32_t at_once = jobs->announce->at_once;
     int rc = 0;
-    for (size_t i = 0; i < jobs->next && !rc; i++) {
-        struct gpu_job *gpu = &jobs->items[i];
-        if (gpu->state != JOB_RUNNING || !job_hear(&gpu->job, jobs->time_limit_s, now_s))
-            continue;
-        const struct ending ending = job_ending(&gpu->job, jobs->time_limit_s);
-        jobs->running--;
-        job_remark(&gpu->job, jobs->announce->gpus[gpu->position].uuid);
-        rc = report(jobs, gpu, &ending, now_s, err);
-        job_fini(&gpu->job);
-    }
+    for (size_t i = 0; i < jobs->next && !rc; i++)
+        if (has_worker(&jobs->items[i]))
+            rc = hear(jobs, &jobs->items[i], now_s, err);
     while (!rc && jobs->next < jobs->count && (!at_once || jobs->running < at_once))
         rc = start(jobs, &jobs->items[jobs->next++], now_s, err);
     return rc;
@@ -157,7 +174,7 @@ size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds)
 {
     size_t count = 0;
     for (size_t i = 0; i < jobs->next; i++)
-        if (jobs->items[i].state == JOB_RUNNING)
+        if (has_worker(&jobs->items[i]))
             count += child_poll(&jobs->items[i].job.child, out_fds + count);
     return count;
 }
@@ -172,6 +189,19 @@ void jobs_stop(struct jobs *jobs, double now_s)
 bool jobs_done(const struct jobs *jobs)
 {
     return jobs->next == jobs->count && !jobs->running;
+}
+
+bool jobs_settle(struct jobs *jobs, double now_s)
+{
+    struct err ignored = {0};
+    bool settled = true;
+    for (size_t i = 0; i < jobs->next; i++) {
+        struct gpu_job *gpu = &jobs->items[i];
+        if (has_worker(gpu) && gpu->state != JOB_RUNNING)
+            hear(jobs, gpu, now_s, &ignored);
+        settled &= !has_worker(gpu) || gpu->state == JOB_RUNNING;
+    }
+    return settled;
 }
 
 size_t jobs_unacknowledged(const struct jobs *jobs)

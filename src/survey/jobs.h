@@ -33,7 +33,7 @@ struct jobs {
 /* -EBADMSG: for the second time, or a GPU that was not announced; -ENOMEM. */
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err);
 
-/* Hears the workers, reports those that are over, starts the next ones. */
+/* Hears the workers, reports those that have told all or are over, starts the next ones. */
 int jobs_step(struct jobs *jobs, double now_s, struct err *err);
 
 /* Sends again what was not acknowledged in time. */
@@ -48,7 +48,10 @@ size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds);
 /* Ends all workers; their GPUs, and those not begun, are reported as interrupted. */
 void jobs_stop(struct jobs *jobs, double now_s);
 
-/* All that was assigned is measured or has failed, and is spooled. */
+/* Hears the workers that have told all; true when they have left. */
+bool jobs_settle(struct jobs *jobs, double now_s);
+
+/* All that was assigned is measured or has failed, and is spooled, and the workers have left. */
 bool jobs_done(const struct jobs *jobs);
 size_t jobs_unacknowledged(const struct jobs *jobs);
 

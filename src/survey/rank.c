@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -20,6 +21,7 @@ struct rank {
     struct announce announce;
     bool announced;
     struct job listing;
+    bool listed; /* its worker has left */
     struct jobs jobs;
     struct bond bond;
     bool stopped, quit;
@@ -54,7 +56,6 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
 static int announce(struct rank *rank, struct err *err)
 {
     struct strbuf payload = {0};
-    job_remark(&rank->listing, "the list of GPUs");
     int rc = listing_adopt(&rank->listing, rank->options, &rank->announce, err);
     if (rc)
         return rc;
@@ -90,12 +91,23 @@ static void beat(struct rank *rank, double now_s)
     comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
 }
 
+/* The list is announced when it is there; the driver may take its time to let go of the worker. */
+static int hear_listing(struct rank *rank, double now_s, struct err *err)
+{
+    struct job *job = &rank->listing;
+    if (rank->listed)
+        return 0;
+    rank->listed = job->child.over || job_hear(job, listing_limit_s(rank->options), now_s);
+    if (rank->listed)
+        job_remark(job, "the list of GPUs");
+    bool known = rank->listed || job->outcome.done;
+    return known && !rank->announced ? announce(rank, err) : 0;
+}
+
 int rank_step(struct rank *rank, double now_s, struct err *err)
 {
-    int rc = 0;
     beat(rank, now_s);
-    if (!rank->announced && job_hear(&rank->listing, listing_limit_s(rank->options), now_s))
-        rc = announce(rank, err);
+    int rc = hear_listing(rank, now_s, err);
     if (!rc)
         rc = jobs_step(&rank->jobs, now_s, err);
     /* To a rank 0 that is not heard nothing large is sent: it stays in memory until it is taken. */
@@ -170,6 +182,21 @@ void rank_stop(struct rank *rank, double now_s)
 bool rank_may_leave(const struct rank *rank)
 {
     return rank->quit || (given_up(rank) && jobs_done(&rank->jobs));
+}
+
+void rank_settle(struct rank *rank)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    struct err ignored = {0};
+    for (;;) {
+        double now_s = clock_monotonic_s();
+        bool settled = jobs_settle(&rank->jobs, now_s);
+        if (rank->announced)
+            hear_listing(rank, now_s, &ignored);
+        if (settled && (rank->listed || !rank->announced))
+            return;
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* Nothing was assigned and nothing will be: the GPUs are told all the same. Rank 0 may have got as

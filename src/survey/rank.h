@@ -47,6 +47,9 @@ bool rank_saw_loss(const struct rank *rank);
 /* Removes what this rank has spooled: rank 0 has it all. */
 void rank_unspool(const struct rank *rank);
 
+/* Waits for workers that have told all to leave, for some seconds at most. */
+void rank_settle(struct rank *rank);
+
 void rank_destroy(struct rank *rank); /* accepts NULL; ends what still runs */
 
 #endif

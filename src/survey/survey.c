@@ -518,6 +518,8 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
         log_debug("rank 0: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
                   taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
+    if (run.rank)
+        rank_settle(run.rank);
     rank_destroy(run.rank);
     root_destroy(run.root);
     record_close(run.record);
