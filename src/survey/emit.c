@@ -234,7 +234,7 @@ static void rescue(const struct inventory *inventory)
     if (fd >= 0)
         saved &= close(fd) == 0;
     if (saved)
-        log_error("the inventory is in %s: neither its own place nor the spool takes it", path);
+        log_error("the inventory is in %s: neither its own place nor a spool has it", path);
     else if (fd >= 0)
         unlink(path);
     strbuf_fini(&text);

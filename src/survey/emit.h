@@ -38,7 +38,7 @@ struct emit_input {
     const struct record *replayed; /* NULL: measured */
     struct report_style style;     /* of the summary */
     bool unrecorded;               /* a record was asked for and could not be written */
-    bool unspooled;                /* should be in the spool too, and is not */
+    bool unspooled;                /* a spool has not all of it */
 };
 
 struct emit_result {

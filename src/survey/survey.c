@@ -340,11 +340,12 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     spooling_remove_folder(spooling); /* this rank may have had nothing to spool */
 }
 
-/* The spool was meant to have it all, and has not. */
-static bool spool_fell_short(const struct run *run, const struct spooling *spooling)
+/* Something was measured that the spool, if there is one, has not. */
+static bool spool_falls_short(const struct run *run, const struct spooling *spooling)
 {
-    return spooling->folder && (spooling->failed.code || root_view(run->root).unspooled ||
-                                access(spooling->folder, F_OK));
+    return !run->options->replay &&
+           (!spooling->folder || spooling->failed.code || root_view(run->root).unspooled ||
+            access(spooling->folder, F_OK));
 }
 
 static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
@@ -365,7 +366,7 @@ static enum survey_exit report(struct run *run, struct preparation *prepared, st
         .replayed = run->record,
         .style = report_style_for(STDERR_FILENO),
         .unrecorded = !recorded,
-        .unspooled = spool_fell_short(run, &prepared->spooling),
+        .unspooled = spool_falls_short(run, &prepared->spooling),
     };
     bool written = emit_inventory(&input, &summary, &result, err) == 0;
     if (written)

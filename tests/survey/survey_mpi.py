@@ -3,6 +3,7 @@
 usage: survey_mpi.py PROGRAM SOURCE_ROOT CASE
 """
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -373,6 +374,11 @@ def case_alone(folder):
     text = (folder / "redirected").read_text()
     check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 1,") and
           text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "/dev/full", *FAST,
+                           env={"TMPDIR": str(folder)})  # beside a device there is no spool
+    saved = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml)", said)
+    check(code == 1 and saved, f"-o /dev/full: {code} {said}")
+    check(field(pathlib.Path(saved[1]).read_text(), "measured") == "1", "what was saved")
     for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),
                        ("--list-probes", "l1_data.size")):
         code, out, said = survey(folder, 0, flag, env=bare)
