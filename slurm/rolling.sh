@@ -59,6 +59,6 @@ wait
 
 # What a job that was killed had measured is in a spool beside its inventory.
 shopt -s nullglob
-code=0
-"$report" merge -o "$output" "$folder" "$folder"/*.spool || code=$?
+found=("$folder"/*.yaml "$folder"/*.spool) code=0
+"$report" merge -o "$output" "${found[@]:-$folder}" || code=$?
 exit "$code"

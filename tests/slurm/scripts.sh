@@ -1,5 +1,5 @@
 #!/bin/sh
-# slurm/survey.sbatch and slurm/health.sh around stand-ins for srun and the programs.
+# slurm/survey.sbatch, health.sh and rolling.sh around stand-ins for srun and the programs.
 # usage: scripts.sh SOURCE_ROOT
 set -eu
 folder=$(mktemp -d)
@@ -97,7 +97,15 @@ while [ "$1" != -w ]; do shift; done
 [ "$2" = n1 ] || exit 4
 exit 137
 END
-printf '#!/bin/sh\nexit 0\n' >bin/gpumemtopo-report
+printf '#!/bin/sh\necho "$*" >merged\n' >bin/gpumemtopo-report
 chmod +x bin/*
 PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all 2>said || fail "rolling.sh returned $?"
 [ "$(cat said)" = "rolling.sh: n1: not surveyed this time" ] || fail "rolling.sh: $(cat said)"
+[ "$(cut -d ' ' -f 4- merged)" = gpumemtopo-rolling ] || fail "nothing yet: $(cat merged)"
+
+# What a killed job spooled counts, and merge has no folder in a folder to warn of.
+touch gpumemtopo-rolling/n2.yaml
+mkdir gpumemtopo-rolling/n1.yaml.spool gpumemtopo-rolling/n2.yaml.spool.before-x
+PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all 2>said || fail "rolling.sh returned $?"
+[ "$(cut -d ' ' -f 4- merged)" = "gpumemtopo-rolling/n2.yaml gpumemtopo-rolling/n1.yaml.spool" ] ||
+    fail "merged: $(cat merged)"
