@@ -13,6 +13,7 @@ cat >bin/srun <<'END'
 #!/bin/sh
 case $DOES in
 write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
+stay) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml && exec sleep 60 ;;
 spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
 esac
 exit "$RETURNS"
@@ -41,6 +42,7 @@ job "an inventory that is older than the job" nothing 1 1
 job "no inventory, though srun is content" nothing 0 1
 job "bad usage" nothing 2 2
 job "a new inventory over an old one" write 0 3
+job "an inventory, and a task that stands still" stay 0 3
 job "a new spool beside an old inventory" spool 137 4
 inventory 3 >out.yaml
 job "an old spool" nothing 137 1
