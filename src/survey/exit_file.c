@@ -10,10 +10,15 @@
 
 #include "survey/survey.h"
 
-static int open_file(void)
+/* For one rank at a time, until it is closed: a rank 0 that was taken for lost may wake up just
+ * when others claim its loss, and its word counts. */
+static int open_alone(void)
 {
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
-    return path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
 }
 
 static bool put(int fd, int code, bool lost)
@@ -23,7 +28,7 @@ static bool put(int fd, int code, bool lost)
 
 int exit_file_write(int code, bool lost)
 {
-    int fd = open_file();
+    int fd = open_alone();
     if (fd < 0)
         return code;
     bool written = put(fd, code, lost);
@@ -33,10 +38,9 @@ int exit_file_write(int code, bool lost)
 bool exit_file_claim_loss(int rank)
 {
     struct stat info;
-    int fd = open_file();
+    int fd = open_alone();
     if (fd < 0)
         return rank == 1;
-    flock(fd, LOCK_EX);
     bool first = fstat(fd, &info) == 0 && info.st_size == 0;
     if (first)
         put(fd, SURVEY_EXIT_NO_REPORT, true);
