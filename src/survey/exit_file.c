@@ -4,11 +4,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "survey/survey.h"
+
+static const char no_report[] = "1 lost\n";
+_Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");
 
 /* For one rank at a time, until it is closed: a rank 0 that was taken for lost may wake up just
  * when others claim its loss, and its word counts. */
@@ -21,9 +25,10 @@ static int open_alone(void)
     return fd;
 }
 
-static bool put(int fd, int code, bool lost)
+static bool put(int fd, const char *text)
 {
-    return ftruncate(fd, 0) == 0 && dprintf(fd, "%d%s\n", code, lost ? " lost" : "") > 0;
+    size_t length = strlen(text);
+    return ftruncate(fd, 0) == 0 && write(fd, text, length) == (ssize_t)length;
 }
 
 int exit_file_write(int code, bool lost)
@@ -31,7 +36,9 @@ int exit_file_write(int code, bool lost)
     int fd = open_alone();
     if (fd < 0)
         return code;
-    bool written = put(fd, code, lost);
+    char text[32];
+    snprintf(text, sizeof text, "%d%s\n", code, lost ? " lost" : "");
+    bool written = put(fd, text);
     return close(fd) == 0 && written ? 0 : code;
 }
 
@@ -43,7 +50,12 @@ bool exit_file_claim_loss(int rank)
         return rank == 1;
     bool first = fstat(fd, &info) == 0 && info.st_size == 0;
     if (first)
-        put(fd, SURVEY_EXIT_NO_REPORT, true);
+        put(fd, no_report);
     close(fd);
     return first;
+}
+
+void exit_file_leave_loss(void)
+{
+    exit_file_claim_loss(0);
 }

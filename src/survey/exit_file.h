@@ -13,4 +13,7 @@ int exit_file_write(int code, bool lost);
  * it is this rank's to tell the user: of those on a host with the file the first, else rank 1. */
 bool exit_file_claim_loss(int rank);
 
+/* When MPI does not start: the same, for a signal handler; somebody else tells. */
+void exit_file_leave_loss(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* gpumemtopo-survey: options, MPI where a launcher is, the survey, the exit code. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,9 @@ static int start_mpi(const struct launcher *launcher, int *argc, char ***argv, s
     static const char missing[] = "gpumemtopo-survey: error: MPI did not start within 60 s: a rank "
                                   "is missing or cannot be reached\n";
     /* Two ranks speak, since rank 0 may be the missing one. */
-    watchdog_start(LIMIT_START_S, launcher->rank <= 1 ? missing : NULL, SURVEY_EXIT_NO_REPORT);
+    bool speaks = launcher->rank <= 1;
+    watchdog_start(LIMIT_START_S, speaks ? missing : NULL, speaks ? exit_file_leave_loss : NULL,
+                   SURVEY_EXIT_NO_REPORT);
     int rc = comm_mpi_start(argc, argv, err);
     watchdog_stop();
     if (!rc && launcher->slurm)
@@ -145,7 +148,7 @@ static void stop_mpi(const struct survey_end *end, int code)
 {
     unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
     struct err err = {0};
-    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL, code);
+    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL, NULL, code);
     int rc = comm_mpi_stop(&err);
     keeper_release();
     if (rc)

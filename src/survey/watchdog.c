@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 static const char *volatile last_line;
+static void (*volatile last_call)(void);
 static volatile sig_atomic_t last_code;
 
 static void on_alarm(int signal_number)
@@ -16,14 +17,17 @@ static void on_alarm(int signal_number)
         ssize_t written = write(STDERR_FILENO, last_line, strlen(last_line));
         (void)written;
     }
+    if (last_call)
+        last_call();
     _exit(last_code);
 }
 
-void watchdog_start(unsigned seconds, const char *line, int exit_code)
+void watchdog_start(unsigned seconds, const char *line, void (*last)(void), int exit_code)
 {
     struct sigaction action = {.sa_handler = on_alarm};
     sigemptyset(&action.sa_mask);
     last_line = line;
+    last_call = last;
     last_code = exit_code;
     sigaction(SIGALRM, &action, NULL);
     alarm(seconds);

@@ -49,6 +49,9 @@ static void the_first_tells(void **state)
     assert_true(exit_file_claim_loss(3));
     assert_false(exit_file_claim_loss(1));
     assert_file("1 lost\n");
+    assert_int_equal(truncate(path, 0), 0);
+    exit_file_leave_loss();
+    assert_file("1 lost\n");
 }
 
 /* Before the others or after them. */
