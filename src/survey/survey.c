@@ -207,6 +207,7 @@ struct preparation {
     struct judge_basis judge_basis;
     struct judging judging;
     char default_output[64];
+    char *claim; /* the folder that claims it, where that is not the spool; else NULL */
     const char *output;
 };
 
@@ -217,6 +218,9 @@ static void unprepare(struct preparation *prepared)
     recording_destroy(prepared->recording);
     judging_fini(&prepared->judging);
     spooling_fini(&prepared->spooling);
+    if (prepared->claim)
+        rmdir(prepared->claim);
+    free(prepared->claim);
 }
 
 /* A replay judges by the configuration of its record, unless another is named. */
@@ -251,15 +255,16 @@ static int check_record(const char *path, struct err *err)
     return emit_check_output("--record", path, err);
 }
 
-/* Another survey may have begun here in this very second: who makes the spool folder has the name.
- */
+/* Another survey may have begun here in this very second: who makes the folder of the default spool
+ * has the name, also where it spools elsewhere or not at all. */
 static void claim_output(const struct survey_options *options, const char *stamp,
                          struct preparation *out)
 {
+    static const struct survey_options defaults = {0};
     enum { NAMES = 100 };
     bool claimed = false;
     for (int i = 2; i <= NAMES && !claimed; i++) {
-        char *folder = options->spool ? NULL : spooling_folder(options, out->default_output);
+        char *folder = spooling_folder(&defaults, out->default_output);
         bool made = folder && mkdir(folder, 0777) == 0;
         claimed = (made || !folder || errno != EEXIST) && access(out->default_output, F_OK);
         if (made && !claimed)
@@ -267,7 +272,10 @@ static void claim_output(const struct survey_options *options, const char *stamp
         if (!claimed)
             snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
                      stamp, i);
-        free(folder);
+        if (made && claimed && (options->spool || options->replay))
+            out->claim = folder;
+        else
+            free(folder);
     }
 }
 

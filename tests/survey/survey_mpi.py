@@ -327,11 +327,15 @@ def case_usage(folder):
 def case_same_second(folder):
     """Surveys that begin at the same time in one folder and name no output: none replaces another's."""
     write_fleet(folder, [node("n1", 1)])
-    begun = [subprocess.Popen(command(0, "--simulate", "fleet.yaml", "--quiet", *FAST), cwd=folder,
-                              env=environment(), stdin=subprocess.DEVNULL) for _ in range(4)]
-    check([run.wait(timeout=120) for run in begun] == [0, 0, 0, 0], "exit codes")
-    written = sorted(p.name for p in folder.iterdir())
-    check(len(written) == 1 + 4, written)
+    for more in ((), ("--spool", "../spool")):
+        there = folder / f"there{len(more)}"
+        there.mkdir()
+        begun = [subprocess.Popen(command(0, "--simulate", "../fleet.yaml", "--quiet", *FAST, *more),
+                                  cwd=there, env=environment(), stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) for _ in range(4)]
+        check([run.wait(timeout=120) for run in begun] == [0, 0, 0, 0], f"exit codes, {more}")
+        written = sorted(p.name for p in there.iterdir())
+        check(len(written) == 4 and all(name.endswith(".yaml") for name in written), written)
 
 
 def case_pipe(folder):
