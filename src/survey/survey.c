@@ -6,21 +6,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "report/basis.h"
-#include "survey/config.h"
 #include "survey/emit.h"
 #include "survey/exit_file.h"
-#include "survey/judging.h"
 #include "survey/limits.h"
 #include "survey/message.h"
+#include "survey/preparation.h"
 #include "survey/progress.h"
 #include "survey/rank.h"
 #include "survey/recording.h"
@@ -198,114 +195,6 @@ static void say_summary(const struct run *run, const struct strbuf *summary, con
         log_info("page written to %s", run->options->html);
 }
 
-/* What rank 0 needs before anything is measured. */
-struct preparation {
-    struct survey_config config;
-    struct report_basis basis;
-    struct recording *recording; /* NULL: none */
-    struct spooling spooling;
-    struct judge_basis judge_basis;
-    struct judging judging;
-    char default_output[64];
-    char *claim; /* the folder that claims it, where that is not the spool; else NULL */
-    const char *output;
-};
-
-static void unprepare(struct preparation *prepared)
-{
-    survey_config_fini(&prepared->config);
-    report_basis_fini(&prepared->basis);
-    recording_destroy(prepared->recording);
-    judging_fini(&prepared->judging);
-    spooling_fini(&prepared->spooling);
-    if (prepared->claim)
-        rmdir(prepared->claim);
-    free(prepared->claim);
-}
-
-/* A replay judges by the configuration of its record, unless another is named. */
-static int load_config(const struct run *run, struct survey_config *out_config, struct err *err)
-{
-    if (!run->record || run->options->config)
-        return survey_config_load(run->options->config, out_config, err);
-    const struct record_provenance *was = record_provenance(run->record);
-    int rc = survey_config_read(was->config_text, was->config, out_config, err);
-    if (rc)
-        err_prefix(err, "configuration in %.200s (--config names another)", run->options->replay);
-    return rc;
-}
-
-static int begin_recording(const struct run *run, struct preparation *out, struct err *err)
-{
-    const struct recording_input input = {
-        .options = run->options,
-        .config = &out->config,
-        .argc = run->argc,
-        .argv = run->argv,
-        .ranks = run->comm->size,
-    };
-    return recording_begin(&input, &out->recording, err);
-}
-
-static int check_record(const char *path, struct err *err)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record names one");
-    return emit_check_output("--record", path, err);
-}
-
-/* Another survey may have begun here in this very second: who makes the folder of the default spool
- * has the name, also where it spools elsewhere or not at all. */
-static void claim_output(const struct survey_options *options, const char *stamp,
-                         struct preparation *out)
-{
-    static const struct survey_options defaults = {0};
-    enum { NAMES = 100 };
-    bool claimed = false;
-    for (int i = 2; i <= NAMES && !claimed; i++) {
-        char *folder = spooling_folder(&defaults, out->default_output);
-        bool made = folder && mkdir(folder, 0777) == 0;
-        claimed = (made || !folder || errno != EEXIST) && access(out->default_output, F_OK);
-        if (made && !claimed)
-            rmdir(folder);
-        if (!claimed)
-            snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
-                     stamp, i);
-        if (made && claimed && (options->spool || options->replay))
-            out->claim = folder;
-        else
-            free(folder);
-    }
-}
-
-static int prepare(const struct run *run, struct preparation *out, struct err *err)
-{
-    const struct survey_options *options = run->options;
-    char stamp[CLOCK_STAMP_MAX];
-    clock_utc_stamp(1, stamp);
-    snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml", stamp);
-    out->output = options->output ? options->output : out->default_output;
-    int rc = emit_check_output("--output", out->output, err);
-    if (!rc && options->html)
-        rc = emit_check_output("--html", options->html, err);
-    if (!rc && options->record)
-        rc = check_record(options->record, err);
-    if (!rc)
-        rc = emit_check_inputs(options, out->output, err);
-    if (!rc)
-        rc = load_config(run, &out->config, err);
-    if (!rc)
-        rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
-    if (!rc && options->record)
-        rc = begin_recording(run, out, err);
-    if (!rc && !options->output)
-        claim_output(options, stamp, out);
-    if (!rc)
-        rc = spooling_begin(&out->spooling, options, out->output, err);
-    return rc;
-}
-
 static enum survey_exit code_of(int rc)
 {
     return rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
@@ -415,7 +304,14 @@ static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
     struct err err = {0};
     enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
     const struct survey_options *options = run->options;
-    int rc = prepare(run, &prepared, &err);
+    const struct preparation_input input = {
+        .options = options,
+        .record = run->record,
+        .argc = run->argc,
+        .argv = run->argv,
+        .ranks = run->comm->size,
+    };
+    int rc = preparation_begin(&input, &prepared, &err);
     if (rc)
         goto fail;
     double limit_s = options->time_limit_s > 0 ? options->time_limit_s
@@ -440,7 +336,7 @@ fail:
     log_failure(&err);
     spooling_remove_folder(&prepared.spooling); /* where nothing is in it */
 out:
-    unprepare(&prepared);
+    preparation_fini(&prepared);
     return code;
 }
 
