@@ -20,6 +20,7 @@ from harness import (CASE, MARK, PROGRAM, ROOT, SKIP, check, check_nothing_left,
 REPORT = pathlib.Path(sys.argv[4]).resolve()
 LIMIT_S = 5          # --time-limit
 ENDS_WITHIN_S = LIMIT_S + 10
+LONG_S = 30          # where something else than the limit ends a hanging worker, and as soon
 RANKS = 4            # what ./survey starts for simulated GPUs
 GPUS = 8
 AT_ONCE = 3          # runs of the benchmark: they mostly wait
@@ -39,7 +40,7 @@ def wrapper(folder):
 class Run:
     """A survey of two nodes of four GPUs by four ranks, on its way."""
 
-    def __init__(self, folder, faults="", probes="main.latency", more=(), output="out.yaml"):
+    def __init__(self, folder, faults="", more=(), output="out.yaml", limit_s=LIMIT_S):
         self.folder = folder
         write_fleet(folder, [node("n1", 4, faults), node("n2", 4)])
         self.output = folder / output
@@ -47,8 +48,8 @@ class Run:
         self.begun = time.monotonic()
         # In a session of its own, as from another terminal: signals reach ./survey alone.
         self.process = subprocess.Popen(
-            [wrapper(folder), "--simulate", "fleet.yaml", "-o", output, "--probes", probes,
-             "--time-limit", str(LIMIT_S), "--no-progress", *more],
+            [wrapper(folder), "--simulate", "fleet.yaml", "-o", output, "--probes", "main.latency",
+             "--time-limit", str(limit_s), "--no-progress", *more],
             cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -174,7 +175,7 @@ def case_nothing(folder):
 
 
 def case_worker_killed(folder):
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     kill(run.hanging(run.rank(2)))
     run.end(4)
     run.check_inventory(ok=GPUS - 1, crashed=1)
@@ -196,7 +197,7 @@ def case_worker_stopped(folder):
 
 
 def case_worker_garbage(folder):
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     worker = run.hanging(run.rank(2))
     with open(f"/proc/{worker}/fd/3", "wb", buffering=0) as pipe:
         pipe.write(b"\x00garbage\xff" * 1000)
@@ -207,7 +208,7 @@ def case_worker_garbage(folder):
 
 def case_worker_half(folder):
     """Half a record, then death."""
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     worker = run.hanging(run.rank(2))
     with open(f"/proc/{worker}/fd/3", "wb", buffering=0) as pipe:
         pipe.write(bytes.fromhex("474d4d54010000000500000000100000"))
@@ -233,7 +234,7 @@ def case_rank_listing(folder):
 
 def case_rank_measuring(folder):
     """The GPU that it had measured is reported; the one in hand is lost."""
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     rank = run.rank(2)
     run.hanging(rank)
     kill(rank)
@@ -248,7 +249,7 @@ def case_rank_measuring(folder):
 
 def case_rank_stopped(folder):
     """It is there and does nothing, for ever: the job ends all the same."""
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     rank = run.rank(2)
     run.hanging(rank)
     os.kill(rank, signal.SIGSTOP)
@@ -272,7 +273,7 @@ def case_rank0_stopped(folder):
 
 def case_launcher_killed(folder):
     """The ranks go with it; what they had is in the spool, and bash is silent about it."""
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     run.hanging(run.rank(2))
     kill(parent(run.rank(0)))
     said = run.end(1)
@@ -345,7 +346,7 @@ def case_rank0_early(folder):
     """The others have given it up long before the last of them has measured: that one is not hurried."""
     slow_s, limit_s = 18, 30
     run = Run(folder, f"{{gpu: 1, kind: wait, seconds: {slow_s}}}, {HANG}",
-              more=("--time-limit", str(limit_s)))
+              limit_s=limit_s)
     rank = run.rank(0)
     run.hanging(run.rank(1))
     kill(rank)
@@ -372,7 +373,7 @@ def case_rank0_reporting(folder):
 
 
 def interrupted(folder, number):
-    run = Run(folder, HANG)
+    run = Run(folder, HANG, limit_s=LONG_S)
     run.hanging(run.rank(2))
     at = time.monotonic()
     os.kill(run.process.pid, number)
