@@ -148,7 +148,8 @@ static void stop_mpi(const struct survey_end *end, int code)
 {
     unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
     struct err err = {0};
-    watchdog_start(end->lost_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL, NULL, code);
+    watchdog_start(end->lost_ranks || end->quiet_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL,
+                   NULL, code);
     int rc = comm_mpi_stop(&err);
     keeper_release();
     if (rc)

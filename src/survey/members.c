@@ -225,10 +225,24 @@ static int lose(struct members *members, size_t rank, const char *how, struct er
 }
 
 /* Rank 0's own part lives as long as rank 0. */
+static bool unheard(const struct members *members, size_t rank, double for_s)
+{
+    return rank && members->clock.awake_s - members->items[rank].heard_s > for_s;
+}
+
 static bool silent(const struct members *members, size_t rank)
 {
-    return rank && members->clock.awake_s - members->items[rank].heard_s >
-                       pulse_silence_s((int)members->count);
+    return unheard(members, rank, pulse_silence_s((int)members->count));
+}
+
+size_t members_quiet(const struct members *members)
+{
+    const double beats = 2.5;
+    size_t count = 0;
+    for (size_t rank = 0; rank < members->count; rank++)
+        count += !members->items[rank].lost &&
+                 unheard(members, rank, beats * pulse_interval_s((int)members->count));
+    return count;
 }
 
 /* Has something to tell yet, or nothing to do at all but to be there. */

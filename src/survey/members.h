@@ -69,6 +69,9 @@ void members_done(struct members *members, size_t rank, uint32_t position);
 /* Finds those that are silent or over their time, now and then. */
 int members_check(struct members *members, double now_s, struct err *err);
 
+/* Those that have missed beats, too few to be lost: they may be gone all the same. */
+size_t members_quiet(const struct members *members);
+
 /* The survey is interrupted: they are waited for only a moment longer. */
 void members_stop(struct members *members, double now_s);
 

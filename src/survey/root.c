@@ -315,6 +315,11 @@ struct root_view root_view(const struct root *root)
     };
 }
 
+size_t root_quiet_ranks(const struct root *root)
+{
+    return members_quiet(&root->members);
+}
+
 void root_destroy(struct root *root)
 {
     if (!root)

@@ -72,6 +72,9 @@ struct root_slowest {
 };
 bool root_slowest(const struct root *root, struct root_slowest *out_slowest);
 
+/* Ranks that are not lost, but were not heard for some beats. */
+size_t root_quiet_ranks(const struct root *root);
+
 void root_destroy(struct root *root); /* accepts NULL */
 
 #endif

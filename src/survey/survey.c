@@ -298,7 +298,7 @@ static void connect_root(struct run *run, struct preparation *prepared)
         root_spool(run->root, &spool);
 }
 
-static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
+static enum survey_exit run_root(struct run *run, struct survey_end *end)
 {
     struct preparation prepared = {0};
     struct err err = {0};
@@ -329,7 +329,8 @@ static enum survey_exit run_root(struct run *run, size_t *out_lost_ranks)
         progress_clear(&run->progress);
         goto fail;
     }
-    *out_lost_ranks = root_view(run->root).lost_ranks;
+    end->lost_ranks = root_view(run->root).lost_ranks;
+    end->quiet_ranks = root_quiet_ranks(run->root);
     code = report(run, &prepared, &err);
     goto out;
 fail:
@@ -340,10 +341,11 @@ out:
     return code;
 }
 
-static void dismiss(struct run *run, size_t lost_ranks)
+static void dismiss(struct run *run, const struct survey_end *end)
 {
     struct comm *comm = run->comm;
-    const struct quit quit = {.lost_ranks = lost_ranks > 0, .spool_done = run->spool_done};
+    const struct quit quit = {.lost_ranks = end->lost_ranks || end->quiet_ranks,
+                              .spool_done = run->spool_done};
     for (int rank = 1; rank < comm->size; rank++) {
         struct err ignored = {0};
         struct strbuf payload = {0};
@@ -417,8 +419,8 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
         if (rc)
             log_failure(&err);
         else
-            end.code = run_root(&run, &end.lost_ranks);
-        dismiss(&run, end.lost_ranks);
+            end.code = run_root(&run, &end);
+        dismiss(&run, &end);
         double taken_s = used_s(&usage) - used_before_s;
         log_debug("rank 0: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
                   taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);

@@ -18,7 +18,8 @@ enum survey_exit {
 struct survey_end {
     enum survey_exit code; /* SURVEY_EXIT_OK on all ranks but 0 */
     int ranks;
-    size_t lost_ranks; /* on the others than rank 0: whether there are any */
+    size_t lost_ranks;  /* on the others than rank 0: whether there are any, or quiet ones */
+    size_t quiet_ranks; /* may be gone as well: MPI_Finalize would wait for them */
 };
 
 /* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and

@@ -219,7 +219,13 @@ static double fall_silent(struct fake *fake, double limit_s, struct root **out_r
     assert_int_equal(announce(*out_root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(*out_root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(*out_root, 2, "n3", "", LISTING_OK), 0);
-    double now_s = pass(*out_root, 1, pulse_silence_s(3) + 1, 0);
+    double now_s = pass(*out_root, 1, 2, 0);
+    assert_int_equal(root_quiet_ranks(*out_root), 0);
+    now_s = pass(*out_root, now_s, 1, 0);
+    assert_int_equal(root_quiet_ranks(*out_root), 2);
+    assert_int_equal(root_view(*out_root).lost_ranks, 0);
+    now_s = pass(*out_root, now_s, pulse_silence_s(3) - 2, 0);
+    assert_int_equal(root_quiet_ranks(*out_root), 0);
     assert_int_equal(root_view(*out_root).lost_ranks, 2);
     assert_int_equal(root_view(*out_root).result_count, 2);
     return now_s;
