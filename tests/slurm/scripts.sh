@@ -14,6 +14,7 @@ cat >bin/srun <<'END'
 case $DOES in
 write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
 stay) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml && exec sleep 60 ;;
+stuck) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && trap '' TERM && exec sleep 60 ;;
 spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
 esac
 exit "$RETURNS"
@@ -28,12 +29,13 @@ fail() {
     exit 1
 }
 
-# usage: job WHAT DOES RETURNS CODE
+# usage: job WHAT DOES RETURNS CODE [FLAG...]
 job() {
-    code=0
-    DOES=$2 RETURNS=$3 GPUMEMTOPO_OUTPUT=out.yaml PATH="$folder/bin:$PATH" \
-        bash "$root/slurm/survey.sbatch" 2>said || code=$?
-    [ "$code" -eq "$4" ] || fail "$1: $code instead of $4, $(cat said)"
+    what=$1 does=$2 returns=$3 wanted=$4 code=0
+    shift 4
+    DOES=$does RETURNS=$returns GPUMEMTOPO_OUTPUT=${GPUMEMTOPO_OUTPUT:-out.yaml} PATH="$folder/bin:$PATH" \
+        bash "$root/slurm/survey.sbatch" "$@" 2>said || code=$?
+    [ "$code" -eq "$wanted" ] || fail "$what: $code instead of $wanted, $(cat said)"
 }
 
 root=$1
@@ -47,6 +49,18 @@ job "a new spool beside an old inventory" spool 137 4
 inventory 3 >out.yaml
 job "an old spool" nothing 137 1
 job "an old spool and a new one" spool 137 4
+for flags in '-o out.yaml' '--output out.yaml' '--output=out.yaml'; do
+    # shellcheck disable=SC2086 # one word per flag
+    GPUMEMTOPO_OUTPUT=other.yaml job "an inventory by $flags" write 0 3 $flags
+done
+job "a spool by its flag" spool 137 4 --profile quick --spool out.yaml.spool -o last.yaml
+
+# The job is ended, and task 0 does not hear it.
+(
+    sleep 1
+    pkill -TERM -f "bash $root/slurm/survey.sbatch --stuck"
+) &
+job "a spool of a step that does not end" stuck 0 4 --stuck
 
 # Why a prolog returns 1 is on its stderr.
 cat >bin/gpumemtopo-survey <<'END'
