@@ -158,6 +158,7 @@ static const struct bad_fleet bad_fleets[] = {
     {"node: []\n", 1, 1, "did you mean \"nodes\""},
     {"nodes:\n  - {name: a, gpus: 1}\n", 2, 5, "\"model\" is missing"},
     {"nodes:\n  - {name: a, model: ./none.yaml, gpus: 1}\n", 2, 22, "none.yaml"},
+    {"nodes:\n  - {name: a, model: /dev/zero, gpus: 1}\n", 2, 22, "/dev/zero: is no regular file"},
     {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 1}\n  - {name: a, gpus: 0}\n", 0, 0,
      "second node"},
     {"nodes:\n  - {name: a, count: 2, gpus: 0}\n", 2, 12, "need a %d"},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
@@ -164,6 +165,15 @@ static char *model_path(const char *fleet_path, const char *model)
     return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
 }
 
+/* What a fleet names may be anything, a pipe without an end for one. */
+static int read_model(const char *path, struct sim_model **out_model, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return err_set(err, -EINVAL, "is no regular file");
+    return sim_model_read_file(path, out_model, err);
+}
+
 static int load_model(struct fleet *fleet, const struct yaml_node *at, char *path,
                       const struct sim_model **out_model, struct err *err)
 {
@@ -184,7 +194,7 @@ static int load_model(struct fleet *fleet, const struct yaml_node *at, char *pat
     }
     fleet->models = grown;
     struct err reason = {0};
-    rc = sim_model_read_file(path, &model, &reason);
+    rc = read_model(path, &model, &reason);
     if (rc) {
         /* A mistake inside the model is shown where it is, all else where the model is named. */
         if (reason.line && err)
