@@ -1,5 +1,5 @@
 /* Runs a fuzz target without libFuzzer: on every file of its corpus, and on so many damaged copies.
- * usage: TARGET RUNS FOLDER */
+ * usage: TARGET RUNS FOLDER... */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -10,17 +10,17 @@
 
 #include "base/rng.h"
 
-enum { FILES_MAX = 256, SIZE_MAX_BYTES = 1 << 20 };
+enum { FILES_MAX = 1024, SIZE_MAX_BYTES = 1 << 20 };
 
 struct file {
     uint8_t *data;
     size_t size;
 };
 
-static size_t load(const char *folder, struct file *out_files)
+/* Behind the `count` files that are there; returns how many there are then. */
+static size_t load(const char *folder, struct file *files, size_t count)
 {
     struct dirent **entries = NULL;
-    size_t count = 0;
     int found = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < found; i++) {
         char path[4096];
@@ -28,7 +28,7 @@ static size_t load(const char *folder, struct file *out_files)
         FILE *file = entries[i]->d_name[0] == '.' || count == FILES_MAX ? NULL : fopen(path, "rb");
         if (file) {
             uint8_t *data = malloc(SIZE_MAX_BYTES);
-            out_files[count++] = (struct file){data, fread(data, 1, SIZE_MAX_BYTES, file)};
+            files[count++] = (struct file){data, fread(data, 1, SIZE_MAX_BYTES, file)};
             fclose(file);
         }
         free(entries[i]);
@@ -81,12 +81,16 @@ static size_t damage(const struct file *files, size_t count, uint64_t number, ui
 int main(int argc, char **argv)
 {
     static struct file files[FILES_MAX];
-    if (argc != 3)
+    size_t count = 0;
+    if (argc < 3)
         return 2;
-    size_t count = load(argv[2], files);
-    if (!count) {
-        fprintf(stderr, "no corpus in %s\n", argv[2]);
-        return 1;
+    for (int i = 2; i < argc; i++) {
+        size_t before = count;
+        count = load(argv[i], files, count);
+        if (count == before) {
+            fprintf(stderr, "no corpus in %s\n", argv[i]);
+            return 1;
+        }
     }
     for (size_t i = 0; i < count; i++)
         LLVMFuzzerTestOneInput(files[i].data, files[i].size);

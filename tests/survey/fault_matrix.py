@@ -23,7 +23,7 @@ ENDS_WITHIN_S = LIMIT_S + 10
 LONG_S = 30          # where something else than the limit ends a hanging worker, and as soon
 RANKS = 4            # what ./survey starts for simulated GPUs
 GPUS = 8
-AT_ONCE = 3          # runs of the benchmark: they mostly wait
+AT_ONCE = 5          # runs of the benchmark: they mostly wait
 
 
 def wrapper(folder):
@@ -475,7 +475,7 @@ def run_case(number, name):
 
 
 def case_all(_):
-    """Every case so many times in a row, three at any time; at the end, what each took."""
+    """Every case so many times in a row, five at any time; at the end, what each took."""
     cases = [name[5:] for name in globals() if name.startswith("case_") and name != "case_all"]
     rounds = int(sys.argv[5])
     took_s = {name: [] for name in cases}
