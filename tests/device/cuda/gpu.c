@@ -271,17 +271,17 @@ static double l2_rate(uint64_t footprint_bytes, uint32_t threads)
     return (double)answer.bytes / (double)answer.elapsed_ns;
 }
 
-/* A smaller footprint within L2 is not faster: otherwise the rate is not L2's, but that of loads
- * that several blocks have in common and that are merged before L2. */
+/* A smaller footprint within a part of L2 is not faster: otherwise the rate is not L2's, but that
+ * of loads that several blocks have in common and that are merged before L2. Seen on an H200: 0 to
+ * 1 %; 10 to 18 % where each block hands its part to the next one. */
 static void l2_streams_have_nothing_in_common(void **state)
 {
     (void)state;
+    uint64_t l2_bytes = device_limits(device)->l2_reported_bytes;
     for (uint32_t threads = 256; threads <= 1024; threads *= 2) {
-        double whole = l2_rate(16 << 20, threads);
-        double half = l2_rate(8 << 20, threads), quarter = l2_rate(4 << 20, threads);
-        print_message("L2, %4u threads: 16, 8, 4 MiB: %.0f, %.0f, %.0f GB/s\n", threads, whole,
-                      half, quarter);
-        assert_true(fmax(half, quarter) < 1.15 * whole);
+        double small = l2_rate(l2_bytes / 5, threads), large = l2_rate(l2_bytes * 12 / 25, threads);
+        print_message("L2, %4u threads: small %.0f, large %.0f GB/s\n", threads, small, large);
+        assert_true(small < 1.05 * large);
     }
 }
 
