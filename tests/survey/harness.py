@@ -75,7 +75,20 @@ def marked():
 
 
 def workers():
-    return [pid for pid, name in marked() if name == b"gpumemtopo-worker"]
+    return sorted(pid for pid, name in marked() if name == b"gpumemtopo-worker")
+
+
+def workers_that_stay(count):
+    """Those of the GPUs that hang, when all others (and those that only list GPUs) are done."""
+    since, before = time.monotonic(), []
+    for _ in range(600):
+        time.sleep(0.1)
+        now = workers()
+        if len(now) != count or now != before:
+            since, before = time.monotonic(), now
+        elif time.monotonic() - since > 2:
+            return now
+    check(False, f"{count} hanging workers were waited for, {len(before)} are there")
 
 
 def check_nothing_left():

@@ -13,7 +13,7 @@ import sys
 import time
 
 from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, survey,
-                     workers, write_fleet)
+                     workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
 WORKER_RECORD_FD = 4  # as in src/survey/request.h
@@ -33,16 +33,6 @@ def rank_process(number):
     check(False, f"no rank {number}")
 
 
-def the_worker_that_stays():
-    """Of the GPU that hangs, when all others are done."""
-    for _ in range(60):
-        before = workers()
-        time.sleep(1)
-        if len(before) == 1 and workers() == before:
-            return before[0]
-    check(False, "the hanging worker was not found")
-
-
 def case_paused(folder):
     """Rank 0 waits for a file system, say, longer than a silence: rank 1, all done, waits for it."""
     write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
@@ -52,7 +42,7 @@ def case_paused(folder):
             command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "60", *FAST),
             cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
             stdin=subprocess.DEVNULL, stderr=said)
-    hanging, rank0 = the_worker_that_stays(), rank_process(0)
+    hanging, rank0 = workers_that_stay(1)[0], rank_process(0)
     os.kill(rank0, signal.SIGSTOP)
     time.sleep(9)
     os.kill(rank0, signal.SIGCONT)
@@ -144,7 +134,7 @@ def case_in_driver(folder):
             command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", str(limit), *FAST),
             cwd=folder, env=environment(**failing("kill")), stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
-        the_worker_that_stays()
+        workers_that_stay(1)
         time.sleep(0 if limit == 60 else limit - 0.8)  # it stayed for a second at least
         since = time.monotonic()
         run.send_signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from harness import (FAST, MODEL, SLOWER, check, command, environment, field, main, marked, masked,
-                     node, survey, workers, write_fleet)
+                     node, survey, workers_that_stay, write_fleet)
 
 
 def case_ranks(folder):
@@ -145,16 +145,7 @@ def case_kill_worker(folder):
         run = subprocess.Popen(command(ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST),
                                cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(code_file)),
                                stderr=subprocess.DEVNULL)
-        # The one that is still there after a while is the hanging one.
-        stable = []
-        for _ in range(400):
-            time.sleep(0.1)
-            now = workers()
-            stable = stable + [now] if len(now) == 1 and (not stable or now == stable[-1]) else []
-            if len(stable) > 20:
-                break
-        check(len(stable) > 20, "the hanging worker was not found")
-        os.kill(stable[-1][0], signal.SIGKILL)
+        os.kill(workers_that_stay(1)[0], signal.SIGKILL)
         check(run.wait(timeout=30) == 0, "return code")
         text = (folder / "out.yaml").read_text()
         check(code_file.read_text() == "4\n", code_file.read_text())
@@ -169,17 +160,17 @@ def case_signals(folder):
                                cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
                                start_new_session=True,  # and not as nohup left it
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
-        time.sleep(2.5)
+        workers_that_stay(1)
         begin = time.monotonic()
         os.killpg(run.pid, number)  # a terminal's go to the workers too
         check(run.wait(timeout=30) == 4, f"exit code {run.returncode}")
         check(time.monotonic() - begin < 5, "slow to end")
         check("the survey was interrupted" in (folder / "out.yaml").read_text(), "reason")
         (folder / "out.yaml").unlink()
-    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "4",
+    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "8",
                                    *FAST), cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    time.sleep(2.5)
+    workers_that_stay(1)
     run.send_signal(signal.SIGHUP)
     check(run.wait(timeout=30) == 4, f"nohup: exit code {run.returncode}")
     check("interrupted" not in (folder / "out.yaml").read_text(), "nohup")
@@ -190,11 +181,7 @@ def case_killed_rank(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: all, kind: hang}")])
     run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST),
                            cwd=folder, env=environment(), stderr=subprocess.DEVNULL)
-    for _ in range(100):
-        time.sleep(0.1)
-        if len(workers()) == 2:
-            break
-    check(len(workers()) == 2, "no workers")
+    workers_that_stay(2)
     run.kill()
     run.wait()
     check(not (folder / "out.yaml").exists(), "an inventory by a dead process")
@@ -204,15 +191,12 @@ def case_mpirun_in_step(folder):
     """mpirun inside a Slurm step (salloc's shell, say), a rank killed: nothing is left (checked by main),
     since nobody would end it."""
     write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
-    launch = command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "4", *FAST)
+    launch = command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "10", *FAST)
     run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder,
                            env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
-    for _ in range(100):
-        time.sleep(0.1)
-        if workers():
-            break
+    workers_that_stay(1)
     ranks = [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")]
-    check(workers() and len(ranks) == 2, f"ranks: {ranks}")
+    check(len(ranks) == 2, f"ranks: {ranks}")
     os.kill(max(ranks), signal.SIGKILL)
     run.wait(timeout=60)
 
