@@ -33,7 +33,7 @@ double bond_unheard_s(const struct bond *bond)
 
 bool bond_orphaned(const struct bond *bond, bool told_all)
 {
-    return bond->rank && bond_unheard_s(bond) > patience_s(bond, told_all);
+    return !bond->leads && bond_unheard_s(bond) > patience_s(bond, told_all);
 }
 
 /* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once

@@ -8,7 +8,8 @@
 #include "survey/pulse.h"
 
 struct bond {
-    int rank, ranks;
+    bool leads; /* this is rank 0 itself */
+    int ranks;
     struct pulse_clock clock;
     double heard_s;     /* by that clock */
     double next_beat_s; /* likewise */

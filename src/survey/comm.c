@@ -19,6 +19,11 @@ void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size
     *comm = (struct comm){.ops = ops, .rank = rank, .size = size};
 }
 
+bool comm_leads(const struct comm *comm)
+{
+    return comm->rank == comm->root;
+}
+
 static int keep_own(struct comm *comm, struct strbuf *bytes, struct err *err)
 {
     struct comm_parcel *parcel = mem_array(1, sizeof *parcel);

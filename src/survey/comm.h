@@ -2,6 +2,7 @@
 #ifndef GPUMEMTOPO_SURVEY_COMM_H
 #define GPUMEMTOPO_SURVEY_COMM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -26,6 +27,9 @@ struct comm {
     const struct comm_ops *ops;
     int rank;
     int size;
+    int root;      /* the rank that leads: 0, unless it never came */
+    double come_s; /* so long a rank that was never heard is waited for; 0: as long as any other */
+    bool rootless; /* the root is gone for good: what it left behind may go too */
     uint64_t messages, bytes;                 /* received from other ranks */
     struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */
 };
@@ -36,6 +40,9 @@ struct comm_message {
     struct frame_reader reader;
     struct frame frame;
 };
+
+/* Whether this rank leads: collects the results and speaks to the user. */
+bool comm_leads(const struct comm *comm);
 
 /* A world of one process, no MPI. -ENOMEM. */
 int comm_alone_create(struct comm **out_comm, struct err *err);

@@ -70,7 +70,8 @@ static int send_result(struct jobs *jobs, struct gpu_job *gpu, double now_s, str
     gpu->sent_s = now_s;
     if (gpu->message.failed)
         return err_no_memory(err);
-    int rc = comm_send(jobs->comm, 0, MESSAGE_RESULT, gpu->message.data, gpu->message.length, &why);
+    int rc = comm_send(jobs->comm, jobs->comm->root, MESSAGE_RESULT, gpu->message.data,
+                       gpu->message.length, &why);
     if (rc == -ENOMEM)
         return err_no_memory(err);
     if (rc)

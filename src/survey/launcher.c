@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,12 +16,23 @@ static bool number(const char *(*get_variable)(const char *), const char *name, 
     return text && str_parse_u64(text, out) == 0 && *out <= INT32_MAX;
 }
 
+/* As part of a file's name. */
+static void name_job(const char *text, struct launcher *out_launcher)
+{
+    static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    snprintf(out_launcher->job, sizeof out_launcher->job, "%s", text ? text : "");
+    for (char *c = out_launcher->job; *c; c++)
+        if (!strchr(fit, *c))
+            *c = '_';
+}
+
 int launcher_detect(const char *(*get_variable)(const char *name), struct launcher *out_launcher,
                     struct err *err)
 {
     static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE",
                                         "PMI_RANK"};
+    static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"};
     struct launcher launcher = {0};
     uint64_t value = 0;
     for (size_t i = 0; i < COUNT_OF(signs); i++)
@@ -29,6 +41,11 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
     for (size_t i = 0; i < COUNT_OF(rank_names) && !ranked; i++)
         if ((ranked = number(get_variable, rank_names[i], &value)))
             launcher.rank = (int)value;
+
+    for (size_t i = 0; i < COUNT_OF(size_names) && !launcher.size; i++)
+        if (number(get_variable, size_names[i], &value))
+            launcher.size = (int)value;
+    name_job(get_variable("PMIX_NAMESPACE"), &launcher);
 
     /* Open MPI speaks PMIx only. Without it every task of the step would believe to be alone and
      * all would survey the same GPUs. PMI_RANK alone is Slurm's own PMI-2. */

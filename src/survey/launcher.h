@@ -9,6 +9,8 @@
 struct launcher {
     bool present; /* false: MPI must not be initialised */
     int rank;     /* as the environment tells, before MPI is up; 0 without a launcher */
+    int size;     /* likewise; 0: not told */
+    char job[96]; /* names what it started, the same for all ranks; "": not told */
     bool loose;   /* MPI_Init may end here while other ranks are still in theirs */
     bool slurm;   /* a task of Slurm's own, not of an mpirun inside a step */
 };

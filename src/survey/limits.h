@@ -2,8 +2,16 @@
 #ifndef GPUMEMTOPO_SURVEY_LIMITS_H
 #define GPUMEMTOPO_SURVEY_LIMITS_H
 
-/* MPI_Init: ranks hang in it when one died before. */
-enum { LIMIT_START_S = 60 };
+/* MPI_Init: ranks hang in it when one died before, and then meet without it (meeting.h). So long it
+ * has at least, and one second more per so many ranks; where there is time, that is where a GPU has
+ * much, as a part of that; and at most. */
+enum {
+    LIMIT_START_MIN_S = 4,
+    LIMIT_START_RANKS_PER_S = 8,
+    LIMIT_START_SHARE = 4,
+    LIMIT_START_USUAL_S = 30,
+    LIMIT_START_MAX_S = 60
+};
 
 /* Where ranks leave MPI_Init one by one: so long they send nothing, since a message to a rank that
  * is still inside kills it. */

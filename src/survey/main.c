@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -19,6 +20,7 @@
 #include "survey/keeper.h"
 #include "survey/launcher.h"
 #include "survey/limits.h"
+#include "survey/meeting.h"
 #include "survey/options.h"
 #include "survey/request.h"
 #include "survey/survey.h"
@@ -95,37 +97,49 @@ static struct survey_end run_alone(const struct survey_options *options, int arg
     return end;
 }
 
-static int start_mpi(const struct launcher *launcher, int *argc, char ***argv, struct err *err)
+/* Two ranks speak, since rank 0 may be the missing one. */
+static bool speaks;
+
+static void without_mpi(void)
 {
-    static const char missing[] = "gpumemtopo-survey: error: MPI did not start within 60 s: a rank "
-                                  "is missing or cannot be reached\n";
-    /* Two ranks speak, since rank 0 may be the missing one. */
-    bool speaks = launcher->rank <= 1;
-    watchdog_start(LIMIT_START_S, speaks ? missing : NULL, speaks ? exit_file_leave_loss : NULL,
-                   SURVEY_EXIT_NO_REPORT);
+    static const char missing[] = "gpumemtopo-survey: error: MPI did not start: a rank is missing "
+                                  "or cannot be reached\n";
+    meeting_start_over();
+    if (!speaks)
+        return;
+    ssize_t written = write(STDERR_FILENO, missing, sizeof missing - 1);
+    (void)written;
+    exit_file_leave_loss();
+}
+
+static int start_mpi(const struct launcher *launcher, const struct survey_options *options,
+                     int *argc, char ***argv, struct err *err)
+{
+    double begun_s = clock_monotonic_s();
+    speaks = launcher->rank <= 1;
+    meeting_prepare(launcher, *argv);
+    watchdog_start(meeting_patience_s(launcher, options), NULL, without_mpi, SURVEY_EXIT_NO_REPORT);
     int rc = comm_mpi_start(argc, argv, err);
     watchdog_stop();
-    if (!rc && launcher->slurm)
-        keeper_start();
+    if (!rc && !meeting_call_off(launcher, options, clock_monotonic_s() - begun_s)) {
+        meeting_start_over();
+        rc = err_set(err, -EIO, "the other ranks did not wait for MPI, and cannot be joined");
+    }
     return rc;
 }
 
-static struct survey_end run_ranks(const struct survey_options *options,
-                                   const struct launcher *launcher, int argc, char **argv)
+/* Takes over the comm. */
+static struct survey_end run_rank(struct comm *comm, const struct survey_options *options,
+                                  const struct launcher *launcher, int argc, char **argv)
 {
-    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
-    struct err err = {0};
-    struct comm *comm = NULL;
-    if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err)) {
-        log_failure(&err);
-        return end;
-    }
-    if (comm->rank) {
+    if (launcher->slurm)
+        keeper_start();
+    if (!comm_leads(comm)) {
         char prefix[64];
         snprintf(prefix, sizeof prefix, "gpumemtopo-survey[%d]", comm->rank);
         log_set_prefix(prefix);
     }
-    end = survey_run(comm, options, argc, argv);
+    struct survey_end end = survey_run(comm, options, argc, argv);
     comm_destroy(comm);
     return end;
 }
@@ -157,6 +171,45 @@ static void stop_mpi(const struct survey_end *end, int code)
     watchdog_stop();
 }
 
+/* With MPI: what the process is to return. */
+static int run_mpi(const struct survey_options *options, const struct launcher *launcher, int argc,
+                   char **argv)
+{
+    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
+    struct err err = {0};
+    struct comm *comm = NULL;
+    if (start_mpi(launcher, options, &argc, &argv, &err)) {
+        log_failure(&err);
+        return launcher->rank ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
+    }
+    if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err))
+        log_failure(&err);
+    else
+        end = run_rank(comm, options, launcher, argc, argv);
+    int code = launcher->rank ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
+    meeting_tidy();
+    stop_mpi(&end, code);
+    return code;
+}
+
+/* Without MPI, which did not start. Others may stay in MPI_Init for ever, so ranks count as lost in
+ * any case. The keeper is not released: to Slurm a rank that leaves now has failed. */
+static int run_meeting(const struct survey_options *options, const struct launcher *launcher,
+                       int argc, char **argv)
+{
+    struct err err = {0};
+    struct comm *comm = NULL;
+    int rc = meeting_join(launcher, options, &comm, &err);
+    if (rc) {
+        if (rc == -ESTALE || exit_file_claim_loss(launcher->rank))
+            log_failure(&err);
+        return rc == -ESTALE ? 0 : SURVEY_EXIT_NO_REPORT;
+    }
+    bool leads = comm_leads(comm);
+    struct survey_end end = run_rank(comm, options, launcher, argc, argv);
+    return leads ? exit_file_write(end.code, true) : 0;
+}
+
 static int refuse(const struct launcher *launcher, const struct err *err)
 {
     if (launcher->rank)
@@ -186,14 +239,8 @@ int main(int argc, char **argv)
     if (refused)
         return refuse(&launcher, &err);
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
-    if (launcher.present && start_mpi(&launcher, &argc, &argv, &err)) {
-        log_failure(&err);
-        return launcher.rank ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
-    }
-    struct survey_end end = launcher.present ? run_ranks(&options, &launcher, argc, argv)
-                                             : run_alone(&options, argc, argv);
-    int code = launcher.rank ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
-    if (launcher.present)
-        stop_mpi(&end, code);
-    return code;
+    if (!launcher.present)
+        return exit_file_write(run_alone(&options, argc, argv).code, false);
+    return meeting_called(&launcher, &options) ? run_meeting(&options, &launcher, argc, argv)
+                                               : run_mpi(&options, &launcher, argc, argv);
 }

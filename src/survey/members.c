@@ -131,6 +131,7 @@ static void take_back(struct members *members, size_t rank, enum message_type sa
 
 void members_hear(struct members *members, size_t rank, enum message_type said)
 {
+    members->items[rank].came = true;
     members->items[rank].heard_s = members->clock.awake_s;
     take_back(members, rank, said);
 }
@@ -154,8 +155,9 @@ static int lose_unannounced(struct members *members, size_t rank, struct err *er
     struct member *member = &members->items[rank];
     char reason[96];
     snprintf(reason, sizeof reason, "rank %zu %s", rank,
-             member->lost ? "fell silent before it had listed its GPUs"
-                          : "did not announce itself in time");
+             members->come_s > 0 && !member->came ? "did not come, and MPI did not start for it"
+             : member->lost                       ? "fell silent before it had listed its GPUs"
+                                                  : "did not announce itself in time");
     members->lost += !member->lost;
     member->lost = true;
     return add_unmeasured(members, rank, NULL, GPU_LOST, reason, err);
@@ -227,12 +229,13 @@ static int lose(struct members *members, size_t rank, const char *how, struct er
 /* Rank 0's own part lives as long as rank 0. */
 static bool unheard(const struct members *members, size_t rank, double for_s)
 {
-    return rank && members->clock.awake_s - members->items[rank].heard_s > for_s;
+    return rank != members->own && members->clock.awake_s - members->items[rank].heard_s > for_s;
 }
 
 static bool silent(const struct members *members, size_t rank)
 {
-    return unheard(members, rank, pulse_silence_s((int)members->count));
+    bool never = members->come_s > 0 && !members->items[rank].came;
+    return unheard(members, rank, never ? members->come_s : pulse_silence_s((int)members->count));
 }
 
 size_t members_quiet(const struct members *members)

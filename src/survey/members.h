@@ -21,6 +21,7 @@ struct member {
     bool *heard;    /* per GPU of the announced list: its result is here; NULL: not assigned */
     size_t missing; /* assigned but not heard */
     double deadline_s;
+    bool came;      /* it was heard at all */
     double heard_s; /* its last sign of life, by members.clock */
     struct doing doing;
 };
@@ -31,6 +32,8 @@ struct members {
     size_t count;
     struct collected *collected; /* is told what becomes of GPUs of lost ranks */
     struct pulse_clock clock;
+    size_t own;    /* the rank that sees them */
+    double come_s; /* silence after which one that never came is lost; 0: as long as any */
     double time_limit_s;
     double next_check_s; /* of the deadlines */
     bool assigned, stopped;

@@ -2,6 +2,7 @@
 #include "survey/rank.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -40,7 +41,7 @@ int rank_create(struct comm *comm, const struct survey_options *options, struct 
     rank->begun_ms = clock_utc_ms();
     rank->comm = comm;
     rank->options = options;
-    rank->bond = (struct bond){.rank = comm->rank, .ranks = comm->size};
+    rank->bond = (struct bond){.leads = comm_leads(comm), .ranks = comm->size};
     rank->jobs = (struct jobs){.comm = comm, .options = options, .announce = &rank->announce};
     int rc = listing_introduce(options, &rank->announce, err);
     if (rc) {
@@ -61,7 +62,7 @@ static int announce(struct rank *rank, struct err *err)
         return rc;
     announce_encode(&rank->announce, &payload);
     rank->announced = true;
-    return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
+    return comm_send_payload(rank->comm, rank->comm->root, MESSAGE_ANNOUNCE, &payload, err);
 }
 
 static bool told_all(const struct rank *rank)
@@ -71,7 +72,7 @@ static bool told_all(const struct rank *rank)
 
 static bool orphaned(const struct rank *rank)
 {
-    return rank->comm->rank && !rank->quit && bond_orphaned(&rank->bond, told_all(rank));
+    return !rank->quit && bond_orphaned(&rank->bond, told_all(rank));
 }
 
 static bool given_up(const struct rank *rank)
@@ -88,7 +89,7 @@ static void beat(struct rank *rank, double now_s)
         return;
     const struct doing doing = jobs_slowest(&rank->jobs, now_s);
     doing_encode(&doing, &payload);
-    comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
+    comm_send_payload(rank->comm, rank->comm->root, MESSAGE_BEAT, &payload, &ignored);
 }
 
 /* The list is announced when it is there; the driver may take its time to let go of the worker. */
@@ -205,6 +206,9 @@ void rank_abandon(struct rank *rank)
 {
     if (rank->quit || rank->jobs.assigned)
         return;
+    char reason[80];
+    snprintf(reason, sizeof reason, "rank %d was lost before it assigned the GPUs",
+             rank->comm->root);
     char *folder = spooling_folder(rank->options, rank->options->output);
     if (folder && spooling_join(&rank->jobs.spooling, rank->options, folder, "") == 0)
         mkdir(folder, 0777);
@@ -212,7 +216,7 @@ void rank_abandon(struct rank *rank)
         struct gpu_result gpu = rank->announce.gpus[i]; /* a view */
         gpu.rank = rank->comm->rank;
         gpu.status = GPU_LOST;
-        gpu.reason = (char *)"rank 0 was lost before it assigned the GPUs";
+        gpu.reason = reason;
         spooling_lost(&rank->jobs.spooling, &gpu, rank->begun_ms);
     }
     free(folder);
@@ -232,7 +236,7 @@ bool rank_saw_loss(const struct rank *rank)
 
 void rank_unspool(const struct rank *rank)
 {
-    if (!rank->options->spool && (!rank->comm->rank || rank->dismissal.spool_done))
+    if (!rank->options->spool && (comm_leads(rank->comm) || rank->dismissal.spool_done))
         jobs_unspool(&rank->jobs);
 }
 

@@ -37,6 +37,8 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
         free(root);
         return rc;
     }
+    root->members.own = (size_t)comm->root;
+    root->members.come_s = comm->come_s;
     root->comm = comm;
     root->simulated = simulated;
     root->announce_until_s = now_s + LIMIT_ANNOUNCE_S;

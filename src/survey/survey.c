@@ -346,7 +346,9 @@ static void dismiss(struct run *run, const struct survey_end *end)
     struct comm *comm = run->comm;
     const struct quit quit = {.lost_ranks = end->lost_ranks || end->quiet_ranks,
                               .spool_done = run->spool_done};
-    for (int rank = 1; rank < comm->size; rank++) {
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (rank == comm->rank)
+            continue;
         struct err ignored = {0};
         struct strbuf payload = {0};
         quit_encode(&quit, &payload);
@@ -359,14 +361,17 @@ static void say_orphaned(const struct run *run)
 {
     const char *spool = NULL;
     double unheard_s = 0;
-    if (!rank_orphaned(run->rank, &unheard_s, &spool) || !exit_file_claim_loss(run->comm->rank))
+    run->comm->rootless = rank_orphaned(run->rank, &unheard_s, &spool);
+    if (!run->comm->rootless || !exit_file_claim_loss(run->comm->rank))
         return;
     if (spool)
-        log_error("it seems that rank 0 is lost: it was not heard for %.0f s; what was measured is "
-                  "in %s: gpumemtopo-report merge makes an inventory of it",
-                  unheard_s, spool);
+        log_error(
+            "it seems that rank %d is lost: it was not heard for %.0f s; what was measured is "
+            "in %s: gpumemtopo-report merge makes an inventory of it",
+            run->comm->root, unheard_s, spool);
     else
-        log_error("it seems that rank 0 is lost: it was not heard for %.0f s", unheard_s);
+        log_error("it seems that rank %d is lost: it was not heard for %.0f s", run->comm->root,
+                  unheard_s);
 }
 
 static void run_other(struct run *run)
@@ -411,7 +416,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
     progress_init(&run.progress, !options.quiet && !options.no_progress, run.started_s);
     /* Another rank that cannot read the record announces just that. */
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
-    if (comm->rank) {
+    if (!comm_leads(comm)) {
         end.code = SURVEY_EXIT_OK;
         run_other(&run);
         end.lost_ranks = run.rank && rank_saw_loss(run.rank);
@@ -422,8 +427,8 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
             end.code = run_root(&run, &end);
         dismiss(&run, &end);
         double taken_s = used_s(&usage) - used_before_s;
-        log_debug("rank 0: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
-                  taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
+        log_debug("rank %d: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
+                  comm->rank, taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
     if (run.rank)
         rank_settle(run.rank);

@@ -24,7 +24,8 @@ static void on_alarm(int signal_number)
 
 void watchdog_start(unsigned seconds, const char *line, void (*last)(void), int exit_code)
 {
-    struct sigaction action = {.sa_handler = on_alarm};
+    /* Not blocked meanwhile: `last` may start another program, which would inherit that. */
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_NODEFER};
     sigemptyset(&action.sa_mask);
     last_line = line;
     last_call = last;

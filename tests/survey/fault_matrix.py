@@ -218,6 +218,42 @@ def case_worker_half(folder):
     run.check_inventory(ok=GPUS - 1, crashed=1)
 
 
+def starting(folder, numbers, how):
+    """Ranks that are no more, or stand still, before MPI is up, which then never is for the others: they
+    are found without it, and lead themselves where rank 0 is missing."""
+    run = Run(folder, HANG if 2 not in numbers else "")
+    for number in numbers:
+        kill(run.rank(number), how)
+    said = run.end(4)
+    check(said.count("MPI did not start within") == 1, said)
+    text = run.output.read_text()
+    lost = 2 * len(numbers)  # GPUs
+    run.check_complete(text, **({"ok": GPUS - lost} if 2 in numbers
+                                else {"ok": GPUS - lost - 1, "timed_out": 1}))
+    check(field(text, "lost_ranks") == str(len(numbers)), text)
+    for number in numbers:
+        check(f"rank: {number}, uuid: null, status: lost, reason: \"rank {number} did not come" in text,
+              text)
+    check(not list(folder.glob(".gpumemtopo*")), "the meeting is not tidied up")
+    check(sorted(run.statuses(run.merged(4))) == sorted(run.statuses(text)), "merge")
+
+
+def case_rank_starting(folder):
+    starting(folder, [2], signal.SIGKILL)
+
+
+def case_rank_start_stopped(folder):
+    starting(folder, [3], signal.SIGSTOP)
+
+
+def case_rank0_starting(folder):
+    starting(folder, [0], signal.SIGKILL)
+
+
+def case_ranks_start_stopped(folder):
+    starting(folder, [0, 1], signal.SIGSTOP)
+
+
 def case_rank_listing(folder):
     """Its GPUs were never told: the rank is named. (On a busy machine the kill may come when they
     were: then they are named, and one may be measured.)"""

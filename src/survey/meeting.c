@@ -1,0 +1,168 @@
+/* Ranks that come together without MPI. */
+#include "survey/meeting.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out_file.h"
+#include "base/str.h"
+#include "survey/comm_folder.h"
+#include "survey/limits.h"
+
+extern char **environ;
+
+/* Tells the process that starts over when it began, in milliseconds since 1970. */
+#define BEGUN "GPUMEMTOPO_BEGUN_MS"
+
+/* More descriptors than MPI has open. */
+enum { DESCRIPTORS = 1024 };
+
+/* For the signal handler. envp NULL: there is no way. */
+static char **start_argv, **start_envp;
+
+/* The folder that this rank has closed; NULL: none. */
+static char *closed;
+
+unsigned meeting_patience_s(const struct launcher *launcher, const struct survey_options *options)
+{
+    unsigned least_s = LIMIT_START_MIN_S + (unsigned)launcher->size / LIMIT_START_RANKS_PER_S;
+    double limit_s = options->time_limit_s;
+    double wanted_s = limit_s > 0 ? limit_s / LIMIT_START_SHARE : LIMIT_START_USUAL_S;
+    if (wanted_s < least_s)
+        wanted_s = least_s;
+    return wanted_s > LIMIT_START_MAX_S ? LIMIT_START_MAX_S : (unsigned)wanted_s;
+}
+
+/* Once more the environment, with one variable more. It lives as long as the process. */
+void meeting_prepare(const struct launcher *launcher, char **argv)
+{
+    static char begun[sizeof BEGUN + 24];
+    size_t count = 0;
+    if (launcher->size < 2 || !launcher->job[0])
+        return;
+    snprintf(begun, sizeof begun, BEGUN "=%llu", (unsigned long long)clock_utc_ms());
+    while (environ[count])
+        count++;
+    char **envp = mem_array(count + 2, sizeof *envp);
+    if (!envp)
+        return;
+    memcpy(envp, environ, count * sizeof *envp);
+    envp[count] = begun;
+    start_argv = argv;
+    start_envp = envp;
+}
+
+/* The connection to the launcher stays open: Slurm ends all ranks when one closes it. */
+void meeting_start_over(void)
+{
+    if (!start_envp)
+        return;
+    for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
+        fcntl(fd, F_SETFD, 0);
+    execve("/proc/self/exe", start_argv, start_envp);
+}
+
+/* Beside what the survey writes: where that is, all ranks can write most probably. */
+static char *folder_of(const struct launcher *launcher, const struct survey_options *options)
+{
+    const char *output =
+        options->output && !out_file_in_place(options->output) ? options->output : "";
+    int beside = (int)(str_last_part(output) - output);
+    if (options->spool)
+        return str_format("%s/.gpumemtopo-meeting-%s", options->spool, launcher->job);
+    return str_format("%.*s.gpumemtopo-meeting-%s", beside, output, launcher->job);
+}
+
+bool meeting_called(const struct launcher *launcher, const struct survey_options *options)
+{
+    if (getenv(BEGUN))
+        return true;
+    char *folder = launcher->size > 1 && launcher->job[0] ? folder_of(launcher, options) : NULL;
+    bool open = folder && comm_folder_open(folder);
+    free(folder);
+    return open;
+}
+
+/* Most surveys start at once, and no file is needed for this. Under Slurm a node may have MPI while
+ * another one waits in vain. */
+bool meeting_call_off(const struct launcher *launcher, const struct survey_options *options,
+                      double took_s)
+{
+    const double hurry = 0.25;
+    struct err err = {0};
+    char *folder = start_envp ? folder_of(launcher, options) : NULL;
+    bool fast = took_s < hurry * meeting_patience_s(launcher, options) && !launcher->loose;
+    if (!folder)
+        return true;
+    int rc = fast ? comm_folder_open(folder) ? -EEXIST : 0 : comm_folder_close(folder, &err);
+    if (rc == 1)
+        closed = folder;
+    else
+        free(folder);
+    return rc != -EEXIST;
+}
+
+void meeting_tidy(void)
+{
+    if (closed)
+        comm_folder_remove_closed(closed);
+    free(closed);
+    closed = NULL;
+}
+
+/* A rank that stood still while the others met and reported must not put a report of its own in the
+ * place of theirs. */
+static bool is_over(const struct survey_options *options, const char *folder)
+{
+    struct stat info;
+    uint64_t begun_ms = 0;
+    return !comm_folder_open(folder) && options->output && !out_file_in_place(options->output) &&
+           str_parse_u64(getenv(BEGUN), &begun_ms) == 0 && stat(options->output, &info) == 0 &&
+           (uint64_t)info.st_mtime > begun_ms / 1000;
+}
+
+/* What is open is the launcher's connection: no business of the workers'. */
+static void close_to_workers(void)
+{
+    for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int meeting_join(const struct launcher *launcher, const struct survey_options *options,
+                 struct comm **out_comm, struct err *err)
+{
+    /* The others waited in MPI_Init as long as this one, and began about the same time. */
+    double patience_s = meeting_patience_s(launcher, options), begun_s = clock_monotonic_s();
+    const double come_s = 0.4 * patience_s;
+    struct comm *comm = NULL;
+    char *folder = folder_of(launcher, options);
+    close_to_workers();
+    if (!folder)
+        return err_no_memory(err);
+    if (options->spool)
+        mkdir(options->spool, 0777); /* what fails is told of the folder in it */
+    int rc =
+        is_over(options, folder)
+            ? err_set(err, -ESTALE, "rank %d came when the survey was over", launcher->rank)
+            : comm_folder_create(folder, launcher->rank, launcher->size, come_s / 2, &comm, err);
+    if (!rc) {
+        comm->come_s = come_s - (clock_monotonic_s() - begun_s);
+        if (comm->come_s < come_s / 4)
+            comm->come_s = come_s / 4;
+        if (comm_leads(comm))
+            log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; "
+                        "the others go on without MPI, by files in %s",
+                        patience_s, folder);
+        *out_comm = comm;
+    }
+    free(folder);
+    return rc;
+}
