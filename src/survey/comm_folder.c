@@ -22,8 +22,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Boxes are looked into no more often: the folder may be on a server that many share. */
+/* Files are looked for no more often, by one rank and by all together: the folder may be on a
+ * server that many share. */
 static const double look_every_s = 0.02;
+static const double looks_per_s = 2500;
 
 /* Sent messages that are not known to be taken. */
 struct sent {
@@ -176,6 +178,12 @@ static void forget_found(struct folder_comm *self)
     self->found_count = self->found_next = 0;
 }
 
+/* The root, whom all speak to, does not wait for its turn. */
+static double look_interval_s(const struct folder_comm *self)
+{
+    return look_every_s + (comm_leads(&self->base) ? 0 : self->base.size / looks_per_s);
+}
+
 /* A box that is not there is empty. */
 static int look(struct folder_comm *self, struct err *err)
 {
@@ -189,7 +197,7 @@ static int look(struct folder_comm *self, struct err *err)
     int count = scandir(box, &self->found, is_message, message_order);
     int rc = count < 0 && errno != ENOENT ? -errno : 0;
     self->found_count = count < 0 ? 0 : count;
-    self->look_s = now_s + look_every_s;
+    self->look_s = now_s + look_interval_s(self);
     if (rc)
         err_set(err, rc, "%s: %s", box, strerror(-rc));
     free(box);
@@ -333,22 +341,29 @@ static int write_root(const char *path, int rank)
     return rc;
 }
 
+/* Rank 0 leads at once, another one when there was time for those below it to come; and any when
+ * one of them came and then did not lead. */
+static bool may_lead(const struct folder_comm *self, double waited_s, double settle_s)
+{
+    return self->base.rank == 0 || waited_s > 2 * settle_s ||
+           (waited_s > settle_s && lowest_present(self, -1) == self->base.rank);
+}
+
 static int find_root(struct folder_comm *self, double settle_s, struct err *err)
 {
     const double begun_s = clock_monotonic_s();
-    for (;; usleep(20000)) {
+    const double pause_s = look_every_s + self->base.size / looks_per_s;
+    for (;; usleep((useconds_t)(1e6 * pause_s))) {
         double waited_s = clock_monotonic_s() - begun_s;
-        int root = -1, rc = 0;
+        int root = -1;
         if (read_root(self->path, &root) == 0) {
             self->base.root = root;
             return root >= 0 && root < self->base.size
                        ? 0
                        : err_set(err, -ESTALE, "%s: the others have not come", self->path);
         }
-        bool mine = lowest_present(self, -1) == self->base.rank;
-        if ((mine && (self->base.rank == 0 || waited_s > settle_s)) || waited_s > 2 * settle_s)
-            rc = write_root(self->path, self->base.rank);
-        if (rc == -EEXIST)
+        int rc = may_lead(self, waited_s, settle_s) ? write_root(self->path, self->base.rank) : 0;
+        if (rc == -EEXIST) /* it is not written yet; its writer may have died */
             rc = waited_s > 3 * settle_s + 1 ? -ETIMEDOUT : 0;
         if (rc)
             return err_set(err, rc, "%s: no rank leads the others: %s", self->path, strerror(-rc));

@@ -51,13 +51,13 @@ def rank_processes():
 class Step:
     """A survey by srun, on its way."""
 
-    def __init__(self, cluster, folder, *options, faults=HANG):
+    def __init__(self, cluster, folder, *before, faults=HANG):
         self.output = folder / "out.yaml"
         self.spool = folder / "out.yaml.spool"
         fleet(folder, faults)
         self.begun = time.monotonic()
         self.process = subprocess.Popen(
-            [*SRUN, *WHOLE, *options, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST],
+            [*SRUN, *WHOLE, *before, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST],
             cwd=folder, env=cluster.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.cluster = cluster
@@ -142,6 +142,21 @@ def part_task_killed(cluster, folder):
     step.end(LIMIT_S + 10 + STARTING_S)
     step.check_counts(RANKS - 1, 1)
     check("rank 5 on" in step.output.read_text(), step.output.read_text())
+
+
+def part_task_starting(cluster, folder):
+    """It dies before MPI is up: the rest goes on without it, and leads itself without task 0. (One that
+    dies when it has spoken to Slurm costs the step: Slurm ends that.)"""
+    for number in (6, 0):
+        there = folder / str(number)
+        there.mkdir()
+        step = Step(cluster, there, "sh", "-c",
+                    f'[ "$SLURM_PROCID" != {number} ] || kill -KILL $$; exec "$@"', "sh")
+        said = step.end(LIMIT_S + 10 + STARTING_S)
+        check(said.count("MPI did not start within") == 1, said)
+        step.check_counts(RANKS - 2, 1)
+        check(f"rank {number} did not come" in step.output.read_text(), step.output.read_text())
+        cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
 
 
 def part_task_stopped(cluster, folder):
@@ -312,7 +327,7 @@ def case_use(folder):
 
 
 def case_loss(folder):
-    run_parts(folder, ["task_killed", "task_stopped", "task_0_killed", "interrupted", "node_lost",
+    run_parts(folder, ["task_starting", "task_killed", "task_stopped", "task_0_killed", "interrupted", "node_lost",
                        "slurmd_stopped", "time_limit"])
 
 

@@ -9,6 +9,7 @@
 
 #include "survey/emit.h"
 #include "survey/launcher.h"
+#include "survey/meeting.h"
 #include "survey/options.h"
 
 enum { WORDS_MAX = 6 };
@@ -191,6 +192,52 @@ static void knows_launchers(void **state)
     }
 }
 
+static void knows_jobs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables[2 * 4];
+        int size;
+        const char *job;
+    } jobs[] = {
+        {{"OMPI_COMM_WORLD_SIZE", "4", "PMIX_NAMESPACE", "17"}, 4, "17"},
+        {{"PMIX_RANK", "2", "SLURM_STEP_NUM_TASKS", "16", "PMIX_NAMESPACE", "slurm.pmix.1.0"},
+         16,
+         "slurm.pmix.1.0"},
+        {{"OMPI_COMM_WORLD_SIZE", "2", "SLURM_STEP_NUM_TASKS", "16", "PMIX_NAMESPACE", "a/b@c"},
+         2,
+         "a_b_c"},
+        {{"PMI_RANK", "1"}, 0, ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        struct launcher launcher = {0};
+        struct err err = {0};
+        environment = jobs[i].variables;
+        assert_int_equal(launcher_detect(look_up, &launcher, &err), 0);
+        assert_int_equal(launcher.size, jobs[i].size);
+        assert_string_equal(launcher.job, jobs[i].job);
+    }
+}
+
+/* How long MPI may take to start: little where GPUs have little, more for many ranks. */
+static void waits_for_mpi(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks;
+        double limit_s;
+        unsigned expected_s;
+    } table[] = {
+        {2, 5, 4},  {4, 0, 30},  {4, 120, 30},    {4, 1200, 60},
+        {16, 5, 6}, {64, 5, 12}, {100000, 5, 60},
+    };
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const struct launcher launcher = {.size = table[i].ranks};
+        const struct survey_options options = {.time_limit_s = table[i].limit_s};
+        assert_int_equal(meeting_patience_s(&launcher, &options), table[i].expected_s);
+    }
+}
+
 static void exit_codes(void **state)
 {
     (void)state;
@@ -243,7 +290,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses),         cmocka_unit_test(accepts),
         cmocka_unit_test(helps),           cmocka_unit_test(exit_codes),
-        cmocka_unit_test(knows_launchers), cmocka_unit_test(keeps_inputs),
+        cmocka_unit_test(knows_launchers), cmocka_unit_test(knows_jobs),
+        cmocka_unit_test(waits_for_mpi),   cmocka_unit_test(keeps_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
