@@ -267,10 +267,10 @@ static void remove_box(const struct folder_comm *self, int rank)
 }
 
 /* The lowest rank that has a box and is not `but`; -1: none. */
-static int lowest_present(const struct folder_comm *self, int but)
+static int lowest_present(const char *path, int but)
 {
     int lowest = -1;
-    DIR *folder = opendir(self->path);
+    DIR *folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         int rank = -1;
         if (sscanf(entry->d_name, "to-%d", &rank) == 1 && rank >= 0 && rank != but &&
@@ -297,7 +297,7 @@ static void folder_destroy(struct comm *comm)
     for (size_t i = 0; i < self->sent_count && comm_leads(comm); i++)
         remove_box(self, self->sent[i].to);
     remove_box(self, comm->rank);
-    bool last = lowest_present(self, comm->root) < 0;
+    bool last = lowest_present(self->path, comm->root) < 0;
     if (comm->rootless && last)
         remove_box(self, comm->root);
     if (root && (comm_leads(comm) || (comm->rootless && last)))
@@ -327,7 +327,7 @@ static int read_root(const char *path, int *out_rank)
 bool comm_folder_open(const char *path)
 {
     int root = -1;
-    return read_root(path, &root) == 0 && root >= 0;
+    return read_root(path, &root) == 0 ? root >= 0 : lowest_present(path, -1) >= 0;
 }
 
 /* -EEXIST: somebody else was faster. */
@@ -346,7 +346,7 @@ static int write_root(const char *path, int rank)
 static bool may_lead(const struct folder_comm *self, double waited_s, double settle_s)
 {
     return self->base.rank == 0 || waited_s > 2 * settle_s ||
-           (waited_s > settle_s && lowest_present(self, -1) == self->base.rank);
+           (waited_s > settle_s && lowest_present(self->path, -1) == self->base.rank);
 }
 
 static int find_root(struct folder_comm *self, double settle_s, struct err *err)

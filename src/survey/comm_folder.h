@@ -15,7 +15,7 @@
 int comm_folder_create(const char *path, int rank, int size, double settle_s,
                        struct comm **out_comm, struct err *err);
 
-/* Whether ranks are there, with a root. */
+/* Whether ranks are there, with a root or about to have one. */
 bool comm_folder_open(const char *path);
 
 /* The ranks speak otherwise: who comes here shall not find another one and believe to lead. 1: this

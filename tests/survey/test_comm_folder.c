@@ -111,6 +111,22 @@ static void somebody_leads(void **state)
     assert_true(gone());
 }
 
+/* Who comes late must not take the time until somebody leads for one in which nobody meets. */
+static void it_is_open_before_somebody_leads(void **state)
+{
+    (void)state;
+    const struct timespec pause = {.tv_nsec = 50000000};
+    pthread_t thread;
+    struct comm *three = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, join_three, &three), 0);
+    nanosleep(&pause, NULL);
+    bool open = comm_folder_open(folder);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(open);
+    comm_destroy(three);
+    assert_true(gone());
+}
+
 static void nothing_stays_of_who_never_came_or_died(void **state)
 {
     (void)state;
@@ -214,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_come_in_order),
         cmocka_unit_test(somebody_leads),
+        cmocka_unit_test(it_is_open_before_somebody_leads),
         cmocka_unit_test(nothing_stays_of_who_never_came_or_died),
         cmocka_unit_test(nothing_stays_of_a_root_that_died),
         cmocka_unit_test(damage_is_told),
