@@ -184,9 +184,11 @@ static int run_mpi(const struct survey_options *options, const struct launcher *
     }
     if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err))
         log_failure(&err);
-    else
+    else {
+        comm->reported = meeting_reported(options);
         end = run_rank(comm, options, launcher, argc, argv);
-    int code = launcher->rank ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
+    }
+    int code = launcher->rank || end.late ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
     meeting_tidy();
     stop_mpi(&end, code);
     return code;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,7 +20,7 @@
 
 extern char **environ;
 
-/* Tells the process that starts over when it began, in milliseconds since 1970. */
+/* Tells the process that starts over when its launcher began, in milliseconds since 1970. */
 #define BEGUN "GPUMEMTOPO_BEGUN_MS"
 
 /* More descriptors than MPI has open. */
@@ -27,6 +28,9 @@ enum { DESCRIPTORS = 1024 };
 
 /* For the signal handler. envp NULL: there is no way. */
 static char **start_argv, **start_envp;
+
+/* When the launcher began, since 1970; 0: not known. */
+static uint64_t begun_ms;
 
 /* The folder that this rank has closed; NULL: none. */
 static char *closed;
@@ -41,6 +45,36 @@ unsigned meeting_patience_s(const struct launcher *launcher, const struct survey
     return wanted_s > LIMIT_START_MAX_S ? LIMIT_START_MAX_S : (unsigned)wanted_s;
 }
 
+/* The age of the process that started this one, in milliseconds; 0: not known. */
+static uint64_t parent_age_ms(void)
+{
+    char path[48];
+    char text[1024] = "";
+    unsigned long long ticks = 0;
+    struct timespec up;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)getppid());
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    const char *rest = strrchr(text, ')'); /* the name may have anything in it */
+    const char *fields = " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                         "%*s %*s %llu";
+    if (!rest || sscanf(rest + 1, fields, &ticks) != 1 || clock_gettime(CLOCK_BOOTTIME, &up))
+        return 0;
+    double age_s = (double)up.tv_sec + 1e-9 * (double)up.tv_nsec -
+                   (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return age_s > 0 ? (uint64_t)(1e3 * age_s) : 0;
+}
+
+/* Not when this rank began: others may have met and reported before that. */
+static uint64_t launched_ms(void)
+{
+    return clock_utc_ms() - parent_age_ms();
+}
+
 /* Once more the environment, with one variable more. It lives as long as the process. */
 void meeting_prepare(const struct launcher *launcher, char **argv)
 {
@@ -48,7 +82,8 @@ void meeting_prepare(const struct launcher *launcher, char **argv)
     size_t count = 0;
     if (launcher->size < 2 || !launcher->job[0])
         return;
-    snprintf(begun, sizeof begun, BEGUN "=%llu", (unsigned long long)clock_utc_ms());
+    begun_ms = launched_ms();
+    snprintf(begun, sizeof begun, BEGUN "=%llu", (unsigned long long)begun_ms);
     while (environ[count])
         count++;
     char **envp = mem_array(count + 2, sizeof *envp);
@@ -118,15 +153,21 @@ void meeting_tidy(void)
     closed = NULL;
 }
 
-/* A rank that stood still while the others met and reported must not put a report of its own in the
- * place of theirs. */
-static bool is_over(const struct survey_options *options, const char *folder)
+bool meeting_reported(const struct survey_options *options)
 {
     struct stat info;
-    uint64_t begun_ms = 0;
-    return !comm_folder_open(folder) && options->output && !out_file_in_place(options->output) &&
-           str_parse_u64(getenv(BEGUN), &begun_ms) == 0 && stat(options->output, &info) == 0 &&
-           (uint64_t)info.st_mtime > begun_ms / 1000;
+    return begun_ms && options->output && !out_file_in_place(options->output) &&
+           stat(options->output, &info) == 0 && (uint64_t)info.st_mtime > begun_ms / 1000;
+}
+
+/* A rank that stood still or was not there while the others met and reported must not put a report
+ * of its own in the place of theirs. */
+static bool is_over(const struct survey_options *options, const char *folder)
+{
+    const char *text = getenv(BEGUN);
+    if (!text || str_parse_u64(text, &begun_ms))
+        begun_ms = launched_ms();
+    return !comm_folder_open(folder) && meeting_reported(options);
 }
 
 /* What is open is the launcher's connection: no business of the workers'. */

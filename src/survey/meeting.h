@@ -31,6 +31,10 @@ bool meeting_called(const struct launcher *launcher, const struct survey_options
 bool meeting_call_off(const struct launcher *launcher, const struct survey_options *options,
                       double took_s);
 
+/* Whether the output was written since the launcher began. MPI may start for a rank that comes when
+ * the others have met without it, reported and left. */
+bool meeting_reported(const struct survey_options *options);
+
 /* At the end of a survey with MPI: removes what that left. */
 void meeting_tidy(void);
 

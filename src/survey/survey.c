@@ -331,7 +331,10 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     }
     end->lost_ranks = root_view(run->root).lost_ranks;
     end->quiet_ranks = root_quiet_ranks(run->root);
-    code = report(run, &prepared, &err);
+    end->late = run->comm->reported && end->lost_ranks + 1 == (size_t)run->comm->size;
+    code = end->late ? SURVEY_EXIT_OK : report(run, &prepared, &err);
+    if (end->late)
+        log_error("rank %d came when the survey was over", run->comm->rank);
     goto out;
 fail:
     log_failure(&err);

@@ -2,6 +2,7 @@
 #ifndef GPUMEMTOPO_SURVEY_SURVEY_H
 #define GPUMEMTOPO_SURVEY_SURVEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "survey/comm.h"
@@ -19,6 +20,7 @@ struct survey_end {
     enum survey_exit code; /* SURVEY_EXIT_OK on all ranks but 0 */
     int ranks;
     size_t lost_ranks;  /* on the others than rank 0: whether there are any, or quiet ones */
+    bool late;          /* rank 0 alone: the others have reported without it, and are gone */
     size_t quiet_ranks; /* may be gone as well: MPI_Finalize would wait for them */
 };
 

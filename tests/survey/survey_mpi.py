@@ -201,6 +201,23 @@ def case_mpirun_in_step(folder):
     run.wait(timeout=60)
 
 
+def case_late(folder):
+    """A rank that is started when the others have met without it, reported and left, be it with MPI or
+    without: it does not put a report of its own in the place of theirs."""
+    write_fleet(folder, [node("n1", 3)])
+    late = ('if [ $OMPI_COMM_WORLD_RANK = 0 ]; then until [ -e out.yaml ]; do sleep 0.1; done; sleep $0; fi; '
+            'exec "$@"')
+    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5", *FAST)
+    for pause in "0", "3":
+        run = subprocess.run(["mpirun", "--enable-recovery", "--oversubscribe", "-n", "3", "sh", "-c", late,
+                              pause, *ask], cwd=folder, env=environment(), stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, timeout=60 * SLOWER)
+        text = (folder / "out.yaml").read_text()
+        lost = re.findall(r'rank: \d, uuid: null, status: lost, reason: "rank (\d) did not come', text)
+        check(lost == ["0"], run.stderr + text)
+        (folder / "out.yaml").unlink()
+
+
 def case_spool(folder):
     """What a survey left that was killed is not mixed with the next one's, and not lost."""
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
