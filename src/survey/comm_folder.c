@@ -349,7 +349,8 @@ static bool may_lead(const struct folder_comm *self, double waited_s, double set
            (waited_s > settle_s && lowest_present(self->path, -1) == self->base.rank);
 }
 
-static int find_root(struct folder_comm *self, double settle_s, struct err *err)
+static int find_root(struct folder_comm *self, double settle_s, bool (*hurried)(void),
+                     struct err *err)
 {
     const double begun_s = clock_monotonic_s();
     const double pause_s = look_every_s + self->base.size / looks_per_s;
@@ -362,7 +363,8 @@ static int find_root(struct folder_comm *self, double settle_s, struct err *err)
                        ? 0
                        : err_set(err, -ESTALE, "%s: the others have not come", self->path);
         }
-        int rc = may_lead(self, waited_s, settle_s) ? write_root(self->path, self->base.rank) : 0;
+        bool lead = (hurried && hurried()) || may_lead(self, waited_s, settle_s);
+        int rc = lead ? write_root(self->path, self->base.rank) : 0;
         if (rc == -EEXIST) /* it is not written yet; its writer may have died */
             rc = waited_s > 3 * settle_s + 1 ? -ETIMEDOUT : 0;
         if (rc)
@@ -405,7 +407,7 @@ void comm_folder_remove_closed(const char *path)
     free(file);
 }
 
-int comm_folder_create(const char *path, int rank, int size, double settle_s,
+int comm_folder_create(const char *path, int rank, int size, double settle_s, bool (*hurried)(void),
                        struct comm **out_comm, struct err *err)
 {
     static const struct comm_ops ops = {
@@ -427,7 +429,7 @@ int comm_folder_create(const char *path, int rank, int size, double settle_s,
     if (!rc && (rc = make_box(self)))
         err_set_at(err, rc, path, 0, 0, "cannot make a folder in it: %s", strerror(-rc));
     if (!rc)
-        rc = find_root(self, settle_s, err);
+        rc = find_root(self, settle_s, hurried, err);
     if (rc) {
         if (self->path)
             remove_box(self, rank);

@@ -9,10 +9,10 @@
 #include "survey/comm.h"
 
 /* Makes the folder if it is not there and waits until one of the ranks is the root: rank 0 at once,
- * another one when nobody lower has come for settle_s seconds. -ESTALE: nobody shall come here;
- * -EPERM: the folder is somebody else's. Freed with comm_destroy; the last rank to leave removes
- * the folder. */
-int comm_folder_create(const char *path, int rank, int size, double settle_s,
+ * another one when nobody lower has come for settle_s seconds, any when hurried() says that there
+ * is no time for that (NULL: there is). -ESTALE: nobody shall come here; -EPERM: the folder is
+ * somebody else's. Freed with comm_destroy; the last rank to leave removes the folder. */
+int comm_folder_create(const char *path, int rank, int size, double settle_s, bool (*hurried)(void),
                        struct comm **out_comm, struct err *err);
 
 /* Whether ranks are there, with a root or about to have one. */

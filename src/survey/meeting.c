@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "survey/comm_folder.h"
 #include "survey/limits.h"
+#include "survey/survey.h"
 
 extern char **environ;
 
@@ -190,10 +191,10 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
         return err_no_memory(err);
     if (options->spool)
         mkdir(options->spool, 0777); /* what fails is told of the folder in it */
-    int rc =
-        is_over(options, folder)
-            ? err_set(err, -ESTALE, "rank %d came when the survey was over", launcher->rank)
-            : comm_folder_create(folder, launcher->rank, launcher->size, come_s / 2, &comm, err);
+    int rc = is_over(options, folder)
+                 ? err_set(err, -ESTALE, "rank %d came when the survey was over", launcher->rank)
+                 : comm_folder_create(folder, launcher->rank, launcher->size, come_s / 2,
+                                      survey_interrupted, &comm, err);
     if (!rc) {
         comm->come_s = come_s - (clock_monotonic_s() - begun_s);
         if (comm->come_s < come_s / 4)

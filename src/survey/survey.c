@@ -59,7 +59,7 @@ static void catch_hangup(const struct sigaction *stop)
         sigaction(SIGHUP, stop, NULL);
 }
 
-static void catch_signals(void)
+void survey_catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_signal};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -73,6 +73,11 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGCHLD, &usual, NULL);  /* inherited as ignored it would hide how workers end */
     sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is an error of the write, no death */
+}
+
+bool survey_interrupted(void)
+{
+    return interrupted;
 }
 
 static bool for_root(const struct comm_message *message)
@@ -415,7 +420,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
                       .sleep_ms = SLEEP_MIN_MS};
     struct rusage usage;
     double used_before_s = used_s(&usage);
-    catch_signals();
+    survey_catch_signals();
     progress_init(&run.progress, !options.quiet && !options.no_progress, run.started_s);
     /* Another rank that cannot read the record announces just that. */
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;

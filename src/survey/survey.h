@@ -29,4 +29,8 @@ struct survey_end {
 struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
                              char *const *argv);
 
+/* survey_run does it too; who has to wait before that does it first, and looks whether one came. */
+void survey_catch_signals(void);
+bool survey_interrupted(void);
+
 #endif

@@ -19,7 +19,7 @@ static struct comm *join(int rank)
 {
     struct comm *comm = NULL;
     struct err err = {0};
-    assert_int_equal(comm_folder_create(folder, rank, 4, 0.2, &comm, &err), 0);
+    assert_int_equal(comm_folder_create(folder, rank, 4, 0.2, NULL, &comm, &err), 0);
     assert_int_equal(comm->rank, rank);
     return comm;
 }
@@ -127,6 +127,22 @@ static void it_is_open_before_somebody_leads(void **state)
     assert_true(gone());
 }
 
+static bool at_once(void)
+{
+    return true;
+}
+
+static void a_signal_hurries_them(void **state)
+{
+    (void)state;
+    struct comm *comm = NULL;
+    struct err err = {0};
+    assert_int_equal(comm_folder_create(folder, 3, 4, 3600, at_once, &comm, &err), 0);
+    assert_true(comm_leads(comm));
+    comm_destroy(comm);
+    assert_true(gone());
+}
+
 static void nothing_stays_of_who_never_came_or_died(void **state)
 {
     (void)state;
@@ -165,7 +181,7 @@ static void a_closed_folder_is_left_alone(void **state)
     assert_int_equal(comm_folder_close(folder, &err), 1);
     assert_int_equal(comm_folder_close(folder, &err), 0);
     assert_false(comm_folder_open(folder));
-    assert_int_equal(comm_folder_create(folder, 1, 4, 0.2, &comm, &err), -ESTALE);
+    assert_int_equal(comm_folder_create(folder, 1, 4, 0.2, NULL, &comm, &err), -ESTALE);
     comm_folder_remove_closed(folder);
     assert_true(gone());
     comm = join(0);
@@ -213,13 +229,13 @@ static void others_folders_are_refused(void **state)
     struct comm *comm = NULL;
     struct err err = {0};
     assert_int_equal(symlink(base, folder), 0);
-    assert_int_equal(comm_folder_create(folder, 0, 2, 0.1, &comm, &err), -EPERM);
+    assert_int_equal(comm_folder_create(folder, 0, 2, 0.1, NULL, &comm, &err), -EPERM);
     assert_int_equal(unlink(folder), 0);
-    assert_int_equal(comm_folder_create("/nowhere/at/all", 0, 2, 0.1, &comm, &err), -ENOENT);
+    assert_int_equal(comm_folder_create("/nowhere/at/all", 0, 2, 0.1, NULL, &comm, &err), -ENOENT);
     if (geteuid() == 0) {
         assert_int_equal(mkdir(folder, 0777), 0);
         assert_int_equal(chown(folder, 12345, 12345), 0);
-        assert_int_equal(comm_folder_create(folder, 0, 2, 0.1, &comm, &err), -EPERM);
+        assert_int_equal(comm_folder_create(folder, 0, 2, 0.1, NULL, &comm, &err), -EPERM);
         assert_int_equal(rmdir(folder), 0);
     }
     assert_null(comm);
@@ -231,6 +247,7 @@ int main(void)
         cmocka_unit_test(messages_come_in_order),
         cmocka_unit_test(somebody_leads),
         cmocka_unit_test(it_is_open_before_somebody_leads),
+        cmocka_unit_test(a_signal_hurries_them),
         cmocka_unit_test(nothing_stays_of_who_never_came_or_died),
         cmocka_unit_test(nothing_stays_of_a_root_that_died),
         cmocka_unit_test(damage_is_told),
