@@ -64,6 +64,7 @@ static int make_box(const struct folder_comm *self)
     return rc;
 }
 
+/* An empty file would be there for ever. */
 static int write_new(const char *path, const char *data, size_t length)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -72,6 +73,8 @@ static int write_new(const char *path, const char *data, size_t length)
     int rc = io_write_all(fd, data, length);
     if (close(fd) && !rc)
         rc = -errno;
+    if (rc)
+        unlink(path);
     return rc;
 }
 

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -223,6 +225,24 @@ static void damage_is_told(void **state)
     assert_true(gone());
 }
 
+/* A full file system takes the name of a file but not what is in it. */
+static void a_full_one_leaves_nothing(void **state)
+{
+    (void)state;
+    struct rlimit was, none;
+    struct comm *comm = NULL;
+    struct err err = {0};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    none = was;
+    none.rlim_cur = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    int rc = comm_folder_create(folder, 0, 4, 0.2, NULL, &comm, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_int_equal(rc, -EFBIG);
+    assert_true(gone());
+}
+
 static void others_folders_are_refused(void **state)
 {
     (void)state;
@@ -251,6 +271,7 @@ int main(void)
         cmocka_unit_test(nothing_stays_of_who_never_came_or_died),
         cmocka_unit_test(nothing_stays_of_a_root_that_died),
         cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(a_full_one_leaves_nothing),
         cmocka_unit_test(others_folders_are_refused),
         cmocka_unit_test(a_closed_folder_is_left_alone),
     };
