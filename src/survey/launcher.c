@@ -16,11 +16,14 @@ static bool number(const char *(*get_variable)(const char *), const char *name, 
     return text && str_parse_u64(text, out) == 0 && *out <= INT32_MAX;
 }
 
-/* As part of a file's name. */
-static void name_job(const char *text, struct launcher *out_launcher)
+/* As part of a file's name. A job that Slurm starts again has the name that it had before, and what
+ * it left then is none of its business now. */
+static void name_job(const char *text, const char *restarts, struct launcher *out_launcher)
 {
     static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    snprintf(out_launcher->job, sizeof out_launcher->job, "%s", text ? text : "");
+    bool again = text && restarts;
+    snprintf(out_launcher->job, sizeof out_launcher->job, "%s%s%s", text ? text : "",
+             again ? "-" : "", again ? restarts : "");
     for (char *c = out_launcher->job; *c; c++)
         if (!strchr(fit, *c))
             *c = '_';
@@ -45,7 +48,6 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
     for (size_t i = 0; i < COUNT_OF(size_names) && !launcher.size; i++)
         if (number(get_variable, size_names[i], &value))
             launcher.size = (int)value;
-    name_job(get_variable("PMIX_NAMESPACE"), &launcher);
 
     /* Open MPI speaks PMIx only. Without it every task of the step would believe to be alone and
      * all would survey the same GPUs. PMI_RANK alone is Slurm's own PMI-2. */
@@ -63,6 +65,8 @@ int launcher_detect(const char *(*get_variable)(const char *name), struct launch
                        (int)tasks);
     }
     launcher.slurm = get_variable("SLURM_STEP_ID") && !get_variable("OMPI_COMM_WORLD_SIZE");
+    name_job(get_variable("PMIX_NAMESPACE"),
+             launcher.slurm ? get_variable("SLURM_RESTART_COUNT") : NULL, &launcher);
     /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits for the tasks of
      * the own node only, unless Slurm's fences go round a ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");

@@ -196,7 +196,7 @@ static void knows_jobs(void **state)
 {
     (void)state;
     static const struct {
-        const char *variables[2 * 4];
+        const char *variables[2 * 6];
         int size;
         const char *job;
     } jobs[] = {
@@ -207,6 +207,14 @@ static void knows_jobs(void **state)
         {{"OMPI_COMM_WORLD_SIZE", "2", "SLURM_STEP_NUM_TASKS", "16", "PMIX_NAMESPACE", "a/b@c"},
          2,
          "a_b_c"},
+        {{"PMIX_RANK", "2", "SLURM_STEP_NUM_TASKS", "16", "PMIX_NAMESPACE", "slurm.pmix.1.0",
+          "SLURM_STEP_ID", "0", "SLURM_RESTART_COUNT", "2"},
+         16,
+         "slurm.pmix.1.0-2"},
+        {{"OMPI_COMM_WORLD_SIZE", "4", "PMIX_NAMESPACE", "17", "SLURM_STEP_ID", "0",
+          "SLURM_RESTART_COUNT", "2"},
+         4,
+         "17"},
         {{"PMI_RANK", "1"}, 0, ""},
     };
     for (size_t i = 0; i < COUNT_OF(jobs); i++) {
