@@ -42,12 +42,12 @@ int exit_file_write(int code, bool lost)
     return close(fd) == 0 && written ? 0 : code;
 }
 
-bool exit_file_claim_loss(int rank)
+bool exit_file_claim_loss(bool otherwise)
 {
     struct stat info;
     int fd = open_alone();
     if (fd < 0)
-        return rank == 1;
+        return otherwise;
     bool first = fstat(fd, &info) == 0 && info.st_size == 0;
     if (first)
         put(fd, no_report);
@@ -57,5 +57,5 @@ bool exit_file_claim_loss(int rank)
 
 void exit_file_leave_loss(void)
 {
-    exit_file_claim_loss(0);
+    exit_file_claim_loss(false);
 }

@@ -10,8 +10,9 @@
 int exit_file_write(int code, bool lost);
 
 /* Another rank, when rank 0 is lost: leaves that there is no report, unless somebody did. Whether
- * it is this rank's to tell the user: of those on a host with the file the first, else rank 1. */
-bool exit_file_claim_loss(int rank);
+ * it is this rank's to tell the user: of those on a host with the file the first; `otherwise` where
+ * there is none. */
+bool exit_file_claim_loss(bool otherwise);
 
 /* When MPI does not start: the same, for a signal handler; somebody else tells. */
 void exit_file_leave_loss(void);

@@ -204,7 +204,7 @@ static int run_meeting(const struct survey_options *options, const struct launch
     survey_catch_signals();
     int rc = meeting_join(launcher, options, &comm, &err);
     if (rc) {
-        if (rc == -ESTALE || exit_file_claim_loss(launcher->rank))
+        if (rc == -ESTALE || exit_file_claim_loss(true))
             log_failure(&err);
         return rc == -ESTALE ? 0 : SURVEY_EXIT_NO_REPORT;
     }

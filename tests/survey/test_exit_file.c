@@ -29,7 +29,7 @@ static void assert_file(const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void without_a_file_rank_1_tells(void **state)
+static void without_a_file_the_caller_decides(void **state)
 {
     (void)state;
     static const char *const none[] = {NULL, "/nowhere/code"};
@@ -38,16 +38,16 @@ static void without_a_file_rank_1_tells(void **state)
         if (none[i])
             setenv("GPUMEMTOPO_EXIT_FILE", none[i], 1);
         assert_int_equal(exit_file_write(3, false), 3);
-        assert_true(exit_file_claim_loss(1));
-        assert_false(exit_file_claim_loss(2));
+        assert_true(exit_file_claim_loss(true));
+        assert_false(exit_file_claim_loss(false));
     }
 }
 
 static void the_first_tells(void **state)
 {
     (void)state;
-    assert_true(exit_file_claim_loss(3));
-    assert_false(exit_file_claim_loss(1));
+    assert_true(exit_file_claim_loss(false));
+    assert_false(exit_file_claim_loss(true));
     assert_file("1 lost\n");
     assert_int_equal(truncate(path, 0), 0);
     exit_file_leave_loss();
@@ -60,10 +60,10 @@ static void rank_0_has_the_last_word(void **state)
     (void)state;
     assert_int_equal(exit_file_write(4, true), 0);
     assert_file("4 lost\n");
-    assert_false(exit_file_claim_loss(1));
+    assert_false(exit_file_claim_loss(true));
     assert_file("4 lost\n");
     assert_int_equal(truncate(path, 0), 0);
-    assert_true(exit_file_claim_loss(1));
+    assert_true(exit_file_claim_loss(true));
     assert_int_equal(exit_file_write(0, false), 0);
     assert_file("0\n");
 }
@@ -93,7 +93,7 @@ static void one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_a_file_rank_1_tells, empty_file),
+        cmocka_unit_test_setup(without_a_file_the_caller_decides, empty_file),
         cmocka_unit_test_setup(the_first_tells, empty_file),
         cmocka_unit_test_setup(rank_0_has_the_last_word, empty_file),
         cmocka_unit_test_setup(one_at_a_time, empty_file),
