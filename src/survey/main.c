@@ -210,6 +210,8 @@ static int run_meeting(const struct survey_options *options, const struct launch
     }
     bool leads = comm_leads(comm);
     struct survey_end end = run_rank(comm, options, launcher, argc, argv);
+    if (!leads)
+        meeting_outlast_root(launcher, options);
     return leads ? exit_file_write(end.code, true) : 0;
 }
 

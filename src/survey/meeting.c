@@ -208,3 +208,14 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
     free(folder);
     return rc;
 }
+
+void meeting_outlast_root(const struct launcher *launcher, const struct survey_options *options)
+{
+    const struct timespec pause = {.tv_nsec = 50000000}, exit_time = {.tv_nsec = 200000000};
+    const double until_s = clock_monotonic_s() + LIMIT_FINALIZE_LOST_S + 1;
+    char *folder = folder_of(launcher, options);
+    while (folder && comm_folder_open(folder) && clock_monotonic_s() < until_s)
+        nanosleep(&pause, NULL);
+    nanosleep(&exit_time, NULL);
+    free(folder);
+}

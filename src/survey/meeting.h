@@ -42,4 +42,8 @@ void meeting_tidy(void);
 int meeting_join(const struct launcher *launcher, const struct survey_options *options,
                  struct comm **out_comm, struct err *err);
 
+/* At its end, for all but the root: waits a little for the root to leave first. mpirun without
+ * --enable-recovery kills the others when the first one leaves that had begun with MPI. */
+void meeting_outlast_root(const struct launcher *launcher, const struct survey_options *options);
+
 #endif

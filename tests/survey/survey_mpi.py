@@ -218,6 +218,19 @@ def case_late(folder):
         (folder / "out.yaml").unlink()
 
 
+def case_no_recovery(folder):
+    """mpirun as it is ends all ranks when one leaves that had begun with MPI: in a meeting that is the one
+    that leads, with its exit code, when it has tidied up."""
+    write_fleet(folder, [node("n1", 4)])
+    stop = '[ $OMPI_COMM_WORLD_RANK != 1 ] || kill -STOP $$; exec "$@"'
+    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5", *FAST)
+    for _ in range(3):
+        run = subprocess.run(["mpirun", "--oversubscribe", "-n", "4", "sh", "-c", stop, "sh", *ask], cwd=folder,
+                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=60 * SLOWER)
+        check(run.returncode == 4 and not list(folder.glob(".gpumemtopo*")), run.stderr)
+
+
 def case_spool(folder):
     """What a survey left that was killed is not mixed with the next one's, and not lost."""
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang}")])
