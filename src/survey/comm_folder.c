@@ -1,9 +1,10 @@
 /* Messages between ranks as files in a folder that they share.
  *
- * In it: `root`, a file with the number of the root, or -1 when nobody shall meet here, made by one
- * rank only (O_EXCL); and a folder to-R for each rank R, its box. A message is a file FROM-NUMBER
- * in the receiver's box, in the order of their numbers; it is written under another name and
- * renamed, so that it is whole when it is seen. Who has read it removes it. */
+ * In it: `root`, a symbolic link to the number of the root, or to -1 when nobody shall meet here:
+ * one rank only can make it, and it is whole when it is there; and a folder to-R for each rank R,
+ * its box. A message is a file FROM-NUMBER in the receiver's box, in the order of their numbers; it
+ * is written under another name and renamed, so that it is whole when it is seen. Who has read it
+ * removes it. */
 #include "survey/comm_folder.h"
 
 #include <dirent.h>
@@ -313,18 +314,14 @@ static void folder_destroy(struct comm *comm)
     free(self);
 }
 
-/* -ENOENT: there is none, or it is not written yet. */
+/* -ENOENT: there is none. */
 static int read_root(const char *path, int *out_rank)
 {
-    struct strbuf text = {0};
+    char text[16] = "";
     char *root = root_path(path);
-    int rc = root && read_whole(root, &text) == 0 && text.length && strchr(text.data, '\n') &&
-                     sscanf(text.data, "%d", out_rank) == 1
-                 ? 0
-                 : -ENOENT;
-    strbuf_fini(&text);
+    ssize_t length = root ? readlink(root, text, sizeof text - 1) : -1;
     free(root);
-    return rc;
+    return length > 0 && sscanf(text, "%d", out_rank) == 1 ? 0 : -ENOENT;
 }
 
 bool comm_folder_open(const char *path)
@@ -338,8 +335,8 @@ static int write_root(const char *path, int rank)
 {
     char text[16];
     char *root = root_path(path);
-    int length = snprintf(text, sizeof text, "%d\n", rank);
-    int rc = root ? write_new(root, text, (size_t)length) : -ENOMEM;
+    snprintf(text, sizeof text, "%d", rank);
+    int rc = !root ? -ENOMEM : symlink(text, root) ? -errno : 0;
     free(root);
     return rc;
 }
@@ -352,6 +349,15 @@ static bool may_lead(const struct folder_comm *self, double waited_s, double set
            (waited_s > settle_s && lowest_present(self->path, -1) == self->base.rank);
 }
 
+static bool is_present(const struct folder_comm *self, int rank)
+{
+    char *box = box_path(self, rank);
+    bool present = box && access(box, F_OK) == 0;
+    free(box);
+    return present;
+}
+
+/* A root without a box is what an earlier job of this name left, and may come yet. */
 static int find_root(struct folder_comm *self, double settle_s, bool (*hurried)(void),
                      struct err *err)
 {
@@ -359,17 +365,20 @@ static int find_root(struct folder_comm *self, double settle_s, bool (*hurried)(
     const double pause_s = look_every_s + self->base.size / looks_per_s;
     for (;; usleep((useconds_t)(1e6 * pause_s))) {
         double waited_s = clock_monotonic_s() - begun_s;
-        int root = -1;
-        if (read_root(self->path, &root) == 0) {
+        int root = -1, rc = 0;
+        bool known = read_root(self->path, &root) == 0;
+        if (known && (root < 0 || root >= self->base.size))
+            return err_set(err, -ESTALE, "%s: the others have not come", self->path);
+        if (known && is_present(self, root)) {
             self->base.root = root;
-            return root >= 0 && root < self->base.size
-                       ? 0
-                       : err_set(err, -ESTALE, "%s: the others have not come", self->path);
+            return 0;
         }
-        bool lead = (hurried && hurried()) || may_lead(self, waited_s, settle_s);
-        int rc = lead ? write_root(self->path, self->base.rank) : 0;
-        if (rc == -EEXIST) /* it is not written yet; its writer may have died */
-            rc = waited_s > 3 * settle_s + 1 ? -ETIMEDOUT : 0;
+        if (!known && ((hurried && hurried()) || may_lead(self, waited_s, settle_s)))
+            rc = write_root(self->path, self->base.rank);
+        if (rc == -EEXIST)
+            rc = 0;
+        if (!rc && waited_s > 3 * settle_s + 1)
+            rc = -ETIMEDOUT;
         if (rc)
             return err_set(err, rc, "%s: no rank leads the others: %s", self->path, strerror(-rc));
     }
@@ -395,7 +404,7 @@ int comm_folder_close(const char *path, struct err *err)
         return rc;
     rc = write_root(path, -1);
     int root = -1;
-    if (rc == -EEXIST && (read_root(path, &root) || root < 0))
+    if (rc == -EEXIST && read_root(path, &root) == 0 && root < 0)
         return 0;
     return rc ? err_set_at(err, rc, path, 0, 0, "cannot be closed: %s", strerror(-rc)) : 1;
 }

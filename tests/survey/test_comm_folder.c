@@ -230,16 +230,43 @@ static void a_full_one_leaves_nothing(void **state)
 {
     (void)state;
     struct rlimit was, none;
-    struct comm *comm = NULL;
     struct err err = {0};
+    struct comm *zero = join(0), *one = join(1);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
     none = was;
     none.rlim_cur = 0;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    int rc = comm_folder_create(folder, 0, 4, 0.2, NULL, &comm, &err);
+    int rc = comm_send(one, 0, 7, "text", 4, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(rc, -EFBIG);
+    char box[80];
+    snprintf(box, sizeof box, "%s/to-0", folder);
+    assert_int_equal(rmdir(box), 0); /* is empty */
+    comm_destroy(one);
+    comm_destroy(zero);
+    assert_true(gone());
+}
+
+/* The root of an earlier job of that name leads when it has come, not before. */
+static void a_root_is_waited_for(void **state)
+{
+    (void)state;
+    char root[80];
+    pthread_t thread;
+    struct comm *three = NULL;
+    snprintf(root, sizeof root, "%s/root", folder);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(symlink("2", root), 0);
+    assert_int_equal(pthread_create(&thread, NULL, join_three, &three), 0);
+    const struct timespec pause = {.tv_nsec = 300000000};
+    nanosleep(&pause, NULL);
+    assert_null(three);
+    struct comm *two = join(2);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(three->root, 2);
+    comm_destroy(three);
+    comm_destroy(two);
     assert_true(gone());
 }
 
@@ -272,6 +299,7 @@ int main(void)
         cmocka_unit_test(nothing_stays_of_a_root_that_died),
         cmocka_unit_test(damage_is_told),
         cmocka_unit_test(a_full_one_leaves_nothing),
+        cmocka_unit_test(a_root_is_waited_for),
         cmocka_unit_test(others_folders_are_refused),
         cmocka_unit_test(a_closed_folder_is_left_alone),
     };
