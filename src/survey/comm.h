@@ -29,7 +29,6 @@ struct comm {
     int size;
     int root;      /* the rank that leads: 0, unless it never came */
     double come_s; /* so long a rank that was never heard is waited for; 0: as long as any other */
-    bool reported; /* there is a report already: without the others this rank has none to give */
     bool rootless; /* the root is gone for good: what it left behind may go too */
     uint64_t messages, bytes;                 /* received from other ranks */
     struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */

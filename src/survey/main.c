@@ -104,7 +104,7 @@ static void without_mpi(void)
 {
     static const char missing[] = "gpumemtopo-survey: error: MPI did not start: a rank is missing "
                                   "or cannot be reached\n";
-    meeting_start_over();
+    meeting_start_over(MEETING_NO_MPI);
     if (!speaks)
         return;
     ssize_t written = write(STDERR_FILENO, missing, sizeof missing - 1);
@@ -122,7 +122,7 @@ static int start_mpi(const struct launcher *launcher, const struct survey_option
     int rc = comm_mpi_start(argc, argv, err);
     watchdog_stop();
     if (!rc && !meeting_call_off(launcher, options, clock_monotonic_s() - begun_s)) {
-        meeting_start_over();
+        meeting_start_over(MEETING_NO_MPI);
         rc = err_set(err, -EIO, "the other ranks did not wait for MPI, and cannot be joined");
     }
     return rc;
@@ -157,11 +157,23 @@ static void speak_directly(void)
     close(fd);
 }
 
+/* The survey is over and has said what it had to say. A wrapper that shows the survey's words only
+ * shall not show what MPI has to say about its own end. */
+static void be_silent(void)
+{
+    int fd = getenv("GPUMEMTOPO_STDERR") ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
 /* With lost ranks MPI_Finalize waits for somebody who will not come. */
 static void stop_mpi(const struct survey_end *end, int code)
 {
     unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
     struct err err = {0};
+    be_silent();
     watchdog_start(end->lost_ranks || end->quiet_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL,
                    NULL, code);
     int rc = comm_mpi_stop(&err);
@@ -184,11 +196,10 @@ static int run_mpi(const struct survey_options *options, const struct launcher *
     }
     if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err))
         log_failure(&err);
-    else {
-        comm->reported = meeting_reported(options);
+    else
         end = run_rank(comm, options, launcher, argc, argv);
-    }
-    int code = launcher->rank || end.late ? 0 : exit_file_write(end.code, end.lost_ranks > 0);
+    bool still = end.lost_ranks || end.quiet_ranks;
+    int code = launcher->rank || end.late ? 0 : exit_file_write(end.code, still);
     meeting_tidy();
     stop_mpi(&end, code);
     return code;

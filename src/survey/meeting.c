@@ -17,12 +17,17 @@
 #include "base/str.h"
 #include "survey/comm_folder.h"
 #include "survey/limits.h"
+#include "survey/spooling.h"
 #include "survey/survey.h"
 
 extern char **environ;
 
 /* Tells the process that starts over when its launcher began, in milliseconds since 1970. */
 #define BEGUN "GPUMEMTOPO_BEGUN_MS"
+
+/* And why, in its last character. */
+#define CAUSE "GPUMEMTOPO_MEETING"
+static char cause_variable[] = CAUSE "=?";
 
 /* More descriptors than MPI has open. */
 enum { DESCRIPTORS = 1024 };
@@ -76,7 +81,7 @@ static uint64_t launched_ms(void)
     return clock_utc_ms() - parent_age_ms();
 }
 
-/* Once more the environment, with one variable more. It lives as long as the process. */
+/* Once more the environment, with two variables more. It lives as long as the process. */
 void meeting_prepare(const struct launcher *launcher, char **argv)
 {
     static char begun[sizeof BEGUN + 24];
@@ -87,20 +92,22 @@ void meeting_prepare(const struct launcher *launcher, char **argv)
     snprintf(begun, sizeof begun, BEGUN "=%llu", (unsigned long long)begun_ms);
     while (environ[count])
         count++;
-    char **envp = mem_array(count + 2, sizeof *envp);
+    char **envp = mem_array(count + 3, sizeof *envp);
     if (!envp)
         return;
     memcpy(envp, environ, count * sizeof *envp);
     envp[count] = begun;
+    envp[count + 1] = cause_variable;
     start_argv = argv;
     start_envp = envp;
 }
 
 /* The connection to the launcher stays open: Slurm ends all ranks when one closes it. */
-void meeting_start_over(void)
+void meeting_start_over(enum meeting_cause cause)
 {
     if (!start_envp)
         return;
+    cause_variable[sizeof CAUSE] = (char)('0' + cause);
     for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
         fcntl(fd, F_SETFD, 0);
     execve("/proc/self/exe", start_argv, start_envp);
@@ -154,6 +161,14 @@ void meeting_tidy(void)
     closed = NULL;
 }
 
+bool meeting_may_begin(const struct survey_options *options)
+{
+    char *spool = start_envp ? spooling_folder(options, options->output) : NULL;
+    bool begun = spool && spooling_has_results(spool, begun_ms / 1000);
+    free(spool);
+    return start_envp && !options->replay && !begun;
+}
+
 bool meeting_reported(const struct survey_options *options)
 {
     struct stat info;
@@ -178,6 +193,19 @@ static void close_to_workers(void)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+static void say_why(double patience_s, const char *folder)
+{
+    const char *cause = getenv(CAUSE);
+    if (cause && cause[0] == '0' + MEETING_NO_ROOT)
+        log_warning("rank 0 was lost before it assigned the GPUs; the others go on without it and "
+                    "without MPI, by files in %s",
+                    folder);
+    else
+        log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
+                    "others go on without MPI, by files in %s",
+                    patience_s, folder);
+}
+
 int meeting_join(const struct launcher *launcher, const struct survey_options *options,
                  struct comm **out_comm, struct err *err)
 {
@@ -200,9 +228,7 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
         if (comm->come_s < come_s / 4)
             comm->come_s = come_s / 4;
         if (comm_leads(comm))
-            log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; "
-                        "the others go on without MPI, by files in %s",
-                        patience_s, folder);
+            say_why(patience_s, folder);
         *out_comm = comm;
     }
     free(folder);
@@ -211,7 +237,7 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
 
 void meeting_outlast_root(const struct launcher *launcher, const struct survey_options *options)
 {
-    const struct timespec pause = {.tv_nsec = 50000000}, exit_time = {.tv_nsec = 200000000};
+    const struct timespec pause = {.tv_nsec = 50000000}, exit_time = {.tv_sec = 1};
     const double until_s = clock_monotonic_s() + LIMIT_FINALIZE_LOST_S + 1;
     char *folder = folder_of(launcher, options);
     while (folder && comm_folder_open(folder) && clock_monotonic_s() < until_s)

@@ -155,7 +155,7 @@ static int lose_unannounced(struct members *members, size_t rank, struct err *er
     struct member *member = &members->items[rank];
     char reason[96];
     snprintf(reason, sizeof reason, "rank %zu %s", rank,
-             members->come_s > 0 && !member->came ? "did not come, and MPI did not start for it"
+             members->come_s > 0 && !member->came ? "did not come when the others met without MPI"
              : member->lost                       ? "fell silent before it had listed its GPUs"
                                                   : "did not announce itself in time");
     members->lost += !member->lost;

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +49,15 @@ static int make_folder(const char *path, char **out_folder, struct err *err)
     return 0;
 }
 
-bool spooling_has_results(const char *path)
+bool spooling_has_results(const char *path, uint64_t since_s)
 {
     bool found = false;
+    struct stat info;
     DIR *folder = opendir(path);
     for (struct dirent *entry; folder && !found && (entry = readdir(folder));)
-        found = spool_is_name(entry->d_name);
+        found = spool_is_name(entry->d_name) &&
+                (!since_s || fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
+                 (uint64_t)info.st_mtime >= since_s);
     if (folder)
         closedir(folder);
     return found;
@@ -63,7 +67,7 @@ bool spooling_has_results(const char *path)
  * a folder that the user named they may be meant to be together. */
 static int set_aside(const char *path, bool named, const char *stamp, struct err *err)
 {
-    if (!spooling_has_results(path))
+    if (!spooling_has_results(path, 0))
         return 0;
     if (named) {
         log_warning("%s has results of an earlier survey too: merge takes them along", path);

@@ -16,6 +16,7 @@
 #include "survey/emit.h"
 #include "survey/exit_file.h"
 #include "survey/limits.h"
+#include "survey/meeting.h"
 #include "survey/message.h"
 #include "survey/preparation.h"
 #include "survey/progress.h"
@@ -232,7 +233,7 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     if (!spooling->folder)
         return;
     bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
-    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder))
+    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder, 0))
         log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
                     spooling->folder);
     if (!run->spool_done || run->options->spool)
@@ -336,7 +337,8 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     }
     end->lost_ranks = root_view(run->root).lost_ranks;
     end->quiet_ranks = root_quiet_ranks(run->root);
-    end->late = run->comm->reported && end->lost_ranks + 1 == (size_t)run->comm->size;
+    end->late = end->lost_ranks && end->lost_ranks + 1 == (size_t)run->comm->size &&
+                meeting_reported(options);
     code = end->late ? SURVEY_EXIT_OK : report(run, &prepared, &err);
     if (end->late)
         log_error("rank %d came when the survey was over", run->comm->rank);
@@ -394,6 +396,8 @@ static void run_other(struct run *run)
         log_failure(&err);
     if (!run->rank)
         return;
+    if (!rc && rank_is_free(run->rank) && meeting_may_begin(run->options))
+        meeting_start_over(MEETING_NO_ROOT);
     if (!rc)
         rank_abandon(run->rank);
     say_orphaned(run);

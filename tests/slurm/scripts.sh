@@ -14,7 +14,7 @@ cat >bin/srun <<'END'
 case $DOES in
 write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
 stay) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml && exec sleep 60 ;;
-stuck) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && trap '' TERM && exec sleep 60 ;;
+stuck) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && trap '' TERM && : >stuck.on && exec sleep 60 ;;
 spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
 esac
 exit "$RETURNS"
@@ -57,7 +57,7 @@ job "a spool by its flag" spool 137 4 --profile quick --spool out.yaml.spool -o 
 
 # The job is ended, and task 0 does not hear it.
 (
-    sleep 1
+    until [ -e stuck.on ]; do sleep 0.1; done
     pkill -TERM -f "bash $root/slurm/survey.sbatch --stuck"
 ) &
 job "a spool of a step that does not end" stuck 0 4 --stuck

@@ -44,7 +44,7 @@ def rank_processes():
             continue
         rank = re.search(rb"(?:^|\0)SLURM_PROCID=(\d+)", env)
         if rank:
-            found[int(rank[1])] = pid
+            found.setdefault(int(rank[1]), pid)  # a worker that is just born looks like it
     return found
 
 
@@ -64,7 +64,7 @@ class Step:
 
     def until_measuring(self):
         """All but the GPU that hangs are done."""
-        self.cluster.until(lambda: len(list(self.spool.glob("gpu-*"))) == RANKS - 1
+        self.cluster.until(lambda: len(list(self.spool.glob("gpu-*.spool"))) == RANKS - 1
                            if self.spool.exists() else False, "results")
 
     def end(self, within_s):
@@ -169,7 +169,7 @@ def part_task_stopped(cluster, folder):
     def ended():
         shown = cluster.run("scontrol", "show", "job", job).stdout
         return re.search(r"JobState=(?:COMPLETED|FAILED).* ExitCode=(\d+):", shown, re.S)
-    cluster.until(lambda: len(list(folder.glob("*.spool/gpu-*"))) == RANKS - 1, "results")
+    cluster.until(lambda: len(list(folder.glob("*.spool/gpu-*.spool"))) == RANKS - 1, "results")
     os.kill(rank_processes()[5], signal.SIGSTOP)  # the one whose GPU hangs
     cluster.until(ended, "the job's end")
     took_s = time.monotonic() - begun
@@ -197,8 +197,7 @@ def part_interrupted(cluster, folder):
     jobs = cluster.run("squeue", "-h", "-o", "%i").stdout.split()
     at = time.monotonic()
     cluster.run("scancel", *jobs)
-    cluster.until(step.output.exists, "inventory", limit_s=5)
-    check(time.monotonic() - at < 5, "too late")
+    cluster.until(step.output.exists, "inventory", limit_s=9)  # KillWait is 10; the times: fault_matrix
     step.end(LIMIT_S + 10 + STARTING_S)
     step.check_counts(RANKS - 1, 0)
     check("the survey was interrupted" in step.output.read_text(), "reason")
@@ -275,7 +274,7 @@ def part_health(cluster, folder):
         there.mkdir()
         path = write_fleet(there, [node("n1", 8, faults)])
         conf.write_text(f"bin={bins}\nlast={there}/last\n"
-                        f"flags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
+                        f"lock={folder}/lock\nflags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
         for context, code in ((None, health), ("prolog_slurmd", prolog), ("epilog_slurmd", prolog)):
             env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1"}
             if context:

@@ -1,5 +1,6 @@
 """What breaks in the middle of ./survey, one case each: everything that was measured is in the
 inventory or the spool, everything else is named, the job ends in time, the exit code is as promised.
+A test has more time than is promised, since machines may be busy; the benchmark has not.
 
 usage: fault_matrix.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
 CASE is WHO_WHEN, e.g. rank_measuring, or `all` with a number of rounds behind REPORT_PROGRAM.
@@ -18,29 +19,32 @@ from harness import (CASE, MARK, PROGRAM, ROOT, SKIP, SLOWER, check, check_nothi
                      main, marked, node, write_fleet)
 
 REPORT = pathlib.Path(sys.argv[4]).resolve()
+STRICT = "GPUMEMTOPO_TEST_STRICT" in os.environ  # the benchmark, which looks at the times too
 LIMIT_S = 5 if SLOWER == 1 else 10  # --time-limit
-ENDS_WITHIN_S = LIMIT_S + (10 if SLOWER == 1 else 30)
+ENDS_WITHIN_S = LIMIT_S + (10 if STRICT else 30)
 LONG_S = 30          # where something else than the limit ends a hanging worker, and as soon
 RANKS = 4            # what ./survey starts for simulated GPUs
 GPUS = 8
 AT_ONCE = 5          # runs of the benchmark: they mostly wait
 
 
-def wrapper(folder):
-    """./survey itself, without installing and building."""
+def wrapper(folder, before):
+    """./survey itself, without installing and building. before: what a rank does first, for the shell."""
     there = folder / "clone"
     (there / "tools").mkdir(parents=True)
     (there / "build/src/survey").mkdir(parents=True)
     shutil.copy(ROOT / "survey", there / "survey")
     (there / "tools/setup.sh").write_text("setup_packages() { :; }; setup_build() { :; }\n")
-    (there / "build/src/survey/gpumemtopo-survey").symlink_to(PROGRAM)
+    program = there / "build/src/survey/gpumemtopo-survey"
+    program.write_text(f'#!/bin/sh\n{before}\nexec "{PROGRAM}" "$@"\n')
+    program.chmod(0o755)
     return there / "survey"
 
 
 class Run:
     """A survey of two nodes of four GPUs by four ranks, on its way."""
 
-    def __init__(self, folder, faults="", more=(), output="out.yaml", limit_s=LIMIT_S):
+    def __init__(self, folder, faults="", more=(), output="out.yaml", limit_s=LIMIT_S, before=":"):
         self.folder = folder
         write_fleet(folder, [node("n1", 4, faults), node("n2", 4)])
         self.output = folder / output
@@ -48,7 +52,7 @@ class Run:
         self.begun = time.monotonic()
         # In a session of its own, as from another terminal: signals reach ./survey alone.
         self.process = subprocess.Popen(
-            [wrapper(folder), "--simulate", "fleet.yaml", "-o", output, "--probes", "main.latency",
+            [wrapper(folder, before), "--simulate", "fleet.yaml", "-o", output, "--probes", "main.latency",
              "--time-limit", str(limit_s), "--no-progress", *more],
             cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -225,9 +229,9 @@ def case_worker_half(folder):
 def starting(folder, numbers, how):
     """Ranks that are no more, or stand still, before MPI is up, which then never is for the others: they
     are found without it, and lead themselves where rank 0 is missing."""
-    run = Run(folder, HANG if 2 not in numbers else "")
-    for number in numbers:
-        kill(run.rank(number), how)
+    ranks = "|".join(map(str, numbers))
+    run = Run(folder, HANG if 2 not in numbers else "",
+              before=f'case $OMPI_COMM_WORLD_RANK in {ranks}) kill -{how} $$ ;; esac')
     said = run.end(4)
     check(said.count("MPI did not start within") == 1, said)
     text = run.output.read_text()
@@ -236,26 +240,26 @@ def starting(folder, numbers, how):
                                 else {"ok": GPUS - lost - 1, "timed_out": 1}))
     check(field(text, "lost_ranks") == str(len(numbers)), text)
     for number in numbers:
-        check(f"rank: {number}, uuid: null, status: lost, reason: \"rank {number} did not come" in text,
+        check(f"rank: {number}, uuid: null, status: lost, reason: rank {number} did not come" in text,
               text)
     check(not list(folder.glob(".gpumemtopo*")), "the meeting is not tidied up")
     check(sorted(run.statuses(run.merged(4))) == sorted(run.statuses(text)), "merge")
 
 
 def case_rank_starting(folder):
-    starting(folder, [2], signal.SIGKILL)
+    starting(folder, [2], "KILL")
 
 
 def case_rank_start_stopped(folder):
-    starting(folder, [3], signal.SIGSTOP)
+    starting(folder, [3], "STOP")
 
 
 def case_rank0_starting(folder):
-    starting(folder, [0], signal.SIGKILL)
+    starting(folder, [0], "KILL")
 
 
 def case_ranks_start_stopped(folder):
-    starting(folder, [0, 1], signal.SIGSTOP)
+    starting(folder, [0, 1], "STOP")
 
 
 def case_rank_listing(folder):
@@ -334,6 +338,16 @@ def case_rank_reported(folder):
     run.check_inventory(ok=GPUS - 1, timed_out=1)
 
 
+def case_rank_done_stopped(folder):
+    """It stands still for ever when all of its own is said: the job does not wait for it."""
+    run = Run(folder, HANG)
+    rank = run.rank(1)
+    run.hanging(run.rank(2))
+    os.kill(rank, signal.SIGSTOP)
+    run.end(4)
+    run.check_inventory(ok=GPUS - 1, timed_out=1)
+
+
 def case_rank_leaving(folder):
     run = Run(folder)
     rank = run.rank(1)
@@ -347,21 +361,22 @@ def case_rank_leaving(folder):
 
 
 def case_rank0_listing(folder):
-    """Nothing is assigned: the others name their GPUs, and what rank 0 had nobody knows. (Or, on a
-    busy machine, all was assigned, and they measure, and so did rank 0 for a moment.)"""
+    """Nothing is assigned: the others begin again without it, and one of them leads. (Or, on a busy machine,
+    all was assigned, and they measure and spool, and so did rank 0 for a moment.)"""
     run = Run(folder, "{gpu: 0, kind: wait, seconds: 2}")
     run.kill_when_listing(0)
-    said = run.end(1)
-    check("rank 0 is lost" in said, said)
-    check(not run.output.exists(), "an inventory by nobody")
+    said = run.end((1, 4))
+    if run.process.returncode == 4:
+        check("rank 0 was lost before it assigned" in said and "rank 0 is lost" not in said, said)
+        run.check_inventory(ok=GPUS - 2)
+        check("rank: 0, uuid: null, status: lost" in run.output.read_text(), run.output.read_text())
+        check(not list(folder.glob(".gpumemtopo*")), "the meeting is not tidied up")
+        return
+    check("rank 0 is lost" in said and not run.output.exists(), said)
     text = run.merged(4)
-    found = list(run.statuses(text).values())
-    lost = found.count("lost")
-    if "ok" in found:
-        run.check_complete(text, ok=GPUS - lost, lost=lost)
-        check(lost <= 2, text)
-    else:
-        run.check_complete(text, lost=GPUS - 2)
+    lost = list(run.statuses(text).values()).count("lost")
+    run.check_complete(text, ok=GPUS - lost, lost=lost)
+    check(lost <= 2, text)
 
 
 def case_rank0_measuring(folder):
@@ -423,7 +438,7 @@ def interrupted(folder, number):
     at = time.monotonic()
     os.kill(run.process.pid, number)
     run.end(4)
-    check(time.monotonic() - at < 5 * SLOWER, f"ends {time.monotonic() - at:.1f} s after the signal")
+    check(time.monotonic() - at < (5 if STRICT else 20), f"ends {time.monotonic() - at:.1f} s after the signal")
     run.check_inventory(ok=GPUS - 1, failed=1)
     check("the survey was interrupted" in run.output.read_text(), "reason")
 
@@ -462,7 +477,7 @@ def case_disk_full(folder):
         check(sorted(p.name for p in disk.iterdir()) == ["filler", "out.yaml"], "left-overs")
         run.check_complete(run.merged(0), ok=GPUS)
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def case_all_full(folder):
@@ -480,7 +495,7 @@ def case_all_full(folder):
         os.environ.pop("TMPDIR")
         if before:
             os.environ["TMPDIR"] = before
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def case_spool_full(folder):
@@ -494,7 +509,7 @@ def case_spool_full(folder):
         run.check_inventory(ok=GPUS)
         check(not list(disk.glob("*.tmp.*")), "half files")
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def case_folder_gone(folder):
@@ -512,7 +527,8 @@ def run_case(number, name):
     """One case in a process of its own, as a test is. A skip is no pass."""
     begin = time.monotonic()
     done = subprocess.run([sys.executable, __file__, *sys.argv[1:3], name, sys.argv[4]],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True,
+                          env={**os.environ, "GPUMEMTOPO_TEST_STRICT": "1"})
     check(done.returncode == 0, f"round {number}, {name}: {done.stdout}{done.stderr}")
     took_s = time.monotonic() - begin
     print(f"round {number}, {name}: {took_s:.1f} s", flush=True)

@@ -139,5 +139,8 @@ def main(cases):
         check_nothing_left()
     finally:
         for pid, _ in marked():
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         shutil.rmtree(folder)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from harness import (MARK, PROGRAM, SKIP, check, environment, field, main, node, write_fleet)
+from harness import (MARK, PROGRAM, SKIP, SLOWER, check, environment, field, main, node, write_fleet)
 
 HOSTS = 4
 PER_HOST = 4
@@ -93,7 +93,7 @@ def case_together(folder):
     """All four, to the end."""
     fleet(folder)
     run = start(folder)
-    said = run.communicate(timeout=60)[1]
+    said = run.communicate(timeout=60 * SLOWER)[1]
     text = (folder / "out.yaml").read_text()
     check((folder / "code").read_text() == "0\n", said)
     check(field(text, "ranks") == "16" and field(text, "measured") == "16", text)
@@ -106,17 +106,18 @@ def case_cut_off(folder):
     run = start(folder)
     spool = folder / "out.yaml.spool"
     for _ in range(300):
-        if spool.exists() and len(list(spool.glob("gpu-*"))) == (HOSTS - 1) * PER_HOST:
+        if len(list(spool.glob("gpu-*.spool"))) == (HOSTS - 1) * PER_HOST:
             break
         time.sleep(0.1)
-    check(len(list(spool.glob("gpu-*"))) == (HOSTS - 1) * PER_HOST, "not there yet")
+    else:
+        check(False, "not there yet")
     ip("-n", space(0), "link", "set", "p4", "down")
     output = folder / "out.yaml"
     while not output.exists() and time.monotonic() - begin < 60:
         time.sleep(0.1)
     took_s = time.monotonic() - begin
     check(output.exists(), "no inventory")
-    check(took_s < LIMIT_S + 10 + 5, f"took {took_s:.1f} s")  # 5 s: mpirun over four hosts
+    check(took_s < LIMIT_S + 10 * SLOWER + 5, f"took {took_s:.1f} s")  # 5 s: mpirun over four hosts
     text = output.read_text()
     for _ in range(100):  # until all that can leave have left
         if (folder / "code").read_text():
@@ -149,7 +150,10 @@ def prepared(case):
                 pids = subprocess.run(["ip", "netns", "pids", space(host)], capture_output=True,
                                       text=True).stdout.split()
                 for pid in pids:  # who was cut off knows of no end
-                    os.kill(int(pid), signal.SIGKILL)
+                    try:
+                        os.kill(int(pid), signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
             tear_down()
     return run
 

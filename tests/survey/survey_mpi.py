@@ -53,15 +53,16 @@ def case_assignment(folder):
 def case_faults(folder):
     write_fleet(folder, [node("n1", 3, "{gpu: 0, kind: crash, after: 4}, "
                                        "{gpu: 2, kind: hang, after: 4}"), node("n2", 1)])
+    limit = 4 * SLOWER
     for ranks in (0, 2):
         begin = time.monotonic()
         code, _, _ = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
-                            "--time-limit", "4", *FAST)
+                            "--time-limit", str(limit), *FAST)
         text = (folder / "out.yaml").read_text()
         check(code == 4 and field(text, "exit_code") == "4", text)
         check(field(text, "measured") == "2" and field(text, "unmeasured") == "2", text)
         check(re.search(r"status: crashed, reason: .*signal 11 .* during [\w.]+", text), text)
-        check(re.search(r"status: timed_out, reason: no answer in 4 s during [\w.]+", text), text)
+        check(re.search(rf"status: timed_out, reason: no answer in {limit} s during [\w.]+", text), text)
         check(len(re.findall(r"^    serial: ", text, re.M)) == 4, "what was known before is lost")
         check(time.monotonic() - begin < 30 * SLOWER, "too slow")
 
@@ -167,12 +168,12 @@ def case_signals(folder):
         check(time.monotonic() - begin < 5 * SLOWER, "slow to end")
         check("the survey was interrupted" in (folder / "out.yaml").read_text(), "reason")
         (folder / "out.yaml").unlink()
-    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "8",
+    run = subprocess.Popen(command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", str(8 * SLOWER),
                                    *FAST), cwd=folder, env=environment(), stderr=subprocess.DEVNULL,
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     workers_that_stay(1)
     run.send_signal(signal.SIGHUP)
-    check(run.wait(timeout=30) == 4, f"nohup: exit code {run.returncode}")
+    check(run.wait(timeout=30 * SLOWER) == 4, f"nohup: exit code {run.returncode}")
     check("interrupted" not in (folder / "out.yaml").read_text(), "nohup")
 
 
@@ -213,7 +214,7 @@ def case_late(folder):
                               pause, *ask], cwd=folder, env=environment(), stdin=subprocess.DEVNULL,
                              capture_output=True, text=True, timeout=60 * SLOWER)
         text = (folder / "out.yaml").read_text()
-        lost = re.findall(r'rank: \d, uuid: null, status: lost, reason: "rank (\d) did not come', text)
+        lost = re.findall(r'rank: \d, uuid: null, status: lost, reason: rank (\d) did not come', text)
         check(lost == ["0"], run.stderr + text)
         (folder / "out.yaml").unlink()
 
@@ -239,7 +240,7 @@ def case_spool(folder):
                            cwd=folder, env=environment(), stderr=subprocess.DEVNULL)
     for _ in range(100):
         time.sleep(0.1)
-        if list(spool.glob("gpu-*")):
+        if list(spool.glob("gpu-*.spool")):
             break
     run.kill()
     run.wait()

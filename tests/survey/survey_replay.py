@@ -151,7 +151,11 @@ def case_interrupted(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: hang, after: 20}")])
     run = start(folder, 0, "--simulate", "fleet.yaml", "--record", "a.gmr", "-o", "measured.yaml",
                 "--probes", "main.latency")
-    time.sleep(2.5)
+    for _ in range(600):
+        if list((folder / "measured.yaml.spool").glob("gpu-*.spool")):
+            break
+        time.sleep(0.1)
+    time.sleep(1)
     run.send_signal(signal.SIGTERM)
     run.communicate(timeout=30)
     check((folder / "code").read_text() == "4\n", "exit code")

@@ -21,7 +21,7 @@ static struct comm *join(int rank)
 {
     struct comm *comm = NULL;
     struct err err = {0};
-    assert_int_equal(comm_folder_create(folder, rank, 4, 0.2, NULL, &comm, &err), 0);
+    assert_int_equal(comm_folder_create(folder, rank, 4, 1, NULL, &comm, &err), 0);
     assert_int_equal(comm->rank, rank);
     return comm;
 }
@@ -117,11 +117,14 @@ static void somebody_leads(void **state)
 static void it_is_open_before_somebody_leads(void **state)
 {
     (void)state;
-    const struct timespec pause = {.tv_nsec = 50000000};
+    const struct timespec pause = {.tv_nsec = 5000000};
+    char box[80];
     pthread_t thread;
     struct comm *three = NULL;
+    snprintf(box, sizeof box, "%s/to-3", folder);
     assert_int_equal(pthread_create(&thread, NULL, join_three, &three), 0);
-    nanosleep(&pause, NULL);
+    while (access(box, F_OK))
+        nanosleep(&pause, NULL);
     bool open = comm_folder_open(folder);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(open);
@@ -259,7 +262,7 @@ static void a_root_is_waited_for(void **state)
     assert_int_equal(mkdir(folder, 0777), 0);
     assert_int_equal(symlink("2", root), 0);
     assert_int_equal(pthread_create(&thread, NULL, join_three, &three), 0);
-    const struct timespec pause = {.tv_nsec = 300000000};
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 200000000};
     nanosleep(&pause, NULL);
     assert_null(three);
     struct comm *two = join(2);

@@ -22,11 +22,11 @@ case $* in
 esac
 trap 'echo x >>"$MARKS/launcher_signals"' TERM
 sh "$MARKS/rank" &
-echo x >>"$MARKS/started"
 wait $!
 END
 cat >"$folder/rank" <<'END'
 trap 'echo x >>"$MARKS/signals"; sleep 0.3; echo 4 >"$GPUMEMTOPO_EXIT_FILE"; exit 0' TERM
+echo x >>"$MARKS/started"
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.5 & wait $!; done
 echo 0 >"$GPUMEMTOPO_EXIT_FILE"
 END
@@ -63,11 +63,11 @@ cmp "$1/survey" "$folder/survey" || fail "words went into the script"
 
 "$folder/survey" --simulate x &
 survey=$!
-for i in 1 2 3 4 5 6 7 8 9 10; do
+for _ in $(seq 100); do
     [ ! -f "$folder/started" ] || break
-    sleep 0.2
+    sleep 0.1
 done
-sleep 0.2
+sleep 1
 kill -TERM "$survey"
 code=0
 wait "$survey" || code=$?
