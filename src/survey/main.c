@@ -104,7 +104,7 @@ static void without_mpi(void)
 {
     static const char missing[] = "gpumemtopo-survey: error: MPI did not start: a rank is missing "
                                   "or cannot be reached\n";
-    meeting_start_over(MEETING_NO_MPI);
+    meeting_start_over();
     if (!speaks)
         return;
     ssize_t written = write(STDERR_FILENO, missing, sizeof missing - 1);
@@ -122,7 +122,7 @@ static int start_mpi(const struct launcher *launcher, const struct survey_option
     int rc = comm_mpi_start(argc, argv, err);
     watchdog_stop();
     if (!rc && !meeting_call_off(launcher, options, clock_monotonic_s() - begun_s)) {
-        meeting_start_over(MEETING_NO_MPI);
+        meeting_start_over();
         rc = err_set(err, -EIO, "the other ranks did not wait for MPI, and cannot be joined");
     }
     return rc;
@@ -223,7 +223,7 @@ static int run_meeting(const struct survey_options *options, const struct launch
     struct survey_end end = run_rank(comm, options, launcher, argc, argv);
     if (!leads)
         meeting_outlast_root(launcher, options);
-    return leads ? exit_file_write(end.code, true) : 0;
+    return leads && !end.late ? exit_file_write(end.code, true) : 0;
 }
 
 static int refuse(const struct launcher *launcher, const struct err *err)

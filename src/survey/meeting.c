@@ -17,17 +17,12 @@
 #include "base/str.h"
 #include "survey/comm_folder.h"
 #include "survey/limits.h"
-#include "survey/spooling.h"
 #include "survey/survey.h"
 
 extern char **environ;
 
 /* Tells the process that starts over when its launcher began, in milliseconds since 1970. */
 #define BEGUN "GPUMEMTOPO_BEGUN_MS"
-
-/* And why, in its last character. */
-#define CAUSE "GPUMEMTOPO_MEETING"
-static char cause_variable[] = CAUSE "=?";
 
 /* More descriptors than MPI has open. */
 enum { DESCRIPTORS = 1024 };
@@ -81,7 +76,7 @@ static uint64_t launched_ms(void)
     return clock_utc_ms() - parent_age_ms();
 }
 
-/* Once more the environment, with two variables more. It lives as long as the process. */
+/* Once more the environment, with one variable more. It lives as long as the process. */
 void meeting_prepare(const struct launcher *launcher, char **argv)
 {
     static char begun[sizeof BEGUN + 24];
@@ -92,22 +87,20 @@ void meeting_prepare(const struct launcher *launcher, char **argv)
     snprintf(begun, sizeof begun, BEGUN "=%llu", (unsigned long long)begun_ms);
     while (environ[count])
         count++;
-    char **envp = mem_array(count + 3, sizeof *envp);
+    char **envp = mem_array(count + 2, sizeof *envp);
     if (!envp)
         return;
     memcpy(envp, environ, count * sizeof *envp);
     envp[count] = begun;
-    envp[count + 1] = cause_variable;
     start_argv = argv;
     start_envp = envp;
 }
 
 /* The connection to the launcher stays open: Slurm ends all ranks when one closes it. */
-void meeting_start_over(enum meeting_cause cause)
+void meeting_start_over(void)
 {
     if (!start_envp)
         return;
-    cause_variable[sizeof CAUSE] = (char)('0' + cause);
     for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
         fcntl(fd, F_SETFD, 0);
     execve("/proc/self/exe", start_argv, start_envp);
@@ -161,14 +154,6 @@ void meeting_tidy(void)
     closed = NULL;
 }
 
-bool meeting_may_begin(const struct survey_options *options)
-{
-    char *spool = start_envp ? spooling_folder(options, options->output) : NULL;
-    bool begun = spool && spooling_has_results(spool, begun_ms / 1000);
-    free(spool);
-    return start_envp && !options->replay && !begun;
-}
-
 bool meeting_reported(const struct survey_options *options)
 {
     struct stat info;
@@ -193,19 +178,6 @@ static void close_to_workers(void)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static void say_why(double patience_s, const char *folder)
-{
-    const char *cause = getenv(CAUSE);
-    if (cause && cause[0] == '0' + MEETING_NO_ROOT)
-        log_warning("rank 0 was lost before it assigned the GPUs; the others go on without it and "
-                    "without MPI, by files in %s",
-                    folder);
-    else
-        log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
-                    "others go on without MPI, by files in %s",
-                    patience_s, folder);
-}
-
 int meeting_join(const struct launcher *launcher, const struct survey_options *options,
                  struct comm **out_comm, struct err *err)
 {
@@ -228,7 +200,9 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
         if (comm->come_s < come_s / 4)
             comm->come_s = come_s / 4;
         if (comm_leads(comm))
-            say_why(patience_s, folder);
+            log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; "
+                        "the others go on without MPI, by files in %s",
+                        patience_s, folder);
         *out_comm = comm;
     }
     free(folder);

@@ -1,7 +1,7 @@
 /* Ranks that come together without MPI. MPI_Init ends only when all ranks are in it: one that died
  * before would cost all others. So a rank that waited there for long starts over, as the same
  * process, and goes to a folder whose name every rank knows by itself; those that come there survey
- * without the others. So do ranks that lost rank 0 before it had assigned anything. */
+ * without the others. */
 #ifndef GPUMEMTOPO_SURVEY_MEETING_H
 #define GPUMEMTOPO_SURVEY_MEETING_H
 
@@ -20,8 +20,7 @@ void meeting_prepare(const struct launcher *launcher, char **argv);
 
 /* In a signal handler, too: the process starts over and will be called. Returns only where that is
  * not possible. */
-enum meeting_cause { MEETING_NO_MPI, MEETING_NO_ROOT };
-void meeting_start_over(enum meeting_cause cause);
+void meeting_start_over(void);
 
 /* Whether this rank should come instead of starting MPI: it has started over, or the others already
  * meet. */
@@ -31,10 +30,6 @@ bool meeting_called(const struct launcher *launcher, const struct survey_options
  * told not to meet. False: they were faster, and this rank has to come as well. */
 bool meeting_call_off(const struct launcher *launcher, const struct survey_options *options,
                       double took_s);
-
-/* Rank 0 was lost, with MPI: whether the others may survey without it. Not where something is
- * spooled already: it may have assigned GPUs to some of them. */
-bool meeting_may_begin(const struct survey_options *options);
 
 /* Whether the output was written since the launcher began. MPI may start for a rank that comes when
  * the others have met without it, reported and left. */

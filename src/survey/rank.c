@@ -200,11 +200,6 @@ void rank_settle(struct rank *rank)
     }
 }
 
-bool rank_is_free(const struct rank *rank)
-{
-    return given_up(rank) && !rank->jobs.assigned && rank->listed && !rank->stopped;
-}
-
 /* Nothing was assigned and nothing will be: the GPUs are told all the same. Rank 0 may have got as
  * far as to assign one of them to another rank that sees it: what that one measured stays. */
 void rank_abandon(struct rank *rank)

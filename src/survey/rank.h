@@ -34,10 +34,6 @@ void rank_stop(struct rank *rank, double now_s);
 /* Rank 0 said QUIT; or it was not heard for long, and all that was assigned is done and spooled. */
 bool rank_may_leave(const struct rank *rank);
 
-/* Rank 0 is lost and has assigned nothing to this rank, which has no process running and was not
- * told to stop: it may begin again with others. */
-bool rank_is_free(const struct rank *rank);
-
 /* When leaving: where rank 0 never assigned anything, spools the GPUs as lost. */
 void rank_abandon(struct rank *rank);
 

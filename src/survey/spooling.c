@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +48,12 @@ static int make_folder(const char *path, char **out_folder, struct err *err)
     return 0;
 }
 
-bool spooling_has_results(const char *path, uint64_t since_s)
+bool spooling_has_results(const char *path)
 {
     bool found = false;
-    struct stat info;
     DIR *folder = opendir(path);
     for (struct dirent *entry; folder && !found && (entry = readdir(folder));)
-        found = spool_is_name(entry->d_name) &&
-                (!since_s || fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
-                 (uint64_t)info.st_mtime >= since_s);
+        found = spool_is_name(entry->d_name);
     if (folder)
         closedir(folder);
     return found;
@@ -67,7 +63,7 @@ bool spooling_has_results(const char *path, uint64_t since_s)
  * a folder that the user named they may be meant to be together. */
 static int set_aside(const char *path, bool named, const char *stamp, struct err *err)
 {
-    if (!spooling_has_results(path, 0))
+    if (!spooling_has_results(path))
         return 0;
     if (named) {
         log_warning("%s has results of an earlier survey too: merge takes them along", path);

@@ -22,9 +22,8 @@ struct spooling {
  * memory is out). Freed with free(). */
 char *spooling_folder(const struct survey_options *options, const char *output);
 
-/* Whether something is spooled there, by this survey or another, that is not older than that
- * (seconds since 1970). */
-bool spooling_has_results(const char *path, uint64_t since_s);
+/* Whether something is spooled there. */
+bool spooling_has_results(const char *path);
 
 /* Rank 0: makes the folder; a default one of an earlier survey gets another name, which is said. A
  * default one that cannot be made costs only itself and is said. */

@@ -233,7 +233,7 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
     if (!spooling->folder)
         return;
     bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
-    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder, 0))
+    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder))
         log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
                     spooling->folder);
     if (!run->spool_done || run->options->spool)
@@ -396,8 +396,6 @@ static void run_other(struct run *run)
         log_failure(&err);
     if (!run->rank)
         return;
-    if (!rc && rank_is_free(run->rank) && meeting_may_begin(run->options))
-        meeting_start_over(MEETING_NO_ROOT);
     if (!rc)
         rank_abandon(run->rank);
     say_orphaned(run);

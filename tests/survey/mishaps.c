@@ -71,21 +71,6 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
                                     : PMPI_Init_thread(argc, argv, required, provided);
 }
 
-/* In the middle of MPI_Init. The types are as in pmix.h, which need not be installed. */
-typedef int fence_nb(const void *ranks, size_t rank_count, const void *info, size_t info_count,
-                     void *done, void *user);
-fence_nb PMIx_Fence_nb;
-
-int PMIx_Fence_nb(const void *ranks, size_t rank_count, const void *info, size_t info_count,
-                  void *done, void *user)
-{
-    void *library = dlopen("libpmix.so.2", RTLD_NOW);
-    fence_nb *real = library ? (fence_nb *)dlsym(library, "PMIx_Fence_nb") : NULL;
-    if (!real || fails("PMIx_Fence_nb"))
-        raise(SIGKILL);
-    return real(ranks, rank_count, info, info_count, done, user);
-}
-
 /* A worker that has said all, in a driver that does not let go of it. */
 __attribute__((destructor)) static void leave(void)
 {

@@ -193,20 +193,4 @@ def case_no_mpi(folder):
     check(code == 1 and "MPI_Init_thread: error" in said and said.count("\n") == 1, said)
 
 
-def case_in_mpi_init(folder):
-    """Rank 0 dies inside MPI_Init, where the others then stay; or they come out of it and never hear of
-    rank 0: they survey without it."""
-    write_fleet(folder, [node("n1", 3), node("n2", 3)])
-    run = subprocess.run(["mpirun", "--enable-recovery", "--oversubscribe", "-n", "3",
-                          *command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5", *FAST)],
-                         cwd=folder, env=environment(**failing("PMIx_Fence_nb")), capture_output=True,
-                         stdin=subprocess.DEVNULL, text=True, timeout=60 * SLOWER)
-    check((folder / "out.yaml").exists(), run.stderr)
-    text = (folder / "out.yaml").read_text()
-    check(len(re.findall("MPI did not start within|rank 0 was lost before", run.stderr)) == 1, run.stderr)
-    check(field(text, "measured") == "4" and field(text, "lost_ranks") == "1", text)
-    check('rank: 0, uuid: null, status: lost, reason: rank 0 did not come' in text, text)
-    check(not list(folder.glob(".gpumemtopo*")), "the meeting is not tidied up")
-
-
 main(globals())
