@@ -27,7 +27,8 @@ static const char STAMP[] = "%Y-%m-%dT%H:%M:%SZ";
 
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
 {
-    time_t now = time(NULL);
+    /* Not time(): it may be some milliseconds behind, and so a second. */
+    time_t now = (time_t)(clock_utc_ms() / 1000);
     struct tm utc;
     gmtime_r(&now, &utc);
     strftime(out_stamp, CLOCK_STAMP_MAX, compact ? "%Y%m%dT%H%M%SZ" : STAMP, &utc);
