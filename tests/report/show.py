@@ -18,11 +18,12 @@ from termios import TIOCSWINSZ
 report, print_rich, survey = sys.argv[1:4]
 root = pathlib.Path(sys.argv[4])
 folder = pathlib.Path(tempfile.mkdtemp())
+ASAN = {name: value for name, value in os.environ.items() if name == "ASAN_OPTIONS"}
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def run(*args, code=0, **variables):
-    variables = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **variables}
+    variables = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **ASAN, **variables}
     done = subprocess.run([report, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
     assert done.returncode == code, f"{args}: exit {done.returncode}: {done.stderr.decode()}"
     return (done.stderr if code else done.stdout).decode()
@@ -31,7 +32,7 @@ def run(*args, code=0, **variables):
 def on_terminal(columns, *args, **variables):
     master, slave = pty.openpty()
     ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    variables = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TERM": "xterm", **variables}
+    variables = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TERM": "xterm", **ASAN, **variables}
     process = subprocess.Popen([report, *map(str, args)], stdout=slave, env=variables)
     os.close(slave)
     text = b""
