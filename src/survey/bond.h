@@ -8,7 +8,7 @@
 #include "survey/pulse.h"
 
 struct bond {
-    bool leads; /* this is rank 0 itself */
+    bool leads; /* this rank is the one that others see so */
     int ranks;
     struct pulse_clock clock;
     double heard_s;     /* by that clock */

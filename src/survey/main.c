@@ -213,7 +213,7 @@ static int run_meeting(const struct survey_options *options, const struct launch
     struct err err = {0};
     struct comm *comm = NULL;
     survey_catch_signals();
-    int rc = meeting_join(launcher, options, &comm, &err);
+    int rc = meeting_join(launcher, options, survey_interrupted, &comm, &err);
     if (rc) {
         if (rc == -ESTALE || exit_file_claim_loss(true))
             log_failure(&err);

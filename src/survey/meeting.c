@@ -17,7 +17,6 @@
 #include "base/str.h"
 #include "survey/comm_folder.h"
 #include "survey/limits.h"
-#include "survey/survey.h"
 
 extern char **environ;
 
@@ -179,7 +178,7 @@ static void close_to_workers(void)
 }
 
 int meeting_join(const struct launcher *launcher, const struct survey_options *options,
-                 struct comm **out_comm, struct err *err)
+                 bool (*hurried)(void), struct comm **out_comm, struct err *err)
 {
     /* The others waited in MPI_Init as long as this one, and began about the same time. */
     double patience_s = meeting_patience_s(launcher, options), begun_s = clock_monotonic_s();
@@ -193,8 +192,8 @@ int meeting_join(const struct launcher *launcher, const struct survey_options *o
         mkdir(options->spool, 0777); /* what fails is told of the folder in it */
     int rc = is_over(options, folder)
                  ? err_set(err, -ESTALE, "rank %d came when the survey was over", launcher->rank)
-                 : comm_folder_create(folder, launcher->rank, launcher->size, come_s / 2,
-                                      survey_interrupted, &comm, err);
+                 : comm_folder_create(folder, launcher->rank, launcher->size, come_s / 2, hurried,
+                                      &comm, err);
     if (!rc) {
         comm->come_s = come_s - (clock_monotonic_s() - begun_s);
         if (comm->come_s < come_s / 4)

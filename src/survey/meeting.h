@@ -38,9 +38,10 @@ bool meeting_reported(const struct survey_options *options);
 /* At the end of a survey with MPI: removes what that left. */
 void meeting_tidy(void);
 
-/* Comes. -ESTALE: the others are done already, or have MPI. Freed with comm_destroy. */
+/* Comes; hurried: as in comm_folder.h. -ESTALE: the others are done already, or have MPI. Freed
+ * with comm_destroy. */
 int meeting_join(const struct launcher *launcher, const struct survey_options *options,
-                 struct comm **out_comm, struct err *err);
+                 bool (*hurried)(void), struct comm **out_comm, struct err *err);
 
 /* At its end, for all but the root: waits a little for the root to leave first. mpirun without
  * --enable-recovery kills the others when the first one leaves that had begun with MPI. */

@@ -1,6 +1,5 @@
 """What breaks in the middle of ./survey, one case each: everything that was measured is in the
 inventory or the spool, everything else is named, the job ends in time, the exit code is as promised.
-A test has more time than is promised, since machines may be busy; the benchmark has not.
 
 usage: fault_matrix.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
 CASE is WHO_WHEN, e.g. rank_measuring, or `all` with a number of rounds behind REPORT_PROGRAM.
@@ -19,9 +18,8 @@ from harness import (CASE, MARK, PROGRAM, ROOT, SKIP, SLOWER, check, check_nothi
                      main, marked, node, write_fleet)
 
 REPORT = pathlib.Path(sys.argv[4]).resolve()
-STRICT = "GPUMEMTOPO_TEST_STRICT" in os.environ  # the benchmark, which looks at the times too
 LIMIT_S = 5 if SLOWER == 1 else 10  # --time-limit
-ENDS_WITHIN_S = LIMIT_S + (10 if STRICT else 30)
+ENDS_WITHIN_S = LIMIT_S + 10 * SLOWER
 LONG_S = 30          # where something else than the limit ends a hanging worker, and as soon
 RANKS = 4            # what ./survey starts for simulated GPUs
 GPUS = 8
@@ -437,7 +435,7 @@ def interrupted(folder, number):
     at = time.monotonic()
     os.kill(run.process.pid, number)
     run.end(4)
-    check(time.monotonic() - at < (5 if STRICT else 20), f"ends {time.monotonic() - at:.1f} s after the signal")
+    check(time.monotonic() - at < 5 * SLOWER, f"ends {time.monotonic() - at:.1f} s after the signal")
     run.check_inventory(ok=GPUS - 1, failed=1)
     check("the survey was interrupted" in run.output.read_text(), "reason")
 
@@ -526,8 +524,7 @@ def run_case(number, name):
     """One case in a process of its own, as a test is. A skip is no pass."""
     begin = time.monotonic()
     done = subprocess.run([sys.executable, __file__, *sys.argv[1:3], name, sys.argv[4]],
-                          capture_output=True, text=True,
-                          env={**os.environ, "GPUMEMTOPO_TEST_STRICT": "1"})
+                          capture_output=True, text=True)
     check(done.returncode == 0, f"round {number}, {name}: {done.stdout}{done.stderr}")
     took_s = time.monotonic() - begin
     print(f"round {number}, {name}: {took_s:.1f} s", flush=True)

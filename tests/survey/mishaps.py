@@ -159,7 +159,7 @@ def case_lingers(folder):
                            *FAST, env=failing("exit"))
     took, text = time.monotonic() - since, (folder / "out.yaml").read_text()
     check(code == 0 and field(text, "measured") == "2", f"{code} {said} {text}")
-    check(float(field(text, "wall_s")) < 3, f"the report came late: {text}")
+    check(float(field(text, "wall_s")) < 2, f"the report came late: {text}")
     check(2 < took < 2 + 10 * SLOWER, f"{took:.1f} s")
 
 
