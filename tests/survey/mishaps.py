@@ -193,4 +193,17 @@ def case_no_mpi(folder):
     check(code == 1 and "MPI_Init_thread: error" in said and said.count("\n") == 1, said)
 
 
+def case_words(folder):
+    """What MPI says at its end reaches who wants all words, but not a wrapper's user."""
+    write_fleet(folder, [node("n1", 1)])
+    ask = ("--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    code, _, said = survey(folder, 1, *ask, env=failing("MPI_Finalize"))
+    check(code == 0 and "words of MPI" in said, said)
+    (folder / "words").touch()
+    code, _, said = survey(folder, 1, *ask,
+                           env={**failing("MPI_Finalize"), "GPUMEMTOPO_STDERR": str(folder / "words")})
+    said += (folder / "words").read_text()
+    check(code == 0 and "inventory written" in said and "words of MPI" not in said, said)
+
+
 main(globals())
