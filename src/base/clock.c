@@ -23,6 +23,16 @@ uint64_t clock_utc_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+double clock_awake_tick(struct clock_awake *clock, double now_s)
+{
+    const double gap_max_s = 0.5;
+    double passed_s = now_s - clock->last_s;
+    if (clock->last_s > 0 && passed_s > 0)
+        clock->awake_s += passed_s < gap_max_s ? passed_s : gap_max_s;
+    clock->last_s = now_s;
+    return clock->awake_s;
+}
+
 static const char STAMP[] = "%Y-%m-%dT%H:%M:%SZ";
 
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])

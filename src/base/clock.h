@@ -11,6 +11,18 @@ double clock_monotonic_s(void);
 /* Milliseconds since 1970, UTC. */
 uint64_t clock_utc_ms(void);
 
+/* Time as this process lived through it. Time in which the process did not run (stopped, suspended
+ * with its job, waiting for a file system) does not count, since it could neither act nor hear
+ * anybody then. Zero-initialised: not begun. */
+struct clock_awake {
+    double last_s;
+    double awake_s;
+};
+
+/* Tells the clock that it is now_s (clock_monotonic_s) and returns its time in seconds. To be
+ * called several times a second: of a longer gap only half a second counts. */
+double clock_awake_tick(struct clock_awake *clock, double now_s);
+
 enum { CLOCK_STAMP_MAX = 32 };
 
 /* "2026-11-14T12:00:00Z" (compact 0) or "20261114T120000Z" (compact 1, fit for a file name). */

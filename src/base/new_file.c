@@ -12,14 +12,16 @@
 #include "base/io.h"
 #include "base/str.h"
 
-/* Writing through a symbolic link replaces what it points to, not the link. */
+/* Writing through a symbolic link replaces what it points to, not the link. NULL: out of memory. */
 static char *resolve(const char *path)
 {
     struct stat info;
-    char *target = NULL;
-    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
-        target = realpath(path, NULL);
-    return target ? target : str_copy(path);
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
+        char *target = realpath(path, NULL);
+        if (target || errno == ENOMEM)
+            return target;
+    }
+    return str_copy(path);
 }
 
 /* A name that nobody has, in the same folder: rename works only inside one file system. The name
@@ -65,17 +67,21 @@ int new_file_append(struct new_file *file, const char *data, size_t length, stru
 }
 
 /* The rename itself must survive a crash too. Some file systems refuse to sync a folder: the file
- * is complete and in its place then, so that is no failure. */
-static void sync_folder(const char *path)
+ * is complete and in its place then, so that is no failure. The path is cut in place, because
+ * allocating a copy could fail. */
+static void sync_folder(char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? str_copy_n(path, (size_t)(slash - path) + 1) : str_copy(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    char *slash = strrchr(path, '/');
+    char first = slash ? slash[1] : '\0';
+    if (slash)
+        slash[1] = '\0';
+    int fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash)
+        slash[1] = first;
     if (fd >= 0) {
         fsync(fd);
         close(fd);
     }
-    free(folder);
 }
 
 int new_file_finish(struct new_file *file, struct err *err)

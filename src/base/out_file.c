@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/new_file.h"
+#include "base/str.h"
 
 static int write_regular(const char *path, const char *data, size_t length, struct err *err)
 {
@@ -74,6 +77,58 @@ int out_file_write(const char *path, const char *data, size_t length, struct err
     if (exists && access(path, W_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot write: %s", strerror(errno));
     return write_regular(path, data, length, err);
+}
+
+/* There are more reasons than permissions: a name too long, one that ends in '/', a share that root
+ * may not write. */
+static int try_create(const char *path, struct err *err)
+{
+    struct new_file file = {0};
+    int rc = new_file_create(path, &file, err);
+    new_file_fini(&file);
+    return rc;
+}
+
+int out_file_check(const char *flag, const char *path, struct err *err)
+{
+    struct stat info;
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (strchr(path, '\n'))
+        return err_set_at(err, -EINVAL, path, 0, 0, "%s names a file with a line break", flag);
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return err_set_at(err, -EISDIR, path, 0, 0, "is a folder; %s names a file", flag);
+    if (exists && access(path, W_OK))
+        return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
+    if (out_file_in_place(path))
+        return 0;
+    char *copy = str_copy(path);
+    if (!copy)
+        return err_no_memory(err);
+    const char *folder = dirname(copy);
+    int rc = 0;
+    if (access(folder, W_OK | X_OK))
+        rc = err_set_at(err, -errno, path, 0, 0, "cannot be written: folder %s: %s", folder,
+                        strerror(errno));
+    free(copy);
+    return rc ? rc : try_create(path, err);
+}
+
+char *out_file_rescue(const char *data, size_t length, const char *suffix)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = str_format("%s/gpumemtopo-XXXXXX%s", folder && *folder ? folder : "/tmp", suffix);
+    int fd = path ? mkstemps(path, (int)strlen(suffix)) : -1;
+    bool saved = fd >= 0 && io_write_all(fd, data, length) == 0;
+    if (fd >= 0)
+        saved &= close(fd) == 0;
+    if (saved)
+        return path;
+    if (fd >= 0)
+        unlink(path);
+    free(path);
+    return NULL;
 }
 
 bool out_file_replaces(const char *path, const char *input)

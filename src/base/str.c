@@ -243,3 +243,11 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
     }
     return best;
 }
+
+uint64_t str_hash(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}

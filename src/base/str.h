@@ -47,6 +47,9 @@ int str_parse_u64(const char *text, uint64_t *out_value);
 /* Finite decimal number, nothing around it, independent of the locale. 0, -EINVAL or -ERANGE. */
 int str_parse_f64(const char *text, double *out_value);
 
+/* 64 bits that differ for different texts, by all odds. */
+uint64_t str_hash(const char *text);
+
 /* The candidate nearest to `word` (edit distance at most a third of its length), for "did you
  * mean"; NULL when none is near. */
 const char *str_nearest(const char *word, const char *const *candidates, size_t count);

@@ -74,13 +74,13 @@ int yaml_as_f64(const struct yaml_node *node, double min, double max, double *ou
 int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_bytes,
                   struct err *err);
 
-/* Index of the scalar among `words`. */
+/* Index of the scalar among `words`. -ENOMEM if there is no memory for the error text. */
 int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
                  size_t *out_index, struct err *err);
 
 /* A mapping read into a struct by a table: unknown keys ("did you mean"), missing required ones,
- * wrong types and values out of range are errors with a position. Absent optional keys leave the
- * struct's field as it was, so defaults are set before. */
+ * wrong types and values out of range are errors with a position (-ENOMEM has none). Absent
+ * optional keys leave the struct's field as it was, so defaults are set before. */
 enum yaml_type {
     YAML_BOOL,   /* bool */
     YAML_U32,    /* uint32_t */

@@ -104,8 +104,9 @@ int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t 
     struct strbuf list = {0};
     for (size_t i = 0; i < count; i++)
         strbuf_printf(&list, "%s%s", i ? ", " : "", words[i]);
-    int rc = yaml_error(node, err, "expected one of %s; found \"%.60s\"",
-                        list.data ? list.data : "", shown(node));
+    int rc = list.failed ? err_no_memory(err)
+                         : yaml_error(node, err, "expected one of %s; found \"%.60s\"",
+                                      list.data ? list.data : "", shown(node));
     strbuf_fini(&list);
     return rc;
 }

@@ -34,8 +34,21 @@ static void stamps(void **state)
     assert_true(seconds >= then && seconds <= (int64_t)(clock_utc_ms() / 1000));
 }
 
+/* Time in which the process did not run counts for nobody: half a second of a gap at most. */
+static void time_awake(void **state)
+{
+    (void)state;
+    struct clock_awake clock = {0};
+    assert_true(clock_awake_tick(&clock, 1000) == 0);
+    assert_true(clock_awake_tick(&clock, 1000.25) == 0.25);
+    assert_true(clock_awake_tick(&clock, 1060.25) == 0.75);
+    assert_true(clock_awake_tick(&clock, 1060.25) == 0.75);
+    assert_true(clock_awake_tick(&clock, 1059) == 0.75);
+    assert_true(clock_awake_tick(&clock, 1059.5) == 1.25);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stamps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stamps), cmocka_unit_test(time_awake)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
