@@ -82,8 +82,9 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
 int cpd_multiple(const double *series, size_t n, double penalty, size_t min_length,
                  size_t **out_splits, size_t *out_count);
 
-/* Order statistics. The input is not changed; n = 0, NaN in the input and lack of memory give NaN.
- * Infinities are ordered like numbers; halfway between -inf and inf is NaN. */
+/* Order statistics. The input is not changed. They allocate nothing, so they cannot fail; n = 0 and
+ * NaN in the input give NaN. Infinities are ordered like numbers; halfway between -inf and inf is
+ * NaN. */
 double cpd_median(const double *values, size_t n);
 double cpd_mad(const double *values, size_t n); /* median absolute deviation, unscaled */
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cpd/cpd.h"
 
@@ -27,6 +28,16 @@ struct cpd__view {
 static inline double cpd__clip(const struct cpd__view *view, double value)
 {
     return value < view->lo ? view->lo : value > view->hi ? view->hi : value;
+}
+
+/* An unsigned number in the order of the doubles: IEEE 754 bits compare like sign and magnitude.
+ * -0 comes before +0, beside it, which is enough for values that compare equal. */
+static inline uint64_t cpd__key(double value)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & sign ? ~bits : bits | sign;
 }
 
 /* Neither NaN nor infinite, all of them. */

@@ -1,9 +1,15 @@
 /* Order statistics and the mean. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
 #include "cpd/internal.h"
+
+/* Values, or their distances from a centre. */
+struct sample {
+    const double *values;
+    size_t n;
+    bool from_centre;
+    double centre;
+};
 
 static bool has_nan(const double *values, size_t n)
 {
@@ -22,19 +28,60 @@ static double between(double a, double b, double share)
     return isfinite(width) ? a + share * width : a * (1.0 - share) + b * share;
 }
 
+static uint64_t key_at(const struct sample *sample, size_t i)
+{
+    double value = sample->values[i];
+    if (!sample->from_centre)
+        return cpd__key(value);
+    return cpd__key(value == sample->centre ? 0.0 : fabs(value - sample->centre));
+}
+
+static double value_of(uint64_t key)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    uint64_t bits = key & sign ? key & ~sign : ~key;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The k-th smallest, k from 0, by bisection of the keys: at most 64 passes. It allocates nothing:
+ * callers have no way to tell a NaN of a failed allocation from a measured one. */
+static double select_kth(const struct sample *sample, size_t k)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < sample->n; i++) {
+        uint64_t key = key_at(sample, i);
+        low = key < low ? key : low;
+        high = key > high ? key : high;
+    }
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        size_t below = 0;
+        for (size_t i = 0; i < sample->n; i++)
+            below += key_at(sample, i) <= middle;
+        if (below > k)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return value_of(low);
+}
+
+static double quantile(const struct sample *sample, double q)
+{
+    double position = q * (double)(sample->n - 1);
+    size_t below = (size_t)position;
+    double share = position - (double)below;
+    double lower = select_kth(sample, below);
+    return share > 0 ? between(lower, select_kth(sample, below + 1), share) : lower;
+}
+
 double cpd_quantile(const double *values, size_t n, double q)
 {
     if (n == 0 || !(q >= 0.0 && q <= 1.0) || has_nan(values, n))
         return NAN;
-    struct cpd__item *items = cpd__sort(values, n);
-    if (!items)
-        return NAN;
-    double position = q * (double)(n - 1);
-    size_t below = (size_t)position;
-    size_t above = below + 1 < n ? below + 1 : below;
-    double result = between(items[below].value, items[above].value, position - (double)below);
-    free(items);
-    return result;
+    return quantile(&(struct sample){.values = values, .n = n}, q);
 }
 
 double cpd_median(const double *values, size_t n)
@@ -47,14 +94,8 @@ double cpd_mad(const double *values, size_t n)
     double centre = cpd_median(values, n);
     if (isnan(centre))
         return NAN;
-    double *deviations = mem_array(n, sizeof *deviations);
-    if (!deviations)
-        return NAN;
-    for (size_t i = 0; i < n; i++)
-        deviations[i] = values[i] == centre ? 0.0 : fabs(values[i] - centre);
-    double result = cpd_median(deviations, n);
-    free(deviations);
-    return result;
+    return quantile(
+        &(struct sample){.values = values, .n = n, .from_centre = true, .centre = centre}, 0.5);
 }
 
 double cpd_mean(const double *values, size_t n)

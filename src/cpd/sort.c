@@ -19,19 +19,9 @@ bool cpd__finite(const double *values, size_t n)
     return true;
 }
 
-/* An unsigned number in the order of the doubles: IEEE 754 bits compare like sign and magnitude.
- * -0 comes before +0, beside it, which is enough for values that compare equal. */
-static uint64_t sort_key(double value)
-{
-    const uint64_t sign = UINT64_C(1) << 63;
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits & sign ? ~bits : bits | sign;
-}
-
 static size_t digit_of(double value, int pass)
 {
-    return (size_t)(sort_key(value) >> (pass * DIGIT_BITS)) & (DIGITS - 1);
+    return (size_t)(cpd__key(value) >> (pass * DIGIT_BITS)) & (DIGITS - 1);
 }
 
 /* Moves from by digit `pass` to to; false when all share the digit and nothing was moved. */
@@ -56,7 +46,7 @@ static struct cpd__item *sort_few(const double *values, size_t n)
     struct cpd__item *items = mem_array(n, sizeof *items);
     for (size_t i = 0; i < n && items; i++) {
         size_t at = i;
-        for (; at > 0 && sort_key(items[at - 1].value) > sort_key(values[i]); at--)
+        for (; at > 0 && cpd__key(items[at - 1].value) > cpd__key(values[i]); at--)
             items[at] = items[at - 1];
         items[at] = (struct cpd__item){values[i], i};
     }

@@ -127,8 +127,11 @@ void wire_get_facts(struct wire_reader *reader, struct facts *facts)
     if (!count)
         return;
     facts->items = mem_array(count, sizeof *facts->items);
-    facts->capacity = facts->items ? count : 0;
-    reader->bad |= !facts->items;
+    if (!facts->items) {
+        wire_no_memory(reader);
+        return;
+    }
+    facts->capacity = count;
     append(reader, facts, count);
     for (size_t i = 0; i < facts->count; i++)
         keys[i] = facts->items[i].key;

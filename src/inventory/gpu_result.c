@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "inventory/names.h"
 
@@ -36,6 +37,24 @@ void gpu_result_fini(struct gpu_result *result)
     free(result->reason);
     gpu_result_drop_figures(result);
     memset(result, 0, sizeof *result);
+}
+
+int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from)
+{
+    char **const places[] = {&to->uuid, &to->node, &to->pci, &to->name, &to->model_key};
+    const char *const texts[] = {from->uuid, from->node, from->pci, from->name, from->model_key};
+    char *copies[COUNT_OF(places)] = {NULL};
+    int rc = 0;
+    for (size_t i = 0; i < COUNT_OF(places) && !rc; i++)
+        rc = str_copy_to(&copies[i], texts[i]);
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        free(rc ? copies[i] : *places[i]);
+        if (!rc)
+            *places[i] = copies[i];
+    }
+    if (!rc)
+        to->index = from->index;
+    return rc;
 }
 
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)

@@ -45,15 +45,18 @@ void gpu_result_fini(struct gpu_result *result);
 
 /* Lets go of all facts and measures; who it is and how it ended stay. */
 void gpu_result_drop_figures(struct gpu_result *result);
+
+/* Copies who it is (not its rank) from another one. 0, or -ENOMEM and nothing is changed. */
+int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from);
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
 
 /* Appends the binary form. Fails only by buffer->failed. What calls itself a number and is none
  * goes out as failed. */
 void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer);
 
-/* Reads it back. -EBADMSG for anything that was not written by gpu_result_encode of the same
- * version: lengths and counts are checked before use, numbers are finite and in range. out_result
- * untouched on failure. */
+/* Reads it back. -ENOMEM, or -EBADMSG for anything that was not written by gpu_result_encode of the
+ * same version: lengths and counts are checked before use, numbers are finite and in range.
+ * out_result untouched on failure. */
 int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
                       struct err *err);
 

@@ -92,7 +92,7 @@ static void get_words(struct wire_reader *reader, struct measure *measure)
         return;
     measure->words = mem_array(count, sizeof *measure->words);
     if (!measure->words)
-        reader->bad = true;
+        wire_no_memory(reader);
     while (!reader->bad && measure->word_count < count) {
         char *word = wire_get_text(reader);
         if (word)
@@ -127,7 +127,7 @@ static void get_measures(struct wire_reader *reader, struct measures *measures)
         return;
     measures->items = mem_array(count, sizeof *measures->items);
     if (!measures->items) {
-        reader->bad = true;
+        wire_no_memory(reader);
         return;
     }
     measures->capacity = count;
@@ -184,6 +184,8 @@ static int decode(const void *data, size_t length, bool framed, struct gpu_resul
     get_body(&reader, &result);
     if (reader.bad || reader.position != length) {
         gpu_result_fini(&result);
+        if (reader.no_memory)
+            return err_no_memory(err);
         return err_set(err, -EBADMSG, "a GPU's result is malformed at byte %zu of %zu",
                        reader.position, length);
     }

@@ -130,6 +130,9 @@ void inventory_print(const struct inventory *inventory, struct strbuf *out_text)
  * on any error the old file is intact and the temporary one gone. "-" is stdout. */
 int inventory_write_file(const struct inventory *inventory, const char *path, struct err *err);
 
+/* The same, and makes sure that it can be read: the text before, the file after it is written. */
+int inventory_write_checked(const struct inventory *inventory, const char *path, struct err *err);
+
 /* Reads a file back, checking it: every key known, every value of its type. -EINVAL with position.
  * out_inventory untouched on failure; released with inventory_fini. */
 int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err);

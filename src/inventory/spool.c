@@ -2,6 +2,7 @@
  * and what it says. */
 #include "inventory/spool.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +10,25 @@
 #include <unistd.h>
 
 #include "base/new_file.h"
+#include "base/yaml.h"
 #include "inventory/frame.h"
 #include "inventory/spool_wire.h"
 
 static const char gpu_prefix[] = "gpu-";
 static const char suffix[] = ".spool";
 static const char survey_prefix[] = "survey-";
+static const char rank_infix[] = "-rank-"; /* of the plan of one rank */
 static const char magic[] = "gpumemtopo spool ";
-
-/* Tells the odd names of one folder apart. */
-static uint64_t sum_of(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
 
 static bool plain(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+}
+
+void spool_plain_name(char *name)
+{
+    for (; *name; name++)
+        *name = plain(*name) ? *name : '-';
 }
 
 /* Any `of` gives a name that is fit for a file, and different ones different names. */
@@ -45,8 +45,8 @@ static char *path_of(const char *folder, const char *prefix, const char *of)
     name[length] = '\0';
     odd |= length != strlen(of) || !length;
     if (odd)
-        return str_format("%s/%s%s-%016llx%s", folder, prefix, name, (unsigned long long)sum_of(of),
-                          suffix);
+        return str_format("%s/%s%s-%016llx%s", folder, prefix, name,
+                          (unsigned long long)str_hash(of), suffix);
     return str_format("%s/%s%s%s", folder, prefix, name, suffix);
 }
 
@@ -88,29 +88,15 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err)
 {
     struct strbuf bytes = {0};
-    char *path = path_of(folder, survey_prefix, origin->survey);
+    char *name = survey->apart ? str_format("%s%s%u", origin->survey, rank_infix, survey->rank)
+                               : str_copy(origin->survey);
+    char *path = name ? path_of(folder, survey_prefix, name) : NULL;
     spool_encode_survey(origin, survey, &bytes);
     int rc = write_file(path, &bytes, err);
     strbuf_fini(&bytes);
     free(path);
+    free(name);
     return rc;
-}
-
-static void remove_path(char *path)
-{
-    if (path)
-        unlink(path);
-    free(path);
-}
-
-void spool_remove_gpu(const char *folder, const char *uuid)
-{
-    remove_path(spool_gpu_path(folder, uuid));
-}
-
-void spool_remove_survey(const char *folder, const char *survey)
-{
-    remove_path(path_of(folder, survey_prefix, survey));
 }
 
 bool spool_is_name(const char *name)
@@ -119,6 +105,46 @@ bool spool_is_name(const char *name)
     bool known = strncmp(name, gpu_prefix, sizeof gpu_prefix - 1) == 0 ||
                  strncmp(name, survey_prefix, sizeof survey_prefix - 1) == 0;
     return known && length > tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+/* Calls `see` with each spool file's name until it says no. */
+static int each_name(const char *path, bool (*see)(void *user, DIR *folder, const char *name),
+                     void *user)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == ENOENT ? 0 : -errno;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (spool_is_name(entry->d_name) && !see(user, folder, entry->d_name))
+            break;
+    closedir(folder);
+    return 0;
+}
+
+static bool see_any(void *user, DIR *folder, const char *name)
+{
+    (void)folder, (void)name;
+    *(bool *)user = true;
+    return false;
+}
+
+bool spool_has_files(const char *folder)
+{
+    bool found = false;
+    each_name(folder, see_any, &found);
+    return found;
+}
+
+static bool remove_name(void *user, DIR *folder, const char *name)
+{
+    (void)user;
+    unlinkat(dirfd(folder), name, 0);
+    return true;
+}
+
+void spool_remove_files(const char *folder)
+{
+    each_name(folder, remove_name, NULL);
 }
 
 bool spool_begins(const void *data, size_t length)
@@ -132,11 +158,12 @@ static int read_line(const char *data, size_t length, size_t *out_length, struct
     const char *number = data + sizeof magic - 1;
     const char *end =
         spool_begins(data, length) ? memchr(number, '\n', length - (size_t)(number - data)) : NULL;
-    char *text = end ? str_copy_n(number, (size_t)(end - number)) : NULL;
+    size_t digits = end ? (size_t)(end - number) : 0;
+    char text[32] = "";
     uint64_t schema = 0;
-    int bad = str_parse_u64(text, &schema);
-    free(text);
-    if (bad)
+    if (digits < sizeof text)
+        memcpy(text, number, digits);
+    if (str_parse_u64(text, &schema))
         return err_set(err, -EBADMSG, "not a spool file");
     if (schema != SPOOL_SCHEMA)
         return err_set(err, -ENOTSUP,
@@ -188,4 +215,50 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
     }
     *out_file = file;
     return 0;
+}
+
+int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
+                   struct gpu_result *out_gpu)
+{
+    struct strbuf bytes = {0};
+    struct spool_file file = {0};
+    struct err ignored = {0};
+    char *path = spool_gpu_path(folder, uuid);
+    int rc = path ? yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored) : -ENOMEM;
+    if (!rc)
+        rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);
+    if (!rc && (file.kind != SPOOL_GPU || !str_equal(file.origin.survey, survey)))
+        rc = -ENOENT;
+    if (!rc) {
+        *out_gpu = file.gpu;
+        memset(&file.gpu, 0, sizeof file.gpu);
+    }
+    spool_file_fini(&file);
+    strbuf_fini(&bytes);
+    free(path);
+    return rc;
+}
+
+struct counting {
+    char *plans; /* how names of plans begin */
+    struct spool_count count;
+};
+
+static bool count_name(void *user, DIR *folder, const char *name)
+{
+    (void)folder;
+    struct counting *counting = user;
+    counting->count.files++;
+    counting->count.plans += strncmp(name, counting->plans, strlen(counting->plans)) == 0;
+    return true;
+}
+
+int spool_count(const char *folder, const char *survey, struct spool_count *out_count)
+{
+    struct counting counting = {.plans = str_format("%s%s%s", survey_prefix, survey, rank_infix)};
+    int rc = counting.plans ? each_name(folder, count_name, &counting) : -ENOMEM;
+    free(counting.plans);
+    if (!rc)
+        *out_count = counting.count;
+    return rc;
 }

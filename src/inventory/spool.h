@@ -13,6 +13,9 @@
 
 enum { SPOOL_SCHEMA = 1 };
 
+/* Replaces what is not fit for every file name, in place. */
+void spool_plain_name(char *name);
+
 /* Which survey a file belongs to, and from when it is. Strings are owned when read. */
 struct spool_origin {
     char *survey; /* the same in all files of one survey; "" while nobody had told the rank */
@@ -22,13 +25,15 @@ struct spool_origin {
     uint64_t time_ms; /* since 1970, UTC */
 };
 
-/* The survey as rank 0 knew it when it had assigned the GPUs. Strings and arrays are owned when
- * read. */
+/* The survey as it was planned when the GPUs were assigned, by rank 0 or, without MPI, by each rank
+ * for itself. Strings and arrays are owned when read. */
 struct spool_survey {
     char **command;
     size_t command_count;
     char *config_name, *config_text;
     uint32_t ranks, nodes, lost_ranks;
+    bool apart;    /* a survey without MPI: this is the plan of one rank alone, */
+    uint32_t rank; /* namely of this one */
     char **bare_nodes;
     size_t bare_count;
     struct gpu_result *expected; /* every assigned GPU: identity and rank only */
@@ -55,23 +60,35 @@ int spool_write_gpu(const char *folder, const struct spool_origin *origin,
 int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err);
 
-/* Remove what was written; what is not there is no error. */
-void spool_remove_gpu(const char *folder, const char *uuid);
-void spool_remove_survey(const char *folder, const char *survey);
-
 /* Whether a file of this name in a spool folder is one of these. */
 bool spool_is_name(const char *name);
+bool spool_has_files(const char *folder);
+
+/* Removes all of them. */
+void spool_remove_files(const char *folder);
 
 /* Whether these first bytes are a spool file's. */
 bool spool_begins(const void *data, size_t length);
 
-/* Reads one back. -EBADMSG when it is damaged, -ENOTSUP when a newer program wrote it; name: for
- * messages. out_file untouched on failure. */
+/* Reads one back. -EBADMSG when it is damaged, -ENOTSUP when a newer program wrote it, -ENOMEM;
+ * name: for messages. out_file untouched on failure. */
 int spool_read(const void *data, size_t length, const char *name, struct spool_file *out_file,
                struct err *err);
 
 /* The GPU's file in `folder`; NULL when out of memory. Any UUID gives a name that is fit for a
  * file, and different ones different names. Freed with free(). */
 char *spool_gpu_path(const char *folder, const char *uuid);
+
+/* Reads the GPU's file in `folder`, if it is of this survey. 0 or a negative errno; out_gpu
+ * untouched on failure. */
+int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
+                   struct gpu_result *out_gpu);
+
+/* How many files there are, and how many of them are plans of single ranks of this survey. A folder
+ * that is not there has none. 0 or a negative errno. */
+struct spool_count {
+    size_t files, plans;
+};
+int spool_count(const char *folder, const char *survey, struct spool_count *out_count);
 
 #endif

@@ -11,6 +11,9 @@
 
 enum frame_type { FRAME_ORIGIN = 1, FRAME_GPU, FRAME_SURVEY };
 
+/* More ranks are an error of the file: they would only cost time and memory. */
+enum { RANKS_MAX = 1 << 20 };
+
 /* The least that one item takes on the wire. */
 enum { TEXT_BYTES = 4, GPU_BYTES = 36 };
 
@@ -82,6 +85,8 @@ void spool_encode_survey(const struct spool_origin *origin, const struct spool_s
     put_texts(&payload, survey->bare_nodes, survey->bare_count);
     put_gpus(&payload, survey->expected, survey->expected_count);
     put_gpus(&payload, survey->unknown, survey->unknown_count);
+    wire_put_u32(&payload, survey->apart);
+    wire_put_u32(&payload, survey->rank);
     put_frame(buffer, FRAME_SURVEY, &payload);
 }
 
@@ -122,8 +127,9 @@ static void get_gpus(struct wire_reader *reader, bool known, struct gpu_result *
                      size_t *out_count)
 {
     uint32_t count = wire_get_count(reader, GPU_BYTES);
-    struct gpu_result *gpus = reader->bad ? NULL : mem_array(count, sizeof *gpus);
-    reader->bad |= !gpus;
+    struct gpu_result *gpus = mem_array(count, sizeof *gpus);
+    if (!gpus)
+        wire_no_memory(reader);
     *out_gpus = gpus;
     for (; !reader->bad && *out_count < count; ++*out_count) {
         get_gpu(reader, &gpus[*out_count]);
@@ -134,8 +140,9 @@ static void get_gpus(struct wire_reader *reader, bool known, struct gpu_result *
 static void get_texts(struct wire_reader *reader, char ***out_texts, size_t *out_count)
 {
     uint32_t count = wire_get_count(reader, TEXT_BYTES);
-    char **texts = reader->bad ? NULL : mem_array(count, sizeof *texts);
-    reader->bad |= !texts;
+    char **texts = mem_array(count, sizeof *texts);
+    if (!texts)
+        wire_no_memory(reader);
     *out_texts = texts;
     for (; !reader->bad && *out_count < count; ++*out_count)
         texts[*out_count] = get_text(reader);
@@ -153,6 +160,11 @@ static int get_survey(const struct frame *frame, struct spool_survey *survey, st
     get_texts(&reader, &survey->bare_nodes, &survey->bare_count);
     get_gpus(&reader, true, &survey->expected, &survey->expected_count);
     get_gpus(&reader, false, &survey->unknown, &survey->unknown_count);
+    if (!reader.bad && reader.position < reader.length) { /* files of version 0.1.0 end here */
+        survey->apart = wire_get_u32(&reader);
+        survey->rank = wire_get_u32(&reader);
+    }
+    reader.bad |= survey->ranks > RANKS_MAX || (survey->apart && survey->rank >= survey->ranks);
     return wire_end(&reader, "survey", err);
 }
 

@@ -125,7 +125,7 @@ char *wire_get_text(struct wire_reader *reader)
     if (text)
         reader->position += length;
     else
-        reader->bad = true;
+        wire_no_memory(reader);
     return text;
 }
 
@@ -158,8 +158,15 @@ uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes)
     return reader->bad ? 0 : count;
 }
 
+void wire_no_memory(struct wire_reader *reader)
+{
+    reader->bad = reader->no_memory = true;
+}
+
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err)
 {
+    if (reader->no_memory)
+        return err_no_memory(err);
     if (reader->bad || reader->position != reader->length)
         return err_set(err, -EBADMSG, "malformed %s", what);
     return 0;

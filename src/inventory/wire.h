@@ -25,6 +25,7 @@ struct wire_reader {
     size_t length;
     size_t position;
     bool bad;
+    bool no_memory; /* bad because an allocation failed; the bytes may be good */
 };
 uint32_t wire_get_u32(struct wire_reader *reader);
 uint64_t wire_get_u64(struct wire_reader *reader);
@@ -36,7 +37,10 @@ int64_t wire_get_signed(struct wire_reader *reader);
 /* A count of things that take at least item_bytes each: bad when the rest could not hold them. */
 uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes);
 
-/* 0 when all was read and nothing was bad, else -EBADMSG naming `what`. */
+/* Latches `bad` and `no_memory`. Callers use it when their own allocation fails. */
+void wire_no_memory(struct wire_reader *reader);
+
+/* 0 when all was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
 
 #endif

@@ -85,7 +85,7 @@ static void a_gpu_comes_back(void **state)
     strbuf_fini(&before);
     strbuf_fini(&after);
     strbuf_fini(&bytes);
-    spool_remove_gpu(folder, "GPU-1");
+    spool_remove_files(folder);
 }
 
 static void a_survey_comes_back(void **state)
@@ -132,7 +132,7 @@ static void a_survey_comes_back(void **state)
     spool_file_fini(&file);
     strbuf_fini(&bytes);
     free(path);
-    spool_remove_survey(folder, origin.survey);
+    spool_remove_files(folder);
 }
 
 /* Every prefix and every damaged byte is refused: a sum covers all but the first line. */
@@ -155,7 +155,7 @@ static void damage_is_noticed(void **state)
     struct err err = {0};
     assert_int_equal(spool_read(bytes.data, bytes.length, "x", &file, &err), -EBADMSG);
     strbuf_fini(&bytes);
-    spool_remove_gpu(folder, "GPU-1");
+    spool_remove_files(folder);
 }
 
 static void newer_schemas_are_named(void **state)
@@ -202,10 +202,9 @@ static void names_are_fit_for_files(void **state)
         spool_file_fini(&file);
         strbuf_fini(&bytes);
     }
-    for (size_t i = 0; i < COUNT_OF(uuids); i++) {
-        spool_remove_gpu(folder, uuids[i]);
+    for (size_t i = 0; i < COUNT_OF(uuids); i++)
         free(paths[i]);
-    }
+    spool_remove_files(folder);
     free(longest);
     free(other);
 }
@@ -265,7 +264,6 @@ static void hundreds_of_writers(void **state)
 {
     (void)state;
     int start[2], status = 0, failed = 0;
-    char uuid[16];
     assert_int_equal(pipe(start), 0);
     for (int i = 0; i < WRITERS; i++) {
         pid_t pid = fork();
@@ -285,10 +283,7 @@ static void hundreds_of_writers(void **state)
     }
     assert_int_equal(failed, 0);
     assert_int_equal(count_whole(), GPUS);
-    for (int i = 0; i < GPUS; i++) {
-        snprintf(uuid, sizeof uuid, "GPU-%d", i);
-        spool_remove_gpu(folder, uuid);
-    }
+    spool_remove_files(folder);
 }
 
 int main(void)
