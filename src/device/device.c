@@ -212,6 +212,11 @@ void device_mark(struct device *device, const char *what)
         device->ops->mark(device, what);
 }
 
+bool device_knows(struct device *device, const char *what)
+{
+    return !device->ops->knows || device->ops->knows(device, what);
+}
+
 const struct device_limits *device_limits(const struct device *device)
 {
     return &device->limits;

@@ -71,7 +71,8 @@ struct device_step {
 enum { DEVICE_SM_ANY = -1, DEVICE_SM_SAME = -2, DEVICE_SM_OTHER = -3 };
 
 /* Who executes a step. Agent 0: DEVICE_SM_ANY or an SM's index. Agent 1 also DEVICE_SM_SAME (as
- * agent 0) or DEVICE_SM_OTHER. Steps run strictly one after the other, whoever executes them. */
+ * agent 0) or DEVICE_SM_OTHER. Steps run strictly one after the other, whoever executes them, and
+ * all in one launch: between two launches GPUs empty more caches than those of the SM. */
 struct device_agent {
     int32_t sm;
     uint32_t warp; /* warp of the block: decides which of several caches per SM it uses */
@@ -79,8 +80,8 @@ struct device_agent {
 
 enum { DEVICE_STEPS_MAX = 6, DEVICE_AGENTS_MAX = 2 };
 
-/* Caches are cold as far as the backend can make them so when a job begins (SM-private ones are;
- * L2 is flushed only where `cold_l2` asks for it). */
+/* Caches before L2 are empty when a job begins, but for what jobs that run at the same time load
+ * into those that SMs share; L2 is flushed only where `cold_l2` asks for it. */
 struct device_job {
     struct device_agent agents[DEVICE_AGENTS_MAX];
     uint32_t agent_count;
@@ -99,8 +100,8 @@ struct device_bin {
 uint32_t device_bin_of(uint32_t cycles);
 double device_bin_cycles(uint32_t bin); /* middle of a bin */
 
-/* The raw sample of one timed step. Latencies include the timer overhead that
- * device_limits.timer_overhead_cycles states; nothing else is subtracted or smoothed. */
+/* The raw sample of one timed step. Single latencies include what timing adds; nothing is
+ * subtracted or smoothed. */
 struct device_sample {
     uint32_t step; /* index of the step in its job */
     int32_t sm;    /* the SM that executed it */
@@ -162,7 +163,7 @@ struct device_limits {
         shared_array_bytes; /* of them, what arrays can use: kernels may need some themselves */
     uint64_t host_bytes;
     uint64_t l2_reported_bytes;   /* the driver's claim */
-    double timer_overhead_cycles; /* measured by the backend when it was opened */
+    double timer_overhead_cycles; /* of older records, where it was one for all paths */
     uint64_t l1_nominal_bytes;    /* L1 as documented, for the carve-out below; 0: not documented */
     uint64_t l1_carveout_bytes;   /* of shared memory, that jobs without a wish run under */
 
@@ -171,9 +172,12 @@ struct device_limits {
     uint64_t carveout_steps[DEVICE_CARVEOUTS_MAX];
     uint64_t carveout_reserve_bytes;
 
-    /* Loads that one figure may take: a simulator executes each by itself. 0: as many as it takes.
-     */
+    /* Loads that one figure may take, where each is executed by itself: a budget for repetitions,
+     * not a reason for another method. 0: as many as it takes. */
     uint64_t loads_max;
+
+    uint32_t threads_per_sm;       /* that an SM takes at once */
+    uint32_t l2_fetch_limit_bytes; /* the driver's setting: no fetch into L2 is larger */
 };
 
 /* Read while the GPU works. Values below 0 are unknown. */
@@ -211,7 +215,8 @@ struct device_ops {
     /* Both may be NULL: nothing is shared. */
     void (*begin_link)(struct device *device, struct device_link *out_link);
     void (*end_link)(struct device *device);
-    void (*mark)(struct device *device, const char *what); /* may be NULL */
+    void (*mark)(struct device *device, const char *what);  /* may be NULL */
+    bool (*knows)(struct device *device, const char *what); /* NULL: everything can be asked */
     void (*destroy)(struct device *device);
 };
 
@@ -251,6 +256,9 @@ int device_read_health(struct device *device, struct facts *config, struct facts
 /* Says what the next requests are for, e.g. a probe's name. Changes no answer; a record keeps it.
  */
 void device_mark(struct device *device, const char *what);
+
+/* Whether anything can be asked under this mark: of a record, only what it was made with. */
+bool device_knows(struct device *device, const char *what);
 
 /* Keeps the GPU busy until the SM clock is stable (or -ETIMEDOUT): an idle one runs at a sixth of
  * its speed. Gives the clock in MHz reached, measured as cycles per real time. */

@@ -7,12 +7,14 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 
 enum { BACKLOG = 128, RETRY_US = 200, AFTER_YOU_US = 1000 };
 
@@ -30,8 +32,7 @@ static int open_socket(void)
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* 0, or a negative errno: -EADDRINUSE when someone else has it. */
-static int try_once(struct turn *turn)
+int turn_try(struct turn *turn)
 {
     struct sockaddr_un address;
     socklen_t length = make_address(turn->name, &address);
@@ -46,6 +47,15 @@ static int try_once(struct turn *turn)
     turn->fd = fd;
     turn->held = true;
     return 0;
+}
+
+bool turn_claim(const char *what, const char *name)
+{
+    char *whole = str_format("%s/%s", what, name);
+    struct turn turn = {.name = whole ? str_hash(whole) : 0};
+    int rc = whole ? turn_try(&turn) : 0; /* its descriptor stays open */
+    free(whole);
+    return rc != -EADDRINUSE;
 }
 
 static void wait_for_holder(const struct turn *turn, int ms)
@@ -69,7 +79,7 @@ bool turn_take(struct turn *turn, int patience_ms)
     if (turn->contended && !turn->impatient)
         usleep(AFTER_YOU_US);
     for (;;) {
-        int rc = try_once(turn);
+        int rc = turn_try(turn);
         if (!rc)
             return true;
         int waited_ms = (int)((clock_monotonic_ns() - begin_ns) / 1000000);

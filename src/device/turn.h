@@ -17,6 +17,13 @@ struct turn {
 /* For the host link: far more than all GPUs of a node need one after the other. */
 enum { TURN_LINK_MS = 5000 };
 
+/* One try, without waiting: 0, or a negative errno: -EADDRINUSE when another process has it. */
+int turn_try(struct turn *turn);
+
+/* What one process of the machine may have, the first that asks, until it ends. False: another one
+ * has `what` of this name. Where that cannot be found out, true. */
+bool turn_claim(const char *what, const char *name);
+
 /* Waits for it, at most patience_ms, and once in vain means never to wait again: a holder that
  * hangs must not cost everybody their time. True: it is held now. */
 bool turn_take(struct turn *turn, int patience_ms);

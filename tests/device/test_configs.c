@@ -260,7 +260,7 @@ static bool outer_levels_match(const struct sim_model *model, const struct print
 {
     const struct sim_path *cg = &model->paths[DEVICE_GLOBAL_CG];
     /* A chase through main memory meets the far part of L2 every second time. */
-    double main_cycles = cg->main_cycles + model->l2.far_cycles / 2;
+    double main_cycles = cg->main_cycles + model->l2.far_cycles[1] / 2;
     return near((double)model->shared_bytes_max / 1024, t->shared_kib, 0.01) &&
            model->paths[DEVICE_SHARED].main_cycles == t->shared_cycles &&
            (double)model->l2.geometry.size == t->l2_mib * 1024 * 1024 &&

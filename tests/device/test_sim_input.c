@@ -75,7 +75,7 @@ static const struct bad_line bad_lines[] = {
     {8, "  l2: {size: 8 KiB, line: 128, ways: 4}", 7, "section of its own"},
     {9, "l2: {size: 1 MiB, line: 128, ways: 16, fetch: 48}", 47, "fetch"},
     {9, "l2: {size: 1 MiB, line: 128, ways: 16, far_cycles: 9}", 52, "no far side"},
-    {9, "l2: {size: 128, line: 128, ways: 1, parts: homes}", 12, "even number"},
+    {9, "l2: {size: 128, line: 128, ways: 1, parts: homes}", 12, "2 parts need a multiple"},
     {10, "tlb: [{entries: 16, page: 48 KiB, miss_cycles: 9}]", 27, "power of two"},
     {10, "tlb: [{entries: 16, miss_cycles: 9}]", 7, "\"page\" is missing"},
     {10, "tlb: {entries: 16}", 6, "a list"},

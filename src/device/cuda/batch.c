@@ -17,8 +17,8 @@ struct wave {
     uint32_t room; /* jobs at once */
     struct wave_job *jobs;
     size_t job_count;
-    struct segment *segments; /* as many as jobs, for one phase */
-    bool *taken;              /* by SM */
+    struct block *blocks; /* up to two of each job */
+    bool *taken;          /* by SM */
 };
 
 static struct launch_shape shape_of(const struct device_job *job)
@@ -53,26 +53,31 @@ static bool same_shape(const struct launch_shape *a, const struct launch_shape *
            a->shared_bytes == b->shared_bytes;
 }
 
-/* The lowest SM that is free and not `other`; -1 when there is none. */
-static int32_t free_sm(const struct wave *wave, int32_t other)
+/* The first SM from `from` on that is free and not `other`; -1 when there is none. */
+static int32_t free_sm(const struct wave *wave, uint32_t from, int32_t other)
 {
-    for (uint32_t sm = 0; sm < wave->gpu->base.limits.sm_count; sm++)
+    uint32_t sms = wave->gpu->base.limits.sm_count;
+    for (uint32_t i = 0; i < sms; i++) {
+        uint32_t sm = (from + i) % sms;
         if (!wave->taken[sm] && (int32_t)sm != other)
             return (int32_t)sm;
+    }
     return -1;
 }
 
-/* Chooses the job's SMs; false when one is taken in this wave. */
+/* Chooses the job's SMs, evenly spread where fewer run at once; false when one is taken in this
+ * wave. */
 static bool choose_sms(const struct wave *wave, const struct device_job *job, uint32_t *out_sms)
 {
+    uint64_t sms = wave->gpu->base.limits.sm_count;
     int32_t first = job->agents[0].sm;
     if (first < 0)
-        first = free_sm(wave, -1);
+        first = free_sm(wave, (uint32_t)(wave->job_count * sms / wave->room), -1);
     if (first < 0 || wave->taken[first])
         return false;
     int32_t second = first;
     if (job->agent_count > 1 && job->agents[1].sm == DEVICE_SM_OTHER)
-        second = free_sm(wave, first);
+        second = free_sm(wave, (uint32_t)first + 1, first);
     else if (job->agent_count > 1 && job->agents[1].sm >= 0)
         second = job->agents[1].sm;
     if (second < 0 || wave->taken[second])
@@ -121,6 +126,7 @@ static int admit(struct wave *wave, const struct device_job *job, struct device_
     rc = fits_constants(wave, &placed->layout) ? place(wave, placed, err) : 1;
     if (rc)
         return rc;
+    shape.paired = wave->shape.paired || placed->sms[0] != placed->sms[1];
     wave->shape = shape;
     wave->cold_l2 = job->cold_l2;
     wave->taken[placed->sms[0]] = wave->taken[placed->sms[1]] = true;
@@ -144,62 +150,36 @@ static int upload_constants(struct wave *wave, struct err *err)
                       "cuMemcpyHtoDAsync", err);
 }
 
-static uint32_t sm_of_step(const struct wave_job *job, uint32_t step)
-{
-    return job->sms[job->job->steps[step].agent];
-}
-
-/* The steps from `step` on that run in one launch: up to a step on another SM. */
-static struct segment segment_at(struct wave_job *job, uint32_t step)
-{
-    struct segment segment = {
-        .job = job, .first_step = step, .step_count = 1, .sm = sm_of_step(job, step)};
-    while (step + segment.step_count < job->job->step_count &&
-           sm_of_step(job, step + segment.step_count) == segment.sm)
-        segment.step_count++;
-    return segment;
-}
-
-/* Each phase takes every job one segment further. */
-static int run_phase(struct wave *wave, uint32_t *positions, bool *out_more, struct err *err)
+static size_t list_blocks(const struct wave *wave)
 {
     size_t count = 0;
-    *out_more = false;
     for (size_t i = 0; i < wave->job_count; i++) {
         struct wave_job *job = &wave->jobs[i];
-        if (positions[i] >= job->job->step_count)
-            continue;
-        *out_more = true;
-        struct segment segment = segment_at(job, positions[i]);
-        positions[i] += segment.step_count;
-        wave->segments[count++] = segment;
+        bool paired = job->sms[0] != job->sms[1];
+        for (uint32_t agent = 0; agent <= paired; agent++)
+            wave->blocks[count++] =
+                (struct block){.job = job, .sm = job->sms[agent], .paired = paired};
     }
-    return count ? launch_segments(wave->gpu, &wave->shape, wave->segments, count, err) : 0;
+    return count;
 }
 
 static int run_wave(struct wave *wave, struct err *err)
 {
-    uint32_t *positions = mem_array(wave->job_count, sizeof *positions);
-    if (!positions)
-        return err_no_memory(err);
-    bool more = true;
     int rc = upload_constants(wave, err);
     if (!rc && wave->gpu->textured)
         rc = launch_scrub_l1(wave->gpu, err);
     wave->gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
     if (!rc && wave->cold_l2)
         rc = launch_flush_l2(wave->gpu, err);
-    while (!rc && more)
-        rc = run_phase(wave, positions, &more, err);
     if (!rc)
-        rc = cuda_wait(wave->gpu, err);
-    free(positions);
-    return rc;
+        rc = launch_blocks(wave->gpu, &wave->shape, wave->blocks, list_blocks(wave), err);
+    return rc ? rc : cuda_wait(wave->gpu, err);
 }
 
 static void clear_wave(struct wave *wave)
 {
     wave->job_count = 0;
+    wave->shape.paired = false;
     memset(wave->taken, 0, wave->gpu->base.limits.sm_count * sizeof *wave->taken);
 }
 
@@ -244,11 +224,11 @@ int cuda_run_batch(struct device *device, const struct device_batch *batch,
     struct wave wave = {.gpu = gpu,
                         .room = batch->at_once && batch->at_once < sms ? batch->at_once : sms};
     wave.jobs = mem_array(wave.room, sizeof *wave.jobs);
-    wave.segments = mem_array(wave.room, sizeof *wave.segments);
+    wave.blocks = mem_array(DEVICE_AGENTS_MAX * (size_t)wave.room, sizeof *wave.blocks);
     wave.taken = mem_array(sms, sizeof *wave.taken);
     bool *done = mem_array(batch->job_count, sizeof *done);
     int rc;
-    if (!wave.jobs || !wave.segments || !wave.taken || !done)
+    if (!wave.jobs || !wave.blocks || !wave.taken || !done)
         rc = err_no_memory(err);
     else
         rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
@@ -258,7 +238,7 @@ int cuda_run_batch(struct device *device, const struct device_batch *batch,
         device_answers_fini(answers, batch->job_count);
     free(done);
     free(wave.taken);
-    free(wave.segments);
+    free(wave.blocks);
     free(wave.jobs);
     return rc;
 }

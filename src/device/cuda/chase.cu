@@ -301,6 +301,54 @@ static __device__ __forceinline__ int claim_job(int *claims, uint32_t claim_coun
     return claimed;
 }
 
+static __device__ __forceinline__ uint32_t look_at(const uint32_t *word)
+{
+    uint32_t value;
+    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void rest()
+{
+#if __CUDA_ARCH__ >= 700
+    __nanosleep(200);
+#endif
+}
+
+/* Waits for the block on the job's other SM. False when it does not come: an SM that took no block
+ * must not hold this one up for ever. Who comes after that finds the turn closed. */
+static __device__ __forceinline__ bool meet(struct kernel_turn *turn)
+{
+    const uint64_t patience_cycles = 1 << 26;
+    __shared__ bool met;
+    if (threadIdx.x == 0) {
+        const uint32_t before = atomicAdd(&turn->came, 1);
+        const uint64_t start = clock64();
+        while (before == 0 && look_at(&turn->came) < 2 && clock64() - start < patience_cycles)
+            rest();
+        met = before == 1 || (before == 0 && atomicCAS(&turn->came, 1, KERNEL_TURN_CLOSED) == 2);
+    }
+    __syncthreads();
+    return met;
+}
+
+/* Both blocks are there and running: what is waited for comes. */
+static __device__ __forceinline__ void take_turn(const struct kernel_turn *turn, uint32_t step)
+{
+    if (threadIdx.x == 0)
+        while (look_at(&turn->step) != step)
+            rest();
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void give_turn(struct kernel_turn *turn, uint32_t step)
+{
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicExch(&turn->step, step + 1);
+    }
+}
+
 /* All threads of the block load the array once, past L1, several loads of each at a time. */
 static __device__ __forceinline__ void fill(const struct kernel_step *step, uint32_t threads)
 {
@@ -333,14 +381,19 @@ static __device__ __forceinline__ void run_steps(const struct kernel_job *job, u
                                                  struct kernel_result *result)
 {
     const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, threads = job->threads;
+    struct kernel_turn *turn = (struct kernel_turn *)job->turn;
 #pragma unroll 1
     for (uint32_t s = 0; s < job->step_count; s++) {
         const struct kernel_step *step = &job->steps[s];
+        if (turn)
+            take_turn(turn, step->index);
         if ((PATHS & 1u << GLOBAL_CG) && step->kind == KERNEL_FILL)
             fill(step, threads);
         else if (warp == step->warp && lane < step->lanes)
             choose_step<PATHS>(step, words, image_base, texture, lane, result);
         __syncthreads();
+        if (turn)
+            give_turn(turn, step->index);
         if (step->kind == KERNEL_CHASE && !step->copied_late) {
             copy_out(step, words, threads);
             __syncthreads();
@@ -378,6 +431,8 @@ static __device__ __forceinline__ void run_job(const struct kernel_job *jobs, in
         if (job->steps[s].kind == KERNEL_CHASE)
             clear_bins(&job->steps[s], words, job->threads);
     __syncthreads();
+    if (job->turn && !meet((struct kernel_turn *)job->turn))
+        return;
     run_steps<PATHS>(job, words, image_base, texture, &result);
     if (threadIdx.x == 0) {
         result.sm_id = sm_id();

@@ -42,6 +42,20 @@ int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int
     return rc;
 }
 
+struct wanted_attribute {
+    CUdevice_attribute attribute;
+    int *value;
+};
+
+static int read_attributes(const struct cuda_gpu *gpu, const struct wanted_attribute *wanted,
+                           size_t count, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
+    return rc;
+}
+
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err)
 {
@@ -71,6 +85,9 @@ int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_byte
 {
     if (size_bytes <= staging->size_bytes)
         return 0;
+    /* Pinning memory takes long: batches that grow little by little shall not do it each time. */
+    if (size_bytes < 2 * staging->size_bytes)
+        size_bytes = 2 * staging->size_bytes;
     staging_fini(gpu, staging);
     int rc = cuda_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
                         "cuMemHostAlloc", err);
@@ -212,54 +229,11 @@ static int find_sms(struct cuda_gpu *gpu, struct err *err)
     return 0;
 }
 
-static double median_cycles(const struct device_sample *sample)
-{
-    uint64_t seen = 0;
-    for (uint32_t i = 0; i < sample->bin_count; i++) {
-        seen += sample->bins[i].count;
-        if (2 * seen >= sample->loads)
-            return device_bin_cycles(sample->bins[i].bin);
-    }
-    return 0;
-}
-
-/* What timing a load by itself adds to it: single loads from shared memory, where nothing can miss,
- * less what each takes in a long chain. A pair of clock reads around plain instructions shows more
- * than that, since part of what the reads take passes while a load is under way (on an H200 8
- * cycles against the 3 that are seen alike on every path but texture). */
-static int measure_overhead(struct cuda_gpu *gpu, struct err *err)
-{
-    enum { JOBS = 9, BYTES = 512, LOADS = 1024 };
-    const struct device_array array = {
-        .path = DEVICE_SHARED, .size_bytes = BYTES, .stride_bytes = 8};
-    const struct device_step step = {.kind = DEVICE_CHASE, .array = array, .loads = LOADS};
-    struct device_job jobs[JOBS];
-    struct device_answer answers[JOBS] = {0};
-    double least = INFINITY;
-    for (size_t i = 0; i < JOBS; i++) {
-        jobs[i] = (struct device_job){.agents = {{.sm = DEVICE_SM_ANY}},
-                                      .agent_count = 1,
-                                      .steps = {step, step},
-                                      .step_count = 2,
-                                      .shared_bytes = BYTES};
-        jobs[i].steps[1].kind = DEVICE_AVERAGE;
-    }
-    const struct device_batch batch = {.jobs = jobs, .job_count = JOBS};
-    int rc = cuda_run_batch(&gpu->base, &batch, answers, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < JOBS; i++) {
-        double chained = (double)answers[i].samples[1].total_cycles / LOADS;
-        least = fmin(least, median_cycles(&answers[i].samples[0]) - chained);
-    }
-    device_answers_fini(answers, JOBS);
-    gpu->base.limits.timer_overhead_cycles = fmax(0, least);
-    return 0;
-}
-
-/* L1 and shared memory together, and the steps of shared memory, as the CUDA C++ Programming Guide
- * documents them by compute capability. The driver grants the smallest step that holds what a block
- * asks for and what the system reserves; which one it granted cannot be queried. */
+/* L1 and shared memory together, and the steps of shared memory: CUDA Programming Guide 13.0,
+ * appendix Compute Capabilities, table "Shared Memory Capacity per Compute Capability"; 7.0 from
+ * section "Shared Memory" of 7.x of the CUDA C++ Programming Guide 12. Zero, which a kernel of ours
+ * never gets, is left out. The driver grants the smallest step that holds what a block asks for and
+ * what the system reserves; which one it granted cannot be queried. */
 struct documented {
     int capability;
     uint32_t total_kib;
@@ -275,60 +249,82 @@ static const struct documented documented[] = {
     {89, 128, {8, 16, 32, 64, 100}},
     {90, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
     {100, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {103, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {110, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
     {120, 128, {8, 16, 32, 64, 100}},
+    {121, 128, {8, 16, 32, 64, 100}},
 };
 
+static void set_carveouts(struct device_limits *limits, const struct documented *row,
+                          uint32_t reserved)
+{
+    uint32_t needed = KERNEL_BUFFER_BYTES + KERNEL_STATIC_BYTES + reserved, count = 0;
+    for (const uint16_t *step = row->steps_kib; *step; step++)
+        if (*step * UINT32_C(1024) >= needed)
+            limits->carveout_steps[count++] = *step * UINT64_C(1024);
+    limits->carveout_reserve_bytes = reserved;
+    limits->l1_carveout_bytes = limits->carveout_steps[0];
+    limits->l1_nominal_bytes = row->total_kib * UINT64_C(1024) - limits->carveout_steps[0];
+}
+
+static uint32_t largest_step_bytes(const struct documented *row)
+{
+    const uint16_t *step = row->steps_kib;
+    while (step[1])
+        step++;
+    return *step * UINT32_C(1024);
+}
+
+/* Where the driver tells of another largest step, the table does not speak of this GPU. */
 static int set_documented(struct cuda_gpu *gpu, struct err *err)
 {
-    struct device_limits *limits = &gpu->base.limits;
-    int major, minor, reserved = 0;
-    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
+    int major = 0, minor = 0, reserved = 0, per_sm = 0;
+    const struct wanted_attribute wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &per_sm},
+    };
+    int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
+    for (size_t i = 0; !rc && i < COUNT_OF(documented); i++)
+        if (documented[i].capability == 10 * major + minor &&
+            largest_step_bytes(&documented[i]) == (uint32_t)per_sm)
+            set_carveouts(&gpu->base.limits, &documented[i], (uint32_t)reserved);
+    return rc;
+}
+
+int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err)
+{
+    size_t bytes = 0;
+    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (!rc)
-        rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
+        rc = cuda_check(gpu, gpu->driver->cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY),
+                        "cuCtxGetLimit", err);
     if (!rc)
-        rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved,
-                            err);
-    if (rc)
-        return rc;
-    uint32_t needed = KERNEL_BUFFER_BYTES + KERNEL_STATIC_BYTES + (uint32_t)reserved;
-    for (size_t i = 0; i < COUNT_OF(documented); i++) {
-        if (documented[i].capability != 10 * major + minor)
-            continue;
-        uint32_t count = 0;
-        for (const uint16_t *step = documented[i].steps_kib; *step; step++)
-            if (*step * UINT32_C(1024) >= needed)
-                limits->carveout_steps[count++] = *step * UINT64_C(1024);
-        limits->carveout_reserve_bytes = (uint64_t)reserved;
-        limits->l1_carveout_bytes = limits->carveout_steps[0];
-        limits->l1_nominal_bytes =
-            documented[i].total_kib * UINT64_C(1024) - limits->carveout_steps[0];
-    }
-    return 0;
+        *out_bytes = (uint32_t)bytes;
+    return rc;
 }
 
 static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
 {
     struct device_limits *limits = &gpu->base.limits;
-    int sms = 0, constant = 0, shared = 0, l2 = 0;
-    const struct {
-        CUdevice_attribute attribute;
-        int *value;
-    } wanted[] = {
+    int sms = 0, constant = 0, shared = 0, l2 = 0, threads = 0;
+    const struct wanted_attribute wanted[] = {
         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &sms},
         {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, &constant},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared},
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        int rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
-        if (rc)
-            return rc;
-    }
     size_t free_bytes, total_bytes;
-    int rc =
-        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
+    int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
+    if (!rc)
+        rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo",
+                        err);
     if (rc)
         return rc;
+    cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else it stays unknown */
+    limits->threads_per_sm = (uint32_t)threads;
     limits->sm_count = (uint32_t)sms;
     limits->warp_count = BLOCK_WARPS;
     limits->constant_bytes =
@@ -367,8 +363,9 @@ static void destroy(struct device *device)
     const struct driver *driver = gpu->driver;
     cuda_end_link(device);
     if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
-        struct staging *const stagings[] = {&gpu->jobs,    &gpu->claims, &gpu->results,
-                                            &gpu->outputs, &gpu->images, &gpu->constants};
+        struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims,  &gpu->turns,
+                                            &gpu->results,  &gpu->outputs, &gpu->images,
+                                            &gpu->constants};
         for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)
@@ -427,13 +424,15 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
 static int open_context(struct cuda_gpu *gpu, struct err *err)
 {
     const struct processes before = processes_count(&gpu->told);
+    if (before.result == -ENOMEM)
+        return err_no_memory(err);
     watch_begin(&gpu->watch, &gpu->told);
     int rc = create_context(gpu, err);
     if (rc)
         return explain_refusal(gpu, rc, err);
     if (before.result == NVML_OK)
-        watch_opened(&gpu->watch, &gpu->told, before.count);
-    return 0;
+        rc = watch_opened(&gpu->watch, &gpu->told, before.count);
+    return rc ? err_no_memory(err) : 0;
 }
 
 int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
@@ -457,8 +456,6 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice
         rc = load_kernels(gpu, shared_max, err);
     if (!rc)
         rc = find_sms(gpu, err);
-    if (!rc)
-        rc = measure_overhead(gpu, err);
     if (rc == -EBUSY && gpu->sm_ids) { /* an SM that takes no block is not another's, but broken */
         rc = -EIO;
         if (err)

@@ -69,7 +69,7 @@ struct cuda_gpu {
     CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
     bool textured;        /* the last wave left lines of a texture in L1 */
 
-    struct staging jobs, claims, results, outputs, images, constants;
+    struct staging jobs, claims, turns, results, outputs, images, constants;
 };
 
 /* Opens the device; frees with its ops->destroy. The driver and NVML outlive it. -EBUSY when
@@ -86,6 +86,9 @@ static inline struct cuda_gpu *cuda_of(struct device *device)
 int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err);
 int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int *out_value,
                    struct err *err);
+
+/* The largest fetch into L2 that the driver asks for: a setting of the context. */
+int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);
 int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* for streams[0] */
@@ -146,11 +149,12 @@ struct wave_job {
     uint32_t sms[DEVICE_AGENTS_MAX];
 };
 
-/* Consecutive steps of a job that run in one launch, on one SM. */
-struct segment {
+/* What one block does of a job: all steps on its SM. A job on two SMs has two of them, one after
+ * the other. */
+struct block {
     struct wave_job *job;
-    uint32_t first_step, step_count;
     uint32_t sm;
+    bool paired;
 };
 
 /* What all jobs of one launch have in common. */
@@ -158,12 +162,13 @@ struct launch_shape {
     uint32_t warps;
     uint32_t path_mask;
     uint32_t shared_bytes;
+    bool paired; /* some are on two SMs */
 };
 
-/* Runs the segments, each on its SM, and adds their samples to the answers. -EBUSY when an SM did
- * not take its block in several tries. */
-int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                    const struct segment *segments, size_t count, struct err *err);
+/* Runs the blocks, each on its SM, and adds their samples to the answers. -EBUSY when an SM did not
+ * take its block in several tries. */
+int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
+                  const struct block *blocks, size_t count, struct err *err);
 
 /* Pushes everything out of all L1. */
 int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err);

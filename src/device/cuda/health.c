@@ -133,6 +133,8 @@ static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
                           struct facts *health)
 {
     const struct processes now = processes_count(gpu);
+    if (now.result == -ENOMEM)
+        return -ENOMEM;
     uint32_t own = now.own || (watch && watch->hidden);
     return nvml_tell_number(gpu, "processes", now.result, now.count > own ? now.count - own : 0,
                             health);
@@ -202,8 +204,6 @@ int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct fa
     if (!rc)
         rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
     if (!rc)
-        rc = tell_links(gpu, health);
-    if (!rc)
         rc = tell_processes(gpu, watch, health);
     return rc;
 }
@@ -212,7 +212,8 @@ int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health)
 {
     static const struct nvml_row row = {"inforom_valid", NVML_SHAPE_VALID,
                                         NVML_AT(validate_inforom)};
-    return nvml_tell(gpu, &row, 1, health);
+    int rc = nvml_tell(gpu, &row, 1, health);
+    return rc ? rc : tell_links(gpu, health);
 }
 
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)
@@ -225,10 +226,11 @@ void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)
     watch->throttle_result = NVML_FUNCTION_NOT_FOUND;
 }
 
-void watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before)
+int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before)
 {
     const struct processes now = processes_count(gpu);
     watch->hidden = now.result == NVML_OK && !now.own && now.count == processes_before + 1;
+    return now.result == -ENOMEM ? -ENOMEM : 0;
 }
 
 void watch_poll(struct watch *watch, const struct nvml_gpu *gpu)

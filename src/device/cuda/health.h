@@ -15,9 +15,9 @@ struct watch {
     int throttle_result; /* of the last poll */
 };
 
-/* Before and after this process has a context on the GPU. */
+/* Before and after this process has a context on the GPU. watch_opened returns 0 or -ENOMEM. */
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu);
-void watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
+int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
 
 /* Called while the GPU works; asks NVML for throttling at most every 20 ms, since that takes a
  * good part of a millisecond. */
@@ -26,7 +26,8 @@ void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 /* What can be told at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
-/* What NVML reads from the board's flash for it: once per GPU is enough. 0 or -ENOMEM. */
+/* What NVML reads from the board's flash, or link by link with five calls each: once per GPU is
+ * enough. 0 or -ENOMEM. */
 int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health);
 
 #endif

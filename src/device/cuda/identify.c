@@ -145,6 +145,16 @@ int cuda_tell_config(const struct nvml_gpu *told, struct facts *config)
     return nvml_tell(told, config_rows, COUNT_OF(config_rows), config);
 }
 
+static int tell_l2_fetch_limit(const struct cuda_gpu *gpu, struct facts *config)
+{
+    static const char key[] = "l2_fetch_limit_bytes";
+    struct err why = {0};
+    uint32_t bytes;
+    if (cuda_l2_fetch_limit(gpu, &bytes, &why))
+        return facts_set_unknown(config, key, why.text);
+    return facts_set_int(config, key, bytes);
+}
+
 int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
                   struct facts *config, struct err *err)
 {
@@ -161,6 +171,8 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
         rc = cuda_tell_config(&gpu->told, config);
     if (!rc)
         rc = facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes);
+    if (!rc)
+        rc = tell_l2_fetch_limit(gpu, config);
     return rc ? err_no_memory(err) : 0;
 }
 

@@ -29,6 +29,7 @@ enum {
     KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
     KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare besides */
     KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
+    KERNEL_TURN_CLOSED = 1 << 16,
 };
 
 /* The same values as enum device_step_kind. */
@@ -64,14 +65,24 @@ struct kernel_step {
     uint32_t index;       /* of the step in its job */
 };
 
+/* The steps that one block executes: all of a job, or of one on two SMs those of its SM. */
 struct kernel_job {
     struct kernel_step steps[KERNEL_STEPS_MAX];
     uint64_t image;  /* initial content of the shared arrays; 0: zeros */
     uint64_t result; /* device address of a struct kernel_result */
+    uint64_t turn;   /* device address of the struct kernel_turn of both blocks; 0: one block */
     uint32_t image_bytes;
     uint32_t step_count;
     uint32_t threads; /* of the block */
     uint32_t reserved;
+};
+
+/* How two blocks of a job take turns; zeroed before a launch. Each has lines of its own in L2: that
+ * one block waits does not slow down what another times. */
+struct kernel_turn {
+    uint32_t came; /* blocks that have come; KERNEL_TURN_CLOSED: the first one waited in vain */
+    uint32_t step; /* that may begin */
+    uint32_t apart[254];
 };
 
 struct kernel_result {

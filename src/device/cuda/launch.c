@@ -24,11 +24,17 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* A fill goes past L1, whatever path its array is loaded by otherwise. */
+static enum device_path path_of(const struct device_step *step)
+{
+    return step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path;
+}
+
 /* Byte address, or element of the texture, or offset, of an element of a step's array. */
 static int element_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
                            uint64_t element, uint64_t *out_address, struct err *err)
 {
-    enum device_path path = job->job->steps[step].array.path;
+    enum device_path path = path_of(&job->job->steps[step]);
     enum memory memory = layout_memory(path);
     uint64_t address =
         job->offset_bytes[memory] + layout_element_bytes(&job->layout, job->job, step, element);
@@ -58,7 +64,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
 {
     const struct device_step *step = &job->job->steps[number];
     const struct layout_step *layout = &job->layout.steps[number];
-    uint64_t unit = step->array.path == DEVICE_TEXTURE ? 4 : 1;
+    uint64_t unit = path_of(step) == DEVICE_TEXTURE ? 4 : 1;
     uint64_t stride = step->array.stride_bytes / unit;
     /* Downwards is upwards by a negative stride, in any unsigned arithmetic. */
     if (step->array.order == DEVICE_DESCENDING && step->kind != DEVICE_FILL)
@@ -68,7 +74,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
         .lane_stride = step->lane_stride_bytes / unit,
         .span = stride * layout->elements,
         .kind = (uint32_t)step->kind,
-        .path = (uint32_t)step->array.path,
+        .path = (uint32_t)path_of(step),
         .order = order_of(step, layout),
         .key = layout_key(&step->array),
         .position = (uint32_t)layout->position,
@@ -89,7 +95,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
 
 /* Shares the words of the buffer among the timed steps: up to two keep theirs until the job ends;
  * with more, a step's words are copied out (through L1) before the next but one needs them. */
-static void assign_buffers(struct kernel_job *job, const struct segment *segment)
+static void assign_buffers(struct kernel_job *job, const struct device_job *asked)
 {
     uint32_t timed = 0, number = 0;
     for (uint32_t i = 0; i < job->step_count; i++)
@@ -100,37 +106,48 @@ static void assign_buffers(struct kernel_job *job, const struct segment *segment
         if (step->kind != KERNEL_CHASE)
             continue;
         uint32_t words = KERNEL_WORDS / buffers;
-        const struct device_step *asked = &segment->job->job->steps[step->index];
         step->bins_at = number % buffers * words;
         step->keep_at = step->bins_at + KERNEL_BIN_COUNT;
-        step->keep = min_u32(min_u32(asked->keep, step->loads), words - KERNEL_BIN_COUNT);
+        step->keep =
+            min_u32(min_u32(asked->steps[step->index].keep, step->loads), words - KERNEL_BIN_COUNT);
         step->copied_late = number + buffers >= timed;
         number++;
     }
 }
 
-static int fill_job(const struct cuda_gpu *gpu, const struct segment *segment, size_t number,
+static bool is_second(const struct block *block)
+{
+    return block->paired && block->sm == block->job->sms[1];
+}
+
+static int fill_job(const struct cuda_gpu *gpu, const struct block *block, size_t number,
                     struct kernel_job *out_job, struct err *err)
 {
-    *out_job = (struct kernel_job){.step_count = segment->step_count};
-    for (uint32_t i = 0; i < segment->step_count; i++) {
-        int rc = fill_step(gpu, segment->job, segment->first_step + i, &out_job->steps[i], err);
+    const struct device_job *job = block->job->job;
+    *out_job = (struct kernel_job){0};
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        if (block->job->sms[job->steps[i].agent] != block->sm)
+            continue;
+        int rc = fill_step(gpu, block->job, i, &out_job->steps[out_job->step_count++], err);
         if (rc)
             return rc;
     }
-    assign_buffers(out_job, segment);
+    assign_buffers(out_job, job);
     out_job->result = gpu->results.device + number * sizeof(struct kernel_result);
-    out_job->image_bytes = (uint32_t)segment->job->layout.end_bytes[MEMORY_SHARED];
+    out_job->image_bytes = (uint32_t)block->job->layout.end_bytes[MEMORY_SHARED];
+    if (block->paired)
+        out_job->turn =
+            gpu->turns.device + (number - is_second(block)) * sizeof(struct kernel_turn);
     return 0;
 }
 
 /* The initial content of the shared arrays that hold chains. */
-static int upload_images(struct cuda_gpu *gpu, const struct segment *segments, size_t count,
+static int upload_images(struct cuda_gpu *gpu, const struct block *blocks, size_t count,
                          struct kernel_job *jobs, struct err *err)
 {
     size_t total = 0, at = 0;
     for (size_t i = 0; i < count; i++)
-        if (layout_has_chains(&segments[i].job->layout, MEMORY_SHARED))
+        if (layout_has_chains(&blocks[i].job->layout, MEMORY_SHARED))
             total += jobs[i].image_bytes;
     if (!total)
         return 0;
@@ -139,10 +156,10 @@ static int upload_images(struct cuda_gpu *gpu, const struct segment *segments, s
         return rc;
     memset(gpu->images.host, 0, total);
     for (size_t i = 0; i < count; i++) {
-        if (!layout_has_chains(&segments[i].job->layout, MEMORY_SHARED))
+        if (!layout_has_chains(&blocks[i].job->layout, MEMORY_SHARED))
             continue;
         uint32_t *words = (uint32_t *)((char *)gpu->images.host + at);
-        layout_image(&segments[i].job->layout, MEMORY_SHARED, words);
+        layout_image(&blocks[i].job->layout, MEMORY_SHARED, words);
         jobs[i].image = gpu->images.device + at;
         at += jobs[i].image_bytes;
     }
@@ -173,7 +190,7 @@ static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t 
 }
 
 static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                   const struct segment *segments, size_t count, size_t *out_output_bytes,
+                   const struct block *blocks, size_t count, size_t *out_output_bytes,
                    struct err *err)
 {
     int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(struct kernel_job), err);
@@ -181,15 +198,17 @@ static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
         rc = staging_grow(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
     if (!rc)
         rc = staging_grow(gpu, &gpu->claims, gpu->sm_id_count * sizeof(int32_t), err);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->turns, count * sizeof(struct kernel_turn), err);
     struct kernel_job *jobs = gpu->jobs.host;
     for (size_t i = 0; !rc && i < count; i++) {
-        rc = fill_job(gpu, &segments[i], i, &jobs[i], err);
+        rc = fill_job(gpu, &blocks[i], i, &jobs[i], err);
         jobs[i].threads = shape->warps * WARP_THREADS;
     }
     if (!rc)
         rc = assign_outputs(gpu, jobs, count, out_output_bytes, err);
     if (!rc)
-        rc = upload_images(gpu, segments, count, jobs, err);
+        rc = upload_images(gpu, blocks, count, jobs, err);
     if (!rc)
         rc = staging_upload(gpu, &gpu->jobs, count * sizeof *jobs, err);
     if (rc)
@@ -198,8 +217,9 @@ static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return staging_upload(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
 }
 
-/* Puts the jobs that have not run down for their SMs. Gives their number. */
-static size_t put_down(struct cuda_gpu *gpu, const struct segment *segments, size_t count)
+/* Puts the jobs that have not run down for their SMs. Gives their number. Of two blocks either both
+ * have run or none. */
+static size_t put_down(struct cuda_gpu *gpu, const struct block *blocks, size_t count)
 {
     int32_t *claims = gpu->claims.host;
     const struct kernel_result *results = gpu->results.host;
@@ -209,7 +229,7 @@ static size_t put_down(struct cuda_gpu *gpu, const struct segment *segments, siz
     for (size_t i = 0; i < count; i++) {
         if (results[i].done)
             continue;
-        claims[gpu->sm_ids[segments[i].sm]] = (int32_t)i;
+        claims[gpu->sm_ids[blocks[i].sm]] = (int32_t)i;
         open++;
     }
     return open;
@@ -232,6 +252,12 @@ static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, ui
     unsigned long long texture = gpu->texture;
     void *parameters[] = {&gpu->jobs.device, &gpu->claims.device, &claim_count, &texture};
     int rc = staging_upload(gpu, &gpu->claims, claim_count * sizeof(int32_t), err);
+    if (!rc && shape->paired)
+        rc = cuda_check(gpu,
+                        gpu->driver->cuMemsetD32Async(gpu->turns.device, 0,
+                                                      count * sizeof(struct kernel_turn) / 4,
+                                                      gpu->streams[0]),
+                        "cuMemsetD32Async", err);
     if (!rc)
         rc = cuda_launch(gpu, choose_kernel(gpu, shape->path_mask),
                          gpu->base.limits.sm_count * attempt, shape->warps * WARP_THREADS,
@@ -271,14 +297,25 @@ static int take_sample(const struct kernel_step *step, const uint32_t *output,
     return 0;
 }
 
-static int take_samples(struct cuda_gpu *gpu, const struct segment *segment, size_t number,
+/* Samples of the second of two blocks come between those of the first. */
+static void sort_samples(struct device_answer *answer)
+{
+    for (uint32_t i = 1; i < answer->sample_count; i++)
+        for (uint32_t k = i; k && answer->samples[k - 1].step > answer->samples[k].step; k--) {
+            struct device_sample later = answer->samples[k - 1];
+            answer->samples[k - 1] = answer->samples[k];
+            answer->samples[k] = later;
+        }
+}
+
+static int take_samples(struct cuda_gpu *gpu, const struct block *block, size_t number,
                         struct err *err)
 {
     const struct kernel_job *job = (const struct kernel_job *)gpu->jobs.host + number;
     const struct kernel_result *result = (const struct kernel_result *)gpu->results.host + number;
-    struct device_answer *answer = segment->job->answer;
-    if (result->sm_id != gpu->sm_ids[segment->sm])
-        return err_set(err, -EIO, "a job for SM %u ran on another", segment->sm);
+    struct device_answer *answer = block->job->answer;
+    if (result->sm_id != gpu->sm_ids[block->sm])
+        return err_set(err, -EIO, "a job for SM %u ran on another", block->sm);
     for (uint32_t i = 0; i < job->step_count; i++) {
         if (job->steps[i].kind == KERNEL_WARM || job->steps[i].kind == KERNEL_FILL)
             continue;
@@ -289,23 +326,24 @@ static int take_samples(struct cuda_gpu *gpu, const struct segment *segment, siz
         int rc = take_sample(&job->steps[i], (const uint32_t *)output, result, sample, err);
         if (rc)
             return rc;
-        sample->sm = (int32_t)segment->sm;
+        sample->sm = (int32_t)block->sm;
         answer->sample_count++;
     }
+    sort_samples(answer);
     return 0;
 }
 
-int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                    const struct segment *segments, size_t count, struct err *err)
+int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
+                  const struct block *blocks, size_t count, struct err *err)
 {
     size_t output_bytes = 0, open = count;
-    int rc = prepare(gpu, shape, segments, count, &output_bytes, err);
+    int rc = prepare(gpu, shape, blocks, count, &output_bytes, err);
     for (uint32_t attempt = 1; !rc && open && attempt <= TRIES_MAX; attempt++) {
-        open = put_down(gpu, segments, count);
+        open = put_down(gpu, blocks, count);
         if (open)
             rc = try_launch(gpu, shape, attempt, count, err);
     }
-    if (!rc && open && put_down(gpu, segments, count))
+    if (!rc && open && put_down(gpu, blocks, count))
         rc = err_set(err, -EBUSY, "%zu of %zu SMs took no block in %d launches", open, count,
                      TRIES_MAX);
     if (!rc && output_bytes)
@@ -313,7 +351,7 @@ int launch_segments(struct cuda_gpu *gpu, const struct launch_shape *shape,
     if (!rc && output_bytes)
         rc = cuda_wait(gpu, err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = take_samples(gpu, &segments[i], i, err);
+        rc = take_samples(gpu, &blocks[i], i, err);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /* Which processes compute on a GPU, by NVML's two lists. */
 #include "device/cuda/processes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ static int add(struct pids *pids, unsigned pid)
             return 0;
     unsigned *grown = mem_grow(pids->items, &pids->capacity, pids->count + 1, sizeof *grown);
     if (!grown)
-        return -1;
+        return -ENOMEM;
     pids->items = grown;
     pids->items[pids->count++] = pid;
     return 0;
@@ -45,7 +46,7 @@ static int fill(nvml_get_processes *get, nvml_device device, unsigned char **out
         size_t bytes = (size_t)room * NVML_PROCESS_R535_BYTES;
         unsigned char *buffer = room ? malloc(bytes) : NULL;
         if (room && !buffer)
-            return NVML_TOO_SMALL;
+            return -ENOMEM;
         if (buffer)
             memset(buffer, UNTOUCHED, bytes);
         unsigned count = room;
@@ -75,7 +76,7 @@ static int list(nvml_get_processes *get, nvml_device device, struct pids *pids)
         unsigned pid;
         memcpy(&pid, buffer + i * step, sizeof pid);
         if (add(pids, pid))
-            result = NVML_TOO_SMALL;
+            result = -ENOMEM;
     }
     free(buffer);
     return result;
@@ -88,8 +89,9 @@ struct processes processes_count(const struct nvml_gpu *gpu)
     if (!gpu->handle)
         return processes;
     processes.result = list(gpu->nvml->processes, gpu->instance, &pids);
-    if (processes.result == NVML_OK)
-        list(gpu->nvml->mps_processes, gpu->instance, &pids); /* not everywhere is an MPS */
+    if (processes.result == NVML_OK &&
+        list(gpu->nvml->mps_processes, gpu->instance, &pids) == -ENOMEM)
+        processes.result = -ENOMEM; /* other failures are ignored: many systems run no MPS */
     processes.count = (uint32_t)pids.count;
     for (size_t i = 0; i < pids.count; i++)
         processes.own |= pids.items[i] == (unsigned)getpid();

@@ -5,7 +5,7 @@
 #include "device/cuda/nvml_facts.h"
 
 struct processes {
-    int result;     /* NVML_OK, or why they are not known */
+    int result;     /* NVML_OK, -ENOMEM, or why NVML does not know them */
     uint32_t count; /* all of them */
     bool own;       /* this process is among them, by its id */
 };

@@ -1,6 +1,7 @@
 /* The GPUs that the CUDA driver shows to this process. */
 #include <ctype.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,25 @@ static void destroy(struct device_source *base)
     free(source);
 }
 
+static void *load_nvml(void *nvml)
+{
+    nvml_load(nvml);
+    return NULL;
+}
+
+/* Both libraries at once: each spends its start in waiting for the kernel's driver. */
+static int load_libraries(struct cuda_source *source, struct err *err)
+{
+    pthread_t thread;
+    bool apart = pthread_create(&thread, NULL, load_nvml, &source->nvml) == 0;
+    int rc = driver_load(&source->driver, err);
+    if (apart)
+        pthread_join(thread, NULL);
+    else if (!rc)
+        nvml_load(&source->nvml);
+    return rc;
+}
+
 static const struct device_source_ops source_ops = {
     .backend = "cuda",
     .open = open_device,
@@ -189,10 +209,9 @@ int device_source_cuda(struct device_source **out_source, struct err *err)
     if (!source)
         return err_no_memory(err);
     source->base.ops = &source_ops;
-    int rc = driver_load(&source->driver, err);
+    int rc = load_libraries(source, err);
     if (rc)
         goto out;
-    nvml_load(&source->nvml);
     rc = driver_check(&source->driver, source->driver.cuDeviceGetCount(&count), "cuDeviceGetCount",
                       err);
     if (!rc && count < 1)

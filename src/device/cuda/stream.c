@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 enum {
-    THREADS_PER_SM = 2048,
     THREADS_MAX = 1024,
-    UNROLL_DEFAULT = 8,
+    UNROLL_DEFAULT = 4, /* leaves registers for as many threads as an SM takes */
     NAME_MAX_BYTES = 48,
     PLACES_MAX = 8,
     PLACE_PASSES_MIN = 64, /* so many passes at each place: a launch takes some time too */
@@ -39,10 +38,12 @@ static const char *kernel_of(const struct device_stream *stream)
     return NULL;
 }
 
-/* Kernels exist for 1, 4 and 8 accesses in flight: the next lower one is taken. */
+/* Kernels exist for 1, 2, 4 and 8 accesses in flight: the next lower one is taken. */
 static uint32_t choose_unroll(uint32_t wish)
 {
-    return wish == 0 || wish >= 8 ? UNROLL_DEFAULT : wish >= 4 ? 4 : 1;
+    if (!wish)
+        return UNROLL_DEFAULT;
+    return wish >= 8 ? 8 : wish >= 4 ? 4 : wish >= 2 ? 2 : 1;
 }
 
 static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
@@ -97,8 +98,8 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
             return err_set(err, -EINVAL, "a block has not that much shared memory");
         plan.shared_bytes = (uint32_t)plan.footprint_bytes;
     }
-    uint32_t full = THREADS_PER_SM / plan.threads ? THREADS_PER_SM / plan.threads : 1;
-    plan.blocks = stream->blocks ? stream->blocks : per_block ? sms : sms * full;
+    uint32_t full = gpu->base.limits.threads_per_sm / plan.threads;
+    plan.blocks = stream->blocks ? stream->blocks : per_block || !full ? sms : sms * full;
     plan.pass_bytes = plan.footprint_bytes * (per_block ? plan.blocks : 1);
     uint64_t passes = stream->total_bytes / plan.pass_bytes;
     plan.passes = passes < 1 ? 1 : passes > UINT32_MAX ? UINT32_MAX : (uint32_t)passes;

@@ -56,24 +56,31 @@ static __device__ __forceinline__ void pattern(uint4 *v)
     v->x = v->y = v->z = v->w = KERNEL_WRITTEN_WORD;
 }
 
-/* Thread `first` of `threads`, in `blocks` blocks, that share `count` elements; `draw` is the last
- * random number, the same in all threads. */
+/* Thread `first` of `threads`, in `blocks` blocks, that share `count` elements, fewer than 2^31;
+ * `draw` is the last random number, the same in all threads. */
 struct share {
-    uint64_t first, threads, count;
+    uint32_t first, threads, count;
     uint32_t blocks, draw;
 };
 
+template <typename T>
+static __device__ __forceinline__ uint64_t address(uint64_t base, uint32_t element)
+{
+    return base + element * (uint64_t)sizeof(T);
+}
+
+/* All UNROLL loads are under way before the first is waited for. The second loop is for a
+ * remainder, which a footprint that all threads share evenly has not. */
 template <typename L, typename T, int UNROLL>
 static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share share)
 {
-    uint32_t sum = 0;
-    uint64_t i = share.first;
+    uint32_t sum = 0, i = share.first;
 #pragma unroll 1
     for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
         T v[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
-            L::load(base + (i + u * share.threads) * sizeof(T), &v[u]);
+            L::load(address<T>(base, i + u * share.threads), &v[u]);
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
             sum ^= mix(v[u]);
@@ -81,7 +88,7 @@ static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share
 #pragma unroll 1
     for (; i < share.count; i += share.threads) {
         T v;
-        L::load(base + i * sizeof(T), &v);
+        L::load(address<T>(base, i), &v);
         sum ^= mix(v);
     }
     return sum;
@@ -89,14 +96,14 @@ static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share
 
 static __device__ __forceinline__ struct share whole_grid(uint64_t count)
 {
-    struct share share = {blockIdx.x * (uint64_t)blockDim.x + threadIdx.x,
-                          (uint64_t)gridDim.x * blockDim.x, count, gridDim.x, 0};
+    struct share share = {blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x,
+                          (uint32_t)count, gridDim.x, 0};
     return share;
 }
 
 static __device__ __forceinline__ struct share own_block(uint64_t count)
 {
-    struct share share = {threadIdx.x, blockDim.x, count, 1, 0};
+    struct share share = {threadIdx.x, blockDim.x, (uint32_t)count, 1, 0};
     return share;
 }
 
@@ -108,7 +115,7 @@ static __device__ __forceinline__ struct share own_block(uint64_t count)
 static __device__ __forceinline__ void turn(struct share *share)
 {
     share->draw = share->draw * 1664525 + 1013904223;
-    share->first += (uint64_t)__umulhi(share->draw, share->blocks) * blockDim.x;
+    share->first += __umulhi(share->draw, share->blocks) * blockDim.x;
     if (share->first >= share->threads)
         share->first -= share->threads;
 }
@@ -136,9 +143,16 @@ static __device__ __forceinline__ void write_all(uint64_t base, struct share sha
     T value;
     pattern(&value);
     for (uint32_t p = 0; p < passes; p++, turn(&share)) {
-#pragma unroll UNROLL
-        for (uint64_t i = share.first; i < share.count; i += share.threads)
-            __stcg((T *)(base + i * sizeof(T)), value);
+        uint32_t i = share.first;
+#pragma unroll 1
+        for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+                __stcg((T *)address<T>(base, i + u * share.threads), value);
+        }
+#pragma unroll 1
+        for (; i < share.count; i += share.threads)
+            __stcg((T *)address<T>(base, i), value);
     }
 }
 
@@ -146,24 +160,24 @@ static __device__ __forceinline__ void write_all(uint64_t base, struct share sha
 template <typename T, int UNROLL>
 static __device__ __forceinline__ void copy_all(uint64_t base, struct share share, uint32_t passes)
 {
-    const uint64_t to = base + share.count * sizeof(T);
+    const uint64_t to = address<T>(base, share.count);
     for (uint32_t p = 0; p < passes; p++, turn(&share)) {
-        uint64_t i = share.first;
+        uint32_t i = share.first;
 #pragma unroll 1
         for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
             T v[UNROLL];
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                from_global_cg::load(base + (i + u * share.threads) * sizeof(T), &v[u]);
+                from_global_cg::load(address<T>(base, i + u * share.threads), &v[u]);
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                __stcg((T *)(to + (i + u * share.threads) * sizeof(T)), v[u]);
+                __stcg((T *)address<T>(to, i + u * share.threads), v[u]);
         }
 #pragma unroll 1
         for (; i < share.count; i += share.threads) {
             T v;
-            from_global_cg::load(base + i * sizeof(T), &v);
-            __stcg((T *)(to + i * sizeof(T)), v);
+            from_global_cg::load(address<T>(base, i), &v);
+            __stcg((T *)address<T>(to, i), v);
         }
     }
 }
@@ -180,39 +194,53 @@ static __device__ __forceinline__ void read_shared(uint64_t bytes, uint32_t pass
                                      own_block(bytes / sizeof(T)), passes, sink);
 }
 
+/* Blocks of 1024 threads that must fit into an SM: that bounds the registers. With up to four
+ * accesses of 16 bytes under way all threads that an SM takes fit (2048 from sm_80 to sm_100); with
+ * eight half of them do. Without a bound the assembler of sm_90 keeps to 32 registers: it waits for
+ * the first loads before it issues the last, and eight under way are no more than five. */
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100
+#define FULL_BLOCKS 2
+#else
+#define FULL_BLOCKS 1
+#endif
+#define RESIDENT(unroll) __launch_bounds__(1024, (unroll) > 4 ? 1 : FULL_BLOCKS)
+
 #define DEFINE_STREAM(type, width, unroll)                                                         \
-    extern "C" __global__ void stream_read_cg_##width##_##unroll(uint64_t base, uint64_t bytes,    \
-                                                                 uint32_t passes, uint64_t sink)   \
+    extern "C" __global__ void RESIDENT(unroll) stream_read_cg_##width##_##unroll(                 \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
         read_all<from_global_cg, type, unroll>(base, whole_grid(bytes / width), passes, sink);     \
     }                                                                                              \
-    extern "C" __global__ void stream_read_ca_##width##_##unroll(uint64_t base, uint64_t bytes,    \
-                                                                 uint32_t passes, uint64_t sink)   \
+    extern "C" __global__ void RESIDENT(unroll) stream_read_ca_##width##_##unroll(                 \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
         read_all<from_global_ca, type, unroll>(base, own_block(bytes / width), passes, sink);      \
     }                                                                                              \
-    extern "C" __global__ void stream_read_shared_##width##_##unroll(                              \
+    extern "C" __global__ void RESIDENT(unroll) stream_read_shared_##width##_##unroll(             \
         uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
         read_shared<type, unroll>(bytes, passes, sink);                                            \
     }                                                                                              \
-    extern "C" __global__ void stream_write_##width##_##unroll(uint64_t base, uint64_t bytes,      \
-                                                               uint32_t passes, uint64_t sink)     \
+    extern "C" __global__ void RESIDENT(unroll) stream_write_##width##_##unroll(                   \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
         write_all<type, unroll>(base, whole_grid(bytes / width), passes);                          \
     }                                                                                              \
-    extern "C" __global__ void stream_copy_##width##_##unroll(uint64_t base, uint64_t bytes,       \
-                                                              uint32_t passes, uint64_t sink)      \
+    extern "C" __global__ void RESIDENT(unroll) stream_copy_##width##_##unroll(                    \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
         copy_all<type, unroll>(base, whole_grid(bytes / 2 / width), passes);                       \
     }
 
 DEFINE_STREAM(uint32_t, 4, 1)
+DEFINE_STREAM(uint32_t, 4, 2)
 DEFINE_STREAM(uint32_t, 4, 4)
 DEFINE_STREAM(uint32_t, 4, 8)
 DEFINE_STREAM(uint2, 8, 1)
+DEFINE_STREAM(uint2, 8, 2)
 DEFINE_STREAM(uint2, 8, 4)
 DEFINE_STREAM(uint2, 8, 8)
 DEFINE_STREAM(uint4, 16, 1)
+DEFINE_STREAM(uint4, 16, 2)
 DEFINE_STREAM(uint4, 16, 4)
 DEFINE_STREAM(uint4, 16, 8)

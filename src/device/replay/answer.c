@@ -22,6 +22,8 @@ void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits
         wire_put_varint(buffer, limits->carveout_steps[i]);
     wire_put_varint(buffer, limits->carveout_reserve_bytes);
     wire_put_varint(buffer, limits->loads_max);
+    wire_put_varint(buffer, limits->threads_per_sm);
+    wire_put_varint(buffer, limits->l2_fetch_limit_bytes);
 }
 
 static uint32_t get_u32(struct wire_reader *reader)
@@ -49,6 +51,10 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
         out_limits->carveout_steps[i] = wire_get_varint(reader);
     out_limits->carveout_reserve_bytes = wire_get_varint(reader);
     out_limits->loads_max = wire_get_varint(reader);
+    if (reader->position == reader->length)
+        return; /* a record from before these were told */
+    out_limits->threads_per_sm = get_u32(reader);
+    out_limits->l2_fetch_limit_bytes = get_u32(reader);
 }
 
 void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks)
@@ -149,7 +155,7 @@ static void get_bins(struct wire_reader *reader, struct device_sample *sample, b
 {
     uint32_t count = get_count(reader, 2), bin = 0;
     if (keep && count && !(sample->bins = mem_array(count, sizeof *sample->bins)))
-        reader->bad = true;
+        wire_no_memory(reader);
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         uint64_t gap = wire_get_varint(reader);
         uint32_t loads = get_u32(reader);
@@ -170,7 +176,7 @@ static void get_kept(struct wire_reader *reader, uint32_t count, struct device_s
     if (count > reader->length - reader->position)
         reader->bad = true;
     if (keep && count && !reader->bad && !(sample->kept = mem_array(count, sizeof *sample->kept)))
-        reader->bad = true;
+        wire_no_memory(reader);
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         int64_t difference = wire_get_signed(reader);
         if (difference < -cycles || difference > UINT32_MAX - cycles) {
@@ -233,5 +239,7 @@ int answer_get_err(struct wire_reader *reader, struct err *err)
     else if (!reader->bad)
         err_set(err, (int)code, "%s", text);
     free(text);
+    if (reader->no_memory)
+        return err_no_memory(err);
     return reader->bad ? 0 : (int)code;
 }

@@ -28,6 +28,6 @@ void answer_get_job(struct wire_reader *reader, const struct device_job *job, ui
 
 /* An error: code and text. */
 void answer_put_err(struct strbuf *buffer, int code, const char *text);
-int answer_get_err(struct wire_reader *reader, struct err *err); /* the code, 0 when bad */
+int answer_get_err(struct wire_reader *reader, struct err *err); /* the code; -ENOMEM; 0 when bad */
 
 #endif

@@ -25,15 +25,18 @@ struct reading {
     uint32_t sm_count;
 };
 
-static bool add_job(struct reading *reading)
+static void add_job(struct reading *reading, struct wire_reader *values)
 {
     struct device_job *grown =
         mem_grow(reading->jobs, &reading->job_capacity, reading->pending + 1, sizeof *grown);
+    if (grown)
+        reading->jobs = grown;
     if (!grown)
-        return false;
-    reading->jobs = grown;
-    return ask_to_job(&reading->last_job, &grown[reading->pending]) &&
-           calls_add(reading->calls, ask_key(&reading->last_job));
+        wire_no_memory(values);
+    else if (!ask_to_job(&reading->last_job, &grown[reading->pending]))
+        values->bad = true;
+    else if (!calls_add(reading->calls, ask_key(&reading->last_job)))
+        wire_no_memory(values);
 }
 
 static void take_batch(struct reading *reading, struct wire_reader *values)
@@ -43,8 +46,8 @@ static void take_batch(struct reading *reading, struct wire_reader *values)
         values->bad = true;
     for (uint64_t i = 0; i < count && !values->bad; i++, reading->pending++) {
         ask_get(values, ASK_BATCH, &reading->last_job);
-        if (values->bad || !add_job(reading))
-            values->bad = true;
+        if (!values->bad)
+            add_job(reading, values);
     }
 }
 
@@ -69,7 +72,7 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
         ask = reading->last_stream;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
-        values->bad = true;
+        wire_no_memory(values);
     reading->pending = 1;
 }
 
@@ -138,8 +141,10 @@ static void take_answer(struct reading *reading, struct wire_reader *values)
 static void take_mark(struct reading *reading, struct wire_reader *values)
 {
     char *what = wire_get_text(values);
-    if (!what || reading->asked || calls_mark(reading->calls, what))
+    if (!what || reading->asked)
         values->bad = true;
+    else if (calls_mark(reading->calls, what))
+        wire_no_memory(values);
     free(what);
 }
 
@@ -171,6 +176,8 @@ static int take_entry(struct reading *reading, struct entry *entry, struct err *
         return err_set(err, -EINVAL, "byte %llu: expected a call, found an entry of type %u", here,
                        entry->type);
     }
+    if (values->no_memory)
+        return err_no_memory(err);
     if (wire_end(values, "", NULL))
         return err_set(err, -EINVAL, "byte %llu: malformed %s", here, what);
     return 0;
@@ -185,8 +192,9 @@ int body_read(const char *body, size_t length, uint64_t offset, struct calls **o
     int rc = reading.calls ? 1 : err_no_memory(err);
     while (rc > 0) {
         rc = entry_next(body, length, offset, &position, &entry, err);
-        if (rc > 0 && take_entry(&reading, &entry, err))
-            rc = -EINVAL;
+        int taken = rc > 0 ? take_entry(&reading, &entry, err) : 0;
+        if (taken)
+            rc = taken;
     }
     free(reading.jobs);
     if (rc) {

@@ -18,10 +18,12 @@ struct calls {
     size_t count, capacity;
     char **marks;
     size_t mark_count, mark_capacity;
-    uint32_t mark;         /* the present one */
+    uint32_t mark;         /* the present one; MARK_NONE: it could not be allocated */
     struct tally *tallies; /* open addressing, a power of two, at most half full */
     size_t tally_count, tally_size;
 };
+
+enum { MARK_NONE = UINT32_MAX };
 
 struct calls *calls_create(void)
 {
@@ -59,6 +61,7 @@ int calls_mark(struct calls *calls, const char *what)
         calls->marks = grown;
     if (!grown || !copy) {
         free(copy);
+        calls->mark = MARK_NONE;
         return -ENOMEM;
     }
     calls->mark = (uint32_t)calls->mark_count;
@@ -66,9 +69,17 @@ int calls_mark(struct calls *calls, const char *what)
     return 0;
 }
 
+bool calls_has_mark(const struct calls *calls, const char *what)
+{
+    for (size_t i = 0; i < calls->mark_count; i++)
+        if (str_equal(calls->marks[i], what))
+            return true;
+    return false;
+}
+
 const char *calls_mark_text(const struct calls *calls)
 {
-    return calls->marks[calls->mark];
+    return calls->mark == MARK_NONE ? "" : calls->marks[calls->mark];
 }
 
 struct call *calls_add(struct calls *calls, uint64_t key)
@@ -130,15 +141,16 @@ static bool grow_tallies(struct calls *calls)
     return true;
 }
 
-/* Counts a request: how many of its kind there were before. SIZE_MAX: no memory. */
-static size_t count_asked(struct calls *calls, uint64_t key)
+/* Counts a request: how many of its kind there were before. 0 or -ENOMEM. */
+static int count_asked(struct calls *calls, uint64_t key, size_t *out_before)
 {
     if (calls->tally_count * 2 >= calls->tally_size && !grow_tallies(calls))
-        return SIZE_MAX;
+        return -ENOMEM;
     struct tally *tally = place_of(calls, key, calls->mark);
     calls->tally_count += tally->count == 0;
     *tally = (struct tally){.key = key, .mark = calls->mark, .count = tally->count + 1};
-    return tally->count - 1;
+    *out_before = tally->count - 1;
+    return 0;
 }
 
 /* The first call that is not before (key, mark). */
@@ -156,16 +168,21 @@ static size_t lower_bound(const struct calls *calls, uint64_t key, uint64_t mark
     return low;
 }
 
-const struct call *calls_find(struct calls *calls, uint64_t key, bool own_only)
+int calls_find(struct calls *calls, uint64_t key, bool own_only, const struct call **out_call)
 {
-    size_t n = count_asked(calls, key);
+    size_t n = 0;
+    if (calls->mark == MARK_NONE || count_asked(calls, key, &n))
+        return -ENOMEM;
     size_t first = lower_bound(calls, key, 0), own = lower_bound(calls, key, calls->mark);
     size_t behind = lower_bound(calls, key, (uint64_t)calls->mark + 1);
     size_t end = lower_bound(calls, key, UINT64_MAX);
-    if (n < behind - own)
-        return &calls->items[own + n];
+    *out_call = NULL;
+    if (n < behind - own) {
+        *out_call = &calls->items[own + n];
+        return 0;
+    }
     n -= behind - own;
-    if (own_only || n >= end - first - (behind - own))
-        return NULL;
-    return &calls->items[n < own - first ? first + n : behind + (n - (own - first))];
+    if (!own_only && n < end - first - (behind - own))
+        *out_call = &calls->items[n < own - first ? first + n : behind + (n - (own - first))];
+    return 0;
 }

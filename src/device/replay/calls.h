@@ -21,9 +21,11 @@ struct call {
 struct calls *calls_create(void);        /* NULL: no memory */
 void calls_destroy(struct calls *calls); /* accepts NULL */
 
-/* What the next requests are for; "" at first. 0 or -ENOMEM. */
+/* What the next requests are for; "" at first. 0 or -ENOMEM. After -ENOMEM, calls_find fails with
+ * -ENOMEM until the next mark, instead of giving answers recorded under the old mark. */
 int calls_mark(struct calls *calls, const char *what);
 const char *calls_mark_text(const struct calls *calls);
+bool calls_has_mark(const struct calls *calls, const char *what);
 
 /* While recorded calls are read: adds one under the present mark; gives the last but `back`. NULL:
  * no memory. Valid until the next one is added. calls_seal ends it, back at the first mark. */
@@ -33,7 +35,8 @@ void calls_seal(struct calls *calls);
 
 /* After that: the answer to the n-th request of this key under the present mark is the n-th that
  * was recorded under that mark. A mark that asks more often than it did goes on, unless own_only,
- * with what was recorded under others. NULL: not recorded. */
-const struct call *calls_find(struct calls *calls, uint64_t key, bool own_only);
+ * with what was recorded under others. *out_call is NULL for what was not recorded. 0 or -ENOMEM.
+ */
+int calls_find(struct calls *calls, uint64_t key, bool own_only, const struct call **out_call);
 
 #endif

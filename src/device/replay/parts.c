@@ -31,7 +31,7 @@ static char **get_texts(struct wire_reader *reader, size_t *out_count)
     uint32_t count = wire_get_count(reader, TEXT_BYTES);
     char **texts = mem_array(count, sizeof *texts);
     if (!texts)
-        reader->bad = true;
+        wire_no_memory(reader);
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         texts[i] = wire_get_text(reader);
         *out_count = i + 1;
@@ -169,7 +169,7 @@ void parts_get_survey(struct wire_reader *reader, struct record_survey *out_surv
     uint32_t count = wire_get_count(reader, UNKNOWN_BYTES);
     survey->unknown = mem_array(count, sizeof *survey->unknown);
     if (!survey->unknown)
-        reader->bad = true;
+        wire_no_memory(reader);
     while (survey->unknown_count < count && !reader->bad) {
         struct gpu_result *unknown = &survey->unknown[survey->unknown_count++];
         unknown->node = wire_get_text(reader);

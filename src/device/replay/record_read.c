@@ -89,9 +89,14 @@ static int misplaced(uint64_t offset, const char *expected, const struct entry *
                    (unsigned long long)offset, expected, entry->type);
 }
 
-static int malformed(uint64_t offset, const char *what, struct err *err)
+/* Call after reading an entry: 0 if all of it was read and valid, else -EINVAL or -ENOMEM. */
+static int check_values(const struct entry *entry, uint64_t offset, const char *what,
+                        struct err *err)
 {
-    return err_set(err, -EINVAL, "byte %llu: malformed %s", (unsigned long long)offset, what);
+    int rc = wire_end(&entry->values, what, err);
+    if (rc && rc != -ENOMEM)
+        rc = err_set(err, -EINVAL, "byte %llu: malformed %s", (unsigned long long)offset, what);
+    return rc;
 }
 
 static int read_head(const struct record *record, struct err *err)
@@ -130,8 +135,9 @@ static int take_gpu(struct record *record, struct entry *entry, uint64_t here, u
     struct record_gpu *gpu = &grown[record->gpu_count++];
     *gpu = (struct record_gpu){0};
     parts_get_gpu(&entry->values, gpu);
-    if (wire_end(&entry->values, "", NULL))
-        return malformed(here, "head of a GPU", err);
+    int rc = check_values(entry, here, "head of a GPU", err);
+    if (rc)
+        return rc;
     if (gpu->body_bytes > rest(record, *offset))
         return err_set(err, -EINVAL, "byte %llu: cut off: expected %llu bytes of %s",
                        (unsigned long long)*offset, (unsigned long long)gpu->body_bytes,
@@ -147,8 +153,10 @@ static int take_end(const struct record *record, struct entry *entry, uint64_t h
     uint64_t said = wire_get_u64(&entry->values);
     if (entry->type != ENTRY_END)
         return misplaced(here, "the end", entry, err);
-    if (wire_end(&entry->values, "", NULL) || said != here)
-        return malformed(here, "end: something is missing before it", err);
+    entry->values.bad |= said != here;
+    int rc = check_values(entry, here, "end: something is missing before it", err);
+    if (rc)
+        return rc;
     if (offset != record->file_bytes)
         return err_set(err, -EINVAL, "byte %llu: expected nothing behind the end",
                        (unsigned long long)offset);
@@ -165,26 +173,23 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
     if (entry.type != ENTRY_PROVENANCE)
         return misplaced(here, "the provenance", &entry, err);
     parts_get_provenance(&entry.values, &record->provenance);
-    if (wire_end(&entry.values, "", NULL))
-        return malformed(here, "provenance", err);
-    for (;;) {
+    rc = check_values(&entry, here, "provenance", err);
+    while (!rc) {
         here = offset;
         rc = read_entry(record, &offset, buffer, &entry, err);
         if (rc || entry.type != ENTRY_GPU)
             break;
         rc = take_gpu(record, &entry, here, &offset, err);
-        if (rc)
-            break;
     }
     if (rc)
         return rc;
     if (entry.type != ENTRY_SURVEY)
         return misplaced(here, "a GPU or the survey", &entry, err);
     parts_get_survey(&entry.values, &record->survey);
-    if (wire_end(&entry.values, "", NULL))
-        return malformed(here, "survey", err);
+    rc = check_values(&entry, here, "survey", err);
     here = offset;
-    rc = read_entry(record, &offset, buffer, &entry, err);
+    if (!rc)
+        rc = read_entry(record, &offset, buffer, &entry, err);
     return rc ? rc : take_end(record, &entry, here, offset, err);
 }
 

@@ -22,16 +22,22 @@ static void unload(struct slot *slot)
     slot->calls = NULL;
 }
 
-/* Reads the body of a GPU, once. */
+/* Reads the body of a GPU, once. A failure releases what was read, so that a second try starts
+ * fresh. */
 static int load(const struct replay_source *source, struct slot *slot, struct err *err)
 {
     if (slot->calls)
         return 0;
     int rc = record_read_body(source->record, slot->gpu, &slot->body, err);
+    if (!rc) {
+        rc = body_read(slot->body.data, slot->body.length, slot->gpu->body_offset, &slot->calls,
+                       err);
+        if (rc)
+            record_blame(source->record, err);
+    }
     if (rc)
-        return rc;
-    rc = body_read(slot->body.data, slot->body.length, slot->gpu->body_offset, &slot->calls, err);
-    return rc ? record_blame(source->record, err) : 0;
+        unload(slot);
+    return rc;
 }
 
 static int replay_look(struct device_source *base, size_t i, bool thorough,

@@ -37,9 +37,11 @@ static int miss(struct slot *slot, const struct ask *ask, struct err *err)
     slot->remark.length = 0;
     strbuf_printf(&slot->remark, "%zu request%s not in the record, the first %s", slot->missed,
                   slot->missed == 1 ? " is" : "s are", slot->first.data ? slot->first.data : "");
-    int rc =
-        err_set(err, -ENOENT, "not in the record%s: %s",
-                slot->gpu->closed ? "" : ", which is not complete", what.data ? what.data : "");
+    bool told = !what.failed && !slot->first.failed && !slot->remark.failed;
+    int rc = told ? err_set(err, -ENOENT, "not in the record%s: %s",
+                            slot->gpu->closed ? "" : ", which is not complete",
+                            what.data ? what.data : "")
+                  : err_no_memory(err);
     strbuf_fini(&what);
     return rc;
 }
@@ -50,8 +52,10 @@ static int find(struct slot *slot, const struct ask *ask, struct wire_reader *ou
                 struct err *err)
 {
     bool cut = is_cut(slot);
-    const struct call *call = calls_find(slot->calls, ask_key(ask), cut);
+    const struct call *call = NULL;
     *out_values = (struct wire_reader){0};
+    if (calls_find(slot->calls, ask_key(ask), cut, &call))
+        return err_no_memory(err);
     if (!call || !call->answered)
         return cut ? end_here(slot, err) : miss(slot, ask, err);
     *out_values =
@@ -69,8 +73,8 @@ static struct slot *slot_in(struct device *device)
 static int set_facts(struct wire_reader *values, struct facts *facts)
 {
     struct facts recorded = {0};
-    int rc = 0;
     wire_get_facts(values, &recorded);
+    int rc = values->no_memory ? -ENOMEM : 0;
     for (size_t i = 0; i < recorded.count && !rc; i++)
         rc = facts_set(facts, &recorded.items[i]);
     facts_fini(&recorded);
@@ -161,8 +165,15 @@ static int replay_read_clocks(struct device *device, struct device_clocks *out_c
 
 static void replay_mark(struct device *device, const char *what)
 {
-    /* Without memory for a new mark, requests under it are looked for under the old one. */
+    /* If this fails, the next request returns -ENOMEM. */
     (void)calls_mark(slot_in(device)->calls, what);
+}
+
+/* A record that was cut off says nothing of what came behind. */
+static bool replay_knows(struct device *device, const char *what)
+{
+    const struct slot *slot = slot_in(device);
+    return is_cut(slot) || calls_has_mark(slot->calls, what);
 }
 
 static void replay_destroy(struct device *device)
@@ -179,6 +190,7 @@ static const struct device_ops replay_ops = {
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,
     .mark = replay_mark,
+    .knows = replay_knows,
     .destroy = replay_destroy,
 };
 

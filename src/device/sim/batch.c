@@ -136,7 +136,7 @@ static void suffer_faults(struct gpu *gpu)
 
 static void empty_l2(struct gpu *gpu)
 {
-    for (int i = 0; i < GPU_L2_PARTS && gpu->l2[i]; i++)
+    for (int i = 0; i < SIM_PARTS_MAX && gpu->l2[i]; i++)
         cache_reset(gpu->l2[i], gpu->l2[i]->geometry.size);
 }
 
@@ -215,6 +215,7 @@ int gpu_run_batch(struct device *device, const struct device_batch *batch,
     int rc = wave ? 0 : err_no_memory(err);
     for (size_t first = 0; !rc && first < batch->job_count; first += wave->count) {
         build_wave(wave, batch, first, gpu->model.sms);
+        gpu->launch_number++;
         bool together = must_interleave(&gpu->model, batch, wave);
         double latest_ns = gpu->busy_ns;
         rc = make_room(gpu, together ? wave->count : 1, err);

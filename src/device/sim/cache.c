@@ -158,6 +158,8 @@ static uint32_t fermi_way(uint32_t ways, struct rng *rng)
 static uint32_t choose_victim(const struct cache *cache, const struct cache_set *set,
                               struct rng *rng)
 {
+    if (cache->geometry.slack > 0 && rng_uniform(rng) < cache->geometry.slack)
+        return set->first + (uint32_t)rng_below(rng, set->filled);
     switch (cache->geometry.policy) {
     case CACHE_RANDOM:
         return set->first + (uint32_t)rng_below(rng, set->filled);

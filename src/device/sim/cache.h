@@ -25,6 +25,7 @@ struct cache_geometry {
     enum cache_index index;
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
+    double slack;      /* share of the victims that are not the policy's choice but any line */
     bool mostly_hits;  /* L2: its sets are searched in the way that makes hits fast, not misses */
 };
 

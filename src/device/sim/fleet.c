@@ -197,7 +197,9 @@ static int load_model(struct fleet *fleet, const struct yaml_node *at, char *pat
     rc = read_model(path, &model, &reason);
     if (rc) {
         /* A mistake inside the model is shown where it is, all else where the model is named. */
-        if (reason.line && err)
+        if (rc == -ENOMEM)
+            err_no_memory(err);
+        else if (reason.line && err)
             *err = reason;
         else
             rc = yaml_error(at, err, "model file %.200s: %s", path, reason.text);
@@ -411,12 +413,14 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
     return rc;
 }
 
-static uint64_t place_of(const char *fleet_path)
+static int find_place(const char *fleet_path, uint64_t *out_place, struct err *err)
 {
     char *whole = realpath(fleet_path, NULL);
-    uint64_t place = rng_derive(0, whole ? whole : fleet_path, 0);
+    if (!whole && errno == ENOMEM)
+        return err_no_memory(err);
+    *out_place = rng_derive(0, whole ? whole : fleet_path, 0);
     free(whole);
-    return place;
+    return 0;
 }
 
 static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_node *root,
@@ -446,10 +450,11 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
         goto out;
     fleet->source.ops = &fleet_ops;
     fleet->noise_seed = seed;
-    fleet->place = place_of(fleet_path);
     fleet->rank = rank;
     fleet->ranks = ranks;
-    rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
+    rc = find_place(fleet_path, &fleet->place, err);
+    if (!rc)
+        rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
     for (size_t i = 0; i < fleet->entry_count; i++) {
         fleet->entries[i].name = NULL; /* the document goes */
         fleet->entries[i].at = NULL;

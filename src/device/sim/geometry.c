@@ -19,7 +19,8 @@ struct cache_text {
     uint64_t size, nominal, line, sector, fetch;
     const struct yaml_node *ways;
     int index, policy, scope, warp_map, parts;
-    double early_fill, far_cycles, slice_cycles;
+    double early_fill, slack, slice_cycles, group_cycles;
+    const struct yaml_node *far_cycles;
     uint32_t instances;
     uint64_t reported;
     bool carveout;
@@ -34,6 +35,7 @@ static const struct yaml_field cache_fields[] = {
     {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
     {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
+    {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
     {"scope", YAML_WORD, offsetof(struct cache_text, scope), .words = scope_words},
     {"instances", YAML_U32, offsetof(struct cache_text, instances), .min = 1,
      .max = SIM_INSTANCES_MAX},
@@ -51,9 +53,11 @@ static const struct yaml_field l2_fields[] = {
     {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
     {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
+    {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
     {"parts", YAML_WORD, offsetof(struct cache_text, parts), .words = parts_words},
-    {"far_cycles", YAML_F64, offsetof(struct cache_text, far_cycles), .min = 0, .max = 1e6},
+    {"far_cycles", YAML_NODE, offsetof(struct cache_text, far_cycles)},
     {"slice_cycles", YAML_F64, offsetof(struct cache_text, slice_cycles), .min = 0, .max = 1e6},
+    {"group_cycles", YAML_F64, offsetof(struct cache_text, group_cycles), .min = 0, .max = 1e6},
 };
 
 static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_ways,
@@ -102,7 +106,8 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                                       .fetch = text->fetch,
                                       .index = (enum cache_index)text->index,
                                       .policy = (enum cache_policy)text->policy,
-                                      .early_fill = text->early_fill};
+                                      .early_fill = text->early_fill,
+                                      .slack = text->slack};
     int rc = read_ways(text->ways, size / text->line, &geometry.ways, err);
     if (!rc)
         *out_geometry = geometry;
@@ -243,6 +248,27 @@ int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint6
                    (unsigned long long)wish);
 }
 
+/* One number: two parts. Two or three: two dies of two parts each; how much further the other part
+ * of a die is, the other die, and the part of it that is the furthest. */
+static int read_far(const struct yaml_node *node, struct sim_l2 *l2, struct err *err)
+{
+    static const double most = 1e6;
+    l2->part_count = 2;
+    if (!node || yaml_kind(node) != YAML_SEQUENCE)
+        return node ? yaml_as_f64(node, 0, most, &l2->far_cycles[1], err) : 0;
+    size_t count = yaml_count(node);
+    if (count < 1 || count >= SIM_PARTS_MAX)
+        return yaml_error(node, err, "expected 1 to %d distances", SIM_PARTS_MAX - 1);
+    l2->part_count = count > 1 ? 4 : 2;
+    for (size_t i = 1; i < SIM_PARTS_MAX; i++) {
+        int rc = yaml_as_f64(yaml_at(node, i <= count ? i - 1 : count - 1), 0, most,
+                             &l2->far_cycles[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct cache_text text = {.early_fill = 0.8};
@@ -251,16 +277,20 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
         rc = check_geometry(node, &text, text.size, &model->l2.geometry, err);
     if (rc)
         return rc;
-    if (text.parts != SIM_ONE && (text.size / text.line) % 2)
-        return yaml_error(sim_at(node, "size"), err, "two parts need an even number of lines");
-    if (text.parts == SIM_ONE && text.far_cycles > 0)
-        return yaml_error(sim_at(node, "far_cycles"), err, "an L2 of one part has no far side");
-    model->l2.reported = text.reported ? text.reported : text.size;
+    model->l2.part_count = 1;
     model->l2.parts = text.parts;
+    if (text.parts != SIM_ONE)
+        rc = read_far(text.far_cycles, &model->l2, err);
+    else if (text.far_cycles)
+        rc = yaml_error(text.far_cycles, err, "an L2 of one part has no far side");
+    if (!rc && (text.size / text.line) % model->l2.part_count)
+        rc = yaml_error(sim_at(node, "size"), err, "%u parts need a multiple of so many lines",
+                        model->l2.part_count);
+    model->l2.reported = text.reported ? text.reported : text.size;
     model->l2.geometry.mostly_hits = true;
-    model->l2.far_cycles = text.far_cycles;
     model->l2.slice_cycles = text.slice_cycles;
-    return 0;
+    model->l2.group_cycles = text.group_cycles;
+    return rc;
 }
 
 struct tlb_text {

@@ -12,7 +12,16 @@ enum { LOADS_MAX = 1000000 };
 
 uint32_t gpu_group_count(const struct sim_model *model, int scope)
 {
-    return gpu_group_of(model, scope, model->sms - 1) + 1;
+    switch (scope) {
+    case SIM_SCOPE_SM:
+        return model->sms;
+    case SIM_SCOPE_TPC:
+        return (model->sms - 1) / model->sms_per_tpc + 1;
+    case SIM_SCOPE_GPC:
+        return model->gpc_count;
+    default:
+        return 1;
+    }
 }
 
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm)
@@ -21,9 +30,9 @@ uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm)
     case SIM_SCOPE_SM:
         return sm;
     case SIM_SCOPE_TPC:
-        return sm / model->sms_per_tpc;
+        return model->tpc_of[sm];
     case SIM_SCOPE_GPC:
-        return sm / model->sms_per_gpc;
+        return model->gpc_of[sm];
     default:
         return 0;
     }
@@ -80,7 +89,7 @@ static void destroy(struct device *device)
             cache_destroy(gpu->wide[c][g]);
         free(gpu->wide[c]);
     }
-    for (int i = 0; i < GPU_L2_PARTS; i++)
+    for (int i = 0; i < SIM_PARTS_MAX; i++)
         cache_destroy(gpu->l2[i]);
     cache_destroy(gpu->tlb);
     free(gpu->contexts);
@@ -147,7 +156,7 @@ static void set_limits(struct gpu *gpu)
         .loads_max = LOADS_MAX,
         .host_bytes = model->host_bytes,
         .l2_reported_bytes = model->l2.reported,
-        .timer_overhead_cycles = model->timer_overhead_cycles,
+        .threads_per_sm = model->hardware.threads_per_sm,
     };
     const struct sim_path *path = &gpu->model.paths[DEVICE_GLOBAL_CA];
     const struct sim_carveout *carveout = &gpu->model.carveout;
@@ -167,9 +176,8 @@ static int create_shared_caches(struct gpu *gpu, struct err *err)
 {
     const struct sim_model *model = &gpu->model;
     struct cache_geometry part = model->l2.geometry;
-    int parts = model->l2.parts == SIM_ONE ? 1 : GPU_L2_PARTS;
-    part.size /= (uint64_t)parts;
-    for (int i = 0; i < parts; i++) {
+    part.size /= model->l2.part_count;
+    for (uint32_t i = 0; i < model->l2.part_count; i++) {
         gpu->l2[i] = cache_create(&part);
         if (!gpu->l2[i])
             return err_no_memory(err);

@@ -18,9 +18,8 @@ struct run;
 struct sm_context {
     struct cache *caches[SIM_CACHES_MAX][SIM_INSTANCES_MAX];
     struct cache *tlb;
+    uint64_t constant_epoch; /* of the job that last loaded from constant memory */
 };
-
-enum { GPU_L2_PARTS = 2 };
 
 struct gpu {
     struct device device;
@@ -28,7 +27,8 @@ struct gpu {
     struct sim_unit unit;
     char uuid[SIM_UUID_MAX];
     uint64_t noise_seed;
-    uint64_t job_number; /* running, over all batches */
+    uint64_t job_number;    /* running, over all batches */
+    uint64_t launch_number; /* one for all jobs that run at once */
     uint64_t stream_number;
     struct turn link;
     double busy_ns; /* simulated time: advances with the work */
@@ -37,7 +37,7 @@ struct gpu {
     struct run *runs; /* one per job in flight */
     size_t run_count;
     struct cache **wide[SIM_CACHES_MAX]; /* by group of SMs; NULL for SM-private caches */
-    struct cache *l2[GPU_L2_PARTS];
+    struct cache *l2[SIM_PARTS_MAX];
     struct cache *tlb; /* second level */
 };
 

@@ -7,6 +7,7 @@
 static int tell_hardware(const struct sim_model *model, struct facts *facts)
 {
     const struct sim_hardware *h = &model->hardware;
+    const struct sim_carveout *c = &model->carveout;
     const struct {
         const char *key;
         uint64_t value;
@@ -18,6 +19,7 @@ static int tell_hardware(const struct sim_model *model, struct facts *facts)
         {"l2_bytes", model->l2.reported},
         {"constant_bytes", model->constant_bytes},
         {"shared_per_block_bytes", model->shared_bytes_max},
+        {"shared_per_sm_bytes", c->present ? c->steps[c->step_count - 1] : model->shared_bytes_max},
         {"registers_per_sm", h->registers_per_sm},
         {"threads_per_block", h->threads_per_block},
         {"threads_per_sm", h->threads_per_sm},

@@ -12,16 +12,21 @@ enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
 
 struct model_text {
     const char *name;
-    uint32_t sms, sms_per_tpc, sms_per_gpc;
-    const struct yaml_node *pci, *clock, *timer, *noise, *caches, *carveout, *l2, *tlb, *paths;
+    uint32_t sms, sms_per_tpc;
+    int sm_order;
+    const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
+        *tlb, *paths;
     const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config, *health;
 };
+
+static const char *const order_words[] = {"along", "across", NULL};
 
 static const struct yaml_field model_fields[] = {
     {"name", YAML_STRING, offsetof(struct model_text, name), true},
     {"sms", YAML_U32, offsetof(struct model_text, sms), true, 1, SIM_SMS_MAX},
     {"sms_per_tpc", YAML_U32, offsetof(struct model_text, sms_per_tpc), .min = 1, .max = 64},
-    {"sms_per_gpc", YAML_U32, offsetof(struct model_text, sms_per_gpc), .min = 1, .max = 1024},
+    {"sms_per_gpc", YAML_NODE, offsetof(struct model_text, sms_per_gpc)},
+    {"sm_order", YAML_WORD, offsetof(struct model_text, sm_order), .words = order_words},
     {"pci", YAML_NODE, offsetof(struct model_text, pci)},
     {"clock", YAML_NODE, offsetof(struct model_text, clock)},
     {"timer", YAML_NODE, offsetof(struct model_text, timer)},
@@ -47,10 +52,14 @@ static const struct yaml_field clock_fields[] = {
     {"memory_mhz", YAML_F64, offsetof(struct sim_clock, memory_mhz), .min = 1, .max = MHZ_MAX},
 };
 
+struct timer_text {
+    const struct yaml_node *overhead_cycles;
+    double granularity_cycles;
+};
+
 static const struct yaml_field timer_fields[] = {
-    {"overhead_cycles", YAML_F64, offsetof(struct sim_model, timer_overhead_cycles), .min = 0,
-     .max = 10000},
-    {"granularity_cycles", YAML_F64, offsetof(struct sim_model, timer_granularity_cycles), .min = 1,
+    {"overhead_cycles", YAML_NODE, offsetof(struct timer_text, overhead_cycles)},
+    {"granularity_cycles", YAML_F64, offsetof(struct timer_text, granularity_cycles), .min = 1,
      .max = 1000},
 };
 
@@ -67,6 +76,10 @@ static const struct yaml_field memory_fields[] = {
      .max = 1 << 20},
     {"host", YAML_BYTES, offsetof(struct sim_model, host_bytes), .min = 4096, .max = 0x1p41},
     {"clocked", YAML_F64, offsetof(struct sim_model, dram_clocked), .min = 0, .max = 1},
+    {"slow_share", YAML_F64, offsetof(struct sim_model, dram_slow_share), .min = 0, .max = 0.5},
+    {"slow_cycles", YAML_F64, offsetof(struct sim_model, dram_slow_cycles), .min = 0, .max = 1e5},
+    {"constant_first_cycles", YAML_F64, offsetof(struct sim_model, constant_first_cycles), .min = 0,
+     .max = 1e5},
 };
 
 static const struct yaml_field shared_fields[] = {
@@ -92,6 +105,10 @@ static const struct yaml_field bandwidth_fields[] = {
     {"h2d", YAML_F64, offsetof(struct sim_bandwidth, h2d), .min = 0.1, .max = BANDWIDTH_MAX},
     {"d2h", YAML_F64, offsetof(struct sim_bandwidth, d2h), .min = 0.1, .max = BANDWIDTH_MAX},
     {"bidir", YAML_F64, offsetof(struct sim_bandwidth, bidir), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"l2_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, l2_loaded_cycles), .min = 0,
+     .max = 1e5},
+    {"main_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, main_loaded_cycles), .min = 0,
+     .max = 1e5},
 };
 
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key)
@@ -268,7 +285,6 @@ static void set_defaults(struct sim_model *model)
 {
     sim_health_defaults(model->health);
     model->clock = (struct sim_clock){1500, 250, 20, 1500};
-    model->timer_granularity_cycles = 1;
     model->constant_bytes = 64 * 1024;
     model->host_bytes = 256 * 1024 * 1024;
     model->shared_bytes_max = 48 * 1024;
@@ -300,11 +316,21 @@ static void set_defaults(struct sim_model *model)
     model->crash_after = -1;
 }
 
+static int read_timer(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct timer_text text = {.granularity_cycles = 1};
+    int rc = read_optional(node, "timer", timer_fields, COUNT_OF(timer_fields), &text, err);
+    if (!rc && text.overhead_cycles)
+        rc = sim_read_overheads(text.overhead_cycles, model, err);
+    model->timer_granularity_cycles = text.granularity_cycles;
+    return rc;
+}
+
 static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
 {
     int rc = read_clock(text->clock, model, err);
     if (!rc)
-        rc = read_optional(text->timer, "timer", timer_fields, COUNT_OF(timer_fields), model, err);
+        rc = read_timer(text->timer, model, err);
     if (!rc)
         rc = read_optional(text->noise, "noise", noise_fields, COUNT_OF(noise_fields),
                            &model->noise, err);
@@ -360,10 +386,9 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
         return rc;
     model->sms = text.sms;
     model->sms_per_tpc = text.sms_per_tpc;
-    model->sms_per_gpc = text.sms_per_gpc ? text.sms_per_gpc : text.sms;
-    if (model->sms_per_gpc % model->sms_per_tpc && model->sms_per_gpc != text.sms)
-        return yaml_error(sim_at(root, "sms_per_gpc"), err, "a GPC is a whole number of TPCs");
-    rc = read_machine(&text, model, err);
+    rc = sim_read_places(text.sms_per_gpc, text.sm_order, model, err);
+    if (!rc)
+        rc = read_machine(&text, model, err);
     if (!rc)
         rc = read_hierarchy(&text, model, err);
     if (!rc)

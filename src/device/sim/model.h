@@ -16,6 +16,7 @@ enum {
     SIM_LEVELS_MAX = 6,
     SIM_STEPS_MAX = 16,
     SIM_TLBS = 2,
+    SIM_PARTS_MAX = 4,
     SIM_SMS_MAX = 1024,
 };
 
@@ -55,7 +56,10 @@ struct sim_l2 {
     struct cache_geometry geometry; /* of all parts together */
     uint64_t reported;
     int parts;
-    double far_cycles, slice_cycles;
+    uint32_t part_count;
+    double far_cycles[SIM_PARTS_MAX]; /* by how far a part is: own 0 XOR the home's */
+    double slice_cycles;              /* between the nearest and the furthest slice of a part */
+    double group_cycles; /* between the half of the slices that is nearer and the other */
 };
 
 struct sim_tlb {
@@ -72,12 +76,14 @@ struct sim_noise {
     double jitter_cycles, spike_rate, spike_cycles, bandwidth;
 };
 
-/* GB/s at the nominal clocks; the per-SM ones in bytes per cycle. */
+/* GB/s at the nominal clocks; the per-SM ones in bytes per cycle. Loaded: what an access takes
+ * while everything streams, which says how many must be under way; 0: no more than alone. */
 struct sim_bandwidth {
     double sm, l1, shared;
     double l2_read, l2_write;
     double main_read, main_write, main_copy;
     double h2d, d2h, bidir;
+    double l2_loaded_cycles, main_loaded_cycles;
 };
 
 /* What the driver would tell. */
@@ -104,10 +110,11 @@ struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
     char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
-    uint32_t sms, sms_per_tpc, sms_per_gpc;
+    uint32_t sms, sms_per_tpc, gpc_count;
+    uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
     struct sim_clock clock;         /* reached; faults lower it */
     struct sim_clock nominal_clock; /* at which latencies and bandwidths are stated */
-    double timer_overhead_cycles, timer_granularity_cycles;
+    double timer_overhead_cycles[DEVICE_PATH_COUNT], timer_granularity_cycles;
     struct sim_noise noise;
     struct sim_cache caches[SIM_CACHES_MAX];
     uint32_t cache_count;
@@ -117,6 +124,8 @@ struct sim_model {
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     double dram_clocked; /* share of the DRAM time that follows the memory clock */
+    double dram_slow_share, dram_slow_cycles; /* so many take longer, by up to so much */
+    double constant_first_cycles;             /* more for an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];
     struct sim_bandwidth bandwidth;
     struct sim_hardware hardware;
@@ -139,10 +148,17 @@ struct sim_model {
 
 /* Caches, carve-out, L2 and TLBs (geometry.c), paths (paths.c); the rest is model.c's. */
 int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
+
+/* node: the value of `sms_per_gpc`, or NULL (places.c). */
+int sim_read_places(const struct yaml_node *node, bool across, struct sim_model *model,
+                    struct err *err);
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
+
+/* The timer's overhead on each path: one number for all, or a mapping of paths. */
+int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
 /* What the driver tells of the GPU's health (health.c): that of a healthy one; read from a mapping
  * of facts. */

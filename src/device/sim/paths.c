@@ -93,6 +93,23 @@ static int read_path(struct sim_model *model, enum device_path which, const stru
     return 0;
 }
 
+int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    static const double most = 10000;
+    struct yaml_field fields[DEVICE_PATH_COUNT];
+    double all;
+    if (yaml_kind(node) == YAML_MAPPING) {
+        for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
+            fields[i] = (struct yaml_field){path_keys[i], YAML_F64, i * sizeof(double), .min = 0,
+                                            .max = most};
+        return yaml_read_fields(node, fields, DEVICE_PATH_COUNT, model->timer_overhead_cycles, err);
+    }
+    int rc = yaml_as_f64(node, 0, most, &all, err);
+    for (size_t i = 0; i < DEVICE_PATH_COUNT && !rc; i++)
+        model->timer_overhead_cycles[i] = all;
+    return rc;
+}
+
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct yaml_field fields[DEVICE_PATH_COUNT];

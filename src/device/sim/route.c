@@ -34,10 +34,11 @@ static struct cache *prepare_cache(struct gpu *gpu, uint32_t index, const struct
     struct cache **slot = cache_slot(gpu, index, place);
     if (!*slot)
         *slot = cache_create(&spec->geometry);
-    if (*slot && spec->scope == SIM_SCOPE_SM && (*slot)->epoch != place->epoch) {
+    uint64_t epoch = spec->scope == SIM_SCOPE_SM ? place->epoch : place->launch;
+    if (*slot && (*slot)->epoch != epoch) {
         uint64_t size = spec->carveout ? place->l1_bytes : spec->geometry.size;
         cache_reset(*slot, size);
-        (*slot)->epoch = place->epoch;
+        (*slot)->epoch = epoch;
     }
     return *slot;
 }
@@ -76,12 +77,16 @@ static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct
     return 0;
 }
 
-static uint32_t side_of(const struct sim_model *model, uint32_t sm)
+/* Parts have as many GPCs each, or SMs where there are too few GPCs; next to each other in a part
+ * every second one is nearer to the other half of its slices. */
+static void prepare_place(const struct sim_model *model, uint32_t sm, struct route *route)
 {
-    uint32_t gpcs = gpu_group_count(model, SIM_SCOPE_GPC);
-    if (gpcs > 1)
-        return gpu_group_of(model, SIM_SCOPE_GPC, sm) * 2 / gpcs;
-    return sm * 2 / model->sms;
+    uint32_t parts = model->l2.part_count;
+    bool by_gpc = model->gpc_count >= parts && model->gpc_count > 1;
+    uint32_t number = by_gpc ? model->gpc_of[sm] : sm;
+    uint32_t count = by_gpc ? model->gpc_count : model->sms;
+    route->side = number * parts / count;
+    route->group = number & 1;
 }
 
 static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
@@ -89,10 +94,12 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
 {
     const struct sim_model *model = &gpu->model;
     const struct sim_l2 *l2 = &model->l2;
-    route->l2[0] = gpu->l2[0];
-    route->l2[1] = gpu->l2[1];
+    for (int i = 0; i < SIM_PARTS_MAX; i++)
+        route->l2[i] = gpu->l2[i];
     route->parts = l2->parts;
-    route->side = side_of(model, place->sm);
+    route->part_count = l2->part_count;
+    route->part_shift = l2->part_count > 2 ? 62 : 63;
+    prepare_place(model, place->sm, route);
     route->granule = divider_of(GRANULE_LINES * l2->geometry.line);
     if (l2->parts == SIM_COPIES) {
         uint64_t span = cache_span(gpu->l2[0]);
@@ -101,6 +108,9 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
     route->l2_cycles = path->l2_cycles * factor;
     route->far_cycles = l2->far_cycles;
     route->slice_cycles = l2->slice_cycles;
+    route->group_cycles = l2->group_cycles;
+    route->dram_slow_share = model->dram_slow_share;
+    route->dram_slow_cycles = model->dram_slow_cycles;
     double memory_clock = model->nominal_clock.memory_mhz / model->clock.memory_mhz;
     double clocked = 1 - model->dram_clocked + model->dram_clocked * memory_clock;
     route->dram_cycles = (path->main_cycles - path->l2_cycles) * model->dram_factor * clocked;
@@ -129,6 +139,11 @@ int route_prepare(struct gpu *gpu, enum device_path which, const struct route_pl
                 return err_no_memory(err);
         }
         prepare_l2(gpu, path, place, factor, &route);
+        if (which == DEVICE_CONSTANT && model->constant_first_cycles > 0) {
+            route.first_cycles = model->constant_first_cycles;
+            route.first_epoch = &place->context->constant_epoch;
+            route.epoch = place->epoch;
+        }
         int rc = which == DEVICE_CONSTANT ? 0 : prepare_tlbs(gpu, place, &route, err);
         if (rc)
             return rc;
@@ -143,43 +158,49 @@ void route_set_clock(struct route *route, double share_of_nominal)
     route->direct_now = route->direct_cycles * (route->host ? share_of_nominal : 1);
 }
 
-/* Homes are dealt by pairs of granules, one to each part in an order that a hash decides: as
- * irregular as real address hashing, yet any contiguous array is split evenly. */
+/* Homes are dealt by as many granules as there are parts, one to each in an order that a hash
+ * decides: as irregular as real address hashing, yet any contiguous array is split evenly. */
 static inline uint32_t home_of(const struct route *route, uint64_t address, uint64_t *out_local)
 {
     uint64_t granule = divide(&route->granule, address);
-    uint64_t pair = granule / 2;
-    uint64_t hash = (pair + 1) * 0x9e3779b97f4a7c15u;
-    *out_local = address - (granule - pair) * route->granule.d;
-    return (uint32_t)((granule ^ (hash >> 63)) & 1);
+    uint64_t unit = granule / route->part_count;
+    uint64_t hash = (unit + 1) * 0x9e3779b97f4a7c15u;
+    *out_local = address - (granule - unit) * route->granule.d;
+    return (uint32_t)((granule ^ (hash >> route->part_shift)) & (route->part_count - 1));
 }
 
-/* An SM is not equally far from all slices; which one has an address is as good as random. */
-static inline double slice_offset(const struct route *route, uint64_t address)
+/* An SM is not equally far from all slices; which one has an address is as good as random, and a
+ * copy lies in another slice than the line itself. Half of them lie on the other side. */
+static inline double slice_offset(const struct route *route, uint64_t address, bool copy)
 {
-    if (route->slice_cycles <= 0)
+    if (route->slice_cycles <= 0 && route->group_cycles <= 0)
         return 0;
-    uint64_t hash = ((address >> SLICE_SHIFT) + 1) * 0x9e3779b97f4a7c15u;
-    return route->slice_cycles * ((double)(hash >> 40) / (1 << 24) - 0.5);
+    uint64_t number = (address >> SLICE_SHIFT) + 1 + (copy ? UINT64_C(1) << 40 : 0);
+    uint64_t hash = number * 0x9e3779b97f4a7c15u;
+    double spread = route->slice_cycles * ((double)(hash >> 40) / (1 << 24) - 0.5);
+    return spread + route->group_cycles * ((hash >> 39 & 1) == route->group ? -0.5 : 0.5);
+}
+
+static double load_dram(const struct route *route, struct rng *rng)
+{
+    double cycles = route->dram_now;
+    if (route->dram_slow_share > 0 && rng_uniform(rng) < route->dram_slow_share)
+        cycles += route->dram_slow_cycles * rng_uniform(rng);
+    return cycles;
 }
 
 /* With copies the near part is asked first, whether the line is at home there or not. */
 static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
-    if (route->parts == SIM_ONE)
-        return cache_access(route->l2[0], address, rng) ? route->l2_cycles
-                                                        : route->l2_cycles + route->dram_now;
-    uint64_t local;
-    uint32_t home = home_of(route, address, &local);
-    bool far = home != route->side;
-    if (route->parts == SIM_COPIES) {
-        if (cache_access(route->l2[route->side], far ? local + route->copies_at : local, rng))
-            return route->l2_cycles;
-        if (!far)
-            return route->l2_cycles + route->dram_now;
-    }
-    double cycles = route->l2_cycles + (far ? route->far_cycles : 0);
-    return cache_access(route->l2[home], local, rng) ? cycles : cycles + route->dram_now;
+    uint64_t local = address;
+    uint32_t home = route->part_count > 1 ? home_of(route, address, &local) : 0;
+    uint32_t distance = home ^ route->side;
+    if (route->parts == SIM_COPIES && distance &&
+        cache_access(route->l2[route->side], local + (home + 1) * route->copies_at, rng))
+        return route->l2_cycles + slice_offset(route, address, true);
+    double cycles =
+        route->l2_cycles + route->far_cycles[distance] + slice_offset(route, address, false);
+    return cache_access(route->l2[home], local, rng) ? cycles : cycles + load_dram(route, rng);
 }
 
 /* What finding the page costs. */
@@ -194,16 +215,24 @@ static inline double translate(const struct route *route, uint64_t address, stru
     return cycles;
 }
 
+static inline double first_load(const struct route *route)
+{
+    if (!route->first_epoch || *route->first_epoch == route->epoch)
+        return 0;
+    *route->first_epoch = route->epoch;
+    return route->first_cycles;
+}
+
 static inline double load(const struct route *route, uint64_t address, struct rng *rng)
 {
     if (route->direct)
         return route->direct_now;
+    double first = first_load(route);
     address += route->base;
     for (uint32_t i = 0; i < route->cache_count; i++)
         if (cache_access(route->caches[i], address, rng))
-            return route->cache_cycles[i];
-    return translate(route, address, rng) + slice_offset(route, address) +
-           load_l2(route, address, rng);
+            return first + route->cache_cycles[i];
+    return first + translate(route, address, rng) + load_l2(route, address, rng);
 }
 
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
@@ -263,7 +292,7 @@ uint64_t route_fills(const struct route *route)
         fills += route->caches[i]->fills;
     for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++)
         fills += route->tlbs[i]->fills;
-    for (int i = 0; i < GPU_L2_PARTS && route->l2[i]; i++)
+    for (int i = 0; i < SIM_PARTS_MAX && route->l2[i]; i++)
         fills += route->l2[i]->fills;
     return fills;
 }

@@ -12,15 +12,22 @@ struct route {
     uint32_t cache_count;
     struct cache *tlbs[SIM_TLBS];
     double tlb_cycles[SIM_TLBS];
-    struct cache *l2[GPU_L2_PARTS];
+    struct cache *l2[SIM_PARTS_MAX];
     int parts;
-    uint32_t side;          /* the L2 part near this SM */
-    struct divider granule; /* bytes that have one home */
-    uint64_t copies_at;     /* where copies of far lines stand in the near part's address range */
-    double l2_cycles, far_cycles, slice_cycles;
+    uint32_t part_count, part_shift; /* shift: bits of a hash beyond the part's number */
+    uint32_t side;                   /* the L2 part near this SM */
+    uint32_t group;                  /* the half of a part's slices that is near this SM */
+    struct divider granule;          /* bytes that have one home */
+    uint64_t copies_at; /* copies of a part's lines stand so far apart in the near one's range */
+    const double *far_cycles;
+    double l2_cycles, slice_cycles, group_cycles;
     double dram_cycles; /* at the nominal clock */
     double dram_now;    /* at the clock of this moment */
-    bool direct;        /* shared or host: one latency, no cache */
+    double dram_slow_share, dram_slow_cycles;
+    double first_cycles;   /* more for the first load */
+    uint64_t *first_epoch; /* of the job that made it; NULL: it costs no more */
+    uint64_t epoch;
+    bool direct; /* shared or host: one latency, no cache */
     bool host;
     double direct_cycles, direct_now;
     double conflict_cycles;
@@ -33,6 +40,7 @@ struct route_place {
     uint32_t sm, warp;
     uint64_t l1_bytes; /* of a carved-out cache */
     uint64_t epoch;    /* of the job: older contents of SM-private caches are gone */
+    uint64_t launch;   /* and those of caches that SMs share are gone with the launch */
 };
 
 /* -ENOTSUP for a path that the GPU has not, -ENOMEM. */

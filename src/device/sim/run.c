@@ -94,6 +94,7 @@ static void chase(struct run *run, const struct device_step *step, struct walk *
                   uint64_t loads)
 {
     const struct sim_model *model = &run->gpu->model;
+    double overhead = model->timer_overhead_cycles[step->array.path];
     uint64_t total = 0, end = run->done + loads, kept = next_kept(run);
     double block[BLOCK_LOADS];
     while (run->done < end) {
@@ -102,8 +103,7 @@ static void chase(struct run *run, const struct device_step *step, struct walk *
         for (uint32_t i = 0; i < count; i++) {
             double latency = block[i] + draw_noise(run, model->noise.jitter_cycles);
             latency = latency < 1 ? 1 : latency;
-            uint32_t cycles =
-                read_timer(model, latency + model->timer_overhead_cycles, &run->noise);
+            uint32_t cycles = read_timer(model, latency + overhead, &run->noise);
             total += cycles;
             run->counts[cycles < 256 ? cycles : device_bin_of(cycles)]++;
             if (run->done + i == kept) {
@@ -206,7 +206,8 @@ static int begin_step(struct run *run, struct err *err)
                                 .sm = agent->sm,
                                 .warp = run->job->agents[step->agent].warp,
                                 .l1_bytes = run->l1_bytes,
-                                .epoch = run->epoch};
+                                .epoch = run->epoch,
+                                .launch = run->gpu->launch_number};
     int rc = check_shared(run, step, err);
     if (!rc)
         rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
@@ -256,7 +257,7 @@ static int end_step(struct run *run, struct err *err)
     struct device_sample sample = {
         .step = run->step, .sm = (int32_t)agent->sm, .loads = run->loads};
     if (step->kind == DEVICE_AVERAGE)
-        pass_time(run, run->gpu->model.timer_overhead_cycles, clock_now(run));
+        pass_time(run, run->gpu->model.timer_overhead_cycles[step->array.path], clock_now(run));
     sample.total_cycles = (uint64_t)(run->cycles + 0.5);
     sample.elapsed_ns = (uint64_t)(run->step_ns + 0.5);
     if (step->kind == DEVICE_CHASE) {

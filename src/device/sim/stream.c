@@ -57,17 +57,17 @@ static struct source source_of(const struct gpu *gpu, const struct device_stream
     if (footprint <= (double)model->l2.geometry.size)
         return (struct source){.sm_limit = b->sm,
                                .level_limit = (reads ? b->l2_read : b->l2_write) * clock,
-                               .latency_ns = path->l2_cycles * ns};
+                               .latency_ns = fmax(path->l2_cycles, b->l2_loaded_cycles) * ns};
     double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
     double limit = reads                                 ? b->main_read
                    : stream->kind == DEVICE_STREAM_WRITE ? b->main_write
                                                          : b->main_copy;
+    double dram_cycles = fmax(path->main_cycles, b->main_loaded_cycles) - path->l2_cycles;
     return (struct source){.sm_limit = b->sm,
                            .level_limit = limit * memory,
-                           .latency_ns =
-                               path->l2_cycles * ns + (path->main_cycles - path->l2_cycles) *
-                                                          model->dram_factor * 1e3 /
-                                                          model->nominal_clock.sm_mhz};
+                           .latency_ns = path->l2_cycles * ns + dram_cycles * model->dram_factor *
+                                                                    1e3 /
+                                                                    model->nominal_clock.sm_mhz};
 }
 
 static double smaller(double a, double b)

@@ -66,7 +66,6 @@ static void identity(void **state)
     const struct device_limits *limits = device_limits(device);
     assert_int_equal(limits->sm_count, SMS);
     assert_int_equal(limits->constant_bytes, 65536);
-    assert_true(limits->timer_overhead_cycles >= 0 && limits->timer_overhead_cycles < 2);
     struct facts hardware = {0}, board = {0}, config = {0};
     assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
     assert_int_equal(facts_int(&hardware, "sms", 0), SMS);
@@ -282,6 +281,87 @@ static void streams(void **state)
     }
 }
 
+/* One kernel for each number of accesses in flight; blocks that nobody chose fill the SMs. */
+static void streams_in_their_shape(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t threads, blocks, unroll;
+        const char *launch;
+    } rows[] = {
+        {512, 0, 1, "stream_read_cg_16_1 12 512"},  {1024, 0, 2, "stream_read_cg_16_2 4 1024"},
+        {512, 8, 3, "stream_read_cg_16_2 8 512"},   {512, 0, 4, "stream_read_cg_16_4 12 512"},
+        {256, 12, 8, "stream_read_cg_16_8 12 256"}, {256, 0, 0, "stream_read_cg_16_4 24 256"},
+    };
+    assert_int_equal(device_limits(device)->threads_per_sm, 1536);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct device_stream stream = {.kind = DEVICE_STREAM_READ,
+                                             .path = DEVICE_GLOBAL_CG,
+                                             .footprint_bytes = 1 << 20,
+                                             .total_bytes = 8 << 20,
+                                             .width_bytes = 16,
+                                             .threads = rows[i].threads,
+                                             .blocks = rows[i].blocks,
+                                             .unroll = rows[i].unroll};
+        struct device_stream_answer answer;
+        assert_int_equal(device_stream(device, &stream, &answer, NULL), 0);
+        assert_string_equal(getenv("FAKE_STREAM"), rows[i].launch);
+    }
+}
+
+/* Carve-outs are documented by compute capability, and only where the driver agrees. */
+static void documented_carveouts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *capability;
+        uint64_t first_kib, last_kib, l1_kib; /* 0: no document */
+    } rows[] = {
+        {"75:65536", 32, 64, 64},     {"89:102400", 32, 100, 96},   {"90:233472", 32, 228, 224},
+        {"100:233472", 32, 228, 224}, {"103:233472", 32, 228, 224}, {"110:233472", 32, 228, 224},
+        {"120:102400", 32, 100, 96},  {"121:102400", 32, 100, 96},  {"90:102400", 0, 0, 0},
+        {"130:233472", 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv("FAKE_CUDA_CAPABILITY", rows[i].capability, 1);
+        assert_int_equal(set_up(NULL), 0);
+        unsetenv("FAKE_CUDA_CAPABILITY");
+        const struct device_limits *limits = device_limits(device);
+        uint64_t last = 0;
+        for (size_t k = 0; k < DEVICE_CARVEOUTS_MAX && limits->carveout_steps[k]; k++)
+            last = limits->carveout_steps[k];
+        assert_int_equal(limits->carveout_steps[0], rows[i].first_kib * 1024);
+        assert_int_equal(last, rows[i].last_kib * 1024);
+        assert_int_equal(limits->l1_nominal_bytes, rows[i].l1_kib * 1024);
+        tear_down(NULL);
+    }
+}
+
+/* A driver without that limit leaves it unknown, with the reason. */
+static void l2_fetch_limit(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        struct facts hardware = {0}, board = {0}, config = {0};
+        if (fails)
+            setenv("FAKE_CUDA_FAULT", "cuCtxGetLimit:1:215", 1);
+        assert_int_equal(set_up(NULL), 0);
+        unsetenv("FAKE_CUDA_FAULT");
+        assert_int_equal(device_limits(device)->l2_fetch_limit_bytes, fails ? 0 : 64);
+        if (fails)
+            setenv("FAKE_CUDA_FAULT", "cuCtxGetLimit:1:216", 1);
+        assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+        unsetenv("FAKE_CUDA_FAULT");
+        const struct fact *fact = facts_get(&config, "l2_fetch_limit_bytes");
+        assert_non_null(fact);
+        assert_int_equal(fact->kind, fails ? FACT_UNKNOWN : FACT_INT);
+        facts_fini(&hardware);
+        facts_fini(&board);
+        facts_fini(&config);
+        tear_down(NULL);
+    }
+}
+
 /* The reasons for having no GPU are told apart. */
 static void reasons(void **state)
 {
@@ -320,6 +400,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_grows_and_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
+        cmocka_unit_test(documented_carveouts),
+        cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),
     };
     unsetenv("CUDA_VISIBLE_DEVICES");

@@ -12,7 +12,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SMS = 4, SM_IDS = 9, PLACE_BYTES = 2 << 20, SHARED_MAX = 227 * 1024 };
+enum {
+    SMS = 4,
+    SM_IDS = 9,
+    PLACE_BYTES = 2 << 20,
+    SHARED_MAX = 227 * 1024,
+    THREADS_PER_SM = 1536,
+    CAPABILITY = 99,
+    L2_FETCH_LIMIT = 64,
+};
 
 /* SM ids with gaps; the SM with the first id takes no block on the first try. */
 static const uint32_t sm_ids[SMS] = {0, 3, 4, 8};
@@ -147,16 +155,26 @@ static void run_link(const struct kernel_link *link)
     }
 }
 
+/* FAKE_STREAM tells the test of the last launch of a streaming kernel: name, blocks, threads. */
+static void tell_stream(const char *name, unsigned grid, unsigned block)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %u %u", name, grid, block);
+    setenv("FAKE_STREAM", text, 1);
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, unsigned z,
                                unsigned block, unsigned by, unsigned bz, unsigned shared,
                                CUstream stream, void **parameters, void **extra)
 {
     const char *name = (const char *)function;
     MAY_FAIL;
-    (void)grid, (void)y, (void)z, (void)block, (void)by, (void)bz, (void)stream, (void)extra;
+    (void)y, (void)z, (void)by, (void)bz, (void)stream, (void)extra;
     if (shared > SHARED_MAX - KERNEL_STATIC_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
-    if (strncmp(name, "chase_", 6) == 0)
+    if (strncmp(name, "stream_", 7) == 0)
+        tell_stream(name, grid, block);
+    else if (strncmp(name, "chase_", 6) == 0)
         run_chase(parameters);
     else if (strcmp(name, "link_chain") == 0)
         run_link(parameters[0]);
@@ -231,6 +249,29 @@ EXPORT CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_CAPABILITY="90:233472": compute capability 9.0, so many bytes of shared memory per SM.
+ */
+static int capability(void)
+{
+    const char *text = getenv("FAKE_CUDA_CAPABILITY");
+    return text ? atoi(text) : CAPABILITY;
+}
+
+static int shared_per_sm(void)
+{
+    const char *text = getenv("FAKE_CUDA_CAPABILITY");
+    const char *colon = text ? strchr(text, ':') : NULL;
+    return colon ? atoi(colon + 1) : SHARED_MAX + 1024;
+}
+
+/* FAKE_CUDA_FAULT may let it fail, as it does where there is no such limit. */
+EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+    MAY_FAIL;
+    *value = limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ? L2_FETCH_LIMIT : 0;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     (void)device;
@@ -249,6 +290,18 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
         *value = 1 << 20;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = THREADS_PER_SM;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = capability() / 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = capability() % 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        *value = shared_per_sm();
         break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
         return CUDA_ERROR_INVALID_VALUE;

@@ -64,7 +64,7 @@ static void check_whole(const struct device_sample *sample)
         assert_true(sample->kept[i] > 0);
 }
 
-/* Fine-grained timing less its overhead and the long chase are two ways to one latency. */
+/* Fine-grained timing, less what it adds, and the long chase are two ways to one latency. */
 static void every_path_by_two_ways(void **state)
 {
     (void)state;
@@ -78,23 +78,20 @@ static void every_path_by_two_ways(void **state)
         {"constant", DEVICE_CONSTANT, 5, 100},    {"shared", DEVICE_SHARED, 10, 80},
         {"host", DEVICE_HOST, 300, 20000},
     };
-    double overhead = device_limits(device)->timer_overhead_cycles;
-    print_message("timer overhead %.1f cycles\n", overhead);
-    assert_true(overhead >= 0 && overhead < 40);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct device_job job = job_of(rows[i].path, 1024, 64);
         struct device_answer answer;
         run(&job, 1, 1, &answer);
         assert_int_equal(answer.sample_count, 2);
         check_whole(&answer.samples[0]);
-        double fine = median(&answer.samples[0]) - overhead;
+        double fine = median(&answer.samples[0]);
         double average = (double)answer.samples[1].total_cycles / LOADS;
         print_message("%-10s fine %.1f average %.2f cycles, %.0f MHz\n", rows[i].name, fine,
                       average,
                       1e3 * (double)answer.samples[1].total_cycles /
                           (double)(answer.samples[1].elapsed_ns + 1));
         assert_true(average > rows[i].least && average < rows[i].most);
-        assert_true(fine > 0.75 * average - 6 && fine < 1.25 * average + 6);
+        assert_true(fine > 0.75 * average && fine < 1.25 * average + 40);
         device_answers_fini(&answer, 1);
     }
 }
@@ -125,7 +122,7 @@ static void one_job_per_sm(void **state)
 static void sweeps_spread_over_the_sms(void **state)
 {
     (void)state;
-    enum { SIZES = 263 };
+    enum { SIZES = 263, REPEATS = 4 };
     static struct device_job jobs[SIZES];
     static struct device_answer answers[SIZES];
     double seconds[2];
@@ -135,12 +132,13 @@ static void sweeps_spread_over_the_sms(void **state)
         jobs[i].step_count = 2;
     }
     for (uint32_t alone = 0; alone < 2; alone++) {
-        run(jobs, SIZES, alone, answers); /* once to fill L2 and allocate */
-        device_answers_fini(answers, SIZES);
-        double start_s = clock_monotonic_s();
-        run(jobs, SIZES, alone, answers);
-        seconds[alone] = clock_monotonic_s() - start_s;
-        device_answers_fini(answers, SIZES);
+        seconds[alone] = INFINITY;
+        for (int repeat = 0; repeat < REPEATS; repeat++) { /* the first fills L2 and allocates */
+            double start_s = clock_monotonic_s();
+            run(jobs, SIZES, alone, answers);
+            seconds[alone] = fmin(seconds[alone], clock_monotonic_s() - start_s);
+            device_answers_fini(answers, SIZES);
+        }
     }
     print_message("%d sizes: %.2f ms on all SMs, %.1f ms on one\n", SIZES, 1e3 * seconds[0],
                   1e3 * seconds[1]);
@@ -262,10 +260,10 @@ static void streams(void **state)
     }
 }
 
-static double l2_rate(uint64_t footprint_bytes, uint32_t threads)
+static double l2_rate(uint64_t footprint_bytes, uint32_t threads, uint32_t unroll)
 {
     const struct device_stream stream = {
-        DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, footprint_bytes, 32ull << 30, 16, threads};
+        DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, footprint_bytes, 32ull << 30, 16, threads, 0, unroll};
     struct device_stream_answer answer = {0};
     assert_int_equal(device_stream(device, &stream, &answer, NULL), 0);
     return (double)answer.bytes / (double)answer.elapsed_ns;
@@ -279,10 +277,26 @@ static void l2_streams_have_nothing_in_common(void **state)
     (void)state;
     uint64_t l2_bytes = device_limits(device)->l2_reported_bytes;
     for (uint32_t threads = 256; threads <= 1024; threads *= 2) {
-        double small = l2_rate(l2_bytes / 5, threads), large = l2_rate(l2_bytes * 12 / 25, threads);
+        double small = l2_rate(l2_bytes / 5, threads, 2);
+        double large = l2_rate(l2_bytes * 12 / 25, threads, 2);
         print_message("L2, %4u threads: small %.0f, large %.0f GB/s\n", threads, small, large);
         assert_true(small < 1.05 * large);
     }
+}
+
+/* More accesses in flight are not slower, at footprints that all threads share evenly. Seen on an
+ * H200: 9.03 TB/s with one, 9.38 to 9.40 with two. */
+static void l2_streams_by_accesses_in_flight(void **state)
+{
+    (void)state;
+    const struct device_limits *limits = device_limits(device);
+    uint64_t even = (uint64_t)limits->sm_count * (limits->threads_per_sm / 512) * 512 * 16 * 4;
+    double one = l2_rate(even, 512, 1), two = l2_rate(even, 512, 2), four = l2_rate(even, 512, 4);
+    print_message("L2, %.1f MB, in flight 1: %.0f, 2: %.0f, 4: %.0f GB/s\n", (double)even / 1e6,
+                  one, two, four);
+    assert_true(limits->threads_per_sm >= 512);
+    if (even < limits->l2_reported_bytes / 2)
+        assert_true(two > 0.98 * one && four > 0.98 * one);
 }
 
 static void identity_and_clocks(void **state)
@@ -348,6 +362,7 @@ int main(void)
         cmocka_unit_test(filled_and_cold_l2),
         cmocka_unit_test(streams),
         cmocka_unit_test(l2_streams_have_nothing_in_common),
+        cmocka_unit_test(l2_streams_by_accesses_in_flight),
     };
     rc = cmocka_run_group_tests(tests, NULL, NULL);
     device_destroy(device);

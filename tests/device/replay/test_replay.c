@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/replay/answer.h"
 #include "device/replay/entry.h"
 #include "tape.h"
 
@@ -555,6 +556,29 @@ static void ranks_share_the_gpus(void **state)
     tape_fini(&tape);
 }
 
+/* The last two limits were added later: each takes one byte here. */
+static void limits_of_older_records_are_read(void **state)
+{
+    (void)state;
+    const struct device_limits limits = {
+        .sm_count = 3, .loads_max = 7, .threads_per_sm = 96, .l2_fetch_limit_bytes = 64};
+    struct strbuf buffer = {0};
+    answer_put_limits(&buffer, &limits);
+    for (size_t missing = 0; missing <= 3; missing++) {
+        struct device_limits read = {0};
+        struct wire_reader reader = {.data = (const unsigned char *)buffer.data,
+                                     .length = buffer.length - missing};
+        answer_get_limits(&reader, &read);
+        assert_int_equal(reader.bad, missing == 1 || missing == 3);
+        if (reader.bad)
+            continue;
+        assert_int_equal(read.loads_max, 7);
+        assert_int_equal(read.threads_per_sm, missing ? 0 : 96);
+        assert_int_equal(read.l2_fetch_limit_bytes, missing ? 0 : 64);
+    }
+    strbuf_fini(&buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_gpu_that_failed_by_itself_was_not_cut),
         cmocka_unit_test(a_record_that_cannot_be_written_costs_only_itself),
         cmocka_unit_test(ranks_share_the_gpus),
+        cmocka_unit_test(limits_of_older_records_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

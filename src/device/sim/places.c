@@ -1,0 +1,55 @@
+/* Which TPC and GPC each SM belongs to. */
+#include <errno.h>
+
+#include "device/sim/model.h"
+
+/* Sizes of the GPCs, in SMs: one number for all, of which the last may be smaller, or a list. */
+static int read_sizes(const struct yaml_node *node, const struct sim_model *model,
+                      uint32_t sizes[SIM_SMS_MAX], uint32_t *out_count, struct err *err)
+{
+    uint64_t size = model->sms, left = model->sms;
+    bool listed = node && yaml_kind(node) == YAML_SEQUENCE;
+    uint32_t count = 0;
+    int rc = 0;
+    if (node && !listed)
+        rc = yaml_as_u64(node, 1, SIM_SMS_MAX, &size, err);
+    while (!rc && left && (!listed || count < yaml_count(node))) {
+        if (listed)
+            rc = yaml_as_u64(yaml_at(node, count), 1, left, &size, err);
+        sizes[count] = (uint32_t)(size < left ? size : left);
+        left -= sizes[count++];
+        if (!rc && left && size % model->sms_per_tpc)
+            rc = yaml_error(node, err, "a GPC is a whole number of TPCs");
+    }
+    if (!rc && listed && (left || count != yaml_count(node)))
+        rc = yaml_error(node, err, "the sizes do not add up to %u SMs", model->sms);
+    *out_count = count;
+    return rc;
+}
+
+/* Numbers along the GPCs, or TPC by TPC across them as long as each has room: NVIDIA's GPUs do the
+ * latter. */
+static void number(struct sim_model *model, const uint32_t *sizes, bool across)
+{
+    uint32_t used[SIM_SMS_MAX] = {0}, gpc = 0;
+    for (uint32_t sm = 0; sm < model->sms; sm++) {
+        bool next = across ? sm && sm % model->sms_per_tpc == 0 : used[gpc] == sizes[gpc];
+        while (next || used[gpc] == sizes[gpc]) {
+            gpc = (gpc + 1) % model->gpc_count;
+            next = false;
+        }
+        used[gpc]++;
+        model->gpc_of[sm] = (uint16_t)gpc;
+        model->tpc_of[sm] = (uint16_t)(sm / model->sms_per_tpc);
+    }
+}
+
+int sim_read_places(const struct yaml_node *node, bool across, struct sim_model *model,
+                    struct err *err)
+{
+    uint32_t sizes[SIM_SMS_MAX];
+    int rc = read_sizes(node, model, sizes, &model->gpc_count, err);
+    if (!rc)
+        number(model, sizes, across);
+    return rc;
+}
