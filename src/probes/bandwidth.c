@@ -5,9 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "cpd/cpd.h"
 #include "probes/host_link.h"
+#include "probes/probe.h"
 #include "probes/repeats.h"
 
 enum {
@@ -18,7 +21,7 @@ enum {
     SHAPES_MAX = 4,  /* the usual ones and the best of the surface */
     GROWTHS_MAX = 6, /* lengthenings of a stream until it lasts long enough */
     WARP_THREADS = 32,
-    THREADS_PER_SM = 2048, /* resident on most GPUs when the backend chooses the blocks */
+    WIDTH_BYTES = 16, /* per access: reaches the limit on all GPUs of the thesis */
     METHOD_MAX = 120,
     REASON_MAX = 120,
 };
@@ -38,9 +41,21 @@ static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 /* Copies slower than the others by this are worth a note. */
 static const double SLOWED = 0.1;
 
-/* 16 bytes per access reach the limit on all GPUs of the thesis; how many threads do differs. */
-static const struct bandwidth_shape usual_shapes[] = {{16, 1024, 0}, {16, 512, 0}, {16, 256, 0}};
-enum { USUAL_COUNT = sizeof usual_shapes / sizeof *usual_shapes };
+/* How many threads and accesses in flight reach the limit differs. The likely best first. */
+struct usual {
+    uint32_t threads, unroll;
+    uint32_t share; /* the blocks have one in so many of the threads that an SM takes: eight
+                     * accesses of 16 bytes leave no registers for more than half of them */
+};
+
+/* On an H200 L2 gave 9.03 TB/s with one access in flight, 9.38 with two; main memory 4.56 TB/s with
+ * four. */
+static const struct usual l2_shapes[] = {{1024, 2, 1}, {512, 4, 1}, {256, 8, 2}};
+static const struct usual main_shapes[] = {{512, 4, 1}, {1024, 2, 1}, {256, 8, 2}};
+
+/* One block per SM: L1 and shared memory answer before more threads are needed. */
+static const struct usual block_shapes[] = {{1024, 4, 0}, {512, 8, 0}, {256, 8, 0}};
+enum { USUAL_COUNT = COUNT_OF(l2_shapes) };
 
 static bool by_kernel(const struct bandwidth_task *task)
 {
@@ -59,20 +74,53 @@ bool bandwidth_allows(const struct probe_context *context, uint32_t threads)
     return !warps || threads <= warps * WARP_THREADS;
 }
 
-/* As many accesses in flight as one pass over the footprint has room for: a pass that is shorter
- * than all of them together would run without any overlap in the backend's loop. */
-static uint32_t fitting_unroll(const struct bandwidth_task *task,
+/* What all threads of a launch move together by their accesses in flight; 0: not known. A copy
+ * reads one half of the footprint and writes the other. */
+static uint64_t bytes_in_flight(const struct bandwidth_task *task,
+                                const struct bandwidth_shape *shape, uint32_t sms)
+{
+    uint64_t bytes = (uint64_t)shape->threads * shape->width_bytes * shape->unroll;
+    if (!per_block(task))
+        bytes *= (uint64_t)shape->blocks_per_sm * sms;
+    return task->kind == DEVICE_STREAM_COPY ? 2 * bytes : bytes;
+}
+
+uint32_t bandwidth_unroll(const struct probe_context *context, const struct bandwidth_task *task,
+                          const struct bandwidth_shape *shape)
+{
+    uint32_t sms = device_limits(context->device)->sm_count;
+    struct bandwidth_shape tried = *shape;
+    for (tried.unroll = BANDWIDTH_UNROLL_MAX; tried.unroll > 1; tried.unroll /= 2)
+        if (bytes_in_flight(task, &tried, sms) <= task->footprint_bytes)
+            break;
+    return tried.unroll;
+}
+
+/* A pass that is shorter than what is in flight leaves threads idle. Fewer blocks first: what is in
+ * flight of each thread costs fewer instructions than more threads do. */
+static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
+                                        struct bandwidth_shape shape, uint32_t sms)
+{
+    while (bytes_in_flight(task, &shape, sms) > task->footprint_bytes) {
+        if (!per_block(task) && shape.blocks_per_sm > 1)
+            shape.blocks_per_sm--;
+        else if (shape.unroll > 1)
+            shape.unroll /= 2;
+        else if (shape.threads > WARP_THREADS)
+            shape.threads /= 2;
+        else
+            break;
+    }
+    return shape;
+}
+
+static uint64_t even_footprint(const struct bandwidth_task *task,
                                const struct bandwidth_shape *shape, uint32_t sms)
 {
-    static const uint32_t unrolls[] = {8, 4};
-    uint64_t threads = shape->threads;
-    if (!per_block(task))
-        threads = sms * (shape->blocks_per_sm ? threads * shape->blocks_per_sm
-                                              : (uint64_t)THREADS_PER_SM);
-    for (size_t i = 0; i < sizeof unrolls / sizeof *unrolls; i++)
-        if (threads * shape->width_bytes * unrolls[i] <= task->footprint_bytes)
-            return unrolls[i];
-    return 1;
+    uint64_t bytes = bytes_in_flight(task, shape, sms);
+    if (!bytes || bytes > task->footprint_bytes)
+        return task->footprint_bytes;
+    return task->footprint_bytes / bytes * bytes;
 }
 
 static struct device_stream make_stream(const struct bandwidth_task *task,
@@ -81,10 +129,11 @@ static struct device_stream make_stream(const struct bandwidth_task *task,
     struct device_stream stream = {
         .kind = task->kind, .path = task->path, .footprint_bytes = task->footprint_bytes};
     if (by_kernel(task)) {
+        stream.footprint_bytes = even_footprint(task, shape, sms);
         stream.width_bytes = shape->width_bytes;
         stream.threads = shape->threads;
         stream.blocks = shape->blocks_per_sm * sms;
-        stream.unroll = fitting_unroll(task, shape, sms);
+        stream.unroll = shape->unroll;
     }
     return stream;
 }
@@ -95,7 +144,7 @@ int bandwidth_time(struct probe_context *context, const struct bandwidth_task *t
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     struct device_stream stream = make_stream(task, shape, sms);
-    uint64_t pass = task->footprint_bytes * (per_block(task) && sms ? sms : 1);
+    uint64_t pass = stream.footprint_bytes * (per_block(task) && sms ? sms : 1);
     stream.total_bytes = *total_bytes > pass ? *total_bytes : pass;
     const double wanted_ns = by_kernel(task) ? STREAM_NS : COPIES_NS;
     for (size_t i = 0; i < GROWTHS_MAX; i++) {
@@ -130,6 +179,7 @@ struct candidates {
 /* Rates of the best shape over a series of passes. */
 struct series {
     struct bandwidth_shape shape;
+    uint64_t total_bytes;
     size_t count;
     double gbs[REPEATS];
     double scatter; /* half range over median */
@@ -167,6 +217,8 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
     size_t best = 0, count = count_passes(context, task);
     for (size_t r = 0; r < count; r++) {
         for (size_t i = 0; i < candidates->count; i++) {
+            if (i && !candidates->totals[i])
+                candidates->totals[i] = candidates->totals[i - 1];
             int rc = bandwidth_time(context, task, &candidates->shapes[i], &candidates->totals[i],
                                     &gbs[i][r], err);
             if (rc)
@@ -176,7 +228,8 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
     for (size_t i = 1; i < candidates->usual; i++)
         if (cpd_median(gbs[i], count) > BETTER * cpd_median(gbs[best], count))
             best = i;
-    struct series series = {.shape = candidates->shapes[best], .count = count};
+    struct series series = {
+        .shape = candidates->shapes[best], .total_bytes = candidates->totals[best], .count = count};
     for (size_t i = candidates->usual; i < candidates->count; i++) {
         if (cpd_median(gbs[i], count) <= BETTER * cpd_median(gbs[best], count))
             continue;
@@ -231,11 +284,13 @@ static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
         snprintf(method, METHOD_MAX, "copies of %.0f MiB, pinned memory, faster half",
                  (double)task->footprint_bytes / 0x1p20);
     else if (shape->blocks_per_sm)
-        snprintf(method, METHOD_MAX, "stream: %u B, %u threads, %u blocks per SM",
-                 shape->width_bytes, shape->threads, shape->blocks_per_sm);
+        snprintf(method, METHOD_MAX, "stream: %u B, %u threads, %u block%s per SM, %u in flight",
+                 shape->width_bytes, shape->threads, shape->blocks_per_sm,
+                 shape->blocks_per_sm > 1 ? "s" : "", shape->unroll);
     else
-        snprintf(method, METHOD_MAX, "stream: %u B, %u threads, blocks chosen by the backend",
-                 shape->width_bytes, shape->threads);
+        snprintf(method, METHOD_MAX,
+                 "stream: %u B, %u threads, blocks by the backend, %u in flight",
+                 shape->width_bytes, shape->threads, shape->unroll);
 }
 
 static int report(struct probe_context *context, const struct bandwidth_task *task,
@@ -247,8 +302,10 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
     struct measure *m =
         repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
     if (m) {
+        /* Of repetitions that do not agree those count too that were left out. */
+        double range = agrees(task, series) ? 0 : (m->value - series->slowest) / 2;
         m->spread = series->spread;
-        m->confidence = repeats_confidence(m->value, m->spread);
+        m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
     }
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (!m || (surface && facts_set_text(&m->notes, "surface", surface)) ||
@@ -260,25 +317,76 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
         return 0;
     snprintf(reason, sizeof reason, "%zu repetitions differ by %.0f %% at best", series->count,
              200 * series->scatter);
-    m->confidence = 0.5;
     return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
+static const struct usual *usual_shapes(const struct probe_context *context,
+                                        const struct bandwidth_task *task)
+{
+    if (per_block(task))
+        return block_shapes;
+    return task->footprint_bytes > device_limits(context->device)->l2_reported_bytes ? main_shapes
+                                                                                     : l2_shapes;
+}
+
+static struct bandwidth_shape usual_shape(const struct probe_context *context,
+                                          const struct bandwidth_task *task,
+                                          const struct usual *usual)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    struct bandwidth_shape shape = {.width_bytes = WIDTH_BYTES,
+                                    .threads = usual->threads,
+                                    .blocks_per_sm = per_block(task) ? 1 : 0,
+                                    .unroll = usual->unroll};
+    while (shape.threads > WARP_THREADS && !bandwidth_allows(context, shape.threads))
+        shape.threads /= 2;
+    if (usual->share && limits->threads_per_sm) {
+        uint32_t blocks = limits->threads_per_sm / usual->share / shape.threads;
+        shape.blocks_per_sm = blocks ? blocks : 1;
+    }
+    return fit_shape(task, shape, limits->sm_count);
+}
+
+/* The choice of the metric's first round, or a free place for it; NULL: neither. */
+static struct bandwidth_choice *choice_of(struct probe_context *context, const char *metric)
+{
+    for (size_t i = 0; i < BANDWIDTH_CHOICES_MAX; i++) {
+        struct bandwidth_choice *choice = &context->bandwidths[i];
+        if (!choice->metric || strcmp(choice->metric, metric) == 0)
+            return choice;
+    }
+    return NULL;
 }
 
 static int collect_candidates(struct probe_context *context, const struct bandwidth_task *task,
                               struct candidates *candidates, struct strbuf *surface,
                               struct err *err)
 {
-    for (size_t i = 0; i < USUAL_COUNT; i++)
-        if (bandwidth_allows(context, usual_shapes[i].threads))
-            candidates->shapes[candidates->count++] = usual_shapes[i];
+    const struct usual *usual = usual_shapes(context, task);
+    const struct bandwidth_choice *choice = choice_of(context, task->metric);
+    candidates->count = candidates->usual = 1;
     if (!by_kernel(task))
-        candidates->count = 1; /* copies have no shape */
-    candidates->usual = candidates->count;
-    if (!by_kernel(task))
+        return 0; /* copies have no shape */
+    if (context->repeating && choice && choice->metric) {
+        candidates->shapes[0] = choice->shape;
+        candidates->totals[0] = choice->total_bytes;
         return 0;
-    if (context->options->profile < PROFILE_FULL)
+    }
+    candidates->count = candidates->usual = USUAL_COUNT;
+    for (size_t i = 0; i < USUAL_COUNT; i++)
+        candidates->shapes[i] = usual_shape(context, task, &usual[i]);
+    if (context->options->profile < PROFILE_FULL || context->repeating)
         return 0;
     return bandwidth_surface(context, task, &candidates->shapes[candidates->count++], surface, err);
+}
+
+static void keep_choice(struct probe_context *context, const struct bandwidth_task *task,
+                        const struct series *series)
+{
+    struct bandwidth_choice *choice = choice_of(context, task->metric);
+    if (choice && !context->repeating)
+        *choice = (struct bandwidth_choice){
+            .metric = task->metric, .shape = series->shape, .total_bytes = series->total_bytes};
 }
 
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
@@ -295,6 +403,8 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
         rc = repeats_end(context, task->metric, rc, &own, err);
     else
         rc = report(context, task, &series, surface.data, err);
+    if (!rc)
+        keep_choice(context, task, &series);
     strbuf_fini(&surface);
     return rc;
 }

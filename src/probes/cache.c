@@ -51,9 +51,6 @@ static int report_fetch(struct probe_context *context, const char *memory,
                         const struct study *study, struct err *err)
 {
     char name[CACHE_METRIC_MAX];
-    if (study->fetch_unseen)
-        return cache_report_missing(context, memory, "fetch", MEASURE_FAILED,
-                                    "the cache could not be made to miss", err);
     struct measure *fetch =
         measures_add(context->measures, cache_metric(name, memory, "fetch"),
                      (double)study->fetch_bytes, "B", "cold chase, distance between misses");
@@ -82,7 +79,7 @@ static bool hidden_by_l1(const struct probe_context *context, const struct study
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
     if (study->id != STUDY_CONSTANT_L15)
         return false;
-    double before_lines = before->stage == STUDY_RESIDENT
+    double before_lines = before->line_bytes
                               ? before->resident_bytes / (double)before->line_bytes
                               : (double)before->region_high_bytes / (double)before->fetch_bytes;
     return study->resident_bytes / (2 * (double)study->line_bytes) < HIDDEN * before_lines;
@@ -98,14 +95,16 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
         return rc;
     if (!study->supported)
         return cache_report_unsupported(context, memory, attributes, study, err);
-    if (context->repeating && !study->unbounded)
+    if (context->repeating && study->line_bytes)
         return confirm_line(context, study, err);
     rc = report_fetch(context, memory, study, err);
     if (rc)
         return rc;
-    if (study->unbounded)
+    if (!study->line_bytes)
         return cache_report_missing(context, memory, "line", MEASURE_FAILED,
-                                    "the cache could not be overfilled", err);
+                                    study->unbounded ? "the cache could not be overfilled"
+                                                     : "no stride surely skips a line",
+                                    err);
     char name[CACHE_METRIC_MAX];
     struct measure *line =
         measures_add(context->measures, cache_metric(name, memory, "line"),
@@ -152,9 +151,9 @@ static int report_penalty(struct probe_context *context, const struct study *stu
                      study->miss_cycles - study->hit_cycles, "cycles", "single loads");
     if (!m)
         return err_no_memory(err);
-    m->spread = study->sigma_cycles;
-    m->n = 1;
-    m->confidence = 0.9;
+    m->spread = study->penalty_error;
+    m->n = study->level_n;
+    m->confidence = repeats_confidence(m->value, m->spread);
     return 0;
 }
 

@@ -6,9 +6,10 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "probes/repeats.h"
 #include "probes/resident.h"
 
-enum { WISHES_MAX = 5, WISHES_SIMULATED = 4, PATHS = 3, REASON_MAX = 120 };
+enum { WISHES_MAX = 5, WISHES_UNDOCUMENTED = 4, PATHS = 3, REASON_MAX = 120 };
 
 static const enum study_id paths[PATHS] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY};
 static const char *const notes[PATHS] = {"l1_by_wish", "texture_by_wish", "read_only_by_wish"};
@@ -21,32 +22,33 @@ static const double SHRUNK = 0.9;
 static const double SUM_AGREEMENT = 0.02;
 
 /* Wanted standard error of what a path has left. */
-static const double PRECISION = 0.005, DEAR_PRECISION = 0.01;
+static const double PRECISION = 0.005;
 
 struct carveouts {
     uint64_t wishes[WISHES_MAX];
     uint64_t granted[WISHES_MAX]; /* as documented; 0: not known */
     size_t count;
-    double left[PATHS][WISHES_MAX]; /* bytes of the path's cache; NAN: no such cache */
+    double left[PATHS][WISHES_MAX];   /* bytes of the path's cache; NAN: no such cache */
+    double errors[PATHS][WISHES_MAX]; /* their standard errors */
 };
 
 /* The documented carve-outs from the one on that a job without a wish gets, evenly chosen; without
  * a document none, a quarter, half and three quarters of what a block may have. */
 static void choose_wishes(const struct device_limits *limits, struct carveouts *out)
 {
-    size_t steps = 0, first = 0, most = limits->loads_max ? WISHES_SIMULATED : WISHES_MAX;
+    size_t steps = 0, first = 0;
     while (steps < DEVICE_CARVEOUTS_MAX && limits->carveout_steps[steps])
         steps++;
     while (first < steps && limits->carveout_steps[first] < limits->l1_carveout_bytes)
         first++;
     steps -= first;
     if (steps < 2) {
-        out->count = WISHES_SIMULATED;
+        out->count = WISHES_UNDOCUMENTED;
         for (size_t i = 0; i < out->count; i++)
             out->wishes[i] = limits->shared_bytes_max * i / out->count / 1024 * 1024;
         return;
     }
-    out->count = steps < most ? steps : most;
+    out->count = steps < WISHES_MAX ? steps : WISHES_MAX;
     for (size_t i = 0; i < out->count; i++) {
         out->granted[i] = limits->carveout_steps[first + i * (steps - 1) / (out->count - 1)];
         out->wishes[i] = i ? out->granted[i] - limits->carveout_reserve_bytes : 0;
@@ -55,19 +57,18 @@ static void choose_wishes(const struct device_limits *limits, struct carveouts *
 
 /* A smaller array overflows a smaller cache: begin where the documents say that L1 ends. */
 static int measure_path(struct probe_context *context, enum study_id id,
-                        const struct carveouts *carveouts, double *left, struct err *err)
+                        const struct carveouts *carveouts, double *left, double *errors,
+                        struct err *err)
 {
     struct study study = context->studies[id];
-    double first = study.resident_bytes, error;
+    double first = study.resident_bytes;
     int rc = 0;
     for (size_t i = 0; i < carveouts->count && !rc; i++) {
         double taken = (double)(carveouts->granted[i] - carveouts->granted[0]);
         study.shared_bytes = carveouts->wishes[i];
         if (taken < first - (double)study.line_bytes)
             study.resident_bytes = first - taken;
-        rc = resident_measure_again(context, &study,
-                                    study.loads_are_dear ? DEAR_PRECISION : PRECISION, &left[i],
-                                    &error, err);
+        rc = resident_measure_again(context, &study, PRECISION, &left[i], &errors[i], err);
     }
     return rc;
 }
@@ -76,6 +77,17 @@ static bool shrinks(const struct carveouts *carveouts, size_t path)
 {
     const double *left = carveouts->left[path];
     return left[carveouts->count - 1] < SHRUNK * left[0];
+}
+
+/* How probable it is, by the standard errors, that L1 lies on the side of SHRUNK where it was seen.
+ */
+static double shrinking_confidence(const struct carveouts *carveouts)
+{
+    const double *left = carveouts->left[0], *errors = carveouts->errors[0];
+    size_t last = carveouts->count - 1;
+    double distance = fabs(SHRUNK * left[0] - left[last]);
+    double error = hypot(SHRUNK * errors[0], errors[last]);
+    return error > 0 ? erfc(-distance / error / sqrt(2)) / 2 : NAN;
 }
 
 static int add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
@@ -108,36 +120,50 @@ static int check_sum(struct measure *m, const struct carveouts *carveouts)
         return 0;
     snprintf(reason, sizeof reason,
              "L1 and the carve-outs documented add up to between %.0f and %.0f B", low, high);
-    m->confidence = 0.5;
+    m->confidence = fmin(m->confidence, repeats_confidence(high, (high - low) / 2));
     return measure_set_status(m, MEASURE_NOISY, reason);
 }
 
-static int report(struct probe_context *context, const struct carveouts *carveouts, struct err *err)
+static const char method[] = "caches by shared memory asked for";
+
+static int report_shared_with(struct probe_context *context, const struct carveouts *carveouts,
+                              struct err *err)
 {
-    static const char method[] = "caches by shared memory asked for", *const word = "l1_data";
-    const double *left = carveouts->left[0];
-    bool shared = shrinks(carveouts, 0);
-    struct measure *m =
-        measures_add_words(context->measures, "shared.shared_with", &word, shared, method);
+    static const char *const word = "l1_data";
+    struct measure *m = measures_add_words(context->measures, "shared.shared_with", &word,
+                                           shrinks(carveouts, 0), method);
     if (!m)
         return err_no_memory(err);
     m->n = (uint32_t)carveouts->count;
-    m->confidence = 0.99;
-    if (!shared)
-        return measures_add_missing(context->measures, "shared.carveout", MEASURE_UNSUPPORTED,
-                                    "L1 does not shrink when shared memory is asked for")
-                   ? 0
-                   : err_no_memory(err);
-    m = measures_add(context->measures, "shared.carveout",
-                     round(left[0] - left[carveouts->count - 1]), "B", method);
+    m->confidence = shrinking_confidence(carveouts);
+    return 0;
+}
+
+static int report_carveout(struct probe_context *context, const struct carveouts *carveouts,
+                           struct err *err)
+{
+    const double *left = carveouts->left[0], *errors = carveouts->errors[0];
+    size_t last = carveouts->count - 1;
+    if (!shrinks(carveouts, 0))
+        return repeats_unsupported(context, "shared.carveout",
+                                   "L1 does not shrink when shared memory is asked for", err);
+    struct measure *m = measures_add(context->measures, "shared.carveout",
+                                     round(left[0] - left[last]), "B", method);
     if (!m)
         return err_no_memory(err);
     m->n = (uint32_t)carveouts->count;
-    m->confidence = 0.9;
+    m->spread = hypot(errors[0], errors[last]);
+    m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
         if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i) && add_note(m, carveouts, i))
             return err_no_memory(err);
     return check_sum(m, carveouts) ? err_no_memory(err) : 0;
+}
+
+static int report(struct probe_context *context, const struct carveouts *carveouts, struct err *err)
+{
+    int rc = report_shared_with(context, carveouts, err);
+    return rc ? rc : report_carveout(context, carveouts, err);
 }
 
 static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
@@ -150,7 +176,7 @@ static int measure_all(struct probe_context *context, struct carveouts *out, str
         if (rc)
             return rc;
         if (study->supported && !study->unbounded)
-            rc = measure_path(context, paths[i], out, out->left[i], err);
+            rc = measure_path(context, paths[i], out, out->left[i], out->errors[i], err);
         if (rc)
             return rc;
     }

@@ -39,7 +39,7 @@ uint64_t probe_analysis_seed(struct probe_context *context)
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)
 {
     /* What other probes load ends below, but for rare large arrays. */
-    static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = 1 << 30;
+    static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = UINT64_C(3) << 30;
     const struct device_limits *limits = device_limits(context->device);
     uint64_t behind = 2 * limits->l2_reported_bytes;
     behind = behind > BEHIND_MIN ? behind : BEHIND_MIN;
@@ -157,6 +157,16 @@ double chase_quantile_above(const struct device_sample *sample, double cycles, d
 double chase_quantile(const struct device_sample *sample, double q)
 {
     return chase_quantile_above(sample, -1, q);
+}
+
+double chase_mean(const struct device_sample *sample)
+{
+    double sum = 0, all = 0;
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        sum += sample->bins[i].count * device_bin_cycles(sample->bins[i].bin);
+        all += sample->bins[i].count;
+    }
+    return all > 0 ? sum / all : NAN;
 }
 
 double chase_middle_mean(const struct device_sample *sample)

@@ -35,6 +35,9 @@ double chase_spike_share(const struct device_sample *sample, double cycles, doub
 /* The same among the loads above `cycles` alone; NaN where there is none. */
 double chase_quantile_above(const struct device_sample *sample, double cycles, double q);
 
+/* Mean of all latencies. */
+double chase_mean(const struct device_sample *sample);
+
 /* Mean of the middle half of the latencies: as deaf to spikes as the median, and steady where two
  * halves of the loads go to a near and a far part of a memory. */
 double chase_middle_mean(const struct device_sample *sample);

@@ -1,22 +1,22 @@
 /* The probes of what only the driver knows: sizes of main and shared memory, the memory clock. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "probes/chase.h"
 #include "probes/repeats.h"
 #include "probes/throttle.h"
 
-/* Nothing but the driver's word stands behind these. */
-static const double CLAIM_CONFIDENCE = 0.5;
 static const char METHOD[] = "reported";
 
+/* Nothing but the driver's word stands behind it: how sure it is, nobody can tell. */
 static struct measure *add_claim(struct probe_context *context, const char *metric, double value,
                                  const char *unit)
 {
     struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
     if (m) {
         m->n = 1;
-        m->confidence = CLAIM_CONFIDENCE;
+        m->confidence = NAN;
     }
     return m;
 }
@@ -52,33 +52,62 @@ static int run_main_size(struct probe_context *context, struct err *err)
 }
 
 /* A block with all the shared memory that the driver reports must run. */
-static int run_shared_size(struct probe_context *context, struct err *err)
+static int run_largest_block(struct probe_context *context, uint64_t bytes, struct err *err)
 {
-    uint64_t bytes = device_limits(context->device)->shared_bytes_max;
     const struct device_array word = {.path = DEVICE_GLOBAL_CG, .size_bytes = 8, .stride_bytes = 8};
     struct device_job job = chase_job();
     struct device_answer *answers;
+    chase_add(&job, DEVICE_CHASE, &word, 1);
+    job.shared_bytes = bytes;
+    int rc = chase_run(context, &job, 1, 1, &answers, err);
+    if (rc)
+        return rc;
+    device_answers_fini(answers, 1);
+    free(answers);
+    return 0;
+}
+
+static int report_block_size(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "shared.size";
+    uint64_t bytes = device_limits(context->device)->shared_bytes_max;
     struct err own = {0};
     int64_t reported;
     int rc = read_hardware(context, "shared_per_block_bytes", &reported, err);
     if (rc)
         return rc;
     if (!bytes)
-        return repeats_unsupported(context, "shared.size", "a block has no shared memory", err);
-    chase_add(&job, DEVICE_CHASE, &word, 1);
-    job.shared_bytes = bytes;
-    rc = chase_run(context, &job, 1, 1, &answers, &own);
+        return repeats_unsupported(context, metric, "a block has no shared memory", err);
+    rc = run_largest_block(context, bytes, &own);
     if (rc)
-        return repeats_end(context, "shared.size", rc, &own, err);
-    device_answers_fini(answers, 1);
-    free(answers);
-    struct measure *m = measures_add(context->measures, "shared.size", (double)bytes, "B",
-                                     "a block that uses it all ran");
+        return repeats_end(context, metric, rc, &own, err);
+    struct measure *m =
+        measures_add(context->measures, metric, (double)bytes, "B", "a block that uses it all ran");
     if (!m || (reported >= 0 && facts_set_int(&m->notes, "reported", reported)))
         return err_no_memory(err);
     m->n = 1;
-    m->confidence = 0.99;
+    m->confidence = NAN; /* it ran, or it did not */
     return 0;
+}
+
+/* What the blocks of an SM have together, what the system takes of each block included. */
+static int report_sm_size(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "shared.size_per_sm";
+    int64_t bytes;
+    int rc = read_hardware(context, "shared_per_sm_bytes", &bytes, err);
+    if (rc)
+        return rc;
+    if (bytes <= 0)
+        return repeats_unsupported(context, metric, "the driver does not tell it", err);
+    struct measure *m = add_claim(context, metric, (double)bytes, "B");
+    return m && !facts_set_int(&m->notes, "reported", bytes) ? 0 : err_no_memory(err);
+}
+
+static int run_shared_size(struct probe_context *context, struct err *err)
+{
+    int rc = report_block_size(context, err);
+    return rc ? rc : report_sm_size(context, err);
 }
 
 static int run_memory_clock(struct probe_context *context, struct err *err)
@@ -103,8 +132,9 @@ const struct probe probe_main_size = {
 };
 
 const struct probe probe_shared_size = {
-    .description = {"shared.size", "shared memory that a block can use", PROFILE_QUICK},
-    .metrics = {"shared.size"},
+    .description = {"shared.size", "shared memory that a block can use, and that of an SM",
+                    PROFILE_QUICK},
+    .metrics = {"shared.size", "shared.size_per_sm"},
     .run = run_shared_size,
 };
 

@@ -72,34 +72,3 @@ const struct probe probe_constant_l15_latency = {
     .metrics = {"constant_l15.latency", "constant_l15.miss_penalty"},
     .run = run_l15_latency,
 };
-
-/* Where SM 0 has loaded something, an SM that shares its L1.5 finds it there at first touch. */
-static int run_l15_sms(struct probe_context *context, struct err *err)
-{
-    const struct study *study = &context->studies[STUDY_CONSTANT_L15];
-    int rc = study_reach(context, STUDY_CONSTANT_L15, STUDY_LEVEL, err);
-    if (rc)
-        return rc;
-    if (!study->supported || !study->neighbour_count) {
-        struct measure *none =
-            measures_add_missing(context->measures, "constant_l15.sms", MEASURE_UNSUPPORTED,
-                                 study->supported ? "only one SM" : "no constant cache behind L1");
-        return none ? 0 : err_no_memory(err);
-    }
-    uint32_t together = 1;
-    for (uint32_t i = 1; i < study->neighbour_count; i++)
-        together += study->neighbour_cycles[i] < study->threshold;
-    struct measure *m = measures_add(context->measures, "constant_l15.sms", together, "",
-                                     "first touch after another SM's");
-    if (!m)
-        return err_no_memory(err);
-    m->n = study->neighbour_count - 1;
-    m->confidence = 0.99;
-    return 0;
-}
-
-const struct probe probe_constant_l15_sms = {
-    .description = {"constant_l15.sms", "how many SMs share a constant L1.5", PROFILE_STANDARD},
-    .metrics = {"constant_l15.sms"},
-    .run = run_l15_sms,
-};

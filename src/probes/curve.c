@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "probes/chase.h"
+#include "probes/timer.h"
 
 enum {
     LOADS_MIN = 512, /* timed per size, as in the probes' sweeps */
@@ -43,7 +44,7 @@ static void spread_sizes(struct curve *curve, double low, double high, uint64_t 
 static int run_jobs(struct probe_context *context, const struct device_job *jobs, uint32_t at_once,
                     double threshold, struct curve *curve, struct err *err)
 {
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, jobs->steps[0].array.path);
     struct device_answer *answers;
     int rc = chase_run(context, jobs, curve->count, at_once, &answers, err);
     if (rc)
@@ -60,8 +61,8 @@ static int run_jobs(struct probe_context *context, const struct device_job *jobs
 int curve_sweep_cache(struct probe_context *context, const struct study *study,
                       struct curve *out_curve, struct err *err)
 {
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
-    uint64_t stride = study->unbounded ? study->fetch_bytes : study->line_bytes;
+    double overhead = timer_overhead(context, study->path);
+    uint64_t stride = study->touch_bytes ? study->touch_bytes : study->fetch_bytes;
     double low = CACHE_LOW * study->resident_bytes, high = CACHE_HIGH * study->resident_bytes;
     struct curve curve = {.hit = study->hit_cycles - overhead,
                           .miss = study->miss_cycles - overhead};
@@ -109,7 +110,7 @@ static struct device_job l2_job(struct probe_context *context, uint64_t size, ui
 int curve_sweep_l2(struct probe_context *context, struct curve *out_curve, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
     struct curve curve = {.hit = l2->near.cycles - overhead, .miss = l2->main.cycles - overhead};
     struct device_job jobs[L2_POINTS];
     if (l2->parts > 1)

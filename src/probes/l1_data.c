@@ -1,4 +1,6 @@
 /* The probes of the L1 data cache: global loads with .ca. */
+#include <math.h>
+
 #include "probes/cache.h"
 
 static int run_line(struct probe_context *context, struct err *err)
@@ -30,7 +32,7 @@ static int run_global(struct probe_context *context, struct err *err)
     if (!m)
         return err_no_memory(err);
     m->n = 1;
-    m->confidence = 0.99;
+    m->confidence = NAN;
     return 0;
 }
 

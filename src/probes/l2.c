@@ -1,6 +1,7 @@
 /* The probes of L2: what they report. */
 #include "probes/l2.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -8,6 +9,7 @@
 #include "probes/chase.h"
 #include "probes/curve.h"
 #include "probes/repeats.h"
+#include "probes/timer.h"
 
 enum { REASON_MAX = 160 };
 
@@ -29,12 +31,17 @@ int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err
         [L2_LINE] = l2_measure_line,
     };
     struct l2_study *l2 = &context->l2;
-    while (l2->stage < stage && !(l2->stage >= L2_CAPACITY && l2->unbounded)) {
+    while (l2->stage < stage && !(l2->stage >= L2_CAPACITY && l2->unbounded) &&
+           !(l2->stage >= L2_LEVEL && l2->blurred)) {
         int rc = stages[l2->stage + 1](context, l2, err);
         if (rc)
             return rc;
         l2->stage++;
     }
+    if (stage > L2_LEVEL && l2->blurred)
+        return err_set(err, -ENODATA,
+                       "hits of up to %.0f cycles cannot be told from misses of %.0f on average",
+                       l2->levels[l2->level_count - 1], l2->main.cycles);
     return 0;
 }
 
@@ -44,13 +51,19 @@ static int report_missing(struct probe_context *context, const char *metric,
     return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
 }
 
+/* The parts of L2 rest on evidence that may be thin. */
+static int tell_doubt(const struct probe_context *context, struct measure *m, struct err *err)
+{
+    const char *doubt = context->l2.doubt;
+    return doubt[0] && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+}
+
 static struct measure *add_latency(struct probe_context *context, const char *metric,
-                                   const struct l2_latency *latency)
+                                   const struct l2_latency *latency, const char *method)
 {
     const struct l2_study *l2 = &context->l2;
-    double cycles = latency->cycles - device_limits(context->device)->timer_overhead_cycles;
-    struct measure *m = measures_add(context->measures, metric, cycles, "cycles",
-                                     "medians of single loads, SM by SM");
+    double cycles = latency->cycles - timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct measure *m = measures_add(context->measures, metric, cycles, "cycles", method);
     if (!m)
         return NULL;
     m->spread = latency->spread;
@@ -62,12 +75,28 @@ static struct measure *add_latency(struct probe_context *context, const char *me
     return m;
 }
 
+/* Latencies less the timer's overhead, in one line. */
+static int set_list(const struct probe_context *context, struct measure *m, const char *note,
+                    const char *format, const double *cycles, size_t count)
+{
+    double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct strbuf text = {0};
+    for (size_t i = 0; i < count; i++) {
+        strbuf_puts(&text, i ? " " : "");
+        strbuf_printf(&text, format, cycles[i] - overhead);
+    }
+    bool failed = text.failed || facts_set_text(&m->notes, note, text.data);
+    strbuf_fini(&text);
+    return failed ? -ENOMEM : 0;
+}
+
 static int report_near(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
-    struct measure *near = add_latency(context, "l2.latency", &l2->near);
-    if (!near)
+    double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct measure *near =
+        add_latency(context, "l2.latency", &l2->near, "median SM's mean of single near loads");
+    if (!near || set_list(context, near, "map", "%.1f", l2->map, l2->map_count))
         return err_no_memory(err);
     if (l2->parts > 1 && facts_set_real(&near->notes, "far", l2->far.cycles - overhead))
         return err_no_memory(err);
@@ -85,39 +114,51 @@ static int report_near(struct probe_context *context, struct err *err)
 static int report_penalty(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    double hit = l2->parts > 1 ? (l2->near.cycles + l2->far.cycles) / 2 : l2->near.cycles;
-    struct measure *m = measures_add(context->measures, "l2.miss_penalty", l2->main.cycles - hit,
-                                     "cycles", "cold against warm loads");
+    struct measure *m = measures_add(context->measures, "l2.miss_penalty", l2->penalty.cycles,
+                                     "cycles", "mean cold load less mean hit at the line's home");
     if (!m)
         return err_no_memory(err);
-    m->spread = l2->main.spread + l2->near.spread;
+    m->spread = l2->penalty.spread;
     m->n = l2->level_n;
     m->confidence = repeats_confidence(m->value, m->spread);
-    return 0;
+    return tell_doubt(context, m, err);
+}
+
+static int report_far(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    if (l2->parts < 2)
+        return report_missing(context, "l2.latency_far", MEASURE_UNSUPPORTED,
+                              "all of L2 is equally far from an SM", err);
+    struct measure *m =
+        add_latency(context, "l2.latency_far", &l2->far, "mean of single far loads, many SMs");
+    if (!m || set_list(context, m, "levels", "%.0f", l2->levels, l2->level_count))
+        return err_no_memory(err);
+    return tell_doubt(context, m, err);
+}
+
+static int report_parts(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    struct measure *m = measures_add(context->measures, "l2.parts", l2->parts, "",
+                                     "groups of SMs that see the same lines near");
+    if (!m)
+        return err_no_memory(err);
+    m->n = l2->level_n;
+    m->confidence = l2->parts_confidence;
+    return tell_doubt(context, m, err);
 }
 
 static int report_latency(struct probe_context *context, struct err *err)
 {
-    const struct l2_study *l2 = &context->l2;
     int rc = l2_reach(context, L2_LEVEL, err);
     if (!rc)
         rc = report_near(context, err);
-    if (rc)
-        return rc;
-    if (l2->parts < 2)
-        rc = report_missing(context, "l2.latency_far", MEASURE_UNSUPPORTED,
-                            "all of L2 is equally far from an SM", err);
-    else if (!add_latency(context, "l2.latency_far", &l2->far))
-        rc = err_no_memory(err);
-    if (rc)
-        return rc;
-    struct measure *parts = measures_add(context->measures, "l2.parts", l2->parts, "",
-                                         "levels of latency that one SM sees");
-    if (!parts)
-        return err_no_memory(err);
-    parts->n = l2->level_n;
-    parts->confidence = 0.99;
-    return report_penalty(context, err);
+    if (!rc)
+        rc = report_far(context, err);
+    if (!rc)
+        rc = report_parts(context, err);
+    return rc ? rc : report_penalty(context, err);
 }
 
 /* Again: what was learnt before is what is to be measured, and kept for the others. */
@@ -168,6 +209,9 @@ static int run_line(struct probe_context *context, struct err *err)
         return err_no_memory(err);
     fetch->confidence = l2->fetch_agreement;
     fetch->n = l2->fetch_n;
+    uint32_t limit = device_limits(context->device)->l2_fetch_limit_bytes;
+    if (limit && facts_set_int(&fetch->notes, "driver_limit", limit))
+        return err_no_memory(err);
     rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
@@ -237,16 +281,21 @@ static int report_no_step(struct probe_context *context, struct err *err)
     return size ? set_reported(context, size, err) : err_no_memory(err);
 }
 
+static bool confirms(const struct l2_study *l2, const struct l2_step *whole)
+{
+    double room = fmax(AGREEMENT * l2->resident_bytes, 3 * l2->resident_error);
+    return whole->found && fabs(whole->bytes - l2->resident_bytes) <= room;
+}
+
 /* What stays resident is the capacity: it repeats within a thousandth (H200), where the step moves
  * by a hundredth, and does not depend on the replacement policy. The step confirms it, or the
  * status says that it does not. */
 static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
 {
     double resident = context->l2.resident_bytes;
-    double room = fmax(AGREEMENT * resident, 3 * context->l2.resident_error);
     if (!whole->found)
         return report_no_step(context, err);
-    bool agree = fabs(whole->bytes - resident) <= room;
+    bool agree = confirms(&context->l2, whole);
     context->l2.step_confirms = agree;
     struct measure *size =
         measures_add(context->measures, "l2.size", resident, "B", "resident share, fill+cpd");
@@ -263,7 +312,35 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
              resident);
     if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
-    return set_reported(context, size, err);
+    int rc = agree ? tell_doubt(context, size, err) : 0;
+    return rc ? rc : set_reported(context, size, err);
+}
+
+/* The step moves by a hundredth or two from one time to the next: where it does not confirm what
+ * stays resident, the median of three counts. */
+static int find_whole(struct probe_context *context, struct l2_step *out_step, struct err *err)
+{
+    struct l2_step steps[3];
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        int rc = l2_find_step(context, &context->l2, L2_STEP_WHOLE, &steps[count], err);
+        if (rc)
+            return rc;
+        if (i == 0 && (!steps[0].found || confirms(&context->l2, &steps[0]))) {
+            *out_step = steps[0];
+            return 0;
+        }
+        count += steps[count].found;
+    }
+    const struct l2_step *middle = &steps[0];
+    for (size_t i = 0; i < count; i++) {
+        size_t below = 0;
+        for (size_t k = 0; k < count; k++)
+            below += steps[k].bytes < steps[i].bytes;
+        middle = below == count / 2 ? &steps[i] : middle;
+    }
+    *out_step = *middle;
+    return 0;
 }
 
 static int run_size(struct probe_context *context, struct err *err)
@@ -277,7 +354,7 @@ static int run_size(struct probe_context *context, struct err *err)
         return report_unbounded(context, err);
     if (context->repeating)
         return confirm_size(context, err);
-    rc = l2_find_step(context, l2, L2_STEP_WHOLE, &whole, err);
+    rc = find_whole(context, &whole, err);
     if (!rc && l2->copies)
         rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
     if (rc)

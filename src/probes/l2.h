@@ -21,6 +21,8 @@ enum l2_stage {
     L2_LINE,     /* the unit of tags */
 };
 
+enum { L2_PARTS_MAX = 4, L2_MAP_MAX = 512, L2_DOUBT_MAX = 120 };
+
 /* A latency as single timed loads show it, timer overhead included. */
 struct l2_latency {
     double cycles;
@@ -49,12 +51,21 @@ struct l2_step {
 struct l2_study {
     enum l2_stage stage; /* the last stage that is done */
 
-    uint32_t parts;   /* 1 or 2 */
-    bool copies;      /* the near part keeps copies of far lines */
-    int32_t other_sm; /* near the other part, where there is one */
-    struct l2_latency near, far, main;
-    double average_cycles;     /* per load of a long chase that always hits, one SM */
-    double single_cycles;      /* mean of its single loads, to be held against the average */
+    uint32_t parts;                 /* 1 to L2_PARTS_MAX */
+    double parts_confidence;        /* NaN: nothing is known */
+    char doubt[L2_DOUBT_MAX];       /* why parts and far latencies are uncertain; empty: not */
+    bool copies;                    /* the near part keeps copies of far lines */
+    int32_t part_sms[L2_PARTS_MAX]; /* one SM near each part, SM 0 first */
+    int32_t other_sm;               /* near another part than SM 0, where there is one */
+    struct l2_latency near, far;    /* near: the median SM's mean; far: mean of all far loads */
+    struct l2_latency main;         /* mean cold load */
+    struct l2_latency penalty;      /* of a miss: cold load less hit at the line's home, means */
+    double levels[L2_PARTS_MAX];    /* near, and each level of far loads */
+    uint32_t level_count;
+    double map[L2_MAP_MAX]; /* near latency of each SM */
+    uint32_t map_count;
+    double average_cycles;     /* per load of a long chase that always hits, all SMs */
+    double single_cycles;      /* mean of their single loads, to be held against the average */
     double cycles_per_ns;      /* 0 where the device has no real-time clock */
     uint32_t level_n;          /* timed loads behind each latency */
     double far_threshold;      /* a load above it was not served by the near part */
@@ -62,8 +73,10 @@ struct l2_study {
     double far_miss_threshold; /* and above this by main memory behind the far part, with copies;
                                   otherwise the same */
     double near_stray;         /* near hits above the far threshold, as a share */
+    double far_slip;           /* far hits below it, with copies */
     double hit_stray;          /* hits above the miss threshold */
     double miss_slip;          /* misses below it */
+    bool blurred;              /* hits and misses overlap: there is no miss threshold */
 
     uint64_t fetch_bytes;
     double fetch_agreement; /* share of the distances between misses that equal it */

@@ -15,7 +15,7 @@ enum {
     FETCH_BYTES = 16384, /* chased word by word */
     FETCH_JOBS = 6,
     FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
-    CAPACITY_LOADS = 2048,
+    CAPACITY_LOADS = 4096,
     CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
     TAG_LOADS = 4096,
     TAG_PART = 64,
@@ -166,14 +166,16 @@ static int part_capacity(struct probe_context *context, struct l2_study *l2, int
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
     double claim = (double)device_limits(context->device)->l2_reported_bytes;
-    double other_bytes = 0, other_error = 0;
-    int rc = part_capacity(context, l2, 0, l2->copies ? claim / 2 : claim, &l2->near_bytes,
-                           &l2->resident_error, err);
-    if (!rc && l2->copies && !l2->unbounded)
-        rc = part_capacity(context, l2, l2->other_sm, l2->near_bytes, &other_bytes, &other_error,
-                           err);
-    l2->resident_bytes = l2->near_bytes + other_bytes;
-    l2->resident_error = hypot(l2->resident_error, other_error);
+    uint32_t parts = l2->copies ? l2->parts : 1;
+    int rc =
+        part_capacity(context, l2, 0, claim / parts, &l2->near_bytes, &l2->resident_error, err);
+    l2->resident_bytes = l2->near_bytes;
+    for (uint32_t part = 1; part < parts && !rc && !l2->unbounded; part++) {
+        double bytes = 0, error = 0;
+        rc = part_capacity(context, l2, l2->part_sms[part], l2->near_bytes, &bytes, &error, err);
+        l2->resident_bytes += bytes;
+        l2->resident_error = hypot(l2->resident_error, error);
+    }
     return rc;
 }
 
@@ -257,8 +259,8 @@ int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2
     struct resident found;
     int rc = 0;
     for (uint32_t part = 0; part < (l2->copies ? l2->parts : 1) && !rc; part++) {
-        rc = resident_share(context, l2, part ? l2->other_sm : 0, size / fetch, l2->fetch_bytes,
-                            false, &found, err);
+        rc = resident_share(context, l2, l2->part_sms[part], size / fetch, l2->fetch_bytes, false,
+                            &found, err);
         sum += rc ? 0 : found.share * size;
     }
     *out_bytes = sum;

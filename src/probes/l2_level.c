@@ -1,318 +1,397 @@
-/* Latencies of L2 and behind it, and in how many parts one SM sees it.
+/* Latencies of L2 and behind it: near and far hits, cold loads, and the thresholds between them.
  *
- * On large dies L2 has two parts. A line has its home in one of them, and an SM's own part may
- * keep copies of lines whose home is the other. So an array that one SM loaded is loaded by
- * another SM for the first time and once more: where the two are near different parts, half of the
- * first loads are served from afar, and none of the second. It is the same half each time, since
- * the home follows from the address; that tells two parts from noise. And each load is compared
- * with the same load, since the slices of one part are not equally far either.
- *
- * Without copies the far half stays far. Slices would look like that too; but of two parts the
- * near half of one SM is the far half of another. */
+ * All SMs time the same array, since they are not equally far from L2's slices: one SM's view is
+ * not the GPU's. How many parts L2 has is found in l2_copies.c and l2_homes.c. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
 #include "probes/chase.h"
-#include "probes/l2_table.h"
+#include "probes/l2_parts.h"
 
 enum {
-    ELEMENTS_MAX = 512,
     STRIDE_MIN_BYTES = 128,
-    REPEATS_QUIET = 6, /* of each job; single loads are medians over them */
-    OTHERS = 6,        /* SMs that are tried as the other one */
-    AVERAGE_LOADS = 2048,
-    MAIN_ELEMENTS = 256,
-    MAIN_STRIDE_BYTES = 17 * 64, /* beyond the fetch of any L2 */
+    AVERAGE_LOADS = 512,
+    COLD_ELEMENTS = 256,
+    COLD_STRIDE_BYTES = 17 * 64, /* beyond the fetch of any L2 */
+    PAGE_BYTES = 64 * 1024,      /* the smallest page of a GPU's large allocations */
+    GROUPS = 3,                  /* of cold jobs and far loads: their means are the spread */
 };
 
-/* A quarter of L2, and less: fits, copies included, even where some of L2 is broken. */
+/* A quarter of L2, and less: fits, even where some of L2 is broken. */
 static const uint64_t ARRAY_MIN_BYTES = 16 * 1024, ARRAY_MAX_BYTES = 256 * 1024;
 static const double ARRAY_SHARE = 0.25;
 
-/* Scatter of single loads, as a share of the latency, from which on more repeats are needed. */
-static const double NOISY_SHARE = 0.02;
+/* Levels are at least so many cycles apart. */
+static const double LEVEL_GAP = 4;
 
-/* What SM 0 sees of an array, by itself or after another SM loaded it. */
-struct trial {
-    struct device_array array;
-    size_t repeats;
-    struct l2_table own;   /* SM 0 loaded the array and loads it again */
-    struct l2_table first; /* another SM loaded it, SM 0 loads it for the first time */
-    struct l2_table extra; /* first, less what SM 0's second load took */
-    double average, per_ns;
-};
+/* A load that takes longer than so many cold ones was interrupted. */
+static const double INTERRUPTED = 5;
 
-static void trial_fini(struct trial *trial)
+size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms)
 {
-    l2_table_fini(&trial->own);
-    l2_table_fini(&trial->first);
-    l2_table_fini(&trial->extra);
-}
-
-static size_t elements_of(const struct device_array *array)
-{
-    return array->size_bytes / array->stride_bytes;
-}
-
-/* `sm` loads the array and times it. */
-static int run_own(struct probe_context *context, struct trial *trial, int32_t sm,
-                   struct l2_table *out_table, struct err *err)
-{
-    size_t elements = elements_of(&trial->array);
-    struct device_job jobs[L2_REPEATS_MAX];
-    struct device_answer *answers;
-    double averages[L2_REPEATS_MAX], clocks[L2_REPEATS_MAX];
-    int rc = l2_table_init(out_table, trial->repeats, elements, err);
-    for (size_t r = 0; r < trial->repeats; r++) {
-        jobs[r] = (struct device_job){.agent_count = 1, .agents = {{.sm = sm}}, .cold_l2 = true};
-        chase_add(&jobs[r], DEVICE_WARM, &trial->array, 0);
-        chase_add(&jobs[r], DEVICE_CHASE, &trial->array, elements)->keep = (uint32_t)elements;
-        chase_add(&jobs[r], DEVICE_AVERAGE, &trial->array, AVERAGE_LOADS);
+    size_t sms = device_limits(context->device)->sm_count;
+    size_t count = sms < L2_SAMPLE_MAX ? sms : L2_SAMPLE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t first = i * sms / count, next = (i + 1) * sms / count;
+        out_sms[i] = i ? (int32_t)(first + probe_seed(context) % (next - first)) : 0;
     }
-    if (!rc)
-        rc = chase_run(context, jobs, trial->repeats, 1, &answers, err);
-    if (rc)
-        return rc;
-    for (size_t r = 0; r < trial->repeats; r++) {
-        const struct device_sample *average = &answers[r].samples[1];
-        double cycles = (double)average->total_cycles, ns = (double)average->elapsed_ns;
-        l2_table_put(out_table, r, &answers[r].samples[0]);
-        averages[r] = cycles / AVERAGE_LOADS;
-        clocks[r] = ns > 0 ? cycles / ns : 0;
-    }
-    trial->average = cpd_median(averages, trial->repeats);
-    trial->per_ns = cpd_median(clocks, trial->repeats);
-    device_answers_fini(answers, trial->repeats);
-    free(answers);
-    return 0;
+    return count;
 }
 
-/* `other` loads the array, then SM 0 times it twice. Where single loads are quiet enough, each
- * repeat has memory of its own, so that its first touch is one on any hardware; otherwise the same
- * elements are timed again and again, to take medians. */
-static int run_pair(struct probe_context *context, struct trial *trial, int32_t other,
-                    struct err *err)
+void l2_parts_fini(struct l2_parts *parts)
 {
-    size_t elements = elements_of(&trial->array), all = trial->repeats * elements;
-    bool fresh = trial->repeats == REPEATS_QUIET;
-    size_t rows = fresh ? 1 : trial->repeats;
-    struct device_job jobs[L2_REPEATS_MAX];
-    struct device_answer *answers;
-    int rc = l2_table_init(&trial->first, rows, all / rows, err);
-    if (!rc)
-        rc = l2_table_init(&trial->extra, rows, all / rows, err);
-    for (size_t r = 0; r < trial->repeats; r++) {
-        struct device_array array = trial->array;
-        if (fresh)
-            array.offset_bytes = probe_fresh(context, array.size_bytes);
-        jobs[r] = (struct device_job){
-            .agent_count = 2, .agents = {{.sm = other}, {.sm = 0}}, .cold_l2 = true};
-        chase_add(&jobs[r], DEVICE_WARM, &array, 0);
-        for (int touch = 0; touch < 2; touch++) {
-            struct device_step *step = chase_add(&jobs[r], DEVICE_CHASE, &array, elements);
-            step->agent = 1;
-            step->keep = (uint32_t)elements;
-        }
-    }
-    if (!rc)
-        rc = chase_run(context, jobs, trial->repeats, 1, &answers, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < all; i++) {
-        const struct device_sample *samples = answers[i / elements].samples;
-        trial->first.cycles[i] = samples[0].kept[i % elements];
-        trial->extra.cycles[i] = trial->first.cycles[i] - samples[1].kept[i % elements];
-    }
-    device_answers_fini(answers, trial->repeats);
-    free(answers);
-    return 0;
+    l2_values_fini(&parts->far_loads);
+    l2_values_fini(&parts->far_lines);
+    free(parts->part_of_sm);
+    free(parts->home_of_element);
+    *parts = (struct l2_parts){0};
 }
 
-/* SMs are numbered along the GPCs or across them: try far and near numbers. -1: none. */
-static int32_t other_sm(uint32_t sm_count, size_t i)
+/* Half the range of the means of every third value up to the cap. */
+static double far_spread(const struct l2_values *loads, double cap)
 {
-    const uint32_t candidates[OTHERS] = {sm_count - 1, sm_count / 2, 2, 4, 6, 10};
-    return candidates[i] > 0 && candidates[i] < sm_count ? (int32_t)candidates[i] : -1;
+    double low = INFINITY, high = -INFINITY;
+    for (size_t g = 0; g < GROUPS; g++) {
+        double sum = 0, count = 0;
+        for (size_t i = g; i < loads->count; i += GROUPS)
+            if (loads->at[i] <= cap) {
+                sum += loads->at[i];
+                count++;
+            }
+        low = fmin(low, sum / count);
+        high = fmax(high, sum / count);
+    }
+    return (high - low) / 2;
 }
 
-static struct device_array trial_array(uint64_t reported_bytes)
+/* Nothing is cut off below: one of three far levels may be a third of the loads only. */
+int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err)
+{
+    const struct l2_fence lines = l2_values_fence(&parts->far_lines);
+    struct l2_values ordered = {0}, inside = parts->far_lines;
+    int rc = 0;
+    for (size_t i = 0; i < parts->far_loads.count && !rc; i++)
+        rc = l2_values_add(&ordered, parts->far_loads.at[i], err);
+    double cap = rc ? 0 : l2_values_fence(&parts->far_loads).high;
+    parts->far =
+        (struct l2_latency){l2_values_mean_below(&ordered, cap), far_spread(&ordered, cap)};
+    l2_values_fini(&ordered);
+    while (inside.count && inside.at[inside.count - 1] > lines.high)
+        inside.count--;
+    return rc ? rc
+              : l2_values_levels(&inside, fmax(near_width, LEVEL_GAP), L2_PARTS_MAX - 1,
+                                 parts->levels, &parts->level_count, err);
+}
+
+static struct device_array hits_array(uint64_t reported_bytes)
 {
     double wanted = ARRAY_SHARE * (double)reported_bytes;
     uint64_t size = (uint64_t)fmin(fmax(wanted, (double)ARRAY_MIN_BYTES), (double)ARRAY_MAX_BYTES);
-    uint64_t stride = size / ELEMENTS_MAX / STRIDE_MIN_BYTES * STRIDE_MIN_BYTES;
+    uint64_t stride = size / L2_ELEMENTS_MAX / STRIDE_MIN_BYTES * STRIDE_MIN_BYTES;
     stride = stride ? stride : STRIDE_MIN_BYTES;
+    uint64_t elements = size / stride < L2_ELEMENTS_MAX ? size / stride : L2_ELEMENTS_MAX;
     return (struct device_array){
-        .path = DEVICE_GLOBAL_CG, .size_bytes = size / stride * stride, .stride_bytes = stride};
+        .path = DEVICE_GLOBAL_CG, .size_bytes = elements * stride, .stride_bytes = stride};
 }
 
-/* SM 0 by itself, with as many repeats as the noise needs. */
-static int look_alone(struct probe_context *context, struct trial *trial, struct l2_levels *out_own,
-                      struct err *err)
+/* SMs begin at different elements, so that they do not all ask the same slice at once. The first
+ * job empties L2; the others find the array there. */
+static struct device_job hits_job(const struct l2_hits *hits, const struct device_array *array,
+                                  size_t sm)
 {
-    double sigma = 0;
-    trial->repeats = REPEATS_QUIET;
-    int rc = run_own(context, trial, 0, &trial->own, err);
-    if (!rc)
-        rc = l2_table_levels(&trial->own, &trial->own, 0, out_own, err);
-    if (!rc)
-        rc = l2_table_scatter(&trial->own, &sigma, err);
-    if (!rc && sigma > NOISY_SHARE * out_own->low.cycles) {
-        trial->repeats = L2_REPEATS_MAX;
-        rc = run_own(context, trial, 0, &trial->own, err);
+    struct device_job job = chase_job();
+    job.agents[0].sm = (int32_t)sm;
+    job.cold_l2 = sm == 0;
+    chase_add(&job, DEVICE_WARM, array, 0)->start = sm * hits->elements / hits->sms;
+    for (int pass = 0; pass < L2_PASSES; pass++)
+        chase_add(&job, DEVICE_CHASE, array, hits->elements)->keep = (uint32_t)hits->elements;
+    chase_add(&job, DEVICE_AVERAGE, array, AVERAGE_LOADS);
+    return job;
+}
+
+static void take_hits(struct l2_hits *hits, const struct device_answer *answers, double *averages,
+                      double *clocks)
+{
+    size_t n = hits->elements;
+    for (size_t sm = 0; sm < hits->sms; sm++) {
+        const struct device_sample *samples = answers[sm].samples, *average = &samples[L2_PASSES];
+        double cycles = (double)average->total_cycles, ns = (double)average->elapsed_ns;
+        size_t start = sm * n / hits->sms;
+        for (size_t i = 0; i < L2_PASSES * n; i++)
+            hits->cycles[(sm * L2_PASSES + i / n) * n + (start + i) % n] =
+                samples[i / n].kept[i % n];
+        averages[sm] = cycles / AVERAGE_LOADS;
+        clocks[sm] = ns > 0 ? cycles / ns : 0;
     }
-    return rc ? rc : l2_table_levels(&trial->own, &trial->own, out_own->low.cycles, out_own, err);
+    hits->average = cpd_median(averages, hits->sms);
+    hits->per_ns = cpd_median(clocks, hits->sms);
 }
 
-/* Whether what is far for SM 0 is near for the other one, and the other way round. */
-static int sees_swapped(struct probe_context *context, struct trial *trial,
-                        const struct l2_levels *own, int32_t other, bool *out_swapped,
-                        struct err *err)
+static int measure_hits(struct probe_context *context, struct l2_hits *hits, struct err *err)
 {
-    struct l2_table table = {0};
-    struct l2_levels levels;
-    size_t swapped = 0;
-    int rc = run_own(context, trial, other, &table, err);
-    if (!rc)
-        rc = l2_table_levels(&table, &table, own->low.cycles, &levels, err);
-    if (!rc && levels.two)
-        for (size_t e = 0; e < table.elements; e++)
-            swapped += (l2_table_median(&trial->own, e, 0, 1) > own->parting) !=
-                       (l2_table_median(&table, e, 0, 1) > levels.parting);
-    l2_table_fini(&table);
-    if (!rc)
-        *out_swapped = (double)swapped >= L2_TABLE_AGREEMENT * (double)trial->own.elements;
-    return rc;
-}
-
-/* Looks for a second part: levels.two of out_seen, with the latencies of near and far. */
-static int look_for_parts(struct probe_context *context, struct trial *trial, struct l2_study *l2,
-                          struct l2_levels *own, struct l2_levels *out_seen, struct err *err)
-{
-    uint32_t sm_count = device_limits(context->device)->sm_count;
-    bool swapped = false;
-    int rc = 0;
-    *out_seen = (struct l2_levels){0};
-    for (size_t i = 0; i < OTHERS && !rc && !out_seen->two && !swapped; i++) {
-        int32_t sm = other_sm(sm_count, i);
-        if (sm < 0)
-            continue;
-        l2->other_sm = sm;
-        rc = run_pair(context, trial, sm, err);
-        if (!rc)
-            rc = l2_table_levels(&trial->first, &trial->extra, own->low.cycles, out_seen, err);
-        if (!rc && !out_seen->two && own->two)
-            rc = sees_swapped(context, trial, own, sm, &swapped, err);
-    }
-    l2->copies = out_seen->two;
-    if (swapped)
-        *out_seen = *own;
-    else if (own->two && !rc) /* slices of one part: one level */
-        rc = l2_table_levels(&trial->own, &trial->own, 0, own, err);
-    return rc;
-}
-
-/* Cold, each element once and none in the fetch of another. */
-static int measure_main(struct probe_context *context, size_t repeats, struct l2_table *table,
-                        struct err *err)
-{
-    struct device_array array = {.path = DEVICE_GLOBAL_CG,
-                                 .size_bytes = MAIN_ELEMENTS * MAIN_STRIDE_BYTES,
-                                 .stride_bytes = MAIN_STRIDE_BYTES};
-    struct device_job jobs[L2_REPEATS_MAX];
+    const struct device_limits *limits = device_limits(context->device);
+    const struct device_array array = hits_array(limits->l2_reported_bytes);
+    hits->sms = limits->sm_count < L2_MAP_MAX ? limits->sm_count : L2_MAP_MAX;
+    hits->sms = hits->sms ? hits->sms : 1;
+    hits->elements = array.size_bytes / array.stride_bytes;
+    hits->cycles = mem_array(hits->sms * L2_PASSES * hits->elements, sizeof *hits->cycles);
+    struct device_job *jobs = mem_array(hits->sms, sizeof *jobs);
+    double *averages = mem_array(2 * hits->sms, sizeof *averages);
     struct device_answer *answers;
-    int rc = l2_table_init(table, 1, repeats * MAIN_ELEMENTS, err);
-    for (size_t r = 0; r < repeats; r++) {
-        jobs[r] = chase_job();
-        jobs[r].cold_l2 = true;
-        jobs[r].agents[0].sm = 0;
-        array.offset_bytes = probe_fresh(context, array.size_bytes);
-        chase_add(&jobs[r], DEVICE_CHASE, &array, 0)->keep = MAIN_ELEMENTS;
-    }
+    int rc = hits->cycles && jobs && averages ? 0 : err_no_memory(err);
+    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
+        jobs[sm] = hits_job(hits, &array, sm);
     if (!rc)
-        rc = chase_run(context, jobs, repeats, 1, &answers, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < repeats * MAIN_ELEMENTS; i++)
-        table->cycles[i] = answers[i / MAIN_ELEMENTS].samples[0].kept[i % MAIN_ELEMENTS];
-    device_answers_fini(answers, repeats);
-    free(answers);
-    return 0;
-}
-
-/* Main memory behind both parts: their mean, since half of the misses go each way. */
-static int main_latency(const struct l2_table *table, struct l2_study *l2, double *out_fastest,
-                        struct err *err)
-{
-    struct l2_levels levels;
-    double gap = l2->parts > 1 ? l2->far.cycles - l2->near.cycles : 0;
-    int rc = l2_table_levels(table, table, l2->near.cycles, &levels, err);
-    if (rc)
-        return rc;
-    l2->main = levels.low;
-    *out_fastest = levels.low.cycles;
-    if (levels.two && l2->parts > 1) {
-        l2->main.cycles = (levels.low.cycles + levels.high.cycles) / 2;
-        l2->main.spread = fmax(levels.low.spread, levels.high.spread);
-        gap = levels.high.cycles - levels.low.cycles;
-    } else if (levels.two) {
-        rc = l2_table_levels(table, table, 0, &levels, err);
-        l2->main = levels.low;
-        *out_fastest = l2->main.cycles;
-    } else {
-        *out_fastest = l2->main.cycles - gap / 2;
+        rc = chase_run(context, jobs, hits->sms, 0, &answers, err);
+    if (!rc) {
+        take_hits(hits, answers, averages, averages + hits->sms);
+        device_answers_fini(answers, hits->sms);
+        free(answers);
     }
-    l2->far_miss_threshold = l2->copies ? *out_fastest + gap / 2 : 0;
+    free(jobs);
+    free(averages);
     return rc;
 }
 
-static int set_thresholds(struct l2_study *l2, const struct trial *trial,
-                          const struct l2_table *main, double fastest_miss, struct err *err)
+static bool is_near(const struct l2_parts *parts, size_t sm, size_t element)
 {
-    double gap = l2->parts > 1 ? l2->far.cycles - l2->near.cycles : 0;
-    double slowest_hit = l2->near.cycles + gap;
-    l2->miss_threshold = (slowest_hit + fastest_miss) / 2;
-    l2->far_threshold = l2->parts > 1 ? l2->near.cycles + gap / 2 : l2->miss_threshold;
-    if (!l2->copies)
-        l2->far_miss_threshold = l2->miss_threshold;
-    if (fastest_miss <= slowest_hit)
-        return err_set(err, -ENODATA,
-                       "hits of up to %.0f cycles cannot be told from misses of %.0f", slowest_hit,
-                       fastest_miss);
-    l2->hit_stray = l2_table_share_above(&trial->own, l2->miss_threshold);
-    l2->near_stray = l2->copies ? l2_table_share_above(&trial->own, l2->far_threshold) : 0;
-    l2->miss_slip = 1 - l2_table_share_above(main, l2->miss_threshold);
+    return !parts->count || !parts->part_of_sm ||
+           parts->part_of_sm[sm] == parts->home_of_element[element];
+}
+
+/* An SM's near hits: of one pass, or of all where pass is L2_PASSES. */
+static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
+                        size_t pass, struct l2_values *values, struct err *err)
+{
+    int rc = 0;
+    for (size_t p = 0; p < L2_PASSES; p++)
+        for (size_t e = 0; e < hits->elements && !rc; e++)
+            if ((p == pass || pass == L2_PASSES) && is_near(parts, sm, e))
+                rc = l2_values_add(values, l2_hit(hits, sm, p, e), err);
+    return rc;
+}
+
+/* The median SM's mean; out_map: each SM's, or NULL. */
+static int near_latency(const struct l2_hits *hits, const struct l2_parts *parts, size_t pass,
+                        double *out_map, double *out_cycles, struct err *err)
+{
+    double means[L2_MAP_MAX];
+    for (size_t sm = 0; sm < hits->sms; sm++) {
+        struct l2_values own = {0};
+        int rc = collect_near(hits, parts, sm, pass, &own, err);
+        means[sm] = rc ? 0 : l2_values_mean(&own);
+        l2_values_fini(&own);
+        if (rc)
+            return rc;
+    }
+    if (out_map)
+        memcpy(out_map, means, hits->sms * sizeof *out_map);
+    *out_cycles = cpd_median(means, hits->sms);
     return 0;
+}
+
+/* Near hits of all SMs, sorted. */
+static int all_near(const struct l2_hits *hits, const struct l2_parts *parts,
+                    struct l2_values *out_values, struct err *err)
+{
+    int rc = 0;
+    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
+        rc = collect_near(hits, parts, sm, L2_PASSES, out_values, err);
+    l2_values_sort(out_values);
+    return rc;
+}
+
+static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, struct l2_study *l2,
+                    struct err *err)
+{
+    double passes[L2_PASSES];
+    l2->map_count = (uint32_t)hits->sms;
+    int rc = near_latency(hits, parts, L2_PASSES, l2->map, &l2->near.cycles, err);
+    for (size_t p = 0; p < L2_PASSES && !rc; p++)
+        rc = near_latency(hits, parts, p, NULL, &passes[p], err);
+    if (!rc)
+        l2->near.spread =
+            (cpd_quantile(passes, L2_PASSES, 1) - cpd_quantile(passes, L2_PASSES, 0)) / 2;
+    l2->average_cycles = hits->average;
+    l2->cycles_per_ns = hits->per_ns;
+    l2->level_n = (uint32_t)(hits->sms * L2_PASSES * hits->elements);
+    return rc;
+}
+
+/* First with copies; without any, by homes. */
+static int find_parts(struct probe_context *context, const struct l2_hits *hits,
+                      struct l2_parts *parts, struct err *err)
+{
+    struct l2_values near = {0};
+    double cycles = 0;
+    int rc = near_latency(hits, parts, L2_PASSES, NULL, &cycles, err);
+    if (!rc)
+        rc = all_near(hits, parts, &near, err);
+    double width = l2_values_quantile(&near, 0.95) - l2_values_quantile(&near, 0.05);
+    l2_values_fini(&near);
+    parts->confidence = NAN;
+    if (!rc)
+        rc = l2_look_for_copies(context, cycles, width, parts, err);
+    if (!rc && !parts->count)
+        rc = l2_look_for_homes(hits, cycles, parts, err);
+    if (hits->sms < 2)
+        snprintf(parts->doubt, sizeof parts->doubt, "there is only one SM to see L2 from");
+    return rc;
+}
+
+static void set_parts(const struct l2_parts *parts, struct l2_study *l2)
+{
+    size_t own = parts->part_of_sm ? parts->part_of_sm[0] : 0, next = 1;
+    l2->parts = parts->count ? parts->count : 1;
+    l2->copies = parts->count && !parts->part_of_sm;
+    l2->parts_confidence = parts->confidence;
+    memcpy(l2->doubt, parts->doubt, sizeof l2->doubt);
+    l2->far = parts->far;
+    l2->levels[0] = l2->near.cycles;
+    l2->level_count = 1;
+    for (size_t i = 0; i < parts->level_count; i++)
+        l2->levels[l2->level_count++] = parts->levels[i];
+    l2->part_sms[0] = 0;
+    for (size_t part = 0; part < parts->count; part++)
+        if (part != own)
+            l2->part_sms[next++] = parts->sms[part];
+    l2->other_sm = l2->parts > 1 ? l2->part_sms[1] : 0;
+}
+
+/* Each element once, none in the fetch of another, in memory that no job loaded before. Its pages
+ * are touched first, between the elements: what finding a page takes is none of main memory's. */
+static struct device_job cold_job(struct probe_context *context, int32_t sm)
+{
+    const struct device_array cold = {.path = DEVICE_GLOBAL_CG,
+                                      .offset_bytes =
+                                          probe_fresh(context, COLD_ELEMENTS * COLD_STRIDE_BYTES),
+                                      .size_bytes = COLD_ELEMENTS * COLD_STRIDE_BYTES,
+                                      .stride_bytes = COLD_STRIDE_BYTES};
+    struct device_array pages = cold;
+    pages.offset_bytes += COLD_STRIDE_BYTES / 2;
+    pages.stride_bytes = PAGE_BYTES / COLD_STRIDE_BYTES * COLD_STRIDE_BYTES;
+    pages.size_bytes = cold.size_bytes / pages.stride_bytes * pages.stride_bytes;
+    struct device_job job = chase_job();
+    job.cold_l2 = true;
+    job.agents[0].sm = sm;
+    chase_add(&job, DEVICE_WARM, &pages, 0);
+    chase_add(&job, DEVICE_CHASE, &cold, 0)->keep = COLD_ELEMENTS;
+    return job;
+}
+
+/* groups: every third job's loads. */
+static int measure_cold(struct probe_context *context, struct l2_values *all,
+                        struct l2_values groups[GROUPS], struct err *err)
+{
+    int32_t sms[L2_SAMPLE_MAX];
+    struct device_job jobs[L2_SAMPLE_MAX];
+    struct device_answer *answers;
+    size_t known = l2_sample_sms(context, sms);
+    for (size_t i = 0; i < L2_SAMPLE_MAX; i++)
+        jobs[i] = cold_job(context, known ? sms[i % known] : 0);
+    int rc = chase_run(context, jobs, L2_SAMPLE_MAX, 0, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < L2_SAMPLE_MAX; i++)
+        for (size_t e = 0; e < COLD_ELEMENTS && !rc; e++) {
+            double cycles = answers[i].samples[0].kept[e];
+            rc = l2_values_add(all, cycles, err);
+            if (!rc)
+                rc = l2_values_add(&groups[i % GROUPS], cycles, err);
+        }
+    device_answers_fini(answers, L2_SAMPLE_MAX);
+    free(answers);
+    l2_values_sort(all);
+    return rc;
+}
+
+/* Hits at the lines' homes, as a chase through cold memory meets them: with copies, all timed hits
+ * were near. */
+static double mean_hit(const struct l2_hits *hits, const struct l2_study *l2, double cap)
+{
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < hits->sms * L2_PASSES * hits->elements; i++)
+        if (hits->cycles[i] <= cap) {
+            sum += hits->cycles[i];
+            count++;
+        }
+    double far_share = l2->copies ? 1 - 1.0 / l2->parts : 0;
+    return sum / count + far_share * (l2->far.cycles - l2->near.cycles);
+}
+
+/* Means of everything but interruptions: hits have as many spikes, and they cancel out. */
+static int set_main(struct probe_context *context, const struct l2_hits *hits, struct l2_study *l2,
+                    struct l2_values *cold, struct err *err)
+{
+    struct l2_values groups[GROUPS] = {{0}};
+    int rc = measure_cold(context, cold, groups, err);
+    double cap = INTERRUPTED * l2_values_quantile(cold, 0.5), low = INFINITY, high = -INFINITY;
+    for (size_t g = 0; g < GROUPS; g++) {
+        double mean = l2_values_mean_below(&groups[g], cap);
+        low = fmin(low, mean);
+        high = fmax(high, mean);
+        l2_values_fini(&groups[g]);
+    }
+    if (rc)
+        return rc;
+    l2->main = (struct l2_latency){l2_values_mean_below(cold, cap), (high - low) / 2};
+    l2->penalty.cycles = l2->main.cycles - mean_hit(hits, l2, cap);
+    l2->penalty.spread = l2->main.spread;
+    l2->single_cycles = mean_hit(hits, &(struct l2_study){0}, cap);
+    return 0;
+}
+
+/* near, cold: sorted. */
+static void set_thresholds(struct l2_study *l2, const struct l2_parts *parts,
+                           const struct l2_values *near, const struct l2_values *cold)
+{
+    const struct l2_values *far = l2->parts > 1 ? &parts->far_loads : near;
+    double slowest_hit = l2->levels[l2->level_count - 1];
+    double step = l2->level_count > 1 ? l2->levels[1] - l2->levels[0] : 0;
+    /* Of as many misses as there are parts one goes through the near one: half of those are
+     * faster. */
+    double fastest_miss = l2_values_quantile(cold, 0.5 / l2->parts);
+    l2->blurred = fastest_miss <= slowest_hit;
+    l2->miss_threshold = l2_values_parting(far, cold, slowest_hit, fastest_miss);
+    l2->far_threshold = l2->parts > 1 ? l2_values_parting(near, far, l2->near.cycles, l2->levels[1])
+                                      : l2->miss_threshold;
+    l2->far_miss_threshold = l2->copies ? fastest_miss + step / 2 : l2->miss_threshold;
+    /* With copies an SM's own hits are near ones. */
+    double far_share = l2->copies ? 0 : 1 - 1.0 / l2->parts;
+    l2->hit_stray = (1 - far_share) * l2_values_share_above(near, l2->miss_threshold) +
+                    far_share * l2_values_share_above(far, l2->miss_threshold);
+    l2->far_slip = l2->copies ? 1 - l2_values_share_above(far, l2->far_threshold) : 0;
+    l2->near_stray = l2->copies ? l2_values_share_above(near, l2->far_threshold) : 0;
+    l2->miss_slip = 1 - l2_values_share_above(cold, l2->miss_threshold);
 }
 
 int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
-    struct trial trial = {.array = trial_array(device_limits(context->device)->l2_reported_bytes)};
-    struct l2_table main = {0};
-    struct l2_levels own, seen;
-    double fastest_miss;
-    int rc = look_alone(context, &trial, &own, err);
-    double average = trial.average, per_ns = trial.per_ns;
+    struct l2_hits hits = {0};
+    struct l2_parts parts = {0};
+    struct l2_values near = {0}, cold = {0};
+    int rc = measure_hits(context, &hits, err);
     if (!rc)
-        rc = look_for_parts(context, &trial, l2, &own, &seen, err);
+        rc = find_parts(context, &hits, &parts, err);
     if (!rc)
-        rc = measure_main(context, trial.repeats, &main, err);
+        rc = set_near(&hits, &parts, l2, err);
     if (rc)
         goto out;
-    l2->parts = seen.two ? 2 : 1;
-    l2->near = own.low;
-    l2->far = seen.high;
-    l2->average_cycles = average;
-    l2->single_cycles = own.two ? (own.low.cycles + own.high.cycles) / 2 : own.low.cycles;
-    l2->cycles_per_ns = per_ns;
-    l2->level_n = (uint32_t)(trial.own.repeats * trial.own.elements);
-    rc = main_latency(&main, l2, &fastest_miss, err);
+    set_parts(&parts, l2);
+    rc = set_main(context, &hits, l2, &cold, err);
     if (!rc)
-        rc = set_thresholds(l2, &trial, &main, fastest_miss, err);
+        rc = all_near(&hits, &parts, &near, err);
+    if (!rc)
+        set_thresholds(l2, &parts, &near, &cold);
 out:
-    trial_fini(&trial);
-    l2_table_fini(&main);
+    free(hits.cycles);
+    l2_parts_fini(&parts);
+    l2_values_fini(&near);
+    l2_values_fini(&cold);
     return rc;
 }

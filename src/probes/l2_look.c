@@ -136,7 +136,10 @@ static struct l2_shares read_shares(const struct l2_study *l2, const struct devi
     }
     struct l2_shares shares = {
         .missed = correct(missed / (double)loads, l2->hit_stray, l2->miss_slip),
-        .beyond_near = correct(beyond / (double)loads, l2->near_stray, 0),
+        /* What the near part lacks is at home in any part: only the loads that another one serves
+         * slip. */
+        .beyond_near =
+            correct(beyond / (double)loads, l2->near_stray, l2->far_slip * (1 - 1.0 / l2->parts)),
         .n = (uint32_t)loads,
     };
     shares.far_missed = l2->copies ? far_missed / (double)loads : shares.missed;

@@ -8,6 +8,7 @@
  * is the better figure, and the chases only confirm it. */
 #include "probes/latency.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "probes/chase.h"
 #include "probes/pool.h"
 #include "probes/repeats.h"
+#include "probes/timer.h"
 
 enum {
     REPEATS = 3, /* batches */
@@ -185,13 +187,19 @@ static int chase_once(struct probe_context *context, const struct device_array *
     return 0;
 }
 
-/* The centre of `count` jobs' single loads, timer included. */
+/* Both ways of timing; `scattered` says which one is the answer. */
+struct latency {
+    struct estimate chased, single;
+    bool scattered;
+    struct pool loads; /* single ones, timer included; none in a further round that needs none */
+};
+
+/* The single loads of `count` jobs, timer included, added to a pool. */
 static int single_batch(struct probe_context *context, const struct device_array *array,
-                        size_t count, struct pool_centre *out_centre, struct err *err)
+                        size_t count, struct pool *pool, struct err *err)
 {
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    struct pool pool = {0};
     if (!jobs)
         return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
@@ -201,52 +209,47 @@ static int single_batch(struct probe_context *context, const struct device_array
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++)
-        pool_add(&pool, &answers[i].samples[0]);
+        pool_add(pool, &answers[i].samples[0]);
     device_answers_fini(answers, count);
     free(answers);
-    *out_centre = pool_centre(&pool);
     return 0;
 }
 
 static int single_once(struct probe_context *context, const struct device_array *array,
-                       const struct study *study, size_t batches, struct estimate *out_estimate,
+                       const struct study *study, size_t batches, struct latency *both,
                        struct err *err)
 {
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, array->path);
     double latency = fmax(study->hit_cycles - overhead, 1);
     double loads = pow(MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency), 2);
     size_t jobs = (size_t)fmin(fmax(loads / SINGLE_LOADS, SINGLE_JOBS_MIN), SINGLE_JOBS_MAX);
     double cycles[REPEATS], errors[REPEATS];
     for (size_t i = 0; i < batches; i++) {
-        struct pool_centre centre;
-        int rc = single_batch(context, array, jobs, &centre, err);
+        struct pool batch = {0};
+        int rc = single_batch(context, array, jobs, &batch, err);
         if (rc)
             return rc;
+        const struct pool_centre centre = pool_centre(&batch);
+        pool_join(&both->loads, &batch);
         cycles[i] = centre.cycles - overhead;
         errors[i] = hypot(centre.error, UNSEEN * MEDIAN_ERROR * centre.sigma);
     }
-    settle(cycles, errors, batches, out_estimate);
-    out_estimate->n = (uint32_t)(batches * jobs * SINGLE_LOADS);
+    settle(cycles, errors, batches, &both->single);
+    both->single.n = (uint32_t)(batches * jobs * SINGLE_LOADS);
     return 0;
 }
-
-/* Both ways of timing; `scattered` says which one is the answer. */
-struct latency {
-    struct estimate chased, single;
-    bool scattered;
-};
 
 bool latency_scatters(const struct probe_context *context, const struct study *study,
                       double timed_cycles)
 {
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, study->path);
     return study->sigma_cycles > SCATTERED * (timed_cycles - overhead);
 }
 
 static int measure(struct probe_context *context, const struct device_array *array,
                    const struct study *study, struct latency *out_latency, struct err *err)
 {
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, array->path);
     size_t batches = probe_repeats(context, REPEATS);
     struct latency *l = out_latency;
     l->scattered = latency_scatters(context, study, study->hit_cycles);
@@ -258,14 +261,30 @@ static int measure(struct probe_context *context, const struct device_array *arr
             return rc;
         l->single = (struct estimate){.cycles = study->hit_cycles - overhead};
         if (l->scattered)
-            rc = single_once(context, array, study, batches, &l->single, err);
+            rc = single_once(context, array, study, batches, l, err);
         if (rc)
             return rc;
         const struct estimate *answer = l->scattered ? &l->single : &l->chased;
         if (answer->spread <= UNSTABLE * answer->cycles)
             break;
     }
-    return 0;
+    if (l->scattered || context->repeating)
+        return 0;
+    int rc = single_batch(context, array, SINGLE_JOBS_MIN, &l->loads, err);
+    if (!rc && study->id == STUDY_CONSTANT_L15) /* whose lines are not equally far: the same ones */
+        l->single.cycles = pool_centre(&l->loads).cycles - overhead;
+    return rc;
+}
+
+/* How single loads are distributed; their mean where the value is their median. */
+static int note_loads(const struct latency *latency, double overhead, struct facts *notes)
+{
+    const struct pool *loads = &latency->loads;
+    if (!loads->all)
+        return 0;
+    if (latency->scattered && facts_set_real(notes, "mean", pool_mean(loads) - overhead))
+        return -ENOMEM;
+    return pool_note_percentiles(loads, overhead, notes);
 }
 
 /* The two ways must agree: otherwise one of them does not time what it should. */
@@ -294,7 +313,7 @@ static int doubt(struct measure *measure, const struct latency *latency)
 int latency_report(struct probe_context *context, const char *metric,
                    const struct device_array *array, const struct study *study, struct err *err)
 {
-    struct latency latency;
+    struct latency latency = {0};
     int rc = measure(context, array, study, &latency, err);
     if (rc)
         return rc;
@@ -308,6 +327,7 @@ int latency_report(struct probe_context *context, const char *metric,
     m->spread = answer->spread;
     m->n = answer->n;
     if (repeats_settle(m) || (ns > 0 && facts_set_real(&m->notes, "ns", ns)) ||
+        note_loads(&latency, timer_overhead(context, array->path), &m->notes) ||
         (!agree(study, &latency) && doubt(m, &latency)))
         return err_no_memory(err);
     return 0;

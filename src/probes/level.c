@@ -1,220 +1,163 @@
-/* Hit and miss latency of a cache, and the threshold between them. */
+/* Hit and miss latency of a cache, and the threshold between them.
+ *
+ * On several SMs at once, each with memory of its own: a cache that SMs share must not hold for one
+ * what another has loaded. Every load is compared with one of the same lines past the cache, by the
+ * same SM: neither the slices of L2 nor the SMs are equally far from each other. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
-#include "cpd/cpd.h"
 #include "probes/chase.h"
+#include "probes/contrast.h"
+#include "probes/level.h"
+#include "probes/timer.h"
 
 enum {
     WORD_BYTES = 8,
     SMALL_BYTES = 256,  /* fits into any cache */
-    SMALL_LOADS = 2048, /* timed per SM */
-    APART_BYTES = 1024, /* further apart than any line: every first touch misses */
-    APART_COUNT = 512,
-    JOBS = 4, /* SMs that each kind of job runs on */
-
-    CONSTANT_STRIDE = 64,
-    DOUBLINGS = 10,
-    NEIGHBOUR_OFFSET = 16 * 1024,
-    NEIGHBOUR_BYTES = 1024,
-    NEIGHBOUR_STRIDE = 256,
+    SMALL_LOADS = 1024, /* timed per SM */
+    SMALL_PASSES = 3,   /* to warm it */
+    APART_BYTES = 1088, /* further apart than any line, and not always in the same set */
+    APART_COUNT = 128,
+    APART_AT = 4096, /* behind the small array */
+    SPAN_BYTES = APART_AT + APART_BYTES * APART_COUNT,
 };
 
-/* Distance of the quartiles of a normal distribution, in standard deviations. */
-static const double QUARTILES_SIGMA = 1.349;
-
-/* Loads that are cached take at most this share of one that goes to the next level. */
+/* Loads that are cached take at most this share of the same loads past the cache. */
 static const double SUPPORTED_SHARE = 0.9;
 
-/* Misses that take so many times the nearest level were served by a further one. */
-static const double FURTHER = 1.4;
+/* Of hits and misses together, as shares of each. */
+static const double MISJUDGED_MAX = 0.15;
 
-/* A level lies between two others when it takes at most this share of the one behind. */
-static const double BETWEEN_SHARE = 0.75;
+/* Misses of so many times the slowest loads of the next level were served by a further one. */
+static const double FURTHER = 1.2;
 
-/* A size does not fit when this share of its loads is slower, spikes aside. */
-static const double SLOWER_SHARE = 0.1;
-
-static double median_of(const struct device_answer *answers, size_t count)
+int32_t level_sm(const struct probe_context *context, size_t number, size_t count)
 {
-    double medians[JOBS];
-    for (size_t i = 0; i < count; i++)
-        medians[i] = chase_quantile(&answers[i].samples[0], 0.5);
-    return cpd_median(medians, count);
+    return (int32_t)(number * device_limits(context->device)->sm_count / count);
 }
 
-static double share_of(const struct device_answer *answers, size_t count, double cycles)
+size_t level_count(const struct probe_context *context, size_t most)
 {
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += chase_share_above(&answers[i].samples[0], cycles);
-    return sum / (double)count;
+    size_t sms = device_limits(context->device)->sm_count;
+    return sms < most ? sms : most;
 }
 
-/* From JOBS answers of loads that hit and as many of loads that miss. The quartiles give the
- * scatter of ordinary loads; what lies far beyond is a spike. nearest: latency of the nearest
- * level behind; misses may go further. */
-static void settle(struct study *study, const struct device_answer *hits,
-                   const struct device_answer *misses, double nearest)
+void level_settle(struct study *study, const struct pool *hits, const struct pool *misses)
 {
-    double sigmas[JOBS];
-    for (size_t i = 0; i < JOBS; i++)
-        sigmas[i] = (chase_quantile(&hits[i].samples[0], 0.75) -
-                     chase_quantile(&hits[i].samples[0], 0.25)) /
-                    QUARTILES_SIGMA;
-    study->hit_cycles = median_of(hits, JOBS);
-    study->miss_cycles = median_of(misses, JOBS);
-    if (study->miss_cycles > FURTHER * nearest)
-        study->miss_cycles = nearest;
-    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
-    study->supported = study->hit_cycles < SUPPORTED_SHARE * study->miss_cycles;
-    study->sigma_cycles = cpd_median(sigmas, JOBS);
-    double spikes = 0;
-    for (size_t i = 0; i < JOBS; i++)
-        spikes += chase_spike_share(&hits[i].samples[0], study->hit_cycles, study->sigma_cycles);
-    study->spike_share = spikes / JOBS;
-    study->stray_share = share_of(hits, JOBS, study->threshold);
-    study->slip_share = 1 - share_of(misses, JOBS, study->threshold);
+    const struct pool_centre hit = pool_centre(hits);
+    const struct pool_centre miss = pool_centre(misses);
+    const struct contrast contrast = contrast_between(hits, misses);
+    study->hit_cycles = pool_lower_mean(hits, 1 - hit.spike_share);
+    study->miss_cycles = pool_lower_mean(misses, 1 - miss.spike_share);
+    study->penalty_error = hypot(hit.error, miss.error);
+    study->level_n = (uint32_t)(hits->all + misses->all);
+    study->sigma_cycles = hit.sigma;
+    study->spike_share = hit.spike_share;
+    study->threshold = contrast.threshold;
+    study->stray_share = contrast.stray_share;
+    study->slip_share = contrast.slip_share;
 }
 
-/* Three kinds of jobs: loads that hit (a small array twice), loads that miss the SM's cache but
- * not L2 (brought there by .cg, then touched once), and .cg itself: where that is no slower than
- * the path under study, the path is not cached before L2 (thesis 4.2.1). In a tiny L2 some of the
- * misses go on to main memory, so the threshold hangs on .cg. */
-static int measure_global(struct probe_context *context, struct study *study, struct err *err)
+int level_check(const struct study *study, struct err *err)
 {
-    const struct device_array small = {
-        .path = study->path, .size_bytes = SMALL_BYTES, .stride_bytes = WORD_BYTES};
+    if (study->stray_share + study->slip_share <= MISJUDGED_MAX)
+        return 0;
+    return err_set(err, -ENODATA,
+                   "hits of %.0f cycles are not told from misses of %.0f by single loads",
+                   study->hit_cycles, study->miss_cycles);
+}
+
+/* The small array by the path and past the cache, then lines far apart that are in L2 but in no
+ * other cache yet, and once more past the cache. */
+static struct device_job make_job(const struct study *study, size_t number, int32_t sm)
+{
+    const struct device_array small = {.path = study->path,
+                                       .offset_bytes = number * SPAN_BYTES,
+                                       .size_bytes = SMALL_BYTES,
+                                       .stride_bytes = WORD_BYTES};
     const struct device_array apart = {.path = study->path,
-                                       .size_bytes = (uint64_t)APART_BYTES * APART_COUNT,
+                                       .offset_bytes = number * SPAN_BYTES + APART_AT,
+                                       .size_bytes = APART_BYTES * APART_COUNT,
                                        .stride_bytes = APART_BYTES};
-    struct device_array in_l2 = small, apart_in_l2 = apart;
-    in_l2.path = apart_in_l2.path = DEVICE_GLOBAL_CG;
-    struct device_job jobs[3 * JOBS];
-    for (size_t i = 0; i < JOBS; i++) {
-        jobs[i] = chase_twice(&small, SMALL_LOADS);
-        jobs[JOBS + i] = chase_job();
-        chase_add(&jobs[JOBS + i], DEVICE_WARM, &apart_in_l2, 0);
-        chase_add(&jobs[JOBS + i], DEVICE_CHASE, &apart, 0);
-        jobs[2 * JOBS + i] = chase_twice(&in_l2, SMALL_LOADS);
-    }
-    struct device_answer *answers;
-    int rc = chase_run(context, jobs, 3 * JOBS, 0, &answers, err);
-    if (rc)
-        return rc;
-    settle(study, answers, answers + JOBS, median_of(answers + 2 * JOBS, JOBS));
-    device_answers_fini(answers, 3 * JOBS);
-    free(answers);
-    return 0;
+    struct device_array past = small, apart_past = apart;
+    struct device_job job = chase_job();
+    past.path = apart_past.path = DEVICE_GLOBAL_CG;
+    job.agents[0].sm = sm;
+    chase_add(&job, DEVICE_WARM, &small, SMALL_PASSES * SMALL_BYTES / WORD_BYTES);
+    chase_add(&job, DEVICE_CHASE, &small, SMALL_LOADS);
+    chase_add(&job, DEVICE_CHASE, &past, SMALL_LOADS);
+    chase_add(&job, DEVICE_WARM, &apart_past, 0);
+    chase_add(&job, DEVICE_CHASE, &apart, 0);
+    chase_add(&job, DEVICE_CHASE, &apart_past, 0);
+    return job;
 }
 
-/* SM 0 loads a piece of constant memory that nobody has touched yet; SM i's first touch of it then
- * is served by L1.5 where the two share one, and by L2 where they do not (the bank ends at 64 KiB,
- * so overfilling may be impossible). One piece per SM i, each used once. */
-static int measure_neighbours(struct probe_context *context, struct study *study, struct err *err)
-{
-    const struct device_limits *limits = device_limits(context->device);
-    uint64_t pieces = limits->constant_bytes > NEIGHBOUR_OFFSET
-                          ? (limits->constant_bytes - NEIGHBOUR_OFFSET) / NEIGHBOUR_BYTES
-                          : 0;
-    for (uint32_t i = 1; i < limits->sm_count && i < STUDY_NEIGHBOURS_MAX && i < pieces; i++) {
-        const struct device_array piece = {.path = DEVICE_CONSTANT,
-                                           .offset_bytes =
-                                               NEIGHBOUR_OFFSET + (uint64_t)i * NEIGHBOUR_BYTES,
-                                           .size_bytes = NEIGHBOUR_BYTES,
-                                           .stride_bytes = NEIGHBOUR_STRIDE};
-        struct device_job job = chase_job();
-        job.agent_count = 2;
-        job.agents[0].sm = 0;
-        job.agents[1].sm = (int32_t)i;
-        chase_add(&job, DEVICE_WARM, &piece, 0);
-        chase_add(&job, DEVICE_CHASE, &piece, 0)->agent = 1;
-        struct device_answer *answers;
-        int rc = chase_run(context, &job, 1, 1, &answers, err);
-        if (rc)
-            return rc;
-        study->neighbour_cycles[i] = chase_quantile(&answers[0].samples[0], 0.5);
-        study->neighbour_count = i + 1;
-        device_answers_fini(answers, 1);
-        free(answers);
-    }
-    return 0;
-}
+struct global_pools {
+    struct pool hits, past;         /* the small array */
+    struct pool misses, apart_past; /* the lines apart */
+};
 
-/* Constant memory of growing size, each twice; and .cg, which tells what L2 takes. The first size
- * of which part of the loads is slower shows what L1 misses cost: the median of the slower ones. */
-static int measure_constant_l1(struct probe_context *context, struct study *study, struct err *err)
+static int run_jobs(struct probe_context *context, const struct study *study,
+                    struct global_pools *pools, struct err *err)
 {
-    const struct device_array small = {
-        .path = DEVICE_CONSTANT, .size_bytes = SMALL_BYTES, .stride_bytes = WORD_BYTES};
-    struct device_array in_l2 = small;
-    in_l2.path = DEVICE_GLOBAL_CG;
-    struct device_job jobs[2 * JOBS + DOUBLINGS];
-    size_t count = 2 * JOBS;
-    for (size_t i = 0; i < JOBS; i++) {
-        jobs[i] = chase_twice(&small, SMALL_LOADS);
-        jobs[JOBS + i] = chase_twice(&in_l2, SMALL_LOADS);
-    }
-    for (uint64_t size = 2 * SMALL_BYTES; size <= study->limit_bytes && count < COUNT_OF(jobs);
-         size *= 2) {
-        const struct device_array larger = {
-            .path = DEVICE_CONSTANT, .size_bytes = size, .stride_bytes = CONSTANT_STRIDE};
-        jobs[count++] = chase_twice(&larger, SMALL_LOADS);
-    }
+    struct device_job jobs[LEVEL_SMS];
     struct device_answer *answers;
-    int rc = chase_run(context, jobs, count, 1, &answers, err);
+    uint64_t memory = device_limits(context->device)->global_bytes;
+    size_t count = level_count(context, LEVEL_SMS);
+    if (memory && memory / SPAN_BYTES < count)
+        count = memory < SPAN_BYTES ? 1 : (size_t)(memory / SPAN_BYTES);
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = make_job(study, i, level_sm(context, i, count));
+    int rc = chase_run(context, jobs, count, 0, &answers, err);
     if (rc)
         return rc;
-    settle(study, answers, answers + JOBS, INFINITY);
-    double cut = study->hit_cycles + 5 * study->sigma_cycles + 2;
-    for (size_t i = 2 * JOBS; i < count; i++) {
-        const struct device_sample *sample = &answers[i].samples[0];
-        if (chase_share_above(sample, cut) < study->spike_share + SLOWER_SHARE)
-            continue;
-        double usual = chase_quantile_above(sample, cut, 0.5);
-        double nearest = chase_quantile_above(sample, cut, 0.25);
-        usual = nearest < BETWEEN_SHARE * usual ? nearest : usual; /* L2 in two parts */
-        study->miss_cycles = fmin(usual, study->miss_cycles);
-        break;
+    for (size_t i = 0; i < count; i++) {
+        pool_add(&pools->hits, &answers[i].samples[0]);
+        pool_add(&pools->past, &answers[i].samples[1]);
+        pool_add(&pools->misses, &answers[i].samples[2]);
+        pool_add(&pools->apart_past, &answers[i].samples[3]);
     }
-    context->studies[STUDY_CONSTANT_L15].miss_cycles = median_of(answers + JOBS, JOBS);
-    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
-    study->stray_share = study->slip_share = share_of(answers, JOBS, study->threshold);
     device_answers_fini(answers, count);
     free(answers);
     return 0;
 }
 
-/* What an L1 miss costs is a hit in L1.5, if it is clearly less than L2 takes. Loads of both levels
- * scatter alike. */
-static int measure_constant_l15(struct probe_context *context, struct study *study, struct err *err)
+/* In a tiny L2 some of the misses go on to main memory, and do not count. The path may be longer
+ * than that past the cache. */
+static void cut_further(struct pool *misses, const struct pool *past)
 {
-    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
-    int rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, err);
-    if (rc || !before->supported)
-        return rc;
-    study->hit_cycles = before->miss_cycles;
-    study->threshold = (study->hit_cycles + study->miss_cycles) / 2;
-    study->supported = study->hit_cycles < BETWEEN_SHARE * study->miss_cycles;
-    study->sigma_cycles = before->sigma_cycles;
-    study->spike_share = study->stray_share = before->spike_share;
-    study->slip_share = 0;
-    return 0;
+    double longer = pool_quantile(misses, 0.25) - pool_quantile(past, 0.25);
+    pool_cut(misses, FURTHER * (pool_quantile(past, 0.95) + fmax(0, longer)));
+}
+
+/* Where loads past the cache (.cg) are hardly slower, the path is not cached before L2 (thesis
+ * 4.2.1). */
+static int measure_global(struct probe_context *context, struct study *study, struct err *err)
+{
+    struct global_pools *pools = calloc(1, sizeof *pools);
+    int rc = pools ? run_jobs(context, study, pools, err) : err_no_memory(err);
+    if (!rc) {
+        cut_further(&pools->misses, &pools->apart_past);
+        level_settle(study, &pools->hits, &pools->misses);
+        double hit = study->hit_cycles - timer_overhead(context, study->path);
+        double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
+                      timer_overhead(context, DEVICE_GLOBAL_CG);
+        study->supported = hit < SUPPORTED_SHARE * past;
+        rc = study->supported ? level_check(study, err) : 0;
+    }
+    free(pools);
+    return rc;
 }
 
 int level_measure(struct probe_context *context, struct study *study, struct err *err)
 {
     struct err own = {0};
     int rc;
-    if (study->id == STUDY_CONSTANT_L1) {
-        /* First of all, while nobody has touched the memory that this is about. */
-        rc = measure_neighbours(context, &context->studies[STUDY_CONSTANT_L15], &own);
-        if (!rc)
-            rc = measure_constant_l1(context, study, &own);
-    } else if (study->id == STUDY_CONSTANT_L15)
-        rc = measure_constant_l15(context, study, &own);
+    if (study->id == STUDY_CONSTANT_L1)
+        rc = constant_level_measure(context, &own);
+    else if (study->id == STUDY_CONSTANT_L15) /* with L1 */
+        rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, &own);
     else
         rc = measure_global(context, study, &own);
     if (rc == -ENOTSUP) { /* the GPU has no such path: an answer */

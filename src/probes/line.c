@@ -57,14 +57,11 @@ struct search {
 
 /* Real caches keep to no policy of the books quite: spans at different strides differ by per cents
  * (seen on Hopper), however often they are measured. */
-static const double SYSTEMATIC_SIMULATED = 0.004, SYSTEMATIC = 0.03;
+static const double SYSTEMATIC = 0.03;
 
 static struct search begin_search(struct probe_context *context, const struct study *study)
 {
-    return (struct search){.context = context,
-                           .study = study,
-                           .evidence.systematic =
-                               study->loads_are_dear ? SYSTEMATIC_SIMULATED : SYSTEMATIC};
+    return (struct search){.context = context, .study = study, .evidence.systematic = SYSTEMATIC};
 }
 
 static const struct line_observation *last_of(const struct search *search)
@@ -141,7 +138,7 @@ static bool skips_lines(const struct line_evidence *e, uint64_t longest)
     return longer > shorter + CLEAR;
 }
 
-/* Ever longer strides until one surely skips lines. */
+/* Ever longer strides until one surely skips lines; out_longest is 0 where none does. */
 static int climb(struct search *search, uint64_t *out_longest, struct err *err)
 {
     static const uint64_t ladder[] = {
@@ -156,7 +153,8 @@ static int climb(struct search *search, uint64_t *out_longest, struct err *err)
         if (skips_lines(&search->evidence, ladder[i]))
             return 0;
     }
-    return err_set(err, -ENODATA, "no stride up to %d fetch units skips a line", LINE_UNITS_MAX);
+    *out_longest = 0;
+    return 0;
 }
 
 static uint64_t prime_from(uint64_t n)
@@ -236,6 +234,16 @@ static void settle(struct study *study, const struct line_evidence *e,
     keep_contrast(study, e, verdict->best);
 }
 
+/* The line is not seen, but every fetch unit can be touched. */
+static void settle_without(struct study *study, struct line_evidence *e)
+{
+    const struct line_hypothesis one = {1, false};
+    e->count = 1;
+    study->line_bytes = 0;
+    study->touch_bytes = study->guess_bytes = study->fetch_bytes;
+    study->resident_bytes = line_capacity(e, one).units * (double)study->fetch_bytes;
+}
+
 int line_measure(struct probe_context *context, struct study *study, struct err *err)
 {
     struct search search = begin_search(context, study);
@@ -244,6 +252,10 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
     int rc = observe_all(&search, SEARCH_PRECISION, err);
     if (!rc)
         rc = climb(&search, &longest, err);
+    if (!rc && !longest) {
+        settle_without(study, &search.evidence);
+        return 0;
+    }
     if (!rc)
         rc = look_beyond(&search, longest, err);
     if (!rc)

@@ -1,6 +1,7 @@
 /* Single loads of many samples together: their centre, told from spikes. */
 #include "probes/pool.h"
 
+#include <errno.h>
 #include <math.h>
 
 /* Distance of the median from the upper quartile of a normal distribution, in standard deviations,
@@ -10,12 +11,45 @@ static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
 /* Ordinary loads lie within so many deviations, or leave the same share on either side. */
 static const double SPIKE_SIGMA = 3;
 
+/* A coarse timer shows values so many bins apart, each of so many loads; within so many steps there
+ * are no spikes. */
+static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, ORDINARY_STEPS = 2.5;
+
+/* Two peaks are so far apart (share of the near one, steps of the timer), with so few loads in the
+ * middle third between them, fewer than around either, and so many in the smaller one. They are
+ * looked for in the body: what is slower is a tail. */
+static const double PEAK_GAP_SHARE = 0.03, PEAK_GAP_STEPS = 3, VALLEY_SHARE = 0.08;
+static const double PEAK_OVER_VALLEY = 3, PEAK_SHARE_MIN = 0.2, BODY_SHARE = 0.95;
+
 void pool_add(struct pool *pool, const struct device_sample *sample)
 {
     for (uint32_t i = 0; i < sample->bin_count; i++) {
         pool->counts[sample->bins[i].bin] += sample->bins[i].count;
         pool->all += sample->bins[i].count;
     }
+}
+
+void pool_add_load(struct pool *pool, double cycles)
+{
+    pool->counts[device_bin_of((uint32_t)cycles)]++;
+    pool->all++;
+}
+
+void pool_cut(struct pool *pool, double cycles)
+{
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++) {
+        if (device_bin_cycles(bin) <= cycles)
+            continue;
+        pool->all -= pool->counts[bin];
+        pool->counts[bin] = 0;
+    }
+}
+
+void pool_join(struct pool *pool, const struct pool *other)
+{
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++)
+        pool->counts[bin] += other->counts[bin];
+    pool->all += other->all;
 }
 
 static uint32_t next_used(const struct pool *pool, uint32_t bin)
@@ -55,11 +89,160 @@ static double share_between(const struct pool *pool, double from, double to)
     return (double)count / (double)pool->all;
 }
 
+double pool_lower_mean(const struct pool *pool, double share)
+{
+    double left = share * (double)pool->all, count = left, sum = 0;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT && left > 0;
+         bin = next_used(pool, bin + 1)) {
+        double taken = fmin(left, (double)pool->counts[bin]);
+        sum += taken * device_bin_cycles(bin);
+        left -= taken;
+    }
+    return sum / (count - left);
+}
+
+double pool_mean(const struct pool *pool)
+{
+    return pool_lower_mean(pool, 1);
+}
+
+double pool_share_below(const struct pool *pool, double cycles)
+{
+    return share_between(pool, -INFINITY, nextafter(cycles, INFINITY));
+}
+
+/* The smallest distance of two readings: a timer's step, at least. */
+static double reading_step(const struct pool *pool)
+{
+    double step = INFINITY;
+    uint32_t bin = next_used(pool, 0), next;
+    for (; (next = next_used(pool, bin + 1)) < DEVICE_BIN_COUNT; bin = next)
+        step = fmin(step, device_bin_cycles(next) - device_bin_cycles(bin));
+    return step;
+}
+
+/* Of all partings of the body in two, the one with the largest variance between both sides. */
+struct parting {
+    double share;     /* of all loads, below */
+    double low, high; /* means of the body's two sides */
+};
+static struct parting best_parting(const struct pool *pool)
+{
+    struct parting best = {0};
+    double body = BODY_SHARE * (double)pool->all,
+           total = BODY_SHARE * pool_lower_mean(pool, BODY_SHARE);
+    double seen = 0, sum = 0, most = 0;
+    total *= (double)pool->all;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        seen += (double)pool->counts[bin];
+        sum += (double)pool->counts[bin] * device_bin_cycles(bin);
+        if (seen >= body)
+            break;
+        double low = sum / seen, high = (total - sum) / (body - seen);
+        double between = seen * (body - seen) * (high - low) * (high - low);
+        if (between > most) {
+            most = between;
+            best = (struct parting){.share = seen / (double)pool->all, .low = low, .high = high};
+        }
+    }
+    return best;
+}
+
+/* Interpolated inside the bin itself, however far its neighbours are: a reading that occurred. */
+static double reading_at(const struct pool *pool, double q)
+{
+    double wanted = q * (double)pool->all, seen = 0, width = 0;
+    uint32_t bin = next_used(pool, 0);
+    while (seen + (double)pool->counts[bin] < wanted &&
+           next_used(pool, bin + 1) < DEVICE_BIN_COUNT) {
+        seen += (double)pool->counts[bin];
+        bin = next_used(pool, bin + 1);
+    }
+    if (bin > 0 && bin + 1 < DEVICE_BIN_COUNT)
+        width = (device_bin_cycles(bin + 1) - device_bin_cycles(bin - 1)) / 2;
+    width = width > 1 ? width : 0;
+    return device_bin_cycles(bin) + width * ((wanted - seen) / (double)pool->counts[bin] - 0.5);
+}
+
+/* In the third of a gap around some place. */
+static double share_around(const struct pool *pool, double cycles, double gap)
+{
+    return share_between(pool, cycles - gap / 6, cycles + gap / 6);
+}
+
+bool pool_peaks(const struct pool *pool, double *out_near, double *out_far)
+{
+    const struct parting parting = best_parting(pool);
+    double gap = parting.high - parting.low, middle = (parting.high + parting.low) / 2;
+    double low = share_around(pool, parting.low, gap), high = share_around(pool, parting.high, gap);
+    double valley = share_around(pool, middle, gap);
+    bool apart = gap > PEAK_GAP_SHARE * parting.low && gap > PEAK_GAP_STEPS * reading_step(pool);
+    bool both = parting.share >= PEAK_SHARE_MIN && parting.share <= 1 - PEAK_SHARE_MIN;
+    if (!apart || !both || valley > VALLEY_SHARE || fmin(low, high) < PEAK_OVER_VALLEY * valley)
+        return false;
+    *out_near = reading_at(pool, parting.share / 2);
+    *out_far = reading_at(pool, (1 + parting.share) / 2);
+    return true;
+}
+
+int pool_note_percentiles(const struct pool *pool, double overhead, struct facts *notes)
+{
+    if (facts_set_real(notes, "p50", reading_at(pool, 0.5) - overhead))
+        return -ENOMEM;
+    return facts_set_real(notes, "p95", reading_at(pool, 0.95) - overhead);
+}
+
+/* The timer's step where that is what makes the loads differ: the least distance of values that
+ * many of them have. Otherwise 0. */
+static double coarse_step(const struct pool *pool)
+{
+    double before = NAN, step = INFINITY;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        if (bin + 1 == DEVICE_BIN_COUNT ||
+            (double)pool->counts[bin] < COARSE_SHARE * (double)pool->all)
+            continue;
+        double cycles = device_bin_cycles(bin);
+        double least = COARSE_STEP * (device_bin_cycles(bin + 1) - cycles);
+        if (!isnan(before) && cycles - before < least)
+            return 0;
+        step = isnan(before) ? step : fmin(step, cycles - before);
+        before = cycles;
+    }
+    return isfinite(step) ? step : 0;
+}
+
+/* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What
+ * they scatter by themselves is what the step does not explain. */
+static struct pool_centre coarse_centre(const struct pool *pool, double median, double step)
+{
+    double sum = 0, squares = 0, limit = median + ORDINARY_STEPS * step, count = 0;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        double cycles = device_bin_cycles(bin), loads = (double)pool->counts[bin];
+        if (cycles > limit)
+            break;
+        count += loads;
+        sum += loads * cycles;
+        squares += loads * cycles * cycles;
+    }
+    double mean = sum / count, variance = squares / count - mean * mean;
+    double phase = (mean - floor(mean / step) * step) / step;
+    double own = variance - step * step * phase * (1 - phase);
+    return (struct pool_centre){.cycles = mean,
+                                .error = sqrt(variance / count),
+                                .sigma = own > 0 ? sqrt(own) : 0,
+                                .spike_share = 1 - count / (double)pool->all};
+}
+
 struct pool_centre pool_centre(const struct pool *pool)
 {
     double median = pool_quantile(pool, 0.5);
     struct pool_centre centre = {.sigma = (pool_quantile(pool, 0.75) - median) / QUARTILE_SIGMA};
-    double far = SPIKE_SIGMA * centre.sigma;
+    double far = SPIKE_SIGMA * centre.sigma, step = coarse_step(pool);
+    if (step > 0)
+        return coarse_centre(pool, median, step);
     centre.spike_share = fmax(0, share_between(pool, median + far, INFINITY) -
                                      share_between(pool, -INFINITY, median - far));
     centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);

@@ -4,8 +4,16 @@
 
 #include "probes/probes.h"
 
+#include "probes/bandwidth.h"
 #include "probes/l2.h"
 #include "probes/study.h"
+
+/* Where main.latency finds memory that L2 does not have; all 0 before its first round. */
+struct cold_area {
+    uint64_t offset_bytes, bytes;
+    uint64_t footprint_bytes; /* of a job: within the TLBs' reach, as far as was seen */
+    uint64_t jobs;            /* that loaded some of it */
+};
 
 /* What a probe sees while it runs. */
 struct probe_context {
@@ -14,10 +22,13 @@ struct probe_context {
     struct measures *measures; /* results so far, and where new ones go */
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
+    struct bandwidth_choice bandwidths[BANDWIDTH_CHOICES_MAX];
     const char *probe; /* that runs now */
     uint32_t round;    /* 0 first, then how often it was repeated */
     uint64_t jobs_drawn, analyses_drawn;
-    uint64_t fresh_bytes;    /* given out by probe_fresh */
+    uint64_t fresh_bytes; /* given out by probe_fresh */
+    struct cold_area cold_area;
+    double timer_overheads[DEVICE_PATH_COUNT]; /* timer.h */
     struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
     bool repeating;          /* judged figures were measured before; this is a further round */
     size_t worst_sms[2];     /* the slowest SM of the first round: to L1, to L2 */
@@ -72,7 +83,6 @@ extern const struct probe probe_texture_latency;
 extern const struct probe probe_read_only_line;
 extern const struct probe probe_read_only_size;
 extern const struct probe probe_read_only_latency;
-extern const struct probe probe_constant_l15_sms;
 extern const struct probe probe_constant_l15_line;
 extern const struct probe probe_constant_l15_size;
 extern const struct probe probe_constant_l15_latency;
@@ -102,6 +112,7 @@ extern const struct probe probe_host_bandwidth_d2h;
 extern const struct probe probe_host_bandwidth_both;
 extern const struct probe probe_clock_sm;
 extern const struct probe probe_clock_memory;
+extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
 

@@ -51,8 +51,8 @@ struct probe_observer {
 };
 
 /* Runs the selection on one device. A probe that fails leaves its metrics as failed, with the
- * reason, and the run goes on; only an observer or a device that is beyond use (-EIO from the
- * backend) ends it early. */
+ * reason, and the run goes on; only an observer, a device that is beyond use (-EIO from the
+ * backend) and a failed allocation (-ENOMEM) end it early. */
 int probes_run(struct device *device, const struct probe_selection *selection,
                const struct probe_options *options, const struct probe_observer *observer,
                struct measures *measures, struct err *err);

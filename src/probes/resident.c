@@ -37,6 +37,9 @@ const double RESIDENT_OVERSIZE = 1.5;
 /* From so many elements per line on, a pick that misses evicts several. */
 static const double MANY_PER_TAG = 1.6;
 
+/* What another machine's arithmetic may differ by: a record made there asks for the same. */
+static const double ROUNDING = 1e-6;
+
 /* More than this share of an array resident: the cache may not be full. */
 static const double FULL_SHARE = 0.85;
 
@@ -44,10 +47,7 @@ static const double FULL_SHARE = 0.85;
 static const double SNAP_LINES = 0.12;
 
 /* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
-static const double SIZE_PRECISION = 0.005, QUICK_PRECISION = 0.014;
-
-/* A capacity is wanted so much sharper where loads cost next to nothing. */
-static const double CHEAP = 0.4;
+static const double SIZE_PRECISION = 0.003, QUICK_PRECISION = 0.0056;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
@@ -57,7 +57,7 @@ struct resident_layout resident_plan(const struct study *study, double elements,
     struct resident_layout layout = {.stride = stride};
     double room = (double)(study->limit_bytes / stride);
     bool bounded = study->path == DEVICE_CONSTANT && elements > room;
-    layout.elements = (uint64_t)fmax(ceil(bounded ? room : elements), 1);
+    layout.elements = (uint64_t)fmax(ceil((bounded ? room : elements) - ROUNDING), 1);
     uint64_t picked_of = per_tag < MANY_PER_TAG ? PICKED_OF_LINES : PICKED_OF;
     layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / picked_of;
     double picks = (oversize - 1) / (precision * precision);
@@ -146,7 +146,7 @@ int resident_measure_share(struct probe_context *context, const struct study *st
 double resident_whole(double elements, uint64_t units)
 {
     double whole = (double)((WHOLE_UNITS + units - 1) / units);
-    return ceil(elements / whole) * whole;
+    return ceil(elements / whole - ROUNDING) * whole;
 }
 
 /* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
@@ -170,7 +170,6 @@ static int measure_capacity(struct probe_context *context, const struct study *s
                             double precision, double *out_bytes, double *out_error, uint32_t *out_n,
                             struct err *err)
 {
-    precision *= study->loads_are_dear ? 1 : CHEAP;
     double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
     double line = (double)(study->line_bytes ? study->line_bytes : study->guess_bytes);
     struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};

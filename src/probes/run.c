@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "probes/probe.h"
 #include "probes/rounds.h"
+#include "probes/sums.h"
+#include "probes/timer.h"
 
 /* What a failed probe did not get to report is there as failed, never left out. */
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
@@ -71,8 +73,10 @@ static bool depends_on(const struct probe *probe, const struct probe *needed)
     return false;
 }
 
-/* What a probe depends on stands before it in the selection: looked at from the end. */
-static int make_plan(const struct probe_selection *selection, struct plan *plan, struct err *err)
+/* What a probe depends on stands before it in the selection: looked at from the end. Of a record
+ * only the probes that it was made with. */
+static int make_plan(struct device *device, const struct probe_selection *selection,
+                     struct plan *plan, struct err *err)
 {
     size_t count = selection->count;
     bool *early = mem_array(count, sizeof *early);
@@ -88,6 +92,8 @@ static int make_plan(const struct probe_selection *selection, struct plan *plan,
     }
     for (size_t i = 0; i < count && !rc; i++) {
         const struct probe *probe = probe_table[selection->indices[i]];
+        if (!device_knows(device, probe->description.name))
+            continue;
         if (early[i])
             plan->judged[plan->judged_count++] = probe;
         else
@@ -148,10 +154,12 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     if (rc == -ENOENT || rc == -ETIMEDOUT)
         rc = 0;
     if (!rc)
-        rc = make_plan(selection, &plan, err);
+        rc = timer_calibrate(&context, err);
+    if (!rc)
+        rc = make_plan(device, selection, &plan, err);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
-    if (!rc && rounds_merge(&rounds, measures))
+    if (!rc && (rounds_merge(&rounds, measures) || sums_check(measures)))
         rc = err_no_memory(err);
     if (measures->count)
         qsort(measures->items, measures->count, sizeof *measures->items, compare_places);

@@ -6,17 +6,19 @@
 #include "cpd/cpd.h"
 #include "probes/chase.h"
 #include "probes/host_link.h"
+#include "probes/pool.h"
 #include "probes/repeats.h"
+#include "probes/timer.h"
 
 static size_t job_count(const struct probe_context *context)
 {
     return context->options->profile == PROFILE_QUICK ? 1 : SCATTERED_JOBS;
 }
 
-/* Half of the lines may lie behind the far part of L2, where the median would fall between two
- * peaks and jump: hence the mean of the middle half. */
+/* The host's own work delays some loads by a lot: hence the mean of the middle half. */
 static int typical_latency(struct probe_context *context, const struct scattered_task *task,
-                           size_t repeat, double *out_cycles, double *out_per_ns, struct err *err)
+                           size_t repeat, struct pool *pool, double *out_cycles, double *out_per_ns,
+                           struct err *err)
 {
     struct device_job jobs[SCATTERED_JOBS];
     struct device_answer *answers;
@@ -31,7 +33,6 @@ static int typical_latency(struct probe_context *context, const struct scattered
                                            .seed = probe_seed(context)};
         uint64_t elements = array.size_bytes / array.stride_bytes;
         jobs[i] = chase_job();
-        jobs[i].cold_l2 = task->cold_l2;
         chase_add(&jobs[i], DEVICE_CHASE, &array, elements < task->loads ? elements : task->loads);
     }
     if (task->path == DEVICE_HOST)
@@ -44,6 +45,7 @@ static int typical_latency(struct probe_context *context, const struct scattered
     double middles[SCATTERED_JOBS], clocks[SCATTERED_JOBS];
     for (size_t i = 0; i < count; i++) {
         const struct device_sample *s = &answers[i].samples[0];
+        pool_add(pool, s);
         middles[i] = chase_middle_mean(s);
         clocks[i] = s->elapsed_ns ? (double)s->total_cycles / (double)s->elapsed_ns : 0;
     }
@@ -58,11 +60,12 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
                      struct err *err)
 {
     double cycles[SCATTERED_REPEATS], clocks[SCATTERED_REPEATS];
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, task->path);
+    struct pool pool = {0};
     struct err own = {0};
     size_t repeats = probe_repeats(context, SCATTERED_REPEATS);
     for (size_t i = 0; i < repeats; i++) {
-        int rc = typical_latency(context, task, i, &cycles[i], &clocks[i], &own);
+        int rc = typical_latency(context, task, i, &pool, &cycles[i], &clocks[i], &own);
         if (rc)
             return repeats_end(context, task->metric, rc, &own, err);
         cycles[i] -= overhead;
@@ -75,7 +78,9 @@ int scattered_report(struct probe_context *context, const struct scattered_task 
     uint64_t loads = elements < task->loads ? elements : task->loads;
     m->n = (uint32_t)(repeats * job_count(context) * loads);
     double clock = cpd_median(clocks, repeats);
-    if (repeats_settle(m) || (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock)))
+    if (repeats_settle(m) || (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock)) ||
+        facts_set_real(&m->notes, "mean", pool_mean(&pool) - overhead) ||
+        pool_note_percentiles(&pool, overhead, &m->notes))
         return err_no_memory(err);
     return 0;
 }

@@ -16,10 +16,10 @@ struct scattered_task {
     uint64_t size_bytes;  /* of the array of one job */
     uint64_t apart_bytes; /* the arrays of neighbouring jobs begin so far apart; 0: the same */
     uint64_t loads;       /* of one job */
-    bool cold_l2;
 };
 
-/* Adds the metric in cycles, timer overhead taken off, with the note `ns`. */
+/* Adds the metric in cycles, timer overhead taken off, with the notes `ns`, `mean`, `p50` and
+ * `p95`. */
 int scattered_report(struct probe_context *context, const struct scattered_task *task,
                      struct err *err);
 

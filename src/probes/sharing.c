@@ -156,7 +156,7 @@ static int report_shared(struct probe_context *context, size_t victim,
     if (!m)
         return err_no_memory(err);
     m->n = (uint32_t)repeats_of(study);
-    m->confidence = *doubt ? 0.5 : 0.99;
+    m->confidence = *doubt ? 0.5 : NAN;
     return *doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
 }
 
@@ -231,7 +231,7 @@ static int count_instances(struct probe_context *context, const struct study *st
     if (!m)
         return err_no_memory(err);
     m->n = (uint32_t)repeats_of(study) * (warps - 1);
-    m->confidence = doubt > 0.5 ? 0.5 : 0.99;
+    m->confidence = doubt > 0.5 ? 0.5 : NAN;
     const char *reason = warps % together ? "the warps do not fall into groups of one size"
                          : doubt > 0.5    ? "some warps evict a part of the lines only"
                                           : NULL;

@@ -257,7 +257,7 @@ static int report_quick_size(struct probe_context *context, struct study *study,
         return err_no_memory(err);
     size->n = 1;
     size->spread = error;
-    size->confidence = 0.9; /* one method, not confirmed by the other */
+    size->confidence = repeats_confidence(bytes, error);
     return 0;
 }
 

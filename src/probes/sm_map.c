@@ -9,6 +9,7 @@
 #include "probes/latency.h"
 #include "probes/pool.h"
 #include "probes/repeats.h"
+#include "probes/timer.h"
 
 enum {
     REPEATS = 3,  /* batches */
@@ -46,7 +47,7 @@ struct map {
 static int run_batch(struct probe_context *context, struct map *map, size_t repeat, struct err *err)
 {
     size_t count = map->jobs * map->sms;
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, map->array.path);
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
     if (!jobs)
@@ -89,7 +90,7 @@ static int measure_map(struct probe_context *context, struct map *map, struct er
         if (rc)
             return rc;
     }
-    double overhead = device_limits(context->device)->timer_overhead_cycles;
+    double overhead = timer_overhead(context, map->array.path);
     for (size_t i = 0; i < map->sms; i++)
         map->cycles[i] =
             map->pools ? pool_centre(&map->pools[i]).cycles - overhead
@@ -129,7 +130,7 @@ static int report_worst(struct probe_context *context, const struct map *map, si
     if (!m)
         return err_no_memory(err);
     m->n = 1;
-    m->confidence = 1;
+    m->confidence = NAN;
     return 0;
 }
 
@@ -216,7 +217,7 @@ static int report_count(struct probe_context *context, struct err *err)
     if (!m)
         return err_no_memory(err);
     m->n = 1;
-    m->confidence = 1;
+    m->confidence = NAN;
     return 0;
 }
 

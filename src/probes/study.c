@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "probes/chase.h"
+#include "probes/level.h"
 #include "probes/resident.h"
 #include "probes/sweep.h"
 
@@ -50,36 +51,31 @@ static double explain(const uint32_t *misses, size_t words, size_t d, double *ou
     return certainty(on, on_count) + certainty(off, off_count);
 }
 
-/* A cold chase word by word misses once per fetch unit. Global memory is brought into L2 first, so
- * that misses are alike. A cache that is shared between SMs may hold the data from earlier jobs:
- * then (`evicted`) the chase follows a pass over all the memory there is. */
-static struct device_job fetch_job(const struct study *study, bool evicted)
+/* A cold chase word by word misses once per fetch unit. Memory is in L2 already, so that misses are
+ * alike: constant memory by earlier launches, global memory by a first pass past the cache. */
+static struct device_job fetch_job(const struct probe_context *context, const struct study *study)
 {
     const struct device_array words = {
         .path = study->path, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
     struct device_array before = words;
     struct device_job job = chase_job();
-    if (study->path == DEVICE_CONSTANT) {
-        before.size_bytes = study->limit_bytes;
-        before.stride_bytes = 64;
-    } else {
-        before.path = DEVICE_GLOBAL_CG;
-    }
-    if (study->path != DEVICE_CONSTANT || evicted)
+    before.path = DEVICE_GLOBAL_CG;
+    if (study->path == DEVICE_CONSTANT)
+        constant_prime(context, &job, 0);
+    else
         chase_add(&job, DEVICE_WARM, &before, 0);
     chase_add(&job, DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
     return job;
 }
 
-static int try_fetch(struct probe_context *context, struct study *study, bool evicted,
-                     struct err *err)
+static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
 {
     enum { WORDS = FETCH_BYTES / WORD_BYTES, UNIT_MAX = 1024 / WORD_BYTES };
     uint32_t misses[WORDS] = {0};
     struct device_job jobs[FETCH_JOBS];
     study->fetch_contrast = 0;
     for (size_t i = 0; i < FETCH_JOBS; i++)
-        jobs[i] = fetch_job(study, evicted);
+        jobs[i] = fetch_job(context, study);
     struct device_answer *answers;
     int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
     if (rc)
@@ -98,27 +94,9 @@ static int try_fetch(struct probe_context *context, struct study *study, bool ev
             study->fetch_bytes = d * WORD_BYTES;
         }
     }
-    return 0;
-}
-
-static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
-{
-    int rc = 0;
-    if (study->id == STUDY_CONSTANT_L15)
-        rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_FETCH, err);
-    if (!rc)
-        rc = try_fetch(context, study, false, err);
-    if (!rc && study->fetch_contrast < FETCH_CLEAR && study->path == DEVICE_CONSTANT)
-        rc = try_fetch(context, study, true, err);
-    if (rc || study->fetch_contrast >= FETCH_CLEAR)
-        return rc;
-    if (study->id != STUDY_CONSTANT_L15)
+    if (study->fetch_contrast < FETCH_CLEAR)
         return err_set(err, -ENODATA, "a word-by-word chase shows no regular misses");
-    /* An L1.5 that holds all of constant memory, loaded by earlier jobs of SMs that share it, does
-     * not miss any more. That it holds everything can still be told. */
-    study->fetch_unseen = true;
-    study->fetch_bytes = context->studies[STUDY_CONSTANT_L1].fetch_bytes;
-    return rc;
+    return 0;
 }
 
 /* The first index from which on sizes are over: the split that contradicts the fewest sizes, so
@@ -253,7 +231,9 @@ static int measure_stage(struct probe_context *context, struct study *study, enu
     case STUDY_REGION:
         if (study->id == STUDY_CONSTANT_L15)
             rc = set_floor(context, study, err);
-        if (!rc && !study->alone)
+        if (!rc && study->id == STUDY_CONSTANT_L15)
+            study->at_once = 1; /* SMs share it, and all load the same memory */
+        else if (!rc && !study->alone)
             rc = fidelity_check(context, study, err);
         return rc ? rc : measure_region(context, study, err);
     case STUDY_RESIDENT:

@@ -29,9 +29,6 @@ enum study_stage {
     STUDY_RESIDENT, /* capacity by the resident share, and the line */
 };
 
-/* Above so many SMs the search for SMs that share a constant L1.5 ends. */
-enum { STUDY_NEIGHBOURS_MAX = 40 };
-
 struct study {
     enum study_id id;
     enum study_stage stage; /* the last stage that is done */
@@ -41,17 +38,18 @@ struct study {
     uint64_t floor_bytes;  /* smaller arrays stay in the cache before this one */
     uint64_t shared_bytes; /* shared memory its jobs ask for */
 
-    bool supported;      /* loads on this path are served by this cache */
-    double hit_cycles;   /* fine-grained medians, timer overhead included */
-    double miss_cycles;  /* served by the next level */
-    double threshold;    /* a load above it is a miss */
-    double sigma_cycles; /* scatter of hits, spikes aside */
-    double spike_share;  /* hits far beyond that scatter */
-    double stray_share;  /* hits that look like misses: jitter and spikes */
-    double slip_share;   /* misses that look like hits */
+    bool supported;       /* loads on this path are served by this cache */
+    double hit_cycles;    /* means without spikes, timer overhead included */
+    double miss_cycles;   /* served by the next level */
+    double threshold;     /* a load above it is a miss */
+    double penalty_error; /* standard error of their difference */
+    uint32_t level_n;     /* loads behind them */
+    double sigma_cycles;  /* scatter of hits, spikes aside */
+    double spike_share;   /* hits far beyond that scatter */
+    double stray_share;   /* hits that look like misses: jitter and spikes */
+    double slip_share;    /* misses that look like hits */
 
     uint64_t fetch_bytes;
-    bool fetch_unseen; /* never made to miss: fetch_bytes is only a stride that is fine enough */
     double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
@@ -75,9 +73,7 @@ struct study {
     uint64_t reach_bytes; /* where the sweep saw misses begin; 0: not swept */
     bool size_by_sweep;   /* that is the size reported, else resident_bytes is */
 
-    /* Constant L1.5 only: latency of SM i's first touch of what SM 0 has just loaded. */
-    double neighbour_cycles[STUDY_NEIGHBOURS_MAX];
-    uint32_t neighbour_count;
+    uint64_t push_bytes; /* constant L1.5 only: so much pushes lines out of L1, but not of L1.5 */
 };
 
 /* Brings the study of a cache to a stage. 0 also when !supported or unbounded ends it early. */

@@ -1,8 +1,9 @@
-/* Bandwidth over the width of an access, threads and blocks: the surface of the thesis, section
- * 6.1. */
+/* Bandwidth over the width of an access, threads, blocks and accesses in flight: the surface of the
+ * thesis, section 6.1. */
 #include <errno.h>
 
 #include "probes/bandwidth.h"
+#include "probes/probe.h"
 
 static const uint32_t widths[] = {1, 2, 4, 8, 16};
 static const uint32_t threads[] = {32, 64, 128, 256, 512, 1024};
@@ -27,6 +28,7 @@ static int measure_row(struct probe_context *context, const struct bandwidth_tas
         uint64_t total = 0;
         double gbs;
         shape.blocks_per_sm = blocks[b];
+        shape.unroll = bandwidth_unroll(context, task, &shape);
         int rc = bandwidth_time(context, task, &shape, &total, &gbs, err);
         if (rc)
             return rc;
@@ -34,6 +36,27 @@ static int measure_row(struct probe_context *context, const struct bandwidth_tas
             *peak = (struct peak){shape, gbs};
         if (b == 0)
             strbuf_printf(text, "; %ux%u", shape.width_bytes, shape.threads);
+        strbuf_printf(text, " %.4g", gbs);
+    }
+    return 0;
+}
+
+/* The best shape with one access in flight, two, ... as far as a pass has room for them. */
+static int measure_unrolls(struct probe_context *context, const struct bandwidth_task *task,
+                           struct peak *peak, struct strbuf *text, struct err *err)
+{
+    struct bandwidth_shape shape = peak->shape;
+    uint32_t most = bandwidth_unroll(context, task, &shape);
+    strbuf_printf(text, "; %ux%u, %u blocks, 1 2 4 ... in flight", shape.width_bytes, shape.threads,
+                  shape.blocks_per_sm);
+    for (shape.unroll = 1; shape.unroll <= most; shape.unroll *= 2) {
+        uint64_t total = 0;
+        double gbs;
+        int rc = bandwidth_time(context, task, &shape, &total, &gbs, err);
+        if (rc)
+            return rc;
+        if (gbs > peak->gbs)
+            *peak = (struct peak){shape, gbs};
         strbuf_printf(text, " %.4g", gbs);
     }
     return 0;
@@ -55,10 +78,13 @@ int bandwidth_surface(struct probe_context *context, const struct bandwidth_task
         if (rc && rc != -ENOTSUP)
             return err_set(err, rc, "%s", own.text);
     }
-    if (out_text->failed)
-        return err_no_memory(err);
     if (peak.gbs <= 0)
         return err_set(err, -ENOTSUP, "no stream of any width runs on this memory");
+    int rc = measure_unrolls(context, task, &peak, out_text, err);
+    if (rc)
+        return rc;
+    if (out_text->failed)
+        return err_no_memory(err);
     *out_best = peak.shape;
     return 0;
 }

@@ -7,8 +7,7 @@
 #include "base/str.h"
 #include "probes/probe.h"
 
-/* One row a line. The first touch of constant memory tells which SMs share an L1.5: that probe
- * stands before all others of constant memory. */
+/* One row a line. */
 /* clang-format off */
 const struct probe *const probe_table[] = {
     &probe_l1_data_global,
@@ -21,13 +20,13 @@ const struct probe *const probe_table[] = {
     &probe_read_only_line,
     &probe_read_only_size,
     &probe_read_only_latency,
-    &probe_constant_l15_sms,
     &probe_constant_l15_line,
     &probe_constant_l15_size,
     &probe_constant_l15_latency,
     &probe_constant_l1_line,
     &probe_constant_l1_size,
     &probe_constant_l1_latency,
+    &probe_sm_groups,
     &probe_cache_shared,
     &probe_cache_per_sm,
     &probe_shared_carveout,

@@ -14,7 +14,7 @@ import tempfile
 import yaml
 
 PATHS = {'l1_data': 'global_ca', 'texture': 'texture', 'read_only': 'read_only', 'constant_l1': 'constant'}
-TOLERANCES = {'size': 0.03, 'latency': 0.025, 'latency_far': 0.025, 'read': 0.03, 'write': 0.03, 'h2d': 0.03,
+TOLERANCES = {'size': 0.03, 'latency': 0.025, 'latency_far': 0.025, 'miss_penalty': 0.03, 'read': 0.03, 'write': 0.03, 'h2d': 0.03,
               'd2h': 0.03}
 SM_BYTES_PER_CYCLE = 64
 CONFIDENT = 0.9
@@ -39,19 +39,76 @@ def draw_constant(rng, caches, l2, main):
     low, high = rng.choice([(24576, 49152), (90000, 140000)])
     caches['c15'] = draw_cache(rng, low, high, (256,), (4, 8, 16))
     caches['c15']['sector'] = max(caches['c15']['sector'], caches['c1']['sector'])
-    caches['c15']['scope'] = rng.choice(['sm', 'tpc'])
+    caches['c15']['scope'] = rng.choice(['sm', 'tpc', 'gpc', 'gpc', 'gpu'])
     caches['c15']['index'] = 'modulo'
     return [{'c1': first}, {'c15': first + rng.randint(30, 60)}, {'l2': l2 + 70}, {'main': main + 70}]
 
 
 def draw_l2(rng):
+    """One part, two, or two dies of two each; slices at any distance below that of the parts. Slices in two groups
+    only with copies: without, two groups of slices that SMs see the other way round are two parts."""
     l2 = draw_cache(rng, 512 * 1024, 6 * 1024 * 1024, (32, 64, 128, 128), (4, 8, 16))
     del l2['policy']
-    l2['size'] -= l2['size'] % (2 * l2['line'])
     l2['parts'] = rng.choice(['one', 'one', 'homes', 'copies'])
-    if l2['parts'] != 'one':
-        l2['far_cycles'] = rng.randint(40, 120)
+    gap = rng.randint(40, 120)
+    if l2['parts'] == 'one':
+        l2['slice_cycles'] = rng.choice([0, rng.randint(5, 60)])
+    else:
+        l2['far_cycles'] = rng.choice([gap, gap, [gap, 2 * gap + rng.randint(0, 40)]])
+        l2['slice_cycles'] = rng.choice([0, rng.randint(5, gap - 5)])
+    if l2['parts'] == 'copies' and l2['slice_cycles'] < gap / 2:
+        l2['group_cycles'] = rng.choice([0, rng.randint(5, gap // 3)])
+    l2['size'] -= l2['size'] % (4 * l2['line'])
     return l2
+
+
+def far_levels(l2):
+    """How much further the other parts are."""
+    far = l2.get('far_cycles', [])
+    return [far[0], far[1], far[1]] if isinstance(far, list) and far else [far] if far else []
+
+
+def draw_tlbs(rng):
+    """None, one or two levels, that reach from 2 MiB to beyond the memory, on pages of any size."""
+    levels, reach, pages = [], 2 << 20, [4 << 10, 64 << 10, 2 << 20]
+    for _ in range(rng.randint(0, 2)):
+        page = rng.choice([p for p in pages if not levels or p >= levels[0]['page']])
+        reach = int(reach * 2 ** rng.uniform(0, 13))
+        entries = min(max(reach // page, 1), 65536)
+        reach = entries * page
+        ways = ['full'] + [w for w in (4, 8) if w <= entries]
+        levels.append({'entries': entries, 'ways': rng.choice(ways), 'page': page,
+                       'miss_cycles': rng.randint(20, 500)})
+    return levels
+
+
+def draw_gpcs(rng, sms):
+    sizes = []
+    while sum(sizes) < sms:
+        sizes.append(min(2 * rng.randint(1, 5), sms - sum(sizes)))
+    return sizes
+
+
+def groups_of(gpu):
+    """The SMs that share a constant L1.5."""
+    sms, scope = gpu['sms'], gpu['caches']['c15']['scope']
+    if scope == 'sm':
+        return list(range(sms))
+    if scope == 'gpu':
+        return [0] * sms
+    if scope == 'tpc':
+        return [i // 2 for i in range(sms)]
+    sizes, found = list(gpu['sms_per_gpc']), []
+    gpc, across = 0, gpu['sm_order'] == 'across'
+    left = list(sizes)
+    while len(found) < sms:
+        if left[gpc]:
+            take = 2 if across else left[gpc]
+            found += [gpc] * take
+            left[gpc] -= take
+        gpc = (gpc + 1) % len(sizes)
+    numbers = {}
+    return [numbers.setdefault(g, len(numbers)) for g in found]
 
 
 def draw_gpu(rng, number):
@@ -61,30 +118,39 @@ def draw_gpu(rng, number):
     shift = rng.randint(0, 60)
     lines, ways = (32, 64, 96, 128, 128, 256), (1, 2, 3, 4, 6, 8, 16, 'full')
     caches = {'l1': draw_cache(rng, 8192, 256 * 1024, lines, ways)}
+    caches['l1']['scope'] = rng.choice(['sm', 'sm', 'tpc'])
     paths = {'global_ca': [{'l1': near}, {'l2': l2}, {'main': main}], 'global_cg': [{'l2': l2}, {'main': main}]}
     for path, own in (('texture', 'tex'), ('read_only', 'ro')):
         name = rng.choice(['l1', own])
         if name == own:
             caches[own] = draw_cache(rng, 4096, 64 * 1024, lines, ways)
             caches[own]['instances'] = rng.choice([1, 1, 2, 4])
+            if caches[own]['instances'] == 1:
+                caches[own]['scope'] = rng.choice(['sm', 'sm', 'tpc'])
         paths[path] = [{name: near + shift}, {'l2': l2 + shift}, {'main': main + shift}]
     paths['constant'] = draw_constant(rng, caches, l2, main)
     paths.update(shared=rng.randint(15, 60), host=rng.randint(700, 2500))
     gaps = [list(b.values())[0] - list(a.values())[0] for p in paths.values() if isinstance(p, list)
             for a, b in zip(p, p[1:])]
     part = draw_l2(rng)
-    gaps.append(part.get('far_cycles', 1000))
+    gaps += far_levels(part)
     rates = {name: rng.randint(100, 1500) for name in ('l2_read', 'l2_write')}
     rates.update({name: rng.randint(60, 90) for name in ('main_read', 'main_write', 'main_copy')})
     rates.update({name: rng.randint(5, 50) for name in ('h2d', 'd2h', 'bidir')}, sm=SM_BYTES_PER_CYCLE)
-    return {'name': f'Drawn {number}', 'pci': {'device': f'10de:{0xe000 + number:04x}', 'subsystem': '10de:1'},
-            'sms': rng.choice([6, 8, 12, 20, 30, 46]), 'sms_per_tpc': 2,
-            'clock': {'sm_mhz': rng.randint(700, 2500), 'ramp_ms': rng.randint(0, 40)},
-            'timer': {'overhead_cycles': rng.randint(0, 30), 'granularity_cycles': rng.choice([1, 1, 2, 4])},
-            'noise': {'jitter_cycles': round(min(gaps) * rng.uniform(0.01, 0.15), 2),
-                      'spike_rate': round(rng.uniform(0, 0.005), 4), 'spike_cycles': rng.randint(100, 900),
-                      'bandwidth': round(rng.uniform(0.001, 0.01), 4)},
-            'caches': caches, 'l2': part, 'memory': {'size': '8 GiB'}, 'paths': paths, 'bandwidth': rates}
+    sms = rng.choice([6, 8, 12, 20, 30, 46])
+    gpu = {'name': f'Drawn {number}', 'pci': {'device': f'10de:{0xe000 + number:04x}', 'subsystem': '10de:1'},
+           'sms': sms, 'sms_per_tpc': 2, 'sms_per_gpc': draw_gpcs(rng, sms),
+           'sm_order': rng.choice(['along', 'across']),
+           'clock': {'sm_mhz': rng.randint(700, 2500), 'ramp_ms': rng.randint(0, 40)},
+           'timer': {'overhead_cycles': rng.randint(0, 30), 'granularity_cycles': rng.choice([1, 1, 1, 2, 4, 16, 32, 64])},
+           'noise': {'jitter_cycles': round(min(gaps) * rng.uniform(0.01, 0.15), 2),
+                     'spike_rate': round(rng.uniform(0, 0.005), 4), 'spike_cycles': rng.randint(100, 900),
+                     'bandwidth': round(rng.uniform(0.001, 0.01), 4)},
+           'caches': caches, 'l2': part, 'memory': {'size': '8 GiB'}, 'paths': paths, 'bandwidth': rates}
+    tlbs = draw_tlbs(rng)
+    if rng.random() < 0.5:
+        gpu['memory'].update(slow_share=round(rng.uniform(0, 0.3), 3), slow_cycles=rng.randint(0, 600))
+    return {**gpu, 'tlb': tlbs} if tlbs else gpu
 
 
 def truth_of(gpu):
@@ -104,12 +170,20 @@ def truth_of(gpu):
         yield 'constant_l15.size', None if fits else caches['c15']['size']
         yield 'constant_l15.fetch', caches['c15']['sector']
         yield 'constant_l15.latency', paths['constant'][1]['c15']
+        groups = groups_of(gpu)
+        yield 'sm.groups', len(set(groups))
+        yield 'sm.groups.map', ' '.join(map(str, groups))
     yield 'l2.size', part['size']
     yield 'l2.line', part['line']
     yield 'l2.fetch', part['sector']
     yield 'l2.latency', paths['global_cg'][0]['l2']
-    yield 'l2.parts', 1 if part['parts'] == 'one' else 2
-    yield 'main.latency', paths['global_cg'][1]['main'] + part.get('far_cycles', 0) / 2
+    far = far_levels(part)
+    yield 'l2.parts', 1 + len(far)
+    if far:
+        yield 'l2.latency_far', paths['global_cg'][0]['l2'] + sum(far) / len(far)
+    slow = gpu['memory'].get('slow_share', 0) * gpu['memory'].get('slow_cycles', 0) / 2
+    yield 'l2.miss_penalty', paths['global_cg'][1]['main'] - paths['global_cg'][0]['l2'] + slow
+    yield 'main.latency', paths['global_cg'][1]['main'] + sum(far) / (1 + len(far)) + slow
     yield 'shared.latency', paths['shared']
     yield 'host.latency', paths['host']
     most = gpu['sms'] * SM_BYTES_PER_CYCLE * gpu['clock']['sm_mhz'] / 1000
@@ -121,6 +195,9 @@ def truth_of(gpu):
 
 
 def find(memory, metric):
+    if metric.endswith('.map'):
+        found = find(memory, metric[:-len('.map')])
+        return {**found, 'value': found.get('map')}
     for key in metric.split('.'):
         memory = memory.get(key) if isinstance(memory, dict) else None
     return memory if isinstance(memory, dict) else {'value': memory}
@@ -128,7 +205,7 @@ def find(memory, metric):
 
 def is_right(metric, truth, found):
     value = found.get('value')
-    if isinstance(truth, list):
+    if isinstance(truth, (list, str)):
         return value == truth
     if truth is None:
         return found.get('bound') == 'at_least'
@@ -154,7 +231,7 @@ def main():
             memory = survey(program, pathlib.Path(folder), gpu)
             for metric, truth in truth_of(gpu):
                 found = find(memory, metric)
-                told = found.get('status', 'ok') != 'ok' or found.get('confidence', 1) <= CONFIDENT
+                told = found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
                 kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
                 tally[kind] += 1
                 if kind != 'right':

@@ -38,6 +38,15 @@ static const char carved[] =
     "paths: {global_ca: [l1: 33, l2: 260, main: 800], global_cg: [l2: 260, main: 800],"
     " shared: 29, host: 1500}\n";
 
+/* Under load an access takes so long that one in flight per thread gives half of L2's bandwidth,
+ * and a third of main memory's. */
+static const char loaded[] =
+    "name: Loaded\nsms: 16\nmemory: {size: 4 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "l2: {size: 16 MiB, line: 128, ways: 16}\n"
+    "bandwidth: {sm: 1000, l2_read: 1048.576, l2_write: 1048.576, main_read: 786.432,"
+    " main_write: 786.432, main_copy: 786.432, l2_loaded_cycles: 1000, main_loaded_cycles: 2000}\n"
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n";
+
 /* Bytes in flight are the limit: 4 SMs, and 1536 threads of an SM fill with blocks of 512 or 256,
  * not with those of 1024. Nor may a block have 1024. */
 static const char few_threads[] =
@@ -115,9 +124,9 @@ static void best_shape_is_taken(void **state)
     struct measures all = probed_run(&(struct probed){
         .model = few_threads, .profile = PROFILE_QUICK, .list = "main.bandwidth.read"});
     const struct measure *m = measures_get(&all, "main.bandwidth.read");
-    /* Little: 4 SMs, 1536 threads, 8 accesses of 16 bytes in 2000 ns. */
-    probed_expect(&all, "main.bandwidth.read", 4 * 1536 * 8 * 16 / 2000.0, "few threads");
-    assert_non_null(strstr(m->method, "16 B, 512 threads"));
+    /* Little: 4 SMs, 1536 threads, 4 accesses of 16 bytes in 2000 ns; or half the threads, 8. */
+    probed_expect(&all, "main.bandwidth.read", 4 * 1536 * 4 * 16 / 2000.0, "few threads");
+    assert_non_null(strstr(m->method, "16 B, 512 threads, 3 blocks per SM, 4 in flight"));
     measures_fini(&all);
 }
 
@@ -191,9 +200,95 @@ static void what_is_missing_is_told(void **state)
     measures_fini(&all);
 }
 
-/* A link between probe and device that counts streams, and adds what a launch costs. */
 static const struct device_ops *inner;
 static struct device_ops outer;
+
+static int one_in_flight(struct device *device, const struct device_stream *stream,
+                         struct device_stream_answer *out_answer, struct err *err)
+{
+    struct device_stream changed = *stream;
+    changed.unroll = 1;
+    return inner->run_stream(device, &changed, out_answer, err);
+}
+
+static void keep_one_in_flight(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.run_stream = one_in_flight;
+    device->ops = &outer;
+}
+
+static void enough_is_in_flight(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metric;
+        double gbs, one; /* 16 SMs, 2048 threads, 16 bytes in 1000 or 2000 ns */
+    } rows[] = {{"l2.bandwidth.read", 1048.576, 524.288},
+                {"l2.bandwidth.write", 1048.576, 524.288},
+                {"main.bandwidth.read", 786.432, 262.144},
+                {"main.bandwidth.write", 786.432, 262.144},
+                {"main.bandwidth.copy", 786.432, 262.144}};
+    struct probed probed = {
+        .model = loaded, .profile = PROFILE_STANDARD, .list = "l2.bandwidth,main.bandwidth"};
+    struct measures all = probed_run(&probed);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        probed_expect(&all, rows[i].metric, rows[i].gbs, "loaded");
+    measures_fini(&all);
+    probed.prepare = keep_one_in_flight;
+    all = probed_run(&probed);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        probed_expect(&all, rows[i].metric, rows[i].one, "one in flight");
+    measures_fini(&all);
+}
+
+/* Every thread has the same to do in each pass, all of it in flight at once; L2's footprint fits
+ * into half of one of two parts. */
+static uint32_t shapes_seen;
+
+static int check_shape(struct device *device, const struct device_stream *stream,
+                       struct device_stream_answer *out_answer, struct err *err)
+{
+    const struct device_limits *limits = device_limits(device);
+    bool whole = stream->path == DEVICE_GLOBAL_CG;
+    uint64_t round = (uint64_t)stream->threads * stream->width_bytes * stream->unroll *
+                     (whole ? stream->blocks : 1) * (stream->kind == DEVICE_STREAM_COPY ? 2 : 1);
+    if (stream->kind < DEVICE_STREAM_H2D) {
+        assert_true(stream->unroll && stream->blocks % limits->sm_count == 0);
+        assert_true(round && stream->footprint_bytes % round == 0);
+        assert_true(stream->blocks / limits->sm_count * stream->threads <= limits->threads_per_sm);
+        assert_true(!whole || stream->footprint_bytes <= limits->l2_reported_bytes / 4 ||
+                    stream->footprint_bytes > 4 * limits->l2_reported_bytes);
+        shapes_seen++;
+    }
+    return inner->run_stream(device, stream, out_answer, err);
+}
+
+static void check_shapes(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.run_stream = check_shape;
+    device->ops = &outer;
+}
+
+static void no_thread_is_idle(void **state)
+{
+    (void)state;
+    const char *const models[] = {probed_plain, no_l1, carved, loaded, few_threads};
+    shapes_seen = 0;
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        struct measures all = probed_run(&(struct probed){.model = models[i],
+                                                          .profile = PROFILE_STANDARD,
+                                                          .list = LIST,
+                                                          .prepare = check_shapes});
+        measures_fini(&all);
+    }
+    assert_true(shapes_seen > 0);
+}
+
+/* A link between probe and device that counts streams, and adds what a launch costs. */
 static struct {
     uint32_t count, disturbed; /* the number of the stream that something disturbs; 0: none */
     uint32_t every;            /* also each with a multiple of this number; 0: none */
@@ -287,6 +382,8 @@ int main(void)
         cmocka_unit_test(truth_is_found),
         cmocka_unit_test(faults_show_where_they_act),
         cmocka_unit_test(best_shape_is_taken),
+        cmocka_unit_test(enough_is_in_flight),
+        cmocka_unit_test(no_thread_is_idle),
         cmocka_unit_test(full_keeps_the_surface),
         cmocka_unit_test(scattering_rates_are_noisy),
         cmocka_unit_test(what_is_missing_is_told),

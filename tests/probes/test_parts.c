@@ -176,14 +176,15 @@ static void nanoseconds_and_claims_stand_beside(void **state)
     assert_true(fabs(note_real(&all, "host.latency", "ns") - 1500 / 1.785) < 17);
     assert_true(fabs(note_real(&all, "shared.latency", "ns") - 29 / 1.785) < 0.4);
     assert_true(fabs(note_real(&all, "clock.sm", "reported") - 1785) < 1);
-    const char *const claims[] = {"main.size", "clock.memory"};
+    const char *const claims[] = {"main.size", "clock.memory", "shared.size_per_sm"};
     for (size_t i = 0; i < COUNT_OF(claims); i++) {
         const struct measure *m = measures_get(&all, claims[i]);
         assert_string_equal(m->method, "reported");
-        assert_true(m->confidence <= 0.5);
+        assert_true(isnan(m->confidence)); /* nothing was measured that could tell */
     }
     assert_int_equal(facts_int(&measures_get(&all, "shared.size")->notes, "reported", 0),
                      228 << 10);
+    probed_expect(&all, "shared.size_per_sm", 228 << 10, "noisy");
     measures_fini(&all);
 }
 
@@ -246,6 +247,56 @@ static void what_is_missing_is_told(void **state)
     measures_fini(&all);
 }
 
+/* L1 and shared memory in one array, and each in its own. */
+static const char carved[] =
+    "name: Carved\nsms: 8\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "noise: {jitter_cycles: 1}\n"
+    "carveout: {total: 128 KiB, steps: [32 KiB, 48 KiB, 64 KiB, 80 KiB, 96 KiB, 100 KiB],"
+    " reserve: 1 KiB}\n"
+    "caches: {l1: {carveout: true, line: 128, sector: 32, ways: 4}}\n"
+    "l2: {size: 4 MiB, line: 128, sector: 32, ways: 16}\n"
+    "paths: {global_ca: [l1: 33, l2: 260, main: 800], global_cg: [l2: 260, main: 800], shared: "
+    "29}\n";
+
+static void what_l1_loses_to_shared_memory(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(
+        &(struct probed){.model = carved, .profile = PROFILE_STANDARD, .list = "shared.carveout"});
+    const struct measure *with = measures_get(&all, "shared.shared_with");
+    const struct measure *lost = measures_get(&all, "shared.carveout");
+    probed_expect(&all, "shared.carveout", (100 - 32) << 10, "carved");
+    assert_int_equal(with->word_count, 1);
+    assert_true(with->confidence > 0.99 && with->confidence <= 1);
+    assert_int_equal(lost->n, 5);
+    assert_true(lost->spread > 0 && lost->confidence < 1);
+    assert_true(facts_int(&lost->notes, "l1_and_granted_max", 0) > 125 << 10);
+    measures_fini(&all);
+    all = probed_run(&(struct probed){
+        .model = probed_plain, .profile = PROFILE_STANDARD, .list = "shared.carveout"});
+    probed_expect(&all, "shared.carveout", 0, "apart");
+    with = measures_get(&all, "shared.shared_with");
+    assert_int_equal(with->word_count, 0);
+    assert_true(with->confidence > 0.9);
+    measures_fini(&all);
+}
+
+static void tell_fetch_limit(struct device *device)
+{
+    device->limits.l2_fetch_limit_bytes = 64;
+}
+
+static void the_drivers_limit_stands_beside_l2_fetch(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){.model = probed_plain,
+                                                      .profile = PROFILE_STANDARD,
+                                                      .list = "l2.line",
+                                                      .prepare = tell_fetch_limit});
+    assert_int_equal(facts_int(&measures_get(&all, "l2.fetch")->notes, "driver_limit", 0), 64);
+    measures_fini(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +305,8 @@ int main(void)
         cmocka_unit_test(one_odd_sm_is_seen),
         cmocka_unit_test(nanoseconds_and_claims_stand_beside),
         cmocka_unit_test(what_is_missing_is_told),
+        cmocka_unit_test(what_l1_loses_to_shared_memory),
+        cmocka_unit_test(the_drivers_limit_stands_beside_l2_fetch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,9 +81,37 @@ static void quantiles_interpolate(void **state)
     assert_true(isnan(pool_quantile(&empty, 0.5)));
 }
 
+/* Loads of 500 and 700 cycles, by the shares below, the others spread evenly up to 1200. */
+static void peaks_are_told_from_tails(void **state)
+{
+    (void)state;
+    static const struct {
+        double near, far, step;
+        bool peaks;
+    } mixes[] = {{0.42, 0.44, 1, true},  {0.5, 0.5, 1, true},    {0.7, 0, 1, false},
+                 {0.97, 0.03, 1, false}, {0.5, 0.5, 100, false}, {1, 0, 1, false}};
+    for (size_t i = 0; i < COUNT_OF(mixes); i++) {
+        static struct pool pool;
+        double near = 0, far = 0;
+        struct rng rng;
+        memset(&pool, 0, sizeof pool);
+        rng_init(&rng, 7, "peaks");
+        for (int k = 0; k < 20000; k++) {
+            double kind = rng_uniform(&rng), cycles = 500 + 15 * draw_normal(&rng);
+            if (kind >= mixes[i].near)
+                cycles += kind < mixes[i].near + mixes[i].far ? 200 : 700 * rng_uniform(&rng);
+            add_load(&pool, mixes[i].step * floor(cycles / mixes[i].step + rng_uniform(&rng)));
+        }
+        assert_int_equal(pool_peaks(&pool, &near, &far), mixes[i].peaks);
+        if (mixes[i].peaks && (fabs(near - 500) > 10 || fabs(far - 710) > 20))
+            fail_msg("near %g, far %g", near, far);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(centre_is_found),
-                                       cmocka_unit_test(quantiles_interpolate)};
+                                       cmocka_unit_test(quantiles_interpolate),
+                                       cmocka_unit_test(peaks_are_told_from_tails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

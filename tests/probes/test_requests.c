@@ -86,7 +86,7 @@ static void unanswered_probes_fail_alone(void **state)
             fail_msg("%s: %s", m->metric, m->reason);
     }
     assert_true(failed > 30);
-    assert_non_null(strstr(mute.marks.data, "warm-up;l1_data.line;l1_data.size;"));
+    assert_non_null(strstr(mute.marks.data, "warm-up;timer;l1_data.line;l1_data.size;"));
     assert_non_null(strstr(mute.marks.data, ";l1_data.global;"));
     assert_non_null(strstr(mute.marks.data, ";main.latency, again 1;"));
     assert_non_null(strstr(mute.marks.data, ";main.latency, again 2;"));

@@ -148,7 +148,7 @@ static void spreads_less_where_sms_share(void **state)
     struct err err = {0};
     if (sim_model_read_file(pairs_path, &model, &err) ||
         sim_open(model, NULL, 0, 1, &device, &err) ||
-        probes_select(PROFILE_STANDARD, "constant_l15,l1_data.size", &selection, &err) ||
+        probes_select(PROFILE_STANDARD, "constant_l15,sm.groups,l1_data.size", &selection, &err) ||
         probes_run(device, &selection, &options, NULL, &found, &err))
         fail_msg("%s", err.text);
     uint32_t sms = device_limits(device)->sm_count;

@@ -1,0 +1,161 @@
+/* Which SMs share a constant L1.5: the partition by itself, on simulated GPUs, and its controls. */
+#include "../check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "probed.h"
+#include "probes/partition.h"
+
+enum { SMS = 132 };
+
+/* Odds of one pair, of which a share says the opposite of the truth. */
+static void add_pairs(struct partition *p, const uint32_t *truth, double wrong, uint64_t seed)
+{
+    static const double odds = 10;
+    struct rng rng;
+    rng_init(&rng, seed, "pairs");
+    for (size_t a = 0; a < p->sms; a++)
+        for (size_t b = a + 1; b < p->sms; b++) {
+            bool together = (truth[a] == truth[b]) != (rng_uniform(&rng) < wrong);
+            partition_add(p, a, b, together ? odds : -odds);
+        }
+}
+
+/* Eight groups as on an H200, TPCs dealt out in turn. */
+static uint32_t group_of(size_t sm)
+{
+    return (uint32_t)(sm / 2 % 8);
+}
+
+static void misjudged_pairs_are_outvoted(void **state)
+{
+    (void)state;
+    uint32_t truth[SMS];
+    for (size_t i = 0; i < SMS; i++)
+        truth[i] = group_of(i);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct partition p;
+        struct err err = {0};
+        assert_int_equal(partition_init(&p, SMS, &err), 0);
+        add_pairs(&p, truth, 0.1, seed);
+        assert_int_equal(partition_divide(&p, &err), 0);
+        assert_int_equal(p.group_count, 8);
+        assert_memory_equal(p.group, truth, sizeof truth);
+        assert_true(p.contradicted > 0.05 && p.contradicted < 0.15);
+        partition_fini(&p);
+    }
+}
+
+/* What one pair alone says is believed, but not for sure. */
+static void thin_evidence_has_little_confidence(void **state)
+{
+    (void)state;
+    struct partition p;
+    struct err err = {0};
+    assert_int_equal(partition_init(&p, 3, &err), 0);
+    partition_add(&p, 0, 1, -1);
+    partition_add(&p, 0, 2, 1);
+    partition_add(&p, 1, 2, -1);
+    assert_int_equal(partition_divide(&p, &err), 0);
+    assert_int_equal(p.group_count, 2);
+    assert_true(p.group[0] == p.group[2] && partition_size(&p, p.group[0]) == 2);
+    assert_true(p.confidence < 0.5);
+    partition_fini(&p);
+}
+
+#define MODEL(sms, more, scope)                                                                    \
+    "name: G\nsms: " sms "\nsms_per_tpc: 2\n" more                                                 \
+    "memory: {size: 1 GiB, constant_first_cycles: 300}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"       \
+    "noise: {jitter_cycles: 2, spike_rate: 0.002, spike_cycles: 300}\n"                            \
+    "caches: {c1: {size: 2 KiB, line: 64, ways: 4},"                                               \
+    " c15: {size: 32 KiB, line: 256, ways: 8, scope: " scope "}}\n"                                \
+    "l2: {size: 1 MiB, line: 128, ways: 16, slice_cycles: 40}\n"                                   \
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500],"                    \
+    " constant: [c1: 25, c15: 100, l2: 270, main: 570]}\n"
+
+static const struct {
+    const char *model, *sizes, *map;
+    double usual;
+} gpus[] = {
+    {MODEL("12", "sms_per_gpc: [2, 6, 4]\nsm_order: across\n", "gpc"), "2 6 4",
+     "0 0 1 1 2 2 1 1 2 2 1 1", 4},
+    {MODEL("12", "sms_per_gpc: [2, 6, 4]\n", "gpc"), "2 6 4", "0 0 1 1 1 1 1 1 2 2 2 2", 4},
+    {MODEL("7", "", "tpc"), "2 2 2 1", "0 0 1 1 2 2 3", 2},
+    {MODEL("5", "", "sm"), "1 1 1 1 1", "0 1 2 3 4", 1},
+    {MODEL("6", "", "gpu"), "6", "0 0 0 0 0 0", 6},
+};
+
+static struct measures run(const char *model, void (*prepare)(struct device *))
+{
+    return probed_run(&(struct probed){
+        .model = model, .profile = PROFILE_STANDARD, .list = "sm.groups", .prepare = prepare});
+}
+
+static void groups_are_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(gpus); i++) {
+        struct measures found = run(gpus[i].model, NULL);
+        const struct measure *groups = measures_get(&found, "sm.groups");
+        assert_int_equal(groups->status, MEASURE_OK);
+        assert_string_equal(facts_text(&groups->notes, "sizes"), gpus[i].sizes);
+        assert_string_equal(facts_text(&groups->notes, "map"), gpus[i].map);
+        assert_true(groups->confidence > 0.99);
+        assert_true(probed_value(&found, "constant_l15.sms") == gpus[i].usual);
+        measures_fini(&found);
+    }
+}
+
+/* A backend in which two SMs see the same whatever they share: as if each had its own launch, or as
+ * if nothing were ever emptied. */
+static const struct device_ops *inner;
+static struct device_ops outer;
+static uint32_t seen_cycles;
+
+static int blind_batch(struct device *device, const struct device_batch *batch,
+                       struct device_answer *answers, struct err *err)
+{
+    int rc = inner->run_batch(device, batch, answers, err);
+    for (size_t i = 0; i < batch->job_count && !rc; i++)
+        for (uint32_t k = 0;
+             batch->jobs[i].agent_count == 2 && k < answers[i].samples[0].kept_count; k++)
+            answers[i].samples[0].kept[k] = seen_cycles;
+    return rc;
+}
+
+static void blind(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.run_batch = blind_batch;
+    device->ops = &outer;
+}
+
+static void controls_fail(void **state)
+{
+    (void)state;
+    static const uint32_t l15_or_l2[] = {100, 270};
+    for (size_t i = 0; i < COUNT_OF(l15_or_l2); i++) {
+        seen_cycles = l15_or_l2[i];
+        struct measures found = run(gpus[0].model, blind);
+        const struct measure *groups = measures_get(&found, "sm.groups");
+        const struct measure *sms = measures_get(&found, "constant_l15.sms");
+        assert_true(groups->status == MEASURE_FAILED && sms->status == MEASURE_FAILED);
+        assert_non_null(strstr(groups->reason, "the controls fail"));
+        measures_fini(&found);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(misjudged_pairs_are_outvoted),
+        cmocka_unit_test(thin_evidence_has_little_confidence),
+        cmocka_unit_test(groups_are_found),
+        cmocka_unit_test(controls_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
