@@ -145,6 +145,7 @@ static void put_flags(const struct command *command, struct strbuf *out)
         strbuf_printf(&name, "%s%s%s", flag->name, flag->argument ? " " : "",
                       flag->argument ? flag->argument : "");
         strbuf_printf(out, "  %-24s %s\n", name.data ? name.data : "", flag->help);
+        out->failed |= name.failed;
         strbuf_fini(&name);
     }
 }
@@ -165,6 +166,7 @@ void command_help_all(struct strbuf *out_text)
         struct strbuf name = {0};
         strbuf_printf(&name, "%s %s", command->name, command->files);
         strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", command->summary);
+        out_text->failed |= name.failed;
         strbuf_fini(&name);
     }
     strbuf_puts(out_text,

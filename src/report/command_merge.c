@@ -1,5 +1,4 @@
 /* gpumemtopo-report merge [-o FILE] DIR|FILE... */
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,42 +14,6 @@
 #include "report/merge.h"
 #include "report/summary.h"
 
-static int name_order(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* Not what a writer that died left half done, which is renamed only when it is whole. */
-static int is_meant(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.' && !strstr(entry->d_name, ".tmp.");
-}
-
-static int add_folder(struct report_merge *merge, const char *folder, struct err *err)
-{
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_meant, name_order);
-    int rc =
-        count < 0 ? err_set_at(err, -errno, folder, 0, 0, "cannot read: %s", strerror(errno)) : 0;
-    for (int i = 0; i < count; i++) {
-        struct stat info;
-        char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
-        if (!rc && !path)
-            rc = err_no_memory(err);
-        bool there = path && stat(path, &info) == 0;
-        /* One that cannot be looked at cannot be read either, and is named for it. */
-        if (path && (!there || S_ISREG(info.st_mode)))
-            rc = report_merge_add(merge, path, err);
-        else if (there && S_ISDIR(info.st_mode))
-            log_warning("not looked into: %s: a folder in a folder is merged when it is named",
-                        path);
-        free(path);
-        free(entries[i]);
-    }
-    free(entries);
-    return rc;
-}
-
 static int add_paths(struct report_merge *merge, const struct command_options *options,
                      struct err *err)
 {
@@ -61,7 +24,7 @@ static int add_paths(struct report_merge *merge, const struct command_options *o
         if (stat(path, &info))
             rc = err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
         else
-            rc = S_ISDIR(info.st_mode) ? add_folder(merge, path, err)
+            rc = S_ISDIR(info.st_mode) ? report_merge_add_folder(merge, path, NULL, err)
                                        : report_merge_add(merge, path, err);
     }
     return rc;
@@ -89,7 +52,9 @@ static void say_summary(const struct inventory *inventory, const char *output)
         return;
     const struct report_style style = report_style_for(STDERR_FILENO);
     report_summary(inventory, &style, &text);
-    if (!text.failed && text.data)
+    if (text.failed)
+        log_warning("no summary: out of memory");
+    else if (text.data)
         fputs(text.data, stderr);
     log_info("inventory written to %s", output);
     strbuf_fini(&text);

@@ -70,6 +70,8 @@ static int choose(const struct command_options *options, const struct inventory 
     char *first = comma ? str_copy_n(options->model, (size_t)(comma - options->model)) : NULL;
     const char *ids[2] = {comma ? first : options->model, comma ? comma + 1 : options->model};
     int code = comma && !first ? EXIT_NO_REPORT : EXIT_DONE;
+    if (code)
+        log_error("out of memory");
     if (!options->model && options->file_count == 1 && inventories[0].model_count == 2) {
         ids[0] = inventories[0].models[0].id;
         ids[1] = inventories[0].models[1].id;

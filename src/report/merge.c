@@ -1,11 +1,13 @@
 /* One inventory out of spool files and inventories. */
 #include "report/merge.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -15,7 +17,7 @@
 #include "report/merge_skipped.h"
 
 /* More would bury the rest. */
-enum { SAID_MAX = 20 };
+enum { SAID_MAX = 20, NOTE_MAX = 4096 };
 
 struct report_merge {
     report_note *note;
@@ -56,18 +58,22 @@ static void note(const struct report_merge *merge, const char *format, ...)
 
 static void note(const struct report_merge *merge, const char *format, ...)
 {
-    char *text = NULL;
+    char text[NOTE_MAX]; /* on the stack, so that no note is lost when memory is out */
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0)
-        return;
     merge->note(merge->user, text);
-    free(text);
 }
 
-int report_merge_add(struct report_merge *merge, const char *path, struct err *err)
+static bool is_of(const struct merge_source *source, const char *survey)
+{
+    return source->kind != MERGE_INVENTORY && str_equal(source->spool.origin.survey, survey);
+}
+
+/* survey: NULL for any. */
+static int add_file(struct report_merge *merge, const char *path, const char *survey,
+                    struct err *err)
 {
     struct merge_source *grown =
         mem_grow(merge->sources, &merge->capacity, merge->count + 1, sizeof *grown);
@@ -83,8 +89,61 @@ int report_merge_add(struct report_merge *merge, const char *path, struct err *e
         note(merge, "skipped: %s", err_format(&why, line, sizeof line));
         return merge_skipped_add(&merge->skipped, path) ? err_no_memory(err) : 0;
     }
-    merge->count++;
+    if (survey && !is_of(&grown[merge->count], survey))
+        merge_source_fini(&grown[merge->count]);
+    else
+        merge->count++;
     return 0;
+}
+
+int report_merge_add(struct report_merge *merge, const char *path, struct err *err)
+{
+    return add_file(merge, path, NULL, err);
+}
+
+static int name_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Not what a writer that died left half done, which is renamed only when it is whole; nor the name
+ * of the owner. */
+static int is_meant(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && !strstr(entry->d_name, ".tmp.");
+}
+
+/* A file that cannot be looked at cannot be read either, and is named for it. */
+static int add_entry(struct report_merge *merge, const char *path, const char *survey,
+                     struct err *err)
+{
+    struct stat info;
+    bool there = stat(path, &info) == 0;
+    if (!there || S_ISREG(info.st_mode))
+        return add_file(merge, path, survey, err);
+    if (S_ISDIR(info.st_mode))
+        note(merge, "not looked into: %s: a folder in a folder is merged when it is named", path);
+    return 0;
+}
+
+int report_merge_add_folder(struct report_merge *merge, const char *folder, const char *survey,
+                            struct err *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_meant, name_order);
+    int rc =
+        count < 0 ? err_set_at(err, -errno, folder, 0, 0, "cannot read: %s", strerror(errno)) : 0;
+    for (int i = 0; i < count; i++) {
+        char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
+        if (path)
+            rc = add_entry(merge, path, survey, err);
+        else if (!rc)
+            rc = err_no_memory(err);
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
 }
 
 struct report_merge_end report_merge_end(const struct report_merge *merge)

@@ -20,6 +20,11 @@ void report_merge_destroy(struct report_merge *merge); /* accepts NULL */
  * skipped. 0 or -ENOMEM. */
 int report_merge_add(struct report_merge *merge, const char *path, struct err *err);
 
+/* The same for each file of a folder; survey: only spool files of this one (NULL: all there is).
+ * -errno when the folder cannot be read. */
+int report_merge_add_folder(struct report_merge *merge, const char *folder, const char *survey,
+                            struct err *err);
+
 struct report_merge_end {
     size_t files;   /* taken in */
     size_t skipped; /* not */
@@ -32,6 +37,7 @@ struct report_merge_end report_merge_end(const struct report_merge *merge);
 struct report_merge_request {
     struct report_basis *basis;
     bool own_config; /* judge by basis->config, not as the survey would have */
+    bool ends_now;   /* the survey lasted until now, not until its last result */
     const char *version;
     char *const *command;
     size_t command_count;

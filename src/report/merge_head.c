@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/build.h"
 #include "report/merge_ranks.h"
 
 /* Of one survey, by its plan or its inventory, told once; GPUs' files belong to a plan. */
@@ -61,9 +63,9 @@ struct names {
 
 static int add_name(struct names *names, const char *name)
 {
-    const char **grown = mem_grow(names->items, &names->capacity, names->count + 1, sizeof *grown);
     if (!name)
         return 0;
+    const char **grown = mem_grow(names->items, &names->capacity, names->count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     names->items = grown;
@@ -124,61 +126,39 @@ static int bare_nodes(const struct merge_source *sources, size_t count, struct n
     return 0;
 }
 
-static int fill_nodes(const struct names *full, const struct names *bare,
-                      struct inventory *inventory)
+/* Nodes that were seen without a GPU in one survey may have one in another. */
+static int fill_nodes(const struct names *full, struct names *bare, struct inventory *inventory)
 {
-    inventory->node_findings = mem_array(bare->count, sizeof *inventory->node_findings);
-    if (!inventory->node_findings)
-        return -ENOMEM;
-    for (size_t i = 0; i < bare->count; i++) {
-        struct inventory_node *node = &inventory->node_findings[inventory->node_count];
-        if (has_name(full, bare->items[i]))
-            continue;
-        inventory->node_count++;
-        if (str_copy_to(&node->node, bare->items[i]) ||
-            str_copy_to(&node->finding, inventory_bare_node))
-            return -ENOMEM;
-    }
-    inventory->nodes = (uint32_t)(full->count + inventory->node_count);
-    return 0;
-}
-
-static int copy_command(struct inventory *inventory, char *const *words, size_t count)
-{
-    inventory->command = mem_array(count, sizeof *inventory->command);
-    if (!inventory->command)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        char *word = str_copy(i ? words[i] : str_last_part(words[i]));
-        if (!word)
-            return -ENOMEM;
-        inventory->command[inventory->command_count++] = word;
-    }
-    return 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < bare->count; i++)
+        if (!has_name(full, bare->items[i]))
+            bare->items[kept++] = bare->items[i];
+    inventory->nodes = (uint32_t)(full->count + kept);
+    return inventory_add_bare(inventory, bare->items, kept);
 }
 
 /* From the survey's plan to the last of its results. */
 static double elapsed_s(const struct merge_source *sources, size_t count,
-                        const struct merge_source *plan)
+                        const struct merge_source *plan, bool ends_now)
 {
-    uint64_t last_ms = plan->time_ms;
+    uint64_t last_ms = ends_now ? clock_utc_ms() : plan->time_ms;
     for (size_t i = 0; i < count; i++)
         if (sources[i].kind == MERGE_GPU && sources[i].time_ms > last_ms &&
             str_equal(survey_of(&sources[i]), survey_of(plan)))
             last_ms = sources[i].time_ms;
-    return round((double)(last_ms - plan->time_ms) / 10) / 100;
+    return last_ms > plan->time_ms ? round((double)(last_ms - plan->time_ms) / 10) / 100 : 0;
 }
 
 /* Surveys of several partitions: their ranks add up, and the longest counts. */
 static int add_counts(const struct merge_source *sources, size_t count,
-                      const struct merge_pool *pool, struct inventory *inventory)
+                      const struct merge_pool *pool, bool ends_now, struct inventory *inventory)
 {
     for (size_t i = 0; i < count; i++) {
         const struct merge_source *source = &sources[i];
         double wall_s = source->kind == MERGE_INVENTORY ? source->inventory.wall_s
-                        : source->kind == MERGE_SURVEY  ? elapsed_s(sources, count, source)
-                                                        : 0;
-        if (merge_add_ranks(sources, i, pool, inventory))
+                        : source->kind == MERGE_SURVEY ? elapsed_s(sources, count, source, ends_now)
+                                                       : 0;
+        if (merge_add_ranks(sources, count, i, pool, inventory))
             return -ENOMEM;
         if (wall_s > inventory->wall_s)
             inventory->wall_s = wall_s;
@@ -186,100 +166,120 @@ static int add_counts(const struct merge_source *sources, size_t count,
     return 0;
 }
 
-static int fill_origin(const struct merge_source *sources, size_t count,
-                       const struct merge_source *only, struct inventory *inventory)
+/* The same for all files, or none. */
+static const char *common_origin(const struct merge_source *sources, size_t count,
+                                 uint64_t *out_seed)
 {
     const char *backend = count ? backend_of(&sources[0]) : "";
-    inventory->seed = count ? seed_of(&sources[0]) : 0;
+    *out_seed = count ? seed_of(&sources[0]) : 0;
     for (size_t i = 1; i < count; i++) {
         if (!str_equal(backend, backend_of(&sources[i])))
             backend = "mixed";
-        if (inventory->seed != seed_of(&sources[i]))
-            inventory->seed = 0;
+        if (*out_seed != seed_of(&sources[i]))
+            *out_seed = 0;
     }
-    if (only && only->kind == MERGE_INVENTORY)
+    return backend;
+}
+
+/* The command of the only survey, or that of the merge. */
+static int fill_head(const struct merge_source *sources, size_t count,
+                     const struct report_merge_request *request, struct inventory *inventory)
+{
+    const struct merge_source *only = only_survey(sources, count);
+    const char *backend = common_origin(sources, count, &inventory->seed);
+    char *const *command = request->command;
+    size_t command_count = request->command_count;
+    if (only && only->kind == MERGE_INVENTORY) {
         inventory->nodes = only->inventory.nodes;
-    if (only && only->kind == MERGE_SURVEY)
-        inventory->nodes = only->spool.survey.nodes;
-    return str_copy_to(&inventory->backend, backend);
+        command = only->inventory.command;
+        command_count = only->inventory.command_count;
+    } else if (only) {
+        const struct spool_survey *survey = &only->spool.survey;
+        inventory->nodes = survey->apart ? inventory->nodes : survey->nodes;
+        command = survey->command;
+        command_count = survey->command_count;
+    }
+    return inventory_set_head(inventory, request->version, backend, command, command_count);
 }
 
 int merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
                const struct report_merge_request *request, struct inventory *inventory)
 {
-    const struct merge_source *only = only_survey(sources, count);
     struct names full = {0}, bare = {0};
-    char stamp[CLOCK_STAMP_MAX];
-    clock_utc_stamp(0, stamp);
     int rc = full_nodes(sources, pool, &full);
     if (!rc)
         rc = bare_nodes(sources, count, &bare);
     if (!rc)
         rc = fill_nodes(&full, &bare, inventory);
     if (!rc)
-        rc = fill_origin(sources, count, only, inventory);
+        rc = fill_head(sources, count, request, inventory);
     free(full.items);
     free(bare.items);
-    if (!rc)
-        rc = add_counts(sources, count, pool, inventory);
-    if (rc || str_copy_to(&inventory->version, request->version) ||
-        str_copy_to(&inventory->generated, stamp))
-        return -ENOMEM;
-    if (only && only->kind == MERGE_INVENTORY)
-        return copy_command(inventory, only->inventory.command, only->inventory.command_count);
-    if (only)
-        return copy_command(inventory, only->spool.survey.command,
-                            only->spool.survey.command_count);
-    return copy_command(inventory, request->command, request->command_count);
+    return rc ? rc : add_counts(sources, count, pool, request->ends_now, inventory);
 }
 
-static int unknown_order(const void *a, const void *b)
+/* Without MPI each rank plans for itself: a rank without a plan left nothing at all. */
+static int add_planless(struct inventory *inventory, const bool *own, uint32_t ranks)
 {
-    const struct inventory_unmeasured *left = a, *right = b;
-    int order = str_order(left->node, right->node);
-    return order ? order : (left->rank > right->rank) - (left->rank < right->rank);
+    int rc = 0;
+    for (uint32_t rank = 0; rank < ranks && !rc; rank++) {
+        char reason[96];
+        const struct inventory_unmeasured entry = {
+            .rank = (int32_t)rank, .status = GPU_LOST, .reason = reason};
+        snprintf(reason, sizeof reason,
+                 "rank %u did not start, or ended before it had listed its GPUs", rank);
+        if (!own[rank])
+            rc = inventory_add_unknown(inventory, &entry);
+    }
+    return rc;
 }
 
-static int add_unknown(struct inventory *inventory, size_t *capacity,
-                       const struct inventory_unmeasured *from)
+/* Rank 0 may have called a rank lost that then measured for itself, without MPI. */
+static int add_unknown_of_plan(struct inventory *inventory, const bool *own,
+                               const struct spool_survey *survey)
 {
-    struct inventory_unmeasured *grown =
-        mem_grow(inventory->unmeasured, capacity, inventory->unmeasured_length + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    inventory->unmeasured = grown;
-    struct inventory_unmeasured *out = &grown[inventory->unmeasured_length++];
-    *out = (struct inventory_unmeasured){.rank = from->rank, .status = from->status};
-    return str_copy_to(&out->node, from->node) || str_copy_to(&out->reason, from->reason) ? -ENOMEM
-                                                                                          : 0;
+    int rc = 0;
+    for (size_t i = 0; i < survey->unknown_count && !rc; i++) {
+        const struct gpu_result *rank = &survey->unknown[i];
+        const struct inventory_unmeasured entry = {
+            .node = rank->node,
+            .rank = rank->rank,
+            .status = rank->status,
+            .reason = rank->reason,
+        };
+        bool counts = survey->apart || rank->rank < 0 || (uint32_t)rank->rank >= survey->ranks ||
+                      !own[rank->rank];
+        if (counts)
+            rc = inventory_add_unknown(inventory, &entry);
+    }
+    return rc;
+}
+
+static int add_unknown_of(struct inventory *inventory, const struct merge_source *sources,
+                          size_t count, const struct merge_source *source)
+{
+    const struct spool_survey *survey = &source->spool.survey;
+    if (source->kind != MERGE_SURVEY || (source->again && !survey->apart))
+        return 0;
+    bool *own = merge_own_plans(sources, count, source);
+    int rc = own ? add_unknown_of_plan(inventory, own, survey) : -ENOMEM;
+    if (!rc && survey->apart && !source->again)
+        rc = add_planless(inventory, own, survey->ranks);
+    free(own);
+    return rc;
 }
 
 int merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory)
 {
-    size_t known = inventory->unmeasured_length, capacity = known;
+    size_t known = inventory->unmeasured_length;
     int rc = 0;
     for (size_t s = 0; s < count && !rc; s++) {
-        const struct spool_survey *survey = &sources[s].spool.survey;
         const struct inventory *other = &sources[s].inventory;
-        if (sources[s].again)
-            continue;
-        for (size_t i = 0; i < survey->unknown_count && !rc; i++) {
-            const struct gpu_result *rank = &survey->unknown[i];
-            const struct inventory_unmeasured entry = {
-                .node = rank->node,
-                .rank = rank->rank,
-                .status = rank->status,
-                .reason = rank->reason,
-            };
-            rc = add_unknown(inventory, &capacity, &entry);
-        }
-        for (size_t i = 0; i < other->unmeasured_length && !rc; i++)
+        rc = add_unknown_of(inventory, sources, count, &sources[s]);
+        for (size_t i = 0; i < other->unmeasured_length && !rc && !sources[s].again; i++)
             if (!other->unmeasured[i].uuid)
-                rc = add_unknown(inventory, &capacity, &other->unmeasured[i]);
+                rc = inventory_add_unknown(inventory, &other->unmeasured[i]);
     }
-    if (inventory->unmeasured_length > known)
-        qsort(&inventory->unmeasured[known], inventory->unmeasured_length - known,
-              sizeof *inventory->unmeasured, unknown_order);
-    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    inventory_settle_unknown(inventory, known);
     return rc;
 }

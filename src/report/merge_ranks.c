@@ -49,17 +49,18 @@ static bool same_plan(const struct merge_source *inventory, const struct merge_s
            survey->expected_count && has_gpu(made, survey->expected[0].uuid);
 }
 
-/* Whether `other` tells all of the survey that `source` does; an inventory rather than a plan, the
- * later of equals. */
+/* Whether `other` tells all of the survey that `source` does; an inventory rather than a plan, rank
+ * 0's plan for all rather than that of one rank apart, the later of equals. */
 static bool is_told_by(const struct merge_source *source, const struct merge_source *other)
 {
     if (source->kind == MERGE_SURVEY && other->kind == MERGE_INVENTORY)
         return same_plan(other, source);
-    if (source->kind != other->kind || source > other)
+    if (source->kind != other->kind)
         return false;
     if (source->kind == MERGE_INVENTORY)
-        return same_inventory(&source->inventory, &other->inventory);
-    return *source->spool.origin.survey &&
+        return source < other && same_inventory(&source->inventory, &other->inventory);
+    bool apart = source->spool.survey.apart, other_apart = other->spool.survey.apart;
+    return (apart == other_apart ? source < other : apart) && *source->spool.origin.survey &&
            str_equal(source->spool.origin.survey, other->spool.origin.survey);
 }
 
@@ -79,6 +80,18 @@ int merge_find_again(struct merge_source *sources, size_t count)
     return 0;
 }
 
+/* Of ranks apart, also the plans of those that had no GPU. */
+static void overtake(struct merge_source *sources, size_t count, struct merge_source *plan)
+{
+    plan->again = true;
+    for (size_t i = 0; i < count && plan->spool.survey.apart; i++) {
+        struct merge_source *other = &sources[i];
+        if (other->kind == MERGE_SURVEY && !other->spool.survey.expected_count &&
+            str_equal(other->spool.origin.survey, plan->spool.origin.survey))
+            other->again = true;
+    }
+}
+
 int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool)
 {
     size_t *left = mem_array(count, sizeof *left); /* GPUs that nobody took on */
@@ -87,8 +100,8 @@ int merge_find_overtaken(struct merge_source *sources, size_t count, const struc
     for (size_t i = 0; i < pool->count; i++)
         left[pool->entries[i].source] += !pool->entries[i].overtaken;
     for (size_t i = 0; i < count; i++)
-        if (sources[i].kind == MERGE_SURVEY && sources[i].spool.survey.expected_count)
-            sources[i].again |= !left[i];
+        if (sources[i].kind == MERGE_SURVEY && sources[i].spool.survey.expected_count && !left[i])
+            overtake(sources, count, &sources[i]);
     free(left);
     return 0;
 }
@@ -151,19 +164,57 @@ static uint32_t count_unknown(const struct inventory *inventory)
     return count;
 }
 
-int merge_add_ranks(const struct merge_source *sources, size_t number,
+bool *merge_own_plans(const struct merge_source *sources, size_t count,
+                      const struct merge_source *plan)
+{
+    const uint32_t ranks = plan->spool.survey.ranks;
+    bool *own = mem_array(ranks, sizeof *own);
+    for (size_t i = 0; own && i < count; i++) {
+        const struct spool_survey *other = &sources[i].spool.survey;
+        if (sources[i].kind == MERGE_SURVEY && other->apart && other->rank < ranks &&
+            str_equal(sources[i].spool.origin.survey, plan->spool.origin.survey))
+            own[other->rank] = true;
+    }
+    return own;
+}
+
+/* Of a survey, by its only plan or the one of its plans that counts: ranks that left nothing. */
+static int count_planless(const struct merge_source *sources, size_t count,
+                          const struct merge_source *plan, uint32_t *out_lost)
+{
+    const struct spool_survey *survey = &plan->spool.survey;
+    bool *own = merge_own_plans(sources, count, plan);
+    if (!own)
+        return -ENOMEM;
+    uint32_t lost = survey->apart ? 0 : survey->lost_ranks;
+    for (uint32_t rank = 0; survey->apart && rank < survey->ranks; rank++)
+        lost += !own[rank];
+    for (size_t i = 0; !survey->apart && i < survey->unknown_count; i++) {
+        const struct gpu_result *unknown = &survey->unknown[i];
+        bool came =
+            unknown->rank >= 0 && (uint32_t)unknown->rank < survey->ranks && own[unknown->rank];
+        lost -= lost && came && unknown->status == GPU_LOST;
+    }
+    free(own);
+    *out_lost = lost;
+    return 0;
+}
+
+int merge_add_ranks(const struct merge_source *sources, size_t count, size_t number,
                     const struct merge_pool *pool, struct inventory *inventory)
 {
     const struct merge_source *source = &sources[number];
-    uint32_t silent, recovered, lost;
+    uint32_t silent, recovered, lost = 0;
     bool all;
     if (source->kind == MERGE_GPU)
         return 0;
     if (count_silent(sources, number, pool, &silent, &recovered, &all))
         return -ENOMEM;
     if (source->kind == MERGE_SURVEY) {
+        if (!source->again && count_planless(sources, count, source, &lost))
+            return -ENOMEM;
         inventory->ranks += source->again ? 0 : source->spool.survey.ranks;
-        inventory->lost_ranks += silent + (source->again ? 0 : source->spool.survey.lost_ranks);
+        inventory->lost_ranks += silent + lost;
         return 0;
     }
     lost = source->inventory.lost_ranks;

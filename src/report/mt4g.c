@@ -60,15 +60,34 @@ static void put_size(struct json_text *json, const char *key, const struct measu
     json_close(json, '}');
 }
 
+static double note_of(const struct measure *m, const char *key)
+{
+    const struct fact *note = facts_get(&m->notes, key);
+    if (note && note->kind == FACT_REAL)
+        return note->real;
+    return note && note->kind == FACT_INT ? (double)note->integer : NAN;
+}
+
+static void put_note(struct json_text *json, const struct measure *m, const char *key)
+{
+    double value = note_of(m, key);
+    if (isfinite(value))
+        json_number(json, key, value);
+}
+
+/* The value is the mean, but where a note names another one. */
 static void put_latency(struct json_text *json, const struct measure *m)
 {
     if (!m)
         return;
+    double mean = note_of(m, "mean");
     json_open(json, "latency", '{');
     put_bound(json, "bound", m);
-    json_number(json, "mean", m->value);
+    json_number(json, "mean", isfinite(mean) ? mean : m->value);
     json_number(json, "measurements", m->n);
     json_text(json, "method", m->method);
+    put_note(json, m, "p50");
+    put_note(json, m, "p95");
     put_status(json, "status", m);
     json_text(json, "unit", "cycles");
     json_close(json, '}');

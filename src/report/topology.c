@@ -38,6 +38,7 @@ static struct panel draw_sm(const struct hierarchy *h, const struct report_style
     struct panel items[HIERARCHY_BLOCKS_MAX + 1];
     unsigned inner = style->width - FRAME_COLUMNS;
     size_t count = 0;
+    bool failed = false;
     for (size_t i = 0; i < h->block_count; i++)
         items[count++] = draw_block(&h->blocks[i], style, inner);
     if (h->constant_l15.line_count) {
@@ -47,9 +48,11 @@ static struct panel draw_sm(const struct hierarchy *h, const struct report_style
             strbuf_printf(&title, ", for %.0f SMs", h->l15_sms);
         items[count++] =
             draw_memory(&h->constant_l15, title.data ? title.data : "", 0, style, inner);
+        failed = title.failed;
         strbuf_fini(&title);
     }
     struct panel flow = panel_flow(items, count, inner);
+    flow.failed |= failed;
     return panel_frame(h->sm_title, &flow, style->width, style->boxes);
 }
 

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "survey/limits.h"
 
 extern char **environ;
@@ -102,16 +101,15 @@ out:
     return rc;
 }
 
-/* Does not block: a request is smaller than a pipe can be made to hold. A worker that is dead by
- * now is noticed when it is reaped. */
-static void hand_over(int fd, const struct strbuf *bytes)
+/* Does not block: a request is smaller than a pipe can be made to hold. False: not all of it went;
+ * a worker that is dead by now is noticed when it is reaped, too. */
+static bool hand_over(int fd, const struct strbuf *bytes)
 {
     enum { PIPE_BYTES = 65536 };
     if (bytes->length > PIPE_BYTES)
         fcntl(fd, F_SETPIPE_SZ, (int)bytes->length);
     fcntl(fd, F_SETFL, O_NONBLOCK);
-    ssize_t written = write(fd, bytes->data, bytes->length);
-    (void)written;
+    return write(fd, bytes->data, bytes->length) == (ssize_t)bytes->length;
 }
 
 int child_start(struct child *child, const struct worker_request *request, double now_s,
@@ -140,11 +138,14 @@ int child_start(struct child *child, const struct worker_request *request, doubl
     *child = (struct child){.pid = pid,
                             .answer_fd = answer_ends[0],
                             .text_fd = text_ends[0],
+                            .request_fd = request->task == WORKER_LIST ? request_ends[1] : -1,
                             .record_fd = record_fd,
                             .started_s = now_s};
     fcntl(child->answer_fd, F_SETFL, O_NONBLOCK);
     fcntl(child->text_fd, F_SETFL, O_NONBLOCK);
     answer_ends[0] = text_ends[0] = record_fd = -1;
+    if (child->request_fd >= 0)
+        request_ends[1] = -1;
 out:
     for (int i = 0; i < 2; i++) {
         close_end(&request_ends[i]);
@@ -154,6 +155,25 @@ out:
     close_end(&record_fd);
     strbuf_fini(&bytes);
     return rc;
+}
+
+int child_ask(struct child *child, const struct worker_request *request, double now_s)
+{
+    struct strbuf bytes = {0};
+    if (!child->pid || child->over || child->give_up_s > 0 || child->request_fd < 0)
+        return -EPIPE;
+    worker_request_write(request, &bytes);
+    bool asked = !bytes.failed && hand_over(child->request_fd, &bytes);
+    strbuf_fini(&bytes);
+    child_dismiss(child); /* what was written stays in the pipe */
+    child->started_s = now_s;
+    return asked ? 0 : -EPIPE;
+}
+
+void child_dismiss(struct child *child)
+{
+    if (child->pid)
+        close_end(&child->request_fd);
 }
 
 int child_record(const struct child *child, struct strbuf *out_record, struct err *err)
@@ -296,6 +316,7 @@ void child_fini(struct child *child)
             usleep(WAIT_US);
     }
     if (child->pid) {
+        close_end(&child->request_fd);
         close_end(&child->answer_fd);
         close_end(&child->text_fd);
         close_end(&child->record_fd);

@@ -26,6 +26,7 @@ enum child_end {
 struct child {
     pid_t pid;              /* 0: none */
     int answer_fd, text_fd; /* -1: at its end */
+    int request_fd;         /* open while it may be asked for more; -1: not */
     int record_fd;          /* a file in memory, where it writes its record; -1: none */
     struct frame_reader frames;
     char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
@@ -42,9 +43,17 @@ struct child {
 /* Called for each whole frame; a non-zero return means garbage. */
 typedef int child_frame_taker(void *user, const struct frame *frame, struct err *err);
 
-/* Starts this same program as a worker and hands it the request. now_s: clock_monotonic_s. */
+/* Starts this same program as a worker and hands it the request. One that lists then waits for a
+ * second request, or to be dismissed. now_s: clock_monotonic_s. */
 int child_start(struct child *child, const struct worker_request *request, double now_s,
                 struct err *err);
+
+/* Hands a second request to a worker that waits for one; its time begins anew. -EPIPE when it can
+ * no longer be asked. */
+int child_ask(struct child *child, const struct worker_request *request, double now_s);
+
+/* A worker that waits for a second request leaves. */
+void child_dismiss(struct child *child);
 
 /* Appends what it has recorded so far. */
 int child_record(const struct child *child, struct strbuf *out_record, struct err *err);

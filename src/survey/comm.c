@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,14 +13,15 @@ struct comm_parcel {
     struct strbuf bytes;
 };
 
-void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size)
+void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size,
+               const struct comm_place *place)
 {
-    *comm = (struct comm){.ops = ops, .rank = rank, .size = size};
+    *comm = (struct comm){.ops = ops, .rank = rank, .size = size, .place = *place};
 }
 
-bool comm_leads(const struct comm *comm)
+bool comm_is_apart(const struct comm *comm)
 {
-    return comm->rank == comm->root;
+    return comm->place.tasks > comm->size;
 }
 
 static int keep_own(struct comm *comm, struct strbuf *bytes, struct err *err)
@@ -100,7 +100,7 @@ int comm_receive(struct comm *comm, struct comm_message *out_message, struct err
     struct strbuf bytes = {0};
     int from = comm->rank;
     int rc = take_own(comm, &bytes);
-    if (!rc)
+    if (!rc && comm->ops)
         rc = comm->ops->receive(comm, &from, &bytes, err);
     if (rc > 0 && from != comm->rank) {
         comm->messages++;
@@ -120,7 +120,7 @@ void comm_message_fini(struct comm_message *message)
 void comm_flush(struct comm *comm, double limit_s)
 {
     double end = clock_monotonic_s() + limit_s;
-    while (comm->ops->flush(comm) > 0 && clock_monotonic_s() < end)
+    while (comm->ops && comm->ops->flush(comm) > 0 && clock_monotonic_s() < end)
         usleep(1000);
 }
 
@@ -131,46 +131,18 @@ void comm_destroy(struct comm *comm)
         return;
     while (take_own(comm, &bytes))
         strbuf_fini(&bytes);
-    comm->ops->destroy(comm);
+    if (comm->ops)
+        comm->ops->destroy(comm);
+    else
+        free(comm);
 }
 
-static int alone_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
+int comm_alone_create(const struct comm_place *place, struct comm **out_comm, struct err *err)
 {
-    (void)comm;
-    strbuf_fini(bytes);
-    return err_set(err, -EINVAL, "no rank %d", to);
-}
-
-static int alone_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes,
-                         struct err *err)
-{
-    (void)comm, (void)out_from, (void)out_bytes, (void)err;
-    return 0;
-}
-
-static int alone_flush(struct comm *comm)
-{
-    (void)comm;
-    return 0;
-}
-
-static void alone_destroy(struct comm *comm)
-{
-    free(comm);
-}
-
-int comm_alone_create(struct comm **out_comm, struct err *err)
-{
-    static const struct comm_ops ops = {
-        .send = alone_send,
-        .receive = alone_receive,
-        .flush = alone_flush,
-        .destroy = alone_destroy,
-    };
     struct comm *comm = mem_array(1, sizeof *comm);
     if (!comm)
         return err_no_memory(err);
-    comm_init(comm, &ops, 0, 1);
+    comm_init(comm, NULL, 0, 1, place);
     *out_comm = comm;
     return 0;
 }

@@ -22,14 +22,19 @@ struct comm_ops {
     void (*destroy)(struct comm *comm);
 };
 
+/* What this process is to its launcher. */
+struct comm_place {
+    int task, tasks;   /* number of this process and of all, also where each is a world of one */
+    const char *job;   /* the same for all processes; "": unknown */
+    double patience_s; /* how long another rank may take until its first message */
+};
+
 /* First member of every transport's own struct. */
 struct comm {
-    const struct comm_ops *ops;
+    const struct comm_ops *ops; /* NULL: there is no other rank */
     int rank;
     int size;
-    int root;      /* the rank that leads: 0, unless it never came */
-    double come_s; /* so long a rank that was never heard is waited for; 0: as long as any other */
-    bool rootless; /* the root is gone for good: what it left behind may go too */
+    struct comm_place place;
     uint64_t messages, bytes;                 /* received from other ranks */
     struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */
 };
@@ -41,11 +46,11 @@ struct comm_message {
     struct frame frame;
 };
 
-/* Whether this rank leads: collects the results and speaks to the user. */
-bool comm_leads(const struct comm *comm);
+/* Whether this process measures its part alone, of a survey of several tasks. */
+bool comm_is_apart(const struct comm *comm);
 
 /* A world of one process, no MPI. -ENOMEM. */
-int comm_alone_create(struct comm **out_comm, struct err *err);
+int comm_alone_create(const struct comm_place *place, struct comm **out_comm, struct err *err);
 
 /* Sends one message; a rank may send to itself. */
 int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, size_t length,
@@ -65,6 +70,7 @@ void comm_flush(struct comm *comm, double limit_s);
 void comm_destroy(struct comm *comm); /* accepts NULL */
 
 /* For transports. */
-void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size);
+void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size,
+               const struct comm_place *place);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 
 enum { TAG = 1 };
@@ -20,7 +19,6 @@ struct transfer {
     MPI_Request request;
     struct strbuf bytes;
     int peer;
-    bool held; /* not given to MPI yet */
 };
 
 struct transfers {
@@ -34,9 +32,8 @@ struct mpi_comm {
     MPI_Comm handle;
     struct transfers sends;
     struct transfers receives;
-    double speak_s; /* by the monotonic clock: before, sends are held */
-    bool singly;    /* "any rank" cannot be asked for: one after the other is */
-    int next_peer;  /* then, to be asked first */
+    bool singly;   /* "any rank" cannot be asked for: one after the other is */
+    int next_peer; /* then, to be asked first */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -67,23 +64,11 @@ static void remove_transfer(struct transfers *list, size_t i)
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
 }
 
-static int start_send(const struct mpi_comm *self, struct transfer *transfer)
-{
-    transfer->held = clock_monotonic_s() < self->speak_s;
-    if (transfer->held)
-        return MPI_SUCCESS;
-    return MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, transfer->peer,
-                     TAG, self->handle, &transfer->request);
-}
-
 /* A failed send is over as well: that rank is gone, its deadline will say so. */
-static bool on_its_way(const struct mpi_comm *self, struct transfer *transfer)
+static bool on_its_way(struct transfer *transfer)
 {
     int done = 0;
-    if (transfer->held && start_send(self, transfer) != MPI_SUCCESS)
-        return false;
-    return transfer->held ||
-           (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done);
+    return MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;
 }
 
 static int mpi_flush(struct comm *comm)
@@ -91,7 +76,7 @@ static int mpi_flush(struct comm *comm)
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        if (on_its_way(self, transfer)) {
+        if (on_its_way(transfer)) {
             i++;
             continue;
         }
@@ -117,7 +102,8 @@ static int mpi_send(struct comm *comm, int to, struct strbuf *bytes, struct err 
     }
     transfer->peer = to;
     transfer->bytes = *bytes;
-    int code = start_send(self, transfer);
+    int code = MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, to, TAG,
+                         self->handle, &transfer->request);
     if (code != MPI_SUCCESS) {
         rc = mpi_error(code, "MPI_Isend", err);
         goto fail;
@@ -256,7 +242,8 @@ int comm_mpi_stop(struct err *err)
     return code == MPI_SUCCESS ? 0 : err_set(err, -EIO, "MPI_Finalize: error %d", code);
 }
 
-static int mpi_create(MPI_Comm handle, double quiet_s, struct comm **out_comm, struct err *err)
+static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct comm **out_comm,
+                      struct err *err)
 {
     static const struct comm_ops ops = {
         .send = mpi_send,
@@ -277,16 +264,17 @@ static int mpi_create(MPI_Comm handle, double quiet_s, struct comm **out_comm, s
     struct mpi_comm *self = mem_array(1, sizeof *self);
     if (!self)
         return err_no_memory(err);
-    comm_init(&self->base, &ops, rank, size);
+    comm_init(&self->base, &ops, rank, size, place);
+    self->base.place.task = rank; /* what MPI says counts */
+    self->base.place.tasks = size;
     self->handle = handle;
-    self->speak_s = clock_monotonic_s() + quiet_s;
     *out_comm = &self->base;
     return 0;
 }
 
-int comm_mpi_world(double quiet_s, struct comm **out_comm, struct err *err)
+int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err)
 {
-    return mpi_create(MPI_COMM_WORLD, quiet_s, out_comm, err);
+    return mpi_create(MPI_COMM_WORLD, place, out_comm, err);
 }
 
 const char *comm_mpi_version(char *buffer, size_t buffer_size)

@@ -13,6 +13,7 @@
 
 struct config_nodes {
     const struct yaml_node *time_limit_s;
+    const struct yaml_node *start;
     const struct yaml_node *judge;
 };
 
@@ -32,10 +33,16 @@ static int check_metrics(const struct yaml_node *judge, struct err *err)
     return 0;
 }
 
+void survey_config_defaults(struct survey_config *out_config)
+{
+    *out_config = (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1}};
+}
+
 static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
 {
     static const struct yaml_field top[] = {
         {"time_limit_s", YAML_NODE, offsetof(struct config_nodes, time_limit_s), .required = true},
+        {"start_patience_s", YAML_NODE, offsetof(struct config_nodes, start)},
         {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
     };
     static const struct yaml_field limits[] = {
@@ -43,12 +50,19 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
         {"standard", YAML_F64, PROFILE_STANDARD * sizeof(double), true, 0.1, 86400},
         {"full", YAML_F64, PROFILE_FULL * sizeof(double), true, 0.1, 86400},
     };
+    static const struct yaml_field patience[] = {
+        {"least", YAML_F64, offsetof(struct survey_patience, least_s), true, 1, 86400},
+        {"per_rank", YAML_F64, offsetof(struct survey_patience, per_rank_s), true, 0, 60},
+    };
     struct config_nodes nodes = {0};
-    struct survey_config config = {0};
+    struct survey_config config;
+    survey_config_defaults(&config); /* records of version 0.1.0 do not have start_patience_s */
     int rc = yaml_read_fields(root, top, COUNT_OF(top), &nodes, err);
     if (!rc)
         rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s,
                               err);
+    if (!rc && nodes.start)
+        rc = yaml_read_fields(nodes.start, patience, COUNT_OF(patience), &config.start, err);
     if (!rc)
         rc = judge_config_read(nodes.judge, &config.judge, err);
     if (!rc)

@@ -8,8 +8,14 @@
 
 enum { PROFILE_COUNT = PROFILE_FULL + 1 };
 
+/* How long ranks wait for each other's start: least_s + per_rank_s * ranks. */
+struct survey_patience {
+    double least_s, per_rank_s;
+};
+
 struct survey_config {
     double time_limit_s[PROFILE_COUNT]; /* for one GPU, by profile */
+    struct survey_patience start;
     struct judge_config judge;
     char *name; /* of the file */
     char *text;
@@ -23,6 +29,8 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
 /* The same from a text; name: what messages call it. */
 int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
                        struct err *err);
+/* What holds where no file can be read: the patience alone. */
+void survey_config_defaults(struct survey_config *out_config);
 void survey_config_fini(struct survey_config *config);
 
 #endif

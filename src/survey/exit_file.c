@@ -42,6 +42,20 @@ int exit_file_write(int code, bool lost)
     return close(fd) == 0 && written ? 0 : code;
 }
 
+void exit_file_tell_spool(const char *folder, const char *output)
+{
+    char path[4096];
+    const char *file = getenv("GPUMEMTOPO_EXIT_FILE");
+    if (!file)
+        return;
+    snprintf(path, sizeof path, "%s.spool", file);
+    FILE *out = fopen(path, "we");
+    if (!out)
+        return;
+    fprintf(out, "%s\n%s\n", folder, output);
+    fclose(out);
+}
+
 bool exit_file_claim_loss(bool otherwise)
 {
     struct stat info;
@@ -53,9 +67,4 @@ bool exit_file_claim_loss(bool otherwise)
         put(fd, no_report);
     close(fd);
     return first;
-}
-
-void exit_file_leave_loss(void)
-{
-    exit_file_claim_loss(false);
 }

@@ -5,16 +5,18 @@
 
 #include <stdbool.h>
 
-/* Rank 0 leaves its exit code, and the word "lost" where a rank may stand still for ever, and the
- * launcher with it. Returns what the process is to return: 0 when the file has the code. */
+/* The rank that reports, or fails without MPI, leaves its exit code, and the word "lost" where a
+ * rank may stand still for ever, and the launcher with it. Returns what the process is to return: 0
+ * when the file has the code. */
 int exit_file_write(int code, bool lost);
 
-/* Another rank, when rank 0 is lost: leaves that there is no report, unless somebody did. Whether
- * it is this rank's to tell the user: of those on a host with the file the first; `otherwise` where
- * there is none. */
-bool exit_file_claim_loss(bool otherwise);
+/* Beside that file, in FILE.spool: where results are spooled, and where the inventory shall be.
+ * With both the wrapper makes the inventory when no rank is left to do so. */
+void exit_file_tell_spool(const char *folder, const char *output);
 
-/* When MPI does not start: the same, for a signal handler; somebody else tells. */
-void exit_file_leave_loss(void);
+/* A rank that lost rank 0: leaves that there is no report, unless another rank of this host did.
+ * True on the rank that did; only that one tells the user. `otherwise`: what it returns where there
+ * is no such file. */
+bool exit_file_claim_loss(bool otherwise);
 
 #endif

@@ -14,27 +14,51 @@ static const double linger_s = 100;
 static const double linger_s = 3;
 #endif
 
-int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
-              enum worker_task task, const char *uuid, double now_s)
+/* A view of strings of others. */
+static struct worker_request request_of(const struct comm *comm,
+                                        const struct survey_options *options, enum worker_task task,
+                                        const char *uuid)
 {
-    const struct worker_request request = {
+    return (struct worker_request){
         .task = task,
         .parent = getpid(),
         .fleet = (char *)options->simulate,
         .replay = (char *)options->replay,
         .record = options->record && task == WORKER_MEASURE,
         .seed = options->seed,
-        .rank = (uint32_t)comm->rank,
-        .ranks = (uint32_t)comm->size,
+        .rank = (uint32_t)comm->place.task,
+        .ranks = (uint32_t)comm->place.tasks,
         .uuid = (char *)uuid,
         .profile = options->profile,
         .probes = (char *)options->probes,
         .measure_busy = options->measure_busy,
     };
+}
+
+int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
+              enum worker_task task, const char *uuid, double now_s)
+{
+    const struct worker_request request = request_of(comm, options, task, uuid);
     job->task = task;
     int rc = child_start(&job->child, &request, now_s, &job->outcome.err);
     job->outcome.failed = job->child.over = rc != 0;
+    if (options->record) /* the file of a record is handed over at the start */
+        child_dismiss(&job->child);
     return rc;
+}
+
+bool job_take_over(struct job *job, struct job *listing, const struct comm *comm,
+                   const struct survey_options *options, const char *uuid, double now_s)
+{
+    const struct worker_request request = request_of(comm, options, WORKER_MEASURE, uuid);
+    if (!listing->outcome.done || child_ask(&listing->child, &request, now_s)) {
+        child_dismiss(&listing->child);
+        return false;
+    }
+    job->task = WORKER_MEASURE;
+    job->child = listing->child;
+    listing->child = (struct child){.over = true};
+    return true;
 }
 
 static int take(void *user, const struct frame *frame, struct err *err)
@@ -48,6 +72,8 @@ bool job_hear(struct job *job, double limit_s, double now_s)
 {
     const struct outcome *outcome = &job->outcome;
     child_pump(&job->child, now_s, take, job, &job->garbage);
+    if (outcome->done && job->child.pid && job->child.request_fd >= 0)
+        return job->child.over; /* it waits to be asked for more, under no limit */
     if ((outcome->done || outcome->failed) && !job->done_s)
         job->done_s = now_s;
     if (job->done_s && now_s - job->done_s >= linger_s)

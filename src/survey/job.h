@@ -25,6 +25,11 @@ struct job {
 int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
               enum worker_task task, const char *uuid, double now_s);
 
+/* Takes over the worker of a listing that has told all, to measure a GPU: the driver is initialised
+ * in it. False when it does not wait for that; then it is dismissed. */
+bool job_take_over(struct job *job, struct job *listing, const struct comm *comm,
+                   const struct survey_options *options, const char *uuid, double now_s);
+
 /* Hears the worker and holds it to its limit. True when it is over. */
 bool job_hear(struct job *job, double limit_s, double now_s);
 

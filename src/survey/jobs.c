@@ -10,16 +10,14 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/replay/record.h"
-#include "survey/limits.h"
 
-enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT, JOB_ACKNOWLEDGED };
+enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
 
 struct gpu_job {
     uint32_t position; /* in the announced list */
     enum job_state state;
+    bool taken_over; /* its worker is the one that listed */
     struct job job;
-    struct strbuf message; /* JOB_SENT: the result, until it is acknowledged */
-    double sent_s;
 };
 
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err)
@@ -38,7 +36,8 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
     jobs->items = items;
     jobs->count = assignment->count;
     jobs->time_limit_s = assignment->time_limit_s;
-    if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey))
+    if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey,
+                      assignment->owner, jobs->comm->place.task))
         return err_no_memory(err);
     return 0;
 }
@@ -58,34 +57,34 @@ static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
     if (!closed && result->status == GPU_OK)
         log_warning("%s: its record is not complete", result->uuid);
     record_put_gpu(out_part, result, body.data, whole, closed);
-    if (out_part->failed)
+    if (out_part->failed) {
+        log_warning("%s: it is not in the record: out of memory", result->uuid);
         strbuf_fini(out_part);
+    }
     strbuf_fini(&body);
 }
 
 /* Rank 0 may be beyond reach: the result is spooled, and this rank goes on. */
-static int send_result(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
+static int send_result(struct jobs *jobs, const struct result_message *message, struct err *err)
 {
+    struct strbuf payload = {0};
     struct err why = {0};
-    gpu->sent_s = now_s;
-    if (gpu->message.failed)
-        return err_no_memory(err);
-    int rc = comm_send(jobs->comm, jobs->comm->root, MESSAGE_RESULT, gpu->message.data,
-                       gpu->message.length, &why);
+    result_encode(message, &payload);
+    int rc = comm_send_payload(jobs->comm, 0, MESSAGE_RESULT, &payload, &why);
     if (rc == -ENOMEM)
         return err_no_memory(err);
     if (rc)
-        log_debug("a result cannot be sent now: %s", why.text);
+        log_debug("a result cannot be sent: %s", why.text);
     return 0;
 }
 
-static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *ending, double now_s,
+static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *ending,
                   struct err *err)
 {
     struct result_message message = {.position = gpu->position};
     struct strbuf record = {0};
     int rc = outcome_result(&gpu->job.outcome, ending, &jobs->announce->gpus[gpu->position],
-                            jobs->comm->rank, &message.result, err);
+                            jobs->comm->place.task, &message.result, err);
     if (rc)
         return rc;
     if (gpu->job.outcome.remark)
@@ -95,20 +94,10 @@ static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *e
     message.record_bytes = record.length;
     spooling_gpu(&jobs->spooling, &message.result);
     message.unspooled = jobs->spooling.failed.code ? jobs->spooling.failed.text : NULL;
-    result_encode(&message, &gpu->message);
+    rc = send_result(jobs, &message, err);
     gpu_result_fini(&message.result);
     strbuf_fini(&record);
     gpu->state = JOB_SENT;
-    return send_result(jobs, gpu, now_s, err);
-}
-
-/* A small message to a rank that is no more "succeeds": only the acknowledgement counts. */
-int jobs_resend(struct jobs *jobs, double now_s, struct err *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < jobs->next && !rc; i++)
-        if (jobs->items[i].state == JOB_SENT && now_s - jobs->items[i].sent_s >= LIMIT_ACK_S)
-            rc = send_result(jobs, &jobs->items[i], now_s, err);
     return rc;
 }
 
@@ -118,12 +107,24 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
     const struct ending not_started = {.end = CHILD_BY_ITSELF};
     const char *uuid = jobs->announce->gpus[gpu->position].uuid;
     if (jobs->stopped)
-        return report(jobs, gpu, &interrupted, now_s, err);
-    if (job_start(&gpu->job, jobs->comm, jobs->options, WORKER_MEASURE, uuid, now_s))
-        return report(jobs, gpu, &not_started, now_s, err);
+        return report(jobs, gpu, &interrupted, err);
+    gpu->taken_over = jobs->listing && job_take_over(&gpu->job, jobs->listing, jobs->comm,
+                                                     jobs->options, uuid, now_s);
+    jobs->listing = NULL;
+    if (!gpu->taken_over &&
+        job_start(&gpu->job, jobs->comm, jobs->options, WORKER_MEASURE, uuid, now_s))
+        return report(jobs, gpu, &not_started, err);
     gpu->state = JOB_RUNNING;
     jobs->running++;
     return 0;
+}
+
+/* The worker that listed left before it began to measure: the GPU has yet to be tried. */
+static bool never_began(const struct gpu_job *gpu)
+{
+    const struct outcome *outcome = &gpu->job.outcome;
+    return gpu->taken_over && gpu->job.child.end == CHILD_BY_ITSELF && !outcome->probe &&
+           !outcome->done && !outcome->failed;
 }
 
 /* What is known is told at once: the driver takes its time to let go of a worker, and a rank may
@@ -133,9 +134,14 @@ static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err
     bool over = job_hear(&gpu->job, jobs->time_limit_s, now_s);
     bool known = over || (gpu->job.outcome.done && !jobs->options->record);
     int rc = 0;
+    if (over && never_began(gpu)) {
+        jobs->running--;
+        job_fini(&gpu->job);
+        return start(jobs, gpu, now_s, err);
+    }
     if (gpu->state == JOB_RUNNING && known) {
         const struct ending ending = job_ending(&gpu->job, jobs->time_limit_s);
-        rc = report(jobs, gpu, &ending, now_s, err);
+        rc = report(jobs, gpu, &ending, err);
     }
     if (over) {
         jobs->running--;
@@ -160,15 +166,6 @@ int jobs_step(struct jobs *jobs, double now_s, struct err *err)
     while (!rc && jobs->next < jobs->count && (!at_once || jobs->running < at_once))
         rc = start(jobs, &jobs->items[jobs->next++], now_s, err);
     return rc;
-}
-
-void jobs_acknowledge(struct jobs *jobs, uint32_t position)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        if (jobs->items[i].position == position && jobs->items[i].state == JOB_SENT) {
-            jobs->items[i].state = JOB_ACKNOWLEDGED;
-            strbuf_fini(&jobs->items[i].message);
-        }
 }
 
 size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds)
@@ -205,14 +202,6 @@ bool jobs_settle(struct jobs *jobs, double now_s)
     return settled;
 }
 
-size_t jobs_unacknowledged(const struct jobs *jobs)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < jobs->count; i++)
-        count += jobs->items[i].state != JOB_ACKNOWLEDGED;
-    return count;
-}
-
 struct doing jobs_slowest(const struct jobs *jobs, double now_s)
 {
     struct doing doing = {0};
@@ -229,19 +218,10 @@ struct doing jobs_slowest(const struct jobs *jobs, double now_s)
     return doing;
 }
 
-void jobs_unspool(const struct jobs *jobs)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        spooling_remove_gpu(&jobs->spooling, jobs->announce->gpus[jobs->items[i].position].uuid);
-    spooling_remove_folder(&jobs->spooling);
-}
-
 void jobs_fini(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->count; i++) {
+    for (size_t i = 0; i < jobs->count; i++)
         job_fini(&jobs->items[i].job);
-        strbuf_fini(&jobs->items[i].message);
-    }
     spooling_fini(&jobs->spooling);
     free(jobs->items);
     memset(jobs, 0, sizeof *jobs);

@@ -1,5 +1,4 @@
-/* The GPUs that a rank was assigned: each has a worker, whose result is spooled, sent, and sent
- * again until rank 0 has acknowledged it. */
+/* The GPUs that a rank was assigned: each has a worker, whose result is spooled and sent. */
 #ifndef GPUMEMTOPO_SURVEY_JOBS_H
 #define GPUMEMTOPO_SURVEY_JOBS_H
 
@@ -21,6 +20,7 @@ struct jobs {
     struct comm *comm;
     const struct survey_options *options;
     const struct announce *announce; /* whose GPUs they are */
+    struct job *listing;             /* that listed them; its worker measures the first */
     struct spooling spooling;
     bool assigned, stopped;
     double time_limit_s;
@@ -36,12 +36,6 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
 /* Hears the workers, reports those that have told all or are over, starts the next ones. */
 int jobs_step(struct jobs *jobs, double now_s, struct err *err);
 
-/* Sends again what was not acknowledged in time. */
-int jobs_resend(struct jobs *jobs, double now_s, struct err *err);
-
-/* Rank 0 has the result of the GPU at that position. */
-void jobs_acknowledge(struct jobs *jobs, uint32_t position);
-
 /* Descriptors to poll, up to CHILD_POLL_MAX for each that runs; how many. */
 size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds);
 
@@ -53,13 +47,9 @@ bool jobs_settle(struct jobs *jobs, double now_s);
 
 /* All that was assigned is measured or has failed, and is spooled, and the workers have left. */
 bool jobs_done(const struct jobs *jobs);
-size_t jobs_unacknowledged(const struct jobs *jobs);
 
 /* The worker that runs longest. */
 struct doing jobs_slowest(const struct jobs *jobs, double now_s);
-
-/* Removes what was spooled. */
-void jobs_unspool(const struct jobs *jobs);
 
 void jobs_fini(struct jobs *jobs); /* ends what still runs */
 

@@ -9,68 +9,91 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/spool.h"
 
-static bool number(const char *(*get_variable)(const char *), const char *name, uint64_t *out)
+typedef char *get_function(const char *name);
+
+/* The variables of one launcher. The first row whose rank is there counts: an mpirun inside a Slurm
+ * step is an mpirun. */
+struct dialect {
+    const char *rank, *size;
+    const char *jobs[3]; /* together they name what was started, the first at least */
+    bool named;          /* only where that is there */
+};
+
+/* A batch shell has SLURM_PROCID too, but no step. */
+static const struct dialect dialects[] = {
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "SLURM_JOB_ID"}},
+    {"SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     {"SLURM_STEP_ID", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"},
+     true},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", {"FLUX_JOB_ID"}},
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", {"PMIX_NAMESPACE"}},
+    {"PMI_RANK", "PMI_SIZE", {"PALS_APID"}},
+};
+
+static bool number(get_function *get_variable, const char *name, int *out)
 {
-    const char *text = get_variable(name);
-    return text && str_parse_u64(text, out) == 0 && *out <= INT32_MAX;
+    const char *text = name ? get_variable(name) : NULL;
+    uint64_t value = 0;
+    if (!text || str_parse_u64(text, &value) || value > INT32_MAX)
+        return false;
+    *out = (int)value;
+    return true;
 }
 
-/* As part of a file's name. A job that Slurm starts again has the name that it had before, and what
- * it left then is none of its business now. */
-static void name_job(const char *text, const char *restarts, struct launcher *out_launcher)
+/* The first name in plain letters, and a hash of all: the number of an mpirun comes again, and so
+ * does that of a job which Slurm starts again. A user can name it, where the launcher does not. */
+static void name_job(get_function *get_variable, const struct dialect *dialect,
+                     struct launcher *launcher)
 {
-    static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    bool again = text && restarts;
-    snprintf(out_launcher->job, sizeof out_launcher->job, "%s%s%s", text ? text : "",
-             again ? "-" : "", again ? restarts : "");
-    for (char *c = out_launcher->job; *c; c++)
-        if (!strchr(fit, *c))
-            *c = '_';
+    char all[1024] = "";
+    const char *given = get_variable("GPUMEMTOPO_JOB");
+    const char *first = given ? given : get_variable(dialect->jobs[0]);
+    if (!first)
+        return;
+    for (size_t i = 0; i < COUNT_OF(dialect->jobs); i++) {
+        const char *more = dialect->jobs[i] ? get_variable(dialect->jobs[i]) : NULL;
+        size_t length = strlen(all);
+        snprintf(all + length, sizeof all - length, "%s;", more ? more : "");
+    }
+    snprintf(launcher->job, sizeof launcher->job, "%.64s-%08x", first, (unsigned)str_hash(all));
+    spool_plain_name(launcher->job);
 }
 
-int launcher_detect(const char *(*get_variable)(const char *name), struct launcher *out_launcher,
+int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
                     struct err *err)
 {
-    static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-    static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE",
-                                        "PMI_RANK"};
-    static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"};
     struct launcher launcher = {0};
-    uint64_t value = 0;
-    for (size_t i = 0; i < COUNT_OF(signs); i++)
-        launcher.present |= get_variable(signs[i]) != NULL;
-    bool ranked = false;
-    for (size_t i = 0; i < COUNT_OF(rank_names) && !ranked; i++)
-        if ((ranked = number(get_variable, rank_names[i], &value)))
-            launcher.rank = (int)value;
-
-    for (size_t i = 0; i < COUNT_OF(size_names) && !launcher.size; i++)
-        if (number(get_variable, size_names[i], &value))
-            launcher.size = (int)value;
-
-    /* Open MPI speaks PMIx only. Without it every task of the step would believe to be alone and
-     * all would survey the same GPUs. PMI_RANK alone is Slurm's own PMI-2. */
-    bool pmix = get_variable("PMIX_RANK") || get_variable("PMIX_NAMESPACE") ||
-                get_variable("OMPI_COMM_WORLD_SIZE");
-    uint64_t tasks = 0;
-    bool step = get_variable("SLURM_STEP_ID") &&
-                number(get_variable, "SLURM_STEP_NUM_TASKS", &tasks) && tasks > 1;
-    if (step && !pmix) {
-        if (number(get_variable, "SLURM_PROCID", &value))
-            launcher.rank = (int)value;
-        *out_launcher = launcher;
-        return err_set(err, -EINVAL,
-                       "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix",
-                       (int)tasks);
+    const struct dialect *found = NULL;
+    for (size_t i = 0; i < COUNT_OF(dialects) && !found; i++)
+        if (number(get_variable, dialects[i].rank, &launcher.rank) &&
+            (!dialects[i].named || get_variable(dialects[i].jobs[0])))
+            found = &dialects[i];
+    if (found) {
+        number(get_variable, found->size, &launcher.size);
+        name_job(get_variable, found, &launcher);
     }
-    launcher.slurm = get_variable("SLURM_STEP_ID") && !get_variable("OMPI_COMM_WORLD_SIZE");
-    name_job(get_variable("PMIX_NAMESPACE"),
-             launcher.slurm ? get_variable("SLURM_RESTART_COUNT") : NULL, &launcher);
+    bool mpirun = get_variable("OMPI_COMM_WORLD_SIZE");
+    bool pmix = get_variable("PMIX_RANK") || get_variable("PMIX_NAMESPACE");
+    launcher.slurm = get_variable("SLURM_STEP_ID") && !mpirun;
+    launcher.present = mpirun || pmix || (get_variable("PMI_RANK") && !launcher.slurm);
     /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits for the tasks of
      * the own node only, unless Slurm's fences go round a ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");
-    launcher.loose = step && !(fence && strcmp(fence, "ring") == 0);
+    launcher.unfenced =
+        launcher.slurm && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
     *out_launcher = launcher;
+    /* Under Slurm Open MPI speaks PMIx only (PMI_RANK alone is Slurm's own PMI-2). Without it every
+     * task would believe to be alone, and all would survey the same GPUs. */
+    if (launcher.slurm && !pmix && launcher.size > 1)
+        return err_set(
+            err, -EINVAL,
+            "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix, or "
+            "survey without MPI (--no-mpi)",
+            launcher.size);
     return 0;
 }

@@ -2,26 +2,13 @@
 #include "survey/listing.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/str.h"
 #include "survey/limits.h"
-
-static char *read_boot_id(void)
-{
-    char text[64];
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    ssize_t n = read(fd, text, sizeof text);
-    close(fd);
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    return n > 0 ? str_copy_n(text, (size_t)n) : NULL;
-}
 
 /* Simulated and replayed GPUs compete for the CPUs, real ones do not. */
 static uint32_t workers_at_once(const struct survey_options *options)
@@ -35,14 +22,15 @@ static uint32_t workers_at_once(const struct survey_options *options)
 int listing_introduce(const struct survey_options *options, struct announce *out_announce,
                       struct err *err)
 {
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) || !host[0])
-        strcpy(host, "localhost");
-    char *copy = str_copy(host);
-    if (!copy)
+    char host[HOST_NAME_MAX_BYTES];
+    host_name(host);
+    char *copy = str_copy(host), *boot_id = NULL;
+    if (!copy || host_boot_id(&boot_id)) {
+        free(copy);
         return err_no_memory(err);
+    }
     out_announce->host = copy;
-    out_announce->boot_id = read_boot_id();
+    out_announce->boot_id = boot_id;
     out_announce->at_once = workers_at_once(options);
     return 0;
 }

@@ -1,13 +1,13 @@
 /* gpumemtopo-survey: options, MPI where a launcher is, the survey, the exit code. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -16,21 +16,18 @@
 #include "probes/probes.h"
 #include "survey/comm.h"
 #include "survey/comm_mpi.h"
+#include "survey/config.h"
 #include "survey/exit_file.h"
 #include "survey/keeper.h"
+#include "survey/last_out.h"
 #include "survey/launcher.h"
 #include "survey/limits.h"
-#include "survey/meeting.h"
+#include "survey/mpi_start.h"
+#include "survey/no_mpi.h"
 #include "survey/options.h"
 #include "survey/request.h"
 #include "survey/survey.h"
-#include "survey/watchdog.h"
 #include "survey/worker.h"
-
-static const char *variable(const char *name)
-{
-    return getenv(name);
-}
 
 static int print_text(const struct strbuf *text)
 {
@@ -84,63 +81,112 @@ static int read_command(int argc, char **argv, struct survey_options *out_option
     return rc;
 }
 
-static struct survey_end run_alone(const struct survey_options *options, int argc, char **argv)
+/* One process of a survey. */
+struct process {
+    struct launcher launcher;
+    struct survey_options options;
+    struct comm_place place;
+    int argc;
+    char **argv;
+};
+
+static struct survey_end run_alone(const struct process *self)
 {
     struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
     struct err err = {0};
     struct comm *comm = NULL;
-    if (comm_alone_create(&comm, &err))
+    if (comm_alone_create(&self->place, &comm, &err))
         log_failure(&err);
     else
-        end = survey_run(comm, options, argc, argv);
+        end = survey_run(comm, &self->options, self->argc, self->argv);
     comm_destroy(comm);
+    survey_end_fini(&end);
     return end;
 }
 
-/* Two ranks speak, since rank 0 may be the missing one. */
-static bool speaks;
-
-static void without_mpi(void)
+static void set_prefix(const struct process *self)
 {
-    static const char missing[] = "gpumemtopo-survey: error: MPI did not start: a rank is missing "
-                                  "or cannot be reached\n";
-    meeting_start_over();
-    if (!speaks)
+    char prefix[64];
+    if (!self->place.task)
         return;
-    ssize_t written = write(STDERR_FILENO, missing, sizeof missing - 1);
-    (void)written;
-    exit_file_leave_loss();
+    snprintf(prefix, sizeof prefix, "gpumemtopo-survey[%d]", self->place.task);
+    log_set_prefix(prefix);
 }
 
-static int start_mpi(const struct launcher *launcher, const struct survey_options *options,
-                     int *argc, char ***argv, struct err *err)
+/* What the process is to return. The word "lost" in the exit file: the launcher need not be waited
+ * for, since other ranks may stand still for ever. */
+static int run_without_mpi(const struct process *self, double patience_s)
 {
-    double begun_s = clock_monotonic_s();
-    speaks = launcher->rank <= 1;
-    meeting_prepare(launcher, *argv);
-    watchdog_start(meeting_patience_s(launcher, options), NULL, without_mpi, SURVEY_EXIT_NO_REPORT);
-    int rc = comm_mpi_start(argc, argv, err);
-    watchdog_stop();
-    if (!rc && !meeting_call_off(launcher, options, clock_monotonic_s() - begun_s)) {
-        meeting_start_over();
-        rc = err_set(err, -EIO, "the other ranks did not wait for MPI, and cannot be joined");
+    set_prefix(self);
+    const struct survey_end end =
+        no_mpi_run(&self->place, &self->options, self->argc, self->argv, patience_s);
+    /* A launcher would end the others when one of them fails: the last one's code says it. */
+    return end.reported || (end.code && !self->place.task) ? exit_file_write(end.code, true) : 0;
+}
+
+/* MPI did not start. The launcher's connection stays open beyond the end of this process: Slurm
+ * would end the step, in which others still measure. Two ranks say it, since rank 0 may be missing.
+ */
+static void give_up_mpi(void *user)
+{
+    const struct process *self = user;
+    double patience_s = self->place.patience_s;
+    if (self->launcher.slurm)
+        keeper_start();
+    if (self->place.task <= 1)
+        log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
+                    "others measure without MPI, and wait as long once more for those that start "
+                    "late",
+                    patience_s);
+    _exit(run_without_mpi(self, patience_s));
+}
+
+/* Rank 0 is lost. Where it had told nobody what to measure, the others do as if there were no MPI;
+ * otherwise the last of them makes the inventory of what they have spooled. */
+static void outlive_rank_0(const struct process *self, struct survey_end *end)
+{
+    const struct last_out last = {.folder = end->spool,
+                                  .owner = end->owner,
+                                  .rank = self->place.task,
+                                  .options = &self->options,
+                                  .orphans = true};
+    struct err err = {0};
+    double unheard_s = end->unheard_s;
+    if (!end->assigned) {
+        survey_end_fini(end);
+        *end = no_mpi_run(&self->place, &self->options, self->argc, self->argv,
+                          self->place.patience_s);
+        end->lost_ranks = true;
+        return;
     }
-    return rc;
+    int state = end->spool ? last_out_try(&last, &end->code, &err) : -ENOENT;
+    end->reported = state == LAST_OUT_MADE;
+    if (end->spool && state < 0) {
+        log_failure(&err);
+        end->code = SURVEY_EXIT_NO_REPORT;
+        end->reported = true;
+    } else if (end->reported)
+        log_warning("rank 0 was not heard for %.0f s and seems to be lost: the inventory was made "
+                    "from what the others had spooled",
+                    unheard_s);
+    else if ((state == LAST_OUT_RANK_0 || state < 0) &&
+             exit_file_claim_loss(state >= 0 || self->place.task == 1))
+        log_error("rank 0 was not heard for %.0f s and seems to be lost; results are in %s%s",
+                  unheard_s, end->spool ? end->spool : "no spool",
+                  end->spool ? ": gpumemtopo-report merge makes an inventory of them" : "");
 }
 
 /* Takes over the comm. */
-static struct survey_end run_rank(struct comm *comm, const struct survey_options *options,
-                                  const struct launcher *launcher, int argc, char **argv)
+static struct survey_end run_rank(struct comm *comm, const struct process *self)
 {
-    if (launcher->slurm)
+    if (self->launcher.slurm)
         keeper_start();
-    if (!comm_leads(comm)) {
-        char prefix[64];
-        snprintf(prefix, sizeof prefix, "gpumemtopo-survey[%d]", comm->rank);
-        log_set_prefix(prefix);
-    }
-    struct survey_end end = survey_run(comm, options, argc, argv);
+    set_prefix(self);
+    struct survey_end end = survey_run(comm, &self->options, self->argc, self->argv);
     comm_destroy(comm);
+    if (end.orphaned)
+        outlive_rank_0(self, &end);
+    survey_end_fini(&end);
     return end;
 }
 
@@ -168,62 +214,49 @@ static void be_silent(void)
     close(fd);
 }
 
-/* With lost ranks MPI_Finalize waits for somebody who will not come. */
-static void stop_mpi(const struct survey_end *end, int code)
+static volatile sig_atomic_t code_at_end;
+
+static void leave_at_once(int number)
 {
-    unsigned finalize_s = LIMIT_FINALIZE_S + (unsigned)end->ranks / LIMIT_FINALIZE_RANKS_PER_S;
+    (void)number;
+    _exit(code_at_end);
+}
+
+/* With lost ranks MPI_Finalize waits for somebody who will not come: after some seconds the process
+ * leaves without it. */
+static void stop_mpi(bool lost_ranks, int code)
+{
     struct err err = {0};
     be_silent();
-    watchdog_start(end->lost_ranks || end->quiet_ranks ? LIMIT_FINALIZE_LOST_S : finalize_s, NULL,
-                   NULL, code);
-    int rc = comm_mpi_stop(&err);
-    keeper_release();
-    if (rc)
+    code_at_end = code;
+    signal(SIGALRM, leave_at_once);
+    alarm(lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S);
+    if (comm_mpi_stop(&err))
         log_debug("%s", err.text);
-    watchdog_stop();
+    keeper_release();
+    alarm(0);
 }
 
 /* With MPI: what the process is to return. */
-static int run_mpi(const struct survey_options *options, const struct launcher *launcher, int argc,
-                   char **argv)
+static int run_mpi(struct process *self)
 {
-    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
+    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT, .lost_ranks = true};
     struct err err = {0};
     struct comm *comm = NULL;
-    if (start_mpi(launcher, options, &argc, &argv, &err)) {
+    if (mpi_start(&self->argc, &self->argv, self->launcher.unfenced, self->place.patience_s,
+                  give_up_mpi, self, &err)) {
         log_failure(&err);
-        return launcher->rank ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
+        return self->place.task ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
-    if (comm_mpi_world(launcher->loose ? LIMIT_SETTLE_S : 0, &comm, &err))
+    if (comm_mpi_world(&self->place, &comm, &err))
         log_failure(&err);
-    else
-        end = run_rank(comm, options, launcher, argc, argv);
-    bool still = end.lost_ranks || end.quiet_ranks;
-    int code = launcher->rank || end.late ? 0 : exit_file_write(end.code, still);
-    meeting_tidy();
-    stop_mpi(&end, code);
+    else {
+        self->place = comm->place;
+        end = run_rank(comm, self);
+    }
+    int code = end.reported || !self->place.task ? exit_file_write(end.code, end.lost_ranks) : 0;
+    stop_mpi(end.lost_ranks, code);
     return code;
-}
-
-/* Without MPI, which did not start. Others may stay in MPI_Init for ever, so ranks count as lost in
- * any case. The keeper is not released: to Slurm a rank that leaves now has failed. */
-static int run_meeting(const struct survey_options *options, const struct launcher *launcher,
-                       int argc, char **argv)
-{
-    struct err err = {0};
-    struct comm *comm = NULL;
-    survey_catch_signals();
-    int rc = meeting_join(launcher, options, survey_interrupted, &comm, &err);
-    if (rc) {
-        if (rc == -ESTALE || exit_file_claim_loss(true))
-            log_failure(&err);
-        return rc == -ESTALE ? 0 : SURVEY_EXIT_NO_REPORT;
-    }
-    bool leads = comm_leads(comm);
-    struct survey_end end = run_rank(comm, options, launcher, argc, argv);
-    if (!leads)
-        meeting_outlast_root(launcher, options);
-    return leads && !end.late ? exit_file_write(end.code, true) : 0;
 }
 
 static int refuse(const struct launcher *launcher, const struct err *err)
@@ -234,11 +267,22 @@ static int refuse(const struct launcher *launcher, const struct err *err)
     return exit_file_write(SURVEY_EXIT_BAD_INPUT, false);
 }
 
+/* A configuration that cannot be read is told later, once. */
+static double start_patience_s(const struct survey_options *options, int ranks)
+{
+    struct survey_config config = {0};
+    struct err ignored = {0};
+    if (survey_config_load(options->config, &config, &ignored))
+        survey_config_defaults(&config);
+    double patience_s = config.start.least_s + config.start.per_rank_s * ranks;
+    survey_config_fini(&config);
+    return patience_s;
+}
+
 int main(int argc, char **argv)
 {
-    struct survey_options options;
-    struct launcher launcher = {0};
-    struct err err = {0};
+    struct process self = {.argc = argc, .argv = argv};
+    struct err refusal = {0}, usage = {0};
     io_fill_standard();
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
@@ -246,17 +290,22 @@ int main(int argc, char **argv)
         return keeper_main();
     speak_directly();
     log_set_prefix("gpumemtopo-survey");
-    int refused = launcher_detect(variable, &launcher, &err);
-    struct err usage = {0};
-    if (read_command(argc, argv, &options, &usage))
-        return refuse(&launcher, &usage);
-    if (options.action != SURVEY_RUN)
-        return launcher.rank ? 0 : exit_file_write(print_about(options.action), false);
-    if (refused)
-        return refuse(&launcher, &err);
-    log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
-    if (!launcher.present)
-        return exit_file_write(run_alone(&options, argc, argv).code, false);
-    return meeting_called(&launcher, &options) ? run_meeting(&options, &launcher, argc, argv)
-                                               : run_mpi(&options, &launcher, argc, argv);
+    int refused = launcher_detect(getenv, &self.launcher, &refusal);
+    if (read_command(argc, argv, &self.options, &usage))
+        return refuse(&self.launcher, &usage);
+    const struct survey_options *options = &self.options;
+    if (options->action != SURVEY_RUN)
+        return self.launcher.rank ? 0 : exit_file_write(print_about(options->action), false);
+    bool apart = options->no_mpi && self.launcher.size > 1;
+    if (refused && !apart)
+        return refuse(&self.launcher, &refusal);
+    log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
+    self.place = (struct comm_place){.tasks = 1, .job = ""};
+    if (!apart && (!self.launcher.present || options->no_mpi))
+        return exit_file_write(run_alone(&self).code, false);
+    self.place.job = self.launcher.job;
+    self.place.task = self.launcher.rank;
+    self.place.tasks = self.launcher.size > 1 ? self.launcher.size : 1;
+    self.place.patience_s = start_patience_s(options, self.place.tasks);
+    return apart ? run_without_mpi(&self, self.place.patience_s) : run_mpi(&self);
 }

@@ -9,19 +9,20 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "device/turn.h"
 #include "survey/limits.h"
 
 /* Looking at every rank's deadline in every round would cost more than all else. */
 static const double check_every_s = 0.5;
 
 int members_init(struct members *members, size_t count, double time_limit_s,
-                 struct collected *collected, struct err *err)
+                 struct unmeasured *unmeasured, struct err *err)
 {
     struct member *items = mem_array(count, sizeof *items);
     if (!items)
         return err_no_memory(err);
     *members = (struct members){
-        .items = items, .count = count, .collected = collected, .time_limit_s = time_limit_s};
+        .items = items, .count = count, .unmeasured = unmeasured, .time_limit_s = time_limit_s};
     return 0;
 }
 
@@ -41,8 +42,8 @@ static int add_unmeasured(struct members *members, size_t rank, const struct gpu
                           enum gpu_status status, const char *reason, struct err *err)
 {
     const struct gpu_result unknown = {.index = -1, .node = members->items[rank].announce.host};
-    return collected_add_unmeasured(members->collected, gpu ? gpu : &unknown, (int32_t)rank, status,
-                                    reason, err);
+    return unmeasured_add(members->unmeasured, gpu ? gpu : &unknown, members->first + (int32_t)rank,
+                          status, reason, err);
 }
 
 int members_announce(struct members *members, size_t rank, const struct frame *frame,
@@ -65,7 +66,18 @@ bool members_all_announced(const struct members *members)
     return members->announced + lost >= members->count;
 }
 
-int members_assign(struct members *members, struct err *err)
+static void keep_claimed(struct member *member, const char *job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < member->share.count; i++) {
+        uint32_t position = member->share.positions[i];
+        if (turn_claim(job, member->announce.gpus[position].uuid))
+            member->share.positions[kept++] = position;
+    }
+    member->share.count = kept;
+}
+
+int members_assign(struct members *members, const char *apart_job, struct err *err)
 {
     size_t ranks = members->count;
     size_t total = 0;
@@ -86,54 +98,47 @@ int members_assign(struct members *members, struct err *err)
         rc = assign_gpus(seen, ranks, shares, err);
     for (size_t rank = 0; rank < ranks && !rc; rank++)
         members->items[rank].share = shares[rank];
+    for (size_t rank = 0; rank < ranks && !rc && apart_job; rank++)
+        keep_claimed(&members->items[rank], apart_job);
     free(uuids);
     free(shares);
     free(seen);
     return rc;
 }
 
-/* Seconds in which a rank must be done: its workers run in rounds, each up to the limit and the
- * few seconds that ending a stubborn worker takes. */
-static double possible_s(const struct members *members, const struct member *member)
+/* A rank holds its workers to their limit by itself, and is lost when it falls silent: this
+ * deadline is for one that lives and yet does not end. Its workers run in rounds, each up to the
+ * limit and the few seconds that ending a stubborn worker takes. */
+static double deadline_s(const struct members *members, const struct member *member, double now_s)
 {
     const double ending_s = 5;
     size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
     size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
-    return (double)rounds * (members->time_limit_s + ending_s) + LIMIT_GRACE_S;
+    if (members->stopped)
+        return now_s + LIMIT_INTERRUPTED_S;
+    return now_s + (double)rounds * (members->time_limit_s + ending_s) + members->patience_s;
 }
 
-static void set_deadline(const struct members *members, struct member *member, double now_s)
-{
-    member->deadline_s =
-        now_s + (members->stopped ? LIMIT_INTERRUPTED_S : possible_s(members, member));
-}
-
-/* A rank that was taken for lost speaks: it is waited for again. Its deadline is renewed once,
- * since it lost time too; one that comes and goes shall not keep the survey from its end. One that
- * is over its time gets no more, but the result it has counts; one whose GPUs are not known came
+/* A rank that was taken for lost speaks: it is waited for again. One whose GPUs are not known came
  * too late. */
-static void take_back(struct members *members, size_t rank, enum message_type said)
+static void take_back(struct members *members, size_t rank)
 {
     struct member *member = &members->items[rank];
-    if (!member->lost || (members->assigned && !member->announced) ||
-        (member->overdue && said != MESSAGE_RESULT))
+    if (!member->lost || (members->assigned && !member->announced))
         return;
     member->lost = false;
     members->lost--;
     if (!members->assigned)
         return;
-    collected_drop_lost(members->collected, (int32_t)rank);
+    unmeasured_drop_lost(members->unmeasured, members->first + (int32_t)rank);
     members->open += member->missing > 0;
-    if (!member->overdue && !member->renewed)
-        set_deadline(members, member, members->clock.last_s);
-    member->renewed = true;
 }
 
-void members_hear(struct members *members, size_t rank, enum message_type said)
+void members_hear(struct members *members, size_t rank)
 {
-    members->items[rank].came = true;
-    members->items[rank].heard_s = members->clock.awake_s;
-    take_back(members, rank, said);
+    members->items[rank].spoke = true;
+    members->items[rank].heard_s = members->now_s;
+    take_back(members, rank);
 }
 
 static int open_member(struct members *members, struct member *member, double now_s,
@@ -143,7 +148,7 @@ static int open_member(struct members *members, struct member *member, double no
     if (!member->heard)
         return err_no_memory(err);
     member->missing = member->share.count;
-    set_deadline(members, member, now_s);
+    member->deadline_s = deadline_s(members, member, now_s);
     members->gpu_total += member->share.count;
     members->open += member->missing > 0;
     members->idle += member->missing == 0 && member->announce.listing != LISTING_FAILED;
@@ -154,10 +159,10 @@ static int lose_unannounced(struct members *members, size_t rank, struct err *er
 {
     struct member *member = &members->items[rank];
     char reason[96];
-    snprintf(reason, sizeof reason, "rank %zu %s", rank,
-             members->come_s > 0 && !member->came ? "did not come when the others met without MPI"
-             : member->lost                       ? "fell silent before it had listed its GPUs"
-                                                  : "did not announce itself in time");
+    snprintf(reason, sizeof reason, "rank %d %s", members->first + (int)rank,
+             !member->spoke ? "was never heard"
+             : member->lost ? "fell silent before it had listed its GPUs"
+                            : "did not announce itself in time");
     members->lost += !member->lost;
     member->lost = true;
     return add_unmeasured(members, rank, NULL, GPU_LOST, reason, err);
@@ -200,8 +205,20 @@ void members_done(struct members *members, size_t rank, uint32_t position)
     struct member *member = &members->items[rank];
     member->heard[position] = true;
     members->gpu_done++;
-    if (--member->missing == 0)
+    if (--member->missing == 0 && !member->lost)
         members->open--;
+}
+
+void members_recovered(struct members *members, const struct gpu_result *lost)
+{
+    size_t rank = (size_t)(lost->rank - members->first);
+    struct member *member = &members->items[rank];
+    for (uint32_t i = 0; i < member->announce.gpu_count; i++)
+        if (members_expect(members, rank, i, lost->uuid) && !member->heard[i])
+            members_done(members, rank, i);
+    bool told_all = member->lost && !member->missing;
+    member->lost &= !told_all;
+    members->lost -= told_all;
 }
 
 static int lose(struct members *members, size_t rank, const char *how, struct err *err)
@@ -213,7 +230,8 @@ static int lose(struct members *members, size_t rank, const char *how, struct er
     members->lost++;
     if (!members->assigned)
         return 0; /* members_open tells it */
-    snprintf(reason, sizeof reason, "rank %zu on %.64s %s", rank, member->announce.host, how);
+    snprintf(reason, sizeof reason, "rank %d on %.64s %s", members->first + (int)rank,
+             member->announce.host, how);
     members->open -= member->missing > 0;
     if (!member->share.count && member->announce.listing != LISTING_FAILED)
         rc = add_unmeasured(members, rank, NULL, GPU_LOST, reason, err);
@@ -229,13 +247,14 @@ static int lose(struct members *members, size_t rank, const char *how, struct er
 /* Rank 0's own part lives as long as rank 0. */
 static bool unheard(const struct members *members, size_t rank, double for_s)
 {
-    return rank != members->own && members->clock.awake_s - members->items[rank].heard_s > for_s;
+    return rank && members->now_s - members->items[rank].heard_s > for_s;
 }
 
 static bool silent(const struct members *members, size_t rank)
 {
-    bool never = members->come_s > 0 && !members->items[rank].came;
-    return unheard(members, rank, never ? members->come_s : pulse_silence_s((int)members->count));
+    return unheard(members, rank,
+                   members->items[rank].spoke ? limit_silence_s((int)members->count)
+                                              : members->patience_s);
 }
 
 size_t members_quiet(const struct members *members)
@@ -244,7 +263,7 @@ size_t members_quiet(const struct members *members)
     size_t count = 0;
     for (size_t rank = 0; rank < members->count; rank++)
         count += !members->items[rank].lost &&
-                 unheard(members, rank, beats * pulse_interval_s((int)members->count));
+                 unheard(members, rank, beats * limit_beat_s((int)members->count));
     return count;
 }
 
@@ -259,6 +278,7 @@ static bool watched(const struct members *members, const struct member *member)
 int members_check(struct members *members, double now_s, struct err *err)
 {
     int rc = 0;
+    members->now_s = now_s;
     if ((members->assigned && !members->open) || now_s < members->next_check_s)
         return 0;
     members->next_check_s = now_s + check_every_s;
@@ -268,13 +288,11 @@ int members_check(struct members *members, double now_s, struct err *err)
             continue;
         if (silent(members, rank))
             rc = lose(members, rank, "fell silent", err);
-        else if (member->missing && now_s > member->deadline_s) {
-            member->overdue = true;
+        else if (member->missing && now_s > member->deadline_s)
             rc = lose(members, rank,
                       members->stopped ? "did not answer when the survey was interrupted"
                                        : "is over its time",
                       err);
-        }
     }
     return rc;
 }

@@ -8,21 +8,18 @@
 
 #include "base/err.h"
 #include "survey/assign.h"
-#include "survey/collected.h"
 #include "survey/message.h"
-#include "survey/pulse.h"
+#include "survey/unmeasured.h"
 
 struct member {
     bool announced, lost;
-    bool overdue; /* lost by its deadline, not by silence */
-    bool renewed; /* its deadline, since it was taken back */
     struct announce announce;
     struct assign_share share;
     bool *heard;    /* per GPU of the announced list: its result is here; NULL: not assigned */
     size_t missing; /* assigned but not heard */
     double deadline_s;
-    bool came;      /* it was heard at all */
-    double heard_s; /* its last sign of life, by members.clock */
+    bool spoke;     /* it was heard at all */
+    double heard_s; /* its last sign of life */
     struct doing doing;
 };
 
@@ -30,10 +27,10 @@ struct member {
 struct members {
     struct member *items; /* one per rank */
     size_t count;
-    struct collected *collected; /* is told what becomes of GPUs of lost ranks */
-    struct pulse_clock clock;
-    size_t own;    /* the rank that sees them */
-    double come_s; /* silence after which one that never came is lost; 0: as long as any */
+    struct unmeasured *unmeasured; /* is told what becomes of GPUs of lost ranks */
+    int32_t first;                 /* number of the first one, for people */
+    double patience_s;             /* for the first word of a rank */
+    double now_s;
     double time_limit_s;
     double next_check_s; /* of the deadlines */
     bool assigned, stopped;
@@ -43,21 +40,22 @@ struct members {
     size_t gpu_total, gpu_done;
 };
 
-/* collected outlives them. -ENOMEM. */
+/* unmeasured outlives them. -ENOMEM. */
 int members_init(struct members *members, size_t count, double time_limit_s,
-                 struct collected *collected, struct err *err);
+                 struct unmeasured *unmeasured, struct err *err);
 void members_fini(struct members *members);
 
-/* A message of that type came: the rank lives; one that was taken for lost is waited for again. */
-void members_hear(struct members *members, size_t rank, enum message_type said);
+/* A message came: the rank lives; one that was taken for lost is waited for again. */
+void members_hear(struct members *members, size_t rank);
 
 /* -EBADMSG: makes no sense, or now. */
 int members_announce(struct members *members, size_t rank, const struct frame *frame,
                      struct err *err);
 bool members_all_announced(const struct members *members);
 
-/* Who measures what; -ENOMEM. */
-int members_assign(struct members *members, struct err *err);
+/* Who measures what. apart_job: only what no other process of this job has claimed; NULL: all GPUs
+ * are its ranks' own. -ENOMEM. */
+int members_assign(struct members *members, const char *apart_job, struct err *err);
 
 /* Those that have announced themselves are waited for from now on, the others are lost. */
 int members_open(struct members *members, double now_s, struct err *err);
@@ -69,7 +67,10 @@ bool members_expect(const struct members *members, size_t rank, uint32_t positio
 /* The result at that position is here. */
 void members_done(struct members *members, size_t rank, uint32_t position);
 
-/* Finds those that are silent or over their time, now and then. */
+/* The result of this lost GPU is here; a rank that thus told all is not lost. */
+void members_recovered(struct members *members, const struct gpu_result *lost);
+
+/* Tells the time; finds those that are silent or over their time, now and then. */
 int members_check(struct members *members, double now_s, struct err *err);
 
 /* Those that have missed beats, too few to be lost: they may be gone all the same. */

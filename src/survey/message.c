@@ -130,6 +130,7 @@ void assignment_encode(const struct assignment *assignment, struct strbuf *buffe
         wire_put_u32(buffer, assignment->positions[i]);
     wire_put_text(buffer, assignment->spool);
     wire_put_text(buffer, assignment->survey);
+    wire_put_text(buffer, assignment->owner);
 }
 
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
@@ -147,6 +148,7 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
         assignment.positions[i] = wire_get_u32(&reader);
     assignment.spool = wire_get_text(&reader);
     assignment.survey = wire_get_text(&reader);
+    assignment.owner = wire_get_text(&reader);
     int rc = wire_end(&reader, "assignment", err);
     if (rc)
         assignment_fini(&assignment);
@@ -160,6 +162,7 @@ void assignment_fini(struct assignment *assignment)
     free(assignment->positions);
     free(assignment->spool);
     free(assignment->survey);
+    free(assignment->owner);
     memset(assignment, 0, sizeof *assignment);
 }
 
@@ -180,7 +183,7 @@ int result_decode(const struct frame *frame, struct result_message *out_message,
     message.record_bytes = wire_get_count(&reader, 1);
     if (reader.bad) {
         free(message.unspooled);
-        return err_set(err, -EBADMSG, "malformed result");
+        return reader.no_memory ? err_no_memory(err) : err_set(err, -EBADMSG, "malformed result");
     }
     message.record = frame->payload + reader.position;
     size_t behind = reader.position + message.record_bytes;
@@ -200,35 +203,18 @@ void result_fini(struct result_message *message)
     memset(message, 0, sizeof *message);
 }
 
-void quit_encode(const struct quit *quit, struct strbuf *buffer)
+void quit_encode(bool lost_ranks, struct strbuf *buffer)
 {
-    wire_put_u32(buffer, quit->lost_ranks);
-    wire_put_u32(buffer, quit->spool_done);
+    wire_put_u32(buffer, lost_ranks);
 }
 
-int quit_decode(const struct frame *frame, struct quit *out_quit, struct err *err)
+int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
-    struct quit quit = {.lost_ranks = wire_get_u32(&reader)};
-    quit.spool_done = wire_get_u32(&reader);
+    bool lost_ranks = wire_get_u32(&reader);
     int rc = wire_end(&reader, "dismissal", err);
     if (!rc)
-        *out_quit = quit;
-    return rc;
-}
-
-void ack_encode(uint32_t position, struct strbuf *buffer)
-{
-    wire_put_u32(buffer, position);
-}
-
-int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err)
-{
-    struct wire_reader reader = frame_values(frame);
-    uint32_t position = wire_get_u32(&reader);
-    int rc = wire_end(&reader, "acknowledgement", err);
-    if (!rc)
-        *out_position = position;
+        *out_lost_ranks = lost_ranks;
     return rc;
 }
 

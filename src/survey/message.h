@@ -1,7 +1,7 @@
 /* What ranks tell rank 0 and what it answers: the messages and their binary form.
  *
- * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it, each kept until its ACK came.
- * 0 -> rank: ASSIGN, ACK for each RESULT, STOP (end the workers, report what there is), QUIT.
+ * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it.
+ * 0 -> rank: ASSIGN, STOP (end the workers, report what there is), QUIT.
  * BEAT goes both ways: the sender lives; rank 0 answers each. A rank's tells what its slowest
  * worker is doing, rank 0's is empty. */
 #ifndef GPUMEMTOPO_SURVEY_MESSAGE_H
@@ -20,7 +20,6 @@ enum message_type {
     MESSAGE_ANNOUNCE = 1,
     MESSAGE_ASSIGN,
     MESSAGE_RESULT,
-    MESSAGE_ACK,
     MESSAGE_STOP,
     MESSAGE_QUIT,
     MESSAGE_BEAT,
@@ -58,6 +57,7 @@ struct assignment {
     size_t count;
     char *spool;  /* folder for the results; NULL: none */
     char *survey; /* its name in spool files */
+    char *owner;  /* the file to lock there */
 };
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer);
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment,
@@ -65,8 +65,7 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
 void assignment_fini(struct assignment *assignment);
 
 /* RESULT: the GPU's position in the announced list, the result, and where the survey is recorded
- * the GPU's part of the record. unspooled: why it could not be spooled; NULL: it is. ACK: the
- * position alone. */
+ * the GPU's part of the record. unspooled: why it could not be spooled; NULL: it is. */
 struct result_message {
     uint32_t position;
     struct gpu_result result;
@@ -77,8 +76,6 @@ struct result_message {
 void result_encode(const struct result_message *message, struct strbuf *buffer);
 int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
 void result_fini(struct result_message *message); /* one that was read */
-void ack_encode(uint32_t position, struct strbuf *buffer);
-int ack_decode(const struct frame *frame, uint32_t *out_position, struct err *err);
 
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
 struct doing {
@@ -89,13 +86,9 @@ struct doing {
 void doing_encode(const struct doing *doing, struct strbuf *buffer);
 int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err);
 
-/* QUIT: ranks are lost, so nobody waits for all; all spooled results are in the inventory. */
-struct quit {
-    bool lost_ranks;
-    bool spool_done;
-};
-void quit_encode(const struct quit *quit, struct strbuf *buffer);
-int quit_decode(const struct frame *frame, struct quit *out_quit, struct err *err);
+/* QUIT: whether ranks are lost, so that nobody should wait for all. */
+void quit_encode(bool lost_ranks, struct strbuf *buffer);
+int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
 /* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
  * model_key) and an error. */

@@ -22,10 +22,12 @@ static int add(struct node_list *list, const char *name, const char *boot_id, bo
     if (!grown)
         return err_no_memory(err);
     list->entries = grown;
-    struct node_entry *entry = &grown[list->count++];
-    *entry = (struct node_entry){.empty = empty};
-    if (str_copy_to(&entry->name, name) || str_copy_to(&entry->boot_id, boot_id))
+    struct node_entry entry = {.empty = empty};
+    if (str_copy_to(&entry.name, name) || str_copy_to(&entry.boot_id, boot_id)) {
+        free(entry.name);
         return err_no_memory(err);
+    }
+    grown[list->count++] = entry;
     return 0;
 }
 

@@ -109,11 +109,11 @@ static const struct option_row rows[] = {
     {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
     {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
      offsetof(struct survey_options, probes)},
-    {"--list-probes", 0, NULL, "name all probes, one line each", set_action,
-     .action = SURVEY_LIST_PROBES},
     {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
      set_time_limit},
     {"--busy", 0, "WHAT", "others compute on the GPU: skip (default) or measure", set_busy},
+    {"--no-mpi", 0, NULL, "every task for itself; the last one merges", set_flag,
+     offsetof(struct survey_options, no_mpi)},
     {"--seed", 0, "N", "every random choice follows from it (default 1)", set_seed},
     {"--config", 'c', "FILE", "survey configuration (default: as shipped)", set_text,
      offsetof(struct survey_options, config)},
@@ -135,9 +135,9 @@ static const struct option_row rows[] = {
     {"--verbose", 0, NULL, NULL, set_flag, offsetof(struct survey_options, verbose)},
     {"--no-progress", 0, NULL, "errors only; more; no progress line", set_flag,
      offsetof(struct survey_options, no_progress)},
+    {"--list-probes", 0, NULL, NULL, set_action, .action = SURVEY_LIST_PROBES},
     {"--version", 0, NULL, NULL, set_action, .action = SURVEY_VERSION},
-    {"--help", 'h', NULL, "print build facts, or this, and stop", set_action,
-     .action = SURVEY_HELP},
+    {"--help", 'h', NULL, "print that, and stop", set_action, .action = SURVEY_HELP},
 };
 
 enum { ROW_COUNT = COUNT_OF(rows) };

@@ -33,6 +33,7 @@ struct survey_options {
     bool quiet;
     bool verbose;
     bool no_progress;
+    bool no_mpi; /* every task for itself */
 };
 
 /* Reads argv[1..]. Defaults are set first. -EINVAL with one clear line, with the nearest flag for

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -242,49 +241,25 @@ enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending
     return status;
 }
 
-static int copy_identity(struct gpu_result *to, const struct gpu_result *from)
-{
-    struct gpu_result bare = {
-        .uuid = from->uuid,
-        .node = from->node,
-        .pci = from->pci,
-        .index = from->index,
-        .name = from->name,
-        .model_key = from->model_key,
-    };
-    return gpu_result_copy(to, &bare);
-}
-
 int outcome_result(struct outcome *outcome, const struct ending *ending,
                    const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,
                    struct err *err)
 {
-    struct gpu_result result = {0};
-    if (copy_identity(&result, identity)) {
+    char *reason = NULL;
+    enum gpu_status status = outcome_judge(outcome, ending, &reason);
+    struct gpu_result result = outcome->result;
+    memset(&outcome->result, 0, sizeof outcome->result);
+    if (gpu_result_set_identity(&result, identity)) {
         gpu_result_fini(&result);
+        free(reason);
         return err_no_memory(err);
     }
-    struct gpu_result *said = &outcome->result;
     result.rank = rank;
-    result.status = outcome_judge(outcome, ending, &result.reason);
-    if (result.status == GPU_OK && said->status != GPU_OK) {
-        result.status = said->status;
-        result.reason = said->reason;
-        said->reason = NULL;
+    if (status != GPU_OK || result.status == GPU_OK) { /* otherwise the worker itself told more */
+        free(result.reason);
+        result.reason = reason;
+        result.status = status;
     }
-    result.elapsed_s = said->elapsed_s;
-    result.hardware = said->hardware;
-    result.board = said->board;
-    result.config = said->config;
-    result.health = said->health;
-    result.timings = said->timings;
-    result.measures = said->measures;
-    memset(&said->hardware, 0, sizeof said->hardware);
-    memset(&said->board, 0, sizeof said->board);
-    memset(&said->config, 0, sizeof said->config);
-    memset(&said->health, 0, sizeof said->health);
-    memset(&said->timings, 0, sizeof said->timings);
-    memset(&said->measures, 0, sizeof said->measures);
     *out_result = result;
     return 0;
 }

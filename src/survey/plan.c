@@ -6,22 +6,24 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-int plan_spool(const struct plan_spool *spool, const struct members *members,
-               const struct node_list *nodes, struct err *err)
+int plan_spool(const struct plan_spool *spool, const struct comm *comm,
+               const struct members *members, const struct node_list *nodes, struct err *err)
 {
     struct gpu_result *expected = mem_array(members->gpu_total, sizeof *expected);
     struct spool_survey survey = {
         .command_count = spool->command_count,
         .config_name = (char *)spool->config_name,
         .config_text = (char *)spool->config_text,
-        .ranks = (uint32_t)members->count,
+        .ranks = (uint32_t)comm->place.tasks,
+        .apart = comm_is_apart(comm),
+        .rank = (uint32_t)comm->place.task,
         .nodes = (uint32_t)nodes->node_count,
         .lost_ranks = (uint32_t)members->lost,
         .bare_nodes = nodes->bare,
         .bare_count = nodes->bare_count,
         .expected = expected,
-        .unknown = members->collected->results,
-        .unknown_count = members->collected->count,
+        .unknown = members->unmeasured->items,
+        .unknown_count = members->unmeasured->count,
     };
     char **command = mem_array(spool->command_count, sizeof *command);
     if (!expected || !command) {
@@ -39,7 +41,7 @@ int plan_spool(const struct plan_spool *spool, const struct members *members,
         for (size_t i = 0; i < member->share.count; i++) {
             struct gpu_result *gpu = &expected[survey.expected_count++];
             *gpu = member->announce.gpus[member->share.positions[i]]; /* a view */
-            gpu->rank = (int32_t)rank;
+            gpu->rank = members->first + (int32_t)rank;
         }
     }
     spooling_survey(spool->spooling, &survey);

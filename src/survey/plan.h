@@ -20,7 +20,7 @@ struct plan_spool {
 
 /* Called when GPUs are assigned and nothing is measured: what is collected by then is ranks of
  * which nothing is known. -ENOMEM; what cannot be written is in spooling->failed. */
-int plan_spool(const struct plan_spool *spool, const struct members *members,
-               const struct node_list *nodes, struct err *err);
+int plan_spool(const struct plan_spool *spool, const struct comm *comm,
+               const struct members *members, const struct node_list *nodes, struct err *err);
 
 #endif

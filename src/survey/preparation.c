@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/out_file.h"
 #include "device/replay/record.h"
 #include "device/replay/record_read.h"
+#include "device/turn.h"
 #include "survey/emit.h"
 #include "survey/recording.h"
 
@@ -20,9 +22,6 @@ void preparation_fini(struct preparation *preparation)
     recording_destroy(preparation->recording);
     judging_fini(&preparation->judging);
     spooling_fini(&preparation->spooling);
-    if (preparation->claim)
-        rmdir(preparation->claim);
-    free(preparation->claim);
 }
 
 /* A replay judges by the configuration of its record, unless another is named. */
@@ -46,7 +45,7 @@ static int begin_recording(const struct preparation_input *input, struct prepara
         .config = &out->config,
         .argc = input->argc,
         .argv = input->argv,
-        .ranks = input->ranks,
+        .ranks = input->comm->place.tasks,
     };
     return recording_begin(&recorded, &out->recording, err);
 }
@@ -56,31 +55,35 @@ static int check_record(const char *path, struct err *err)
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
         return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record names one");
-    return emit_check_output("--record", path, err);
+    return out_file_check("--record", path, err);
 }
 
-/* Another survey may have begun here in this very second: who makes the folder of the default spool
- * has the name, also where it spools elsewhere or not at all. */
-static void claim_output(const struct survey_options *options, const char *stamp,
-                         struct preparation *out)
+static int begin_spool(const struct preparation_input *input, struct preparation *out,
+                       struct err *err)
 {
-    static const struct survey_options defaults = {0};
+    bool in_place = comm_is_apart(input->comm) && out_file_in_place(out->output);
+    return spooling_begin(&out->spooling, input->options, &input->comm->place, out->output,
+                          in_place ? out->default_output : out->output, err);
+}
+
+/* Other surveys may have begun here in this very second: each has a file of its own. */
+static int begin_default(const struct preparation_input *input, const char *stamp,
+                         struct preparation *out, struct err *err)
+{
     enum { NAMES = 100 };
-    bool claimed = false;
-    for (int i = 2; i <= NAMES && !claimed; i++) {
-        char *folder = spooling_folder(&defaults, out->default_output);
-        bool made = folder && mkdir(folder, 0777) == 0;
-        claimed = (made || !folder || errno != EEXIST) && access(out->default_output, F_OK);
-        if (made && !claimed)
-            rmdir(folder);
-        if (!claimed)
+    int rc = -EBUSY;
+    for (int i = 2; i <= NAMES && rc == -EBUSY; i++) {
+        char *folder = realpath(".", NULL);
+        if (turn_claim(folder ? folder : ".", out->default_output) &&
+            access(out->default_output, F_OK))
+            rc = begin_spool(input, out, err);
+        free(folder);
+        if (rc == -EBUSY)
             snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
                      stamp, i);
-        if (made && claimed && (options->spool || options->replay))
-            out->claim = folder;
-        else
-            free(folder);
     }
+    return rc == -EBUSY ? err_set(err, rc, "too many surveys begin here at once: name an --output")
+                        : rc;
 }
 
 int preparation_begin(const struct preparation_input *input, struct preparation *out,
@@ -89,11 +92,13 @@ int preparation_begin(const struct preparation_input *input, struct preparation 
     const struct survey_options *options = input->options;
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
-    snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml", stamp);
+    bool apart = comm_is_apart(input->comm); /* then all must name the same file */
+    snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml",
+             apart ? input->comm->place.job : stamp);
     out->output = options->output ? options->output : out->default_output;
-    int rc = emit_check_output("--output", out->output, err);
+    int rc = out_file_check("--output", out->output, err);
     if (!rc && options->html)
-        rc = emit_check_output("--html", options->html, err);
+        rc = out_file_check("--html", options->html, err);
     if (!rc && options->record)
         rc = check_record(options->record, err);
     if (!rc)
@@ -104,9 +109,8 @@ int preparation_begin(const struct preparation_input *input, struct preparation 
         rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (!rc && options->record)
         rc = begin_recording(input, out, err);
-    if (!rc && !options->output)
-        claim_output(options, stamp, out);
-    if (!rc)
-        rc = spooling_begin(&out->spooling, options, out->output, err);
-    return rc;
+    if (rc)
+        return rc;
+    return options->output || apart ? begin_spool(input, out, err)
+                                    : begin_default(input, stamp, out, err);
 }

@@ -17,7 +17,7 @@ struct preparation_input {
     const struct record *record; /* that is replayed; NULL: none */
     int argc;
     char *const *argv;
-    int ranks;
+    const struct comm *comm;
 };
 
 struct preparation {
@@ -27,8 +27,7 @@ struct preparation {
     struct spooling spooling;
     struct judge_basis judge_basis; /* this one and the next: the caller's to connect */
     struct judging judging;
-    char default_output[64];
-    char *claim; /* the folder that claims it, where that is not the spool; else NULL */
+    char default_output[128];
     const char *output;
 };
 

@@ -2,52 +2,65 @@
 #include "survey/rank.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "survey/bond.h"
 #include "survey/job.h"
 #include "survey/jobs.h"
+#include "survey/limits.h"
 #include "survey/listing.h"
 #include "survey/message.h"
 
 struct rank {
     struct comm *comm;
     const struct survey_options *options;
-    uint64_t begun_ms; /* since 1970 */
     struct announce announce;
     bool announced;
     struct job listing;
     bool listed; /* its worker has left */
     struct jobs jobs;
-    struct bond bond;
+    double begun_s, now_s;
+    double announced_s;
+    bool heard;         /* rank 0 has said something, */
+    double heard_s;     /* this time for the last time */
+    double next_beat_s; /* when rank 0 is told again that this rank lives */
     bool stopped, quit;
-    struct quit dismissal;
+    bool lost_ranks; /* as rank 0 said at the end */
     struct pollfd *fds;
     size_t fd_capacity;
 };
 
-int rank_create(struct comm *comm, const struct survey_options *options, struct rank **out_rank,
-                struct err *err)
+/* Also to a rank 0 that is not heard, so that it finds all there. */
+static void beat(struct rank *rank)
 {
-    double now_s = clock_monotonic_s();
+    struct err ignored = {0};
+    struct strbuf payload = {0};
+    if (rank->now_s < rank->next_beat_s || rank->quit)
+        return;
+    rank->next_beat_s = rank->now_s + limit_beat_s(rank->comm->size);
+    const struct doing doing = jobs_slowest(&rank->jobs, rank->now_s);
+    doing_encode(&doing, &payload);
+    comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
+}
+
+int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
+                struct rank **out_rank, struct err *err)
+{
     struct rank *rank = mem_array(1, sizeof *rank);
     if (!rank)
         return err_no_memory(err);
-    rank->begun_ms = clock_utc_ms();
     rank->comm = comm;
     rank->options = options;
-    rank->bond = (struct bond){.leads = comm_leads(comm), .ranks = comm->size};
-    rank->jobs = (struct jobs){.comm = comm, .options = options, .announce = &rank->announce};
+    rank->begun_s = rank->now_s = rank->heard_s = rank->next_beat_s = now_s;
+    rank->jobs = (struct jobs){
+        .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
     int rc = listing_introduce(options, &rank->announce, err);
     if (rc) {
         rank_destroy(rank);
         return rc;
     }
+    beat(rank); /* a rank that was heard once is missed sooner */
     /* Without a worker there is nothing to list: that is announced. */
     job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
     *out_rank = rank;
@@ -62,34 +75,44 @@ static int announce(struct rank *rank, struct err *err)
         return rc;
     announce_encode(&rank->announce, &payload);
     rank->announced = true;
-    return comm_send_payload(rank->comm, rank->comm->root, MESSAGE_ANNOUNCE, &payload, err);
+    rank->announced_s = rank->now_s;
+    return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
 }
 
 static bool told_all(const struct rank *rank)
 {
-    return rank->jobs.assigned && !jobs_unacknowledged(&rank->jobs);
+    return rank->jobs.assigned && jobs_done(&rank->jobs);
+}
+
+/* How long rank 0 may be silent. It hears and answers nobody while it makes its report, which takes
+ * less than two milliseconds for each rank. */
+static double patience_s(const struct rank *rank)
+{
+    const double report_per_rank_s = 0.002;
+    if (!rank->heard)
+        return rank->comm->place.patience_s;
+    return limit_silence_s(rank->comm->size) +
+           (told_all(rank) ? report_per_rank_s * rank->comm->size : 0);
+}
+
+static double unheard_s(const struct rank *rank)
+{
+    return rank->now_s - rank->heard_s;
 }
 
 static bool orphaned(const struct rank *rank)
 {
-    return !rank->quit && bond_orphaned(&rank->bond, told_all(rank));
+    return !rank->quit && rank->comm->rank && unheard_s(rank) > patience_s(rank);
 }
 
+/* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once
+ * more, as long as the limit of one GPU is not over: the job must end soon after that. */
 static bool given_up(const struct rank *rank)
 {
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
-    return orphaned(rank) && (rank->stopped || bond_given_up(&rank->bond, told_all(rank), limit_s));
-}
-
-static void beat(struct rank *rank, double now_s)
-{
-    struct err ignored = {0};
-    struct strbuf payload = {0};
-    if (!bond_tick(&rank->bond, now_s) || rank->quit)
-        return;
-    const struct doing doing = jobs_slowest(&rank->jobs, now_s);
-    doing_encode(&doing, &payload);
-    comm_send_payload(rank->comm, rank->comm->root, MESSAGE_BEAT, &payload, &ignored);
+    bool over = limit_s > 0 && rank->now_s - rank->begun_s > limit_s;
+    return orphaned(rank) &&
+           (rank->stopped || over || !rank->heard || unheard_s(rank) > 2 * patience_s(rank));
 }
 
 /* The list is announced when it is there; the driver may take its time to let go of the worker. */
@@ -107,14 +130,10 @@ static int hear_listing(struct rank *rank, double now_s, struct err *err)
 
 int rank_step(struct rank *rank, double now_s, struct err *err)
 {
-    beat(rank, now_s);
+    rank->now_s = now_s;
+    beat(rank);
     int rc = hear_listing(rank, now_s, err);
-    if (!rc)
-        rc = jobs_step(&rank->jobs, now_s, err);
-    /* To a rank 0 that is not heard nothing large is sent: it stays in memory until it is taken. */
-    if (!rc && !orphaned(rank))
-        rc = jobs_resend(&rank->jobs, now_s, err);
-    return rc;
+    return rc ? rc : jobs_step(&rank->jobs, now_s, err);
 }
 
 static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
@@ -124,36 +143,27 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
     if (rc)
         return rc;
     rc = jobs_assign(&rank->jobs, &assignment, err);
+    if (!assignment.count) /* nobody has work for the worker that listed */
+        child_dismiss(&rank->listing.child);
     assignment_fini(&assignment);
-    return rc;
-}
-
-/* It may be the second one, of a result that was sent twice. */
-static int take_ack(struct rank *rank, const struct frame *frame, struct err *err)
-{
-    uint32_t position = 0;
-    int rc = ack_decode(frame, &position, err);
-    if (!rc)
-        jobs_acknowledge(&rank->jobs, position);
     return rc;
 }
 
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
 {
-    bond_hear(&rank->bond);
+    rank->heard = true;
+    rank->heard_s = rank->now_s;
     switch (message->frame.type) {
     case MESSAGE_ASSIGN:
         return take_assignment(rank, &message->frame, err);
-    case MESSAGE_ACK:
-        return take_ack(rank, &message->frame, err);
     case MESSAGE_STOP:
-        rank_stop(rank, clock_monotonic_s());
+        rank_stop(rank, rank->now_s);
         return 0;
     case MESSAGE_BEAT:
         return 0;
     case MESSAGE_QUIT:
         rank->quit = true;
-        return quit_decode(&message->frame, &rank->dismissal, err);
+        return quit_decode(&message->frame, &rank->lost_ranks, err);
     default:
         return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
     }
@@ -185,12 +195,13 @@ bool rank_may_leave(const struct rank *rank)
     return rank->quit || (given_up(rank) && jobs_done(&rank->jobs));
 }
 
-void rank_settle(struct rank *rank)
+void rank_settle(struct rank *rank, struct clock_awake *clock)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     struct err ignored = {0};
+    child_dismiss(&rank->listing.child);
     for (;;) {
-        double now_s = clock_monotonic_s();
+        double now_s = clock_awake_tick(clock, clock_monotonic_s());
         bool settled = jobs_settle(&rank->jobs, now_s);
         if (rank->announced)
             hear_listing(rank, now_s, &ignored);
@@ -200,44 +211,17 @@ void rank_settle(struct rank *rank)
     }
 }
 
-/* Nothing was assigned and nothing will be: the GPUs are told all the same. Rank 0 may have got as
- * far as to assign one of them to another rank that sees it: what that one measured stays. */
-void rank_abandon(struct rank *rank)
+struct rank_end rank_end(const struct rank *rank)
 {
-    if (rank->quit || rank->jobs.assigned)
-        return;
-    char reason[80];
-    snprintf(reason, sizeof reason, "rank %d was lost before it assigned the GPUs",
-             rank->comm->root);
-    char *folder = spooling_folder(rank->options, rank->options->output);
-    if (folder && spooling_join(&rank->jobs.spooling, rank->options, folder, "") == 0)
-        mkdir(folder, 0777);
-    for (size_t i = 0; folder && i < rank->announce.gpu_count; i++) {
-        struct gpu_result gpu = rank->announce.gpus[i]; /* a view */
-        gpu.rank = rank->comm->rank;
-        gpu.status = GPU_LOST;
-        gpu.reason = reason;
-        spooling_lost(&rank->jobs.spooling, &gpu, rank->begun_ms);
-    }
-    free(folder);
-}
-
-bool rank_orphaned(const struct rank *rank, double *out_unheard_s, const char **out_spool)
-{
-    *out_unheard_s = bond_unheard_s(&rank->bond);
-    *out_spool = rank->jobs.spooling.folder;
-    return orphaned(rank);
-}
-
-bool rank_saw_loss(const struct rank *rank)
-{
-    return !rank->quit || rank->dismissal.lost_ranks;
-}
-
-void rank_unspool(const struct rank *rank)
-{
-    if (!rank->options->spool && (comm_leads(rank->comm) || rank->dismissal.spool_done))
-        jobs_unspool(&rank->jobs);
+    return (struct rank_end){
+        .orphaned = orphaned(rank),
+        .assigned = rank->jobs.assigned,
+        .unheard_s = unheard_s(rank),
+        .spool = rank->jobs.spooling.folder,
+        .owner = rank->jobs.spooling.owner.path,
+        .saw_loss = !rank->quit || rank->lost_ranks,
+        .listing_s = rank->announced ? rank->announced_s - rank->begun_s : 0,
+    };
 }
 
 void rank_destroy(struct rank *rank)

@@ -2,10 +2,9 @@
 #include "survey/recording.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/replay/record.h"
@@ -24,15 +23,14 @@ int recording_begin(const struct recording_input *input, struct recording **out_
     const struct survey_options *options = input->options;
     struct recording *recording = mem_array(1, sizeof *recording);
     char **command = mem_array((size_t)input->argc, sizeof *command);
-    char stamp[CLOCK_STAMP_MAX], host[256] = "";
+    char stamp[CLOCK_STAMP_MAX], host[HOST_NAME_MAX_BYTES];
     int rc = recording && command ? 0 : err_no_memory(err);
     if (rc)
         goto out;
     for (int i = 0; i < input->argc; i++)
         command[i] = i ? input->argv[i] : (char *)str_last_part(input->argv[i]);
     clock_utc_stamp(0, stamp);
-    if (gethostname(host, sizeof host - 1))
-        host[0] = '\0';
+    host_name(host);
     const struct record_provenance provenance = {
         .version = (char *)GPUMEMTOPO_VERSION,
         .date = stamp,
@@ -87,7 +85,7 @@ static void add_lost(struct recording *recording, const struct gpu_result *resul
 
 int recording_end(struct recording *recording, const struct root_view *view, struct err *err)
 {
-    struct gpu_result *unknown = mem_array(view->result_count, sizeof *unknown);
+    struct gpu_result *unknown = mem_array(view->unmeasured_count, sizeof *unknown);
     struct record_survey survey = {
         .nodes = (uint32_t)view->node_count,
         .lost_ranks = (uint32_t)view->lost_ranks,
@@ -97,8 +95,8 @@ int recording_end(struct recording *recording, const struct root_view *view, str
     };
     if (!unknown)
         return err_no_memory(err);
-    for (size_t i = 0; i < view->result_count; i++) {
-        const struct gpu_result *result = &view->results[i];
+    for (size_t i = 0; i < view->unmeasured_count; i++) {
+        const struct gpu_result *result = &view->unmeasured[i];
         if (!result->uuid)
             unknown[survey.unknown_count++] = *result;
         else if (result->status == GPU_LOST)

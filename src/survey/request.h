@@ -2,6 +2,7 @@
  *
  * The request is one frame on the worker's stdin. Answers are frames on the pipe at
  * WORKER_ANSWER_FD. list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both.
+ * After list, the worker waits for a request to measure, or leaves at the end of stdin.
  * A replay may add REMARK before the end, and end with ENDED. What is to be recorded goes to
  * WORKER_RECORD_FD. */
 #ifndef GPUMEMTOPO_SURVEY_REQUEST_H

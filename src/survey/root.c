@@ -20,9 +20,12 @@ struct root {
     size_t unspooled;
     char *unspooled_why; /* the first one */
     bool simulated;
+    const char *apart_job; /* see members_assign */
     double announce_until_s;
     struct members members;
-    struct collected collected;
+    struct unmeasured unmeasured;
+    root_taker *taker; /* NULL: none */
+    void *taker_user;
     struct node_list nodes;
 };
 
@@ -32,16 +35,18 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     struct root *root = mem_array(1, sizeof *root);
     if (!root)
         return err_no_memory(err);
-    int rc = members_init(&root->members, (size_t)comm->size, time_limit_s, &root->collected, err);
+    int rc = members_init(&root->members, (size_t)comm->size, time_limit_s, &root->unmeasured, err);
     if (rc) {
         free(root);
         return rc;
     }
-    root->members.own = (size_t)comm->root;
-    root->members.come_s = comm->come_s;
+    root->members.first = comm_is_apart(comm) ? comm->place.task : 0;
+    root->members.patience_s = comm->place.patience_s;
+    root->members.now_s = now_s;
     root->comm = comm;
     root->simulated = simulated;
-    root->announce_until_s = now_s + LIMIT_ANNOUNCE_S;
+    /* A rank that gives signs of life holds its listing to a limit by itself. */
+    root->announce_until_s = now_s + comm->place.patience_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
     *out_root = root;
     return 0;
 }
@@ -51,10 +56,15 @@ void root_spool(struct root *root, const struct plan_spool *spool)
     root->spool = *spool;
 }
 
-void root_hand_on(struct root *root, collected_taker *taker, void *user)
+void root_claim(struct root *root, const char *apart_job)
 {
-    root->collected.taker = taker;
-    root->collected.user = user;
+    root->apart_job = apart_job;
+}
+
+void root_hand_on(struct root *root, root_taker *taker, void *user)
+{
+    root->taker = taker;
+    root->taker_user = user;
 }
 
 void root_record(struct root *root, struct recording *recording)
@@ -76,14 +86,11 @@ static int tell(struct root *root, size_t rank, enum message_type type, struct s
     return 0;
 }
 
-static int acknowledge(struct root *root, size_t rank, uint32_t position, struct err *err)
+static int hand_on(const struct root *root, struct gpu_result *result, struct err *err)
 {
-    struct strbuf ack = {0};
-    ack_encode(position, &ack);
-    return tell(root, rank, MESSAGE_ACK, &ack, err);
+    return root->taker ? root->taker(root->taker_user, root->members.gpu_total, result, err) : 0;
 }
 
-/* Takes over the result. */
 static int keep_result(struct root *root, size_t rank, struct result_message *message,
                        struct err *err)
 {
@@ -97,7 +104,7 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
         root->unspooled_why = message->unspooled;
         message->unspooled = NULL;
     }
-    int rc = collected_add(&root->collected, &message->result, root->members.gpu_total, err);
+    int rc = hand_on(root, &message->result, err);
     if (!rc)
         members_done(&root->members, rank, message->position);
     return rc;
@@ -112,12 +119,10 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     uint32_t position = message.position;
     if (!members_expect(&root->members, rank, position, message.result.uuid))
         rc = err_set(err, -EBADMSG, "a result that was not expected");
-    else if (!root->members.items[rank].heard[position]) {
+    else if (!root->members.items[rank].heard[position])
         rc = keep_result(root, rank, &message, err);
-        memset(&message.result, 0, sizeof message.result); /* it is root's now */
-    }
     result_fini(&message);
-    return rc ? rc : acknowledge(root, rank, position, err);
+    return rc;
 }
 
 /* Is answered, so that the rank knows the same of this one; rank 0 needs no answer of its own. */
@@ -139,7 +144,7 @@ bool root_slowest(const struct root *root, struct root_slowest *out)
         if (member->lost || !member->heard || !doing->probe[0] ||
             doing->position >= member->announce.gpu_count || member->heard[doing->position])
             continue;
-        double since_s = doing->since_s + root->members.clock.awake_s - member->heard_s;
+        double since_s = doing->since_s + root->members.now_s - member->heard_s;
         if (found.gpu && since_s <= found.since_s)
             continue;
         found =
@@ -153,7 +158,7 @@ bool root_slowest(const struct root *root, struct root_slowest *out)
 int root_take(struct root *root, const struct comm_message *message, struct err *err)
 {
     size_t rank = (size_t)message->from;
-    members_hear(&root->members, rank, (enum message_type)message->frame.type);
+    members_hear(&root->members, rank);
     switch (message->frame.type) {
     case MESSAGE_BEAT:
         return take_beat(root, rank, &message->frame, err);
@@ -176,8 +181,8 @@ static void say_without(const struct root *root)
         if (!member->announced || member->announce.listing != LISTING_NO_DEVICE)
             continue;
         if (without++ < SAID_MAX)
-            log_warning("no GPU visible to rank %zu on %.60s: %s", rank, member->announce.host,
-                        member->announce.err.text);
+            log_warning("no GPU visible to rank %d on %.60s: %s", root->members.first + (int)rank,
+                        member->announce.host, member->announce.err.text);
     }
     if (without > SAID_MAX)
         log_warning("no GPU visible to %zu more ranks", without - SAID_MAX);
@@ -217,7 +222,7 @@ static int check_listings(const struct root *root, struct err *err)
             first = first ? first : announce;
         }
     }
-    if (without && without == ranks)
+    if (without && without == ranks && !comm_is_apart(root->comm))
         return no_gpu(first, err);
     say_without(root);
     return 0;
@@ -233,6 +238,7 @@ static int send_assignment(struct root *root, size_t rank, struct err *err)
         .count = member->share.count,
         .spool = root->spool.spooling ? root->spool.spooling->folder : NULL,
         .survey = root->spool.spooling ? root->spool.spooling->survey : NULL,
+        .owner = root->spool.spooling ? root->spool.spooling->owner.path : NULL,
     };
     assignment_encode(&assignment, &payload);
     return tell(root, rank, MESSAGE_ASSIGN, &payload, err);
@@ -260,20 +266,20 @@ static int begin(struct root *root, double now_s, struct err *err)
 {
     int rc = check_listings(root, err);
     if (!rc)
-        rc = members_assign(&root->members, err);
+        rc = members_assign(&root->members, root->apart_job, err);
     if (!rc)
         rc = members_open(&root->members, now_s, err);
     if (!rc)
         rc = count_nodes(root, err);
     if (!rc && root->spool.spooling)
-        rc = plan_spool(&root->spool, &root->members, &root->nodes, err);
+        rc = plan_spool(&root->spool, root->comm, &root->members, &root->nodes, err);
     return rc ? rc : send_assignments(root, err);
 }
 
 int root_step(struct root *root, double now_s, struct err *err)
 {
     struct members *members = &root->members;
-    pulse_tick(&members->clock, now_s);
+    members->now_s = now_s;
     if (!members->assigned && (members_all_announced(members) || now_s > root->announce_until_s))
         return begin(root, now_s, err);
     return members_check(members, now_s, err);
@@ -292,6 +298,28 @@ void root_stop(struct root *root, double now_s)
         comm_send(root->comm, rank, MESSAGE_STOP, NULL, 0, &ignored);
 }
 
+int root_recover(struct root *root, struct err *err)
+{
+    const struct spooling *spooling = root->spool.spooling;
+    int rc = 0;
+    for (size_t i = root->unmeasured.count; spooling && i > 0 && !rc; i--) {
+        const struct gpu_result *lost = &root->unmeasured.items[i - 1];
+        struct gpu_result result = {0};
+        int missing = !lost->uuid;
+        if (!missing)
+            missing = spool_read_gpu(spooling->folder, spooling->survey, lost->uuid, &result);
+        if (missing == -ENOMEM)
+            return err_no_memory(err);
+        if (missing)
+            continue;
+        members_recovered(&root->members, lost);
+        unmeasured_drop(&root->unmeasured, i - 1);
+        rc = hand_on(root, &result, err);
+        gpu_result_fini(&result);
+    }
+    return rc;
+}
+
 bool root_complete(const struct root *root)
 {
     return root->members.assigned && !root->members.open;
@@ -301,9 +329,8 @@ struct root_view root_view(const struct root *root)
 {
     const struct members *members = &root->members;
     return (struct root_view){
-        .results = root->collected.results,
-        .taken = root->collected.taken,
-        .result_count = root->collected.count,
+        .unmeasured = root->unmeasured.items,
+        .unmeasured_count = root->unmeasured.count,
         .bare_nodes = (const char *const *)root->nodes.bare,
         .bare_count = root->nodes.bare_count,
         .node_count = root->nodes.node_count,
@@ -327,7 +354,7 @@ void root_destroy(struct root *root)
     if (!root)
         return;
     members_fini(&root->members);
-    collected_fini(&root->collected);
+    unmeasured_fini(&root->unmeasured);
     nodes_fini(&root->nodes);
     free(root->unspooled_why);
     free(root);

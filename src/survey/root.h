@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "inventory/gpu_result.h"
-#include "survey/collected.h"
 #include "survey/comm.h"
+#include "survey/members.h"
 #include "survey/plan.h"
 #include "survey/recording.h"
 
@@ -17,10 +17,9 @@ struct root;
 
 /* What has been collected; valid as long as the root. */
 struct root_view {
-    const struct gpu_result *results; /* one per GPU, and one without UUID per rank of which
-                                         nothing else is known */
-    const bool *taken;                /* per result: it was handed on */
-    size_t result_count;
+    const struct gpu_result *unmeasured; /* lost GPUs, and ranks (without UUID) of which nothing
+                                            else is known */
+    size_t unmeasured_count;
     const char *const *bare_nodes; /* without a GPU: each once, sorted */
     size_t bare_count;
     size_t node_count;
@@ -33,21 +32,27 @@ struct root_view {
     const char *unspooled_why;
 };
 
-/* simulated: nodes without a GPU are the source's to tell, not to be seen from ranks' hosts.
- * Freed with root_destroy. */
+/* simulated: nodes without a GPU are the source's to tell, not to be seen from ranks' hosts. now_s,
+ * here and below: clock_awake. Freed with root_destroy. */
 int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
                 struct root **out_root, struct err *err);
 
 /* Has the GPUs' parts of the record kept here; outlives the root. */
 void root_record(struct root *root, struct recording *recording);
 
-/* Hands each result on as it comes. Entries of ranks that are lost are not handed on, since they
- * may yet be heard of. */
-void root_hand_on(struct root *root, collected_taker *taker, void *user);
+/* Hands each result on as it comes, and forgets it. */
+typedef int root_taker(void *user, size_t gpu_total, struct gpu_result *result, struct err *err);
+void root_hand_on(struct root *root, root_taker *taker, void *user);
 
 /* Has the ranks spool their results there, and the survey itself told beside them. All that it
  * names outlives the root. */
 void root_spool(struct root *root, const struct plan_spool *spool);
+
+/* Where processes of a job do not speak to each other: each measures what no other has claimed. */
+void root_claim(struct root *root, const char *apart_job);
+
+/* Takes what lost ranks have spooled but could not tell. At the end, before the report. */
+int root_recover(struct root *root, struct err *err);
 
 /* Takes a message of a rank. -EBADMSG for one that makes no sense. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

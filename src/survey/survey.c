@@ -5,18 +5,18 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "report/basis.h"
 #include "survey/emit.h"
 #include "survey/exit_file.h"
 #include "survey/limits.h"
-#include "survey/meeting.h"
 #include "survey/message.h"
 #include "survey/preparation.h"
 #include "survey/progress.h"
@@ -35,14 +35,15 @@ struct run {
     const struct survey_options *options;
     int argc;
     char *const *argv;
-    double started_s;
+    double started_s; /* clock_monotonic_s */
+    struct clock_awake clock;
     struct rank *rank;
     struct root *root;     /* rank 0 only */
     struct record *record; /* that is replayed; NULL: none */
     struct progress progress;
     int sleep_ms;
-    bool deaf;       /* that nothing can be received was said */
-    bool spool_done; /* rank 0: all that was spooled is in the inventory */
+    bool deaf;                     /* that nothing can be received was said */
+    double measured_s, reported_s; /* seconds from the start until then, for --verbose */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -52,28 +53,26 @@ static void on_signal(int number)
     interrupted = number;
 }
 
-/* A session that ends (SIGHUP) ends the survey too, unless nohup was asked for. */
-static void catch_hangup(const struct sigaction *stop)
+static void catch_signals(void)
 {
+    static const struct {
+        int number;
+        void (*handler)(int);
+    } table[] = {
+        {SIGINT, on_signal}, {SIGTERM, on_signal}, {SIGHUP, on_signal}, /* a session that ends */
+        {SIGPIPE, SIG_IGN},  {SIGCHLD, SIG_DFL}, /* inherited as ignored it would hide how workers
+                                                    end */
+        {SIGXFSZ, SIG_IGN}, /* a file size limit is an error of the write, no death */
+    };
     struct sigaction was;
-    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, stop, NULL);
-}
-
-void survey_catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-    sigemptyset(&usual.sa_mask);
-    sigemptyset(&stop.sa_mask);
-    sigemptyset(&ignore.sa_mask);
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
-    catch_hangup(&stop);
-    sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGCHLD, &usual, NULL);  /* inherited as ignored it would hide how workers end */
-    sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is an error of the write, no death */
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct sigaction action = {.sa_handler = table[i].handler};
+        sigemptyset(&action.sa_mask);
+        bool nohup = table[i].number == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 &&
+                     was.sa_handler == SIG_IGN;
+        if (!nohup)
+            sigaction(table[i].number, &action, NULL);
+    }
 }
 
 bool survey_interrupted(void)
@@ -101,14 +100,6 @@ static int hand_out(struct run *run, struct comm_message *message, struct err *e
     return rc == -EBADMSG ? 0 : rc;
 }
 
-/* Who cannot be heard is silent: what this rank has and what came is reported all the same. */
-static void say_deaf(struct run *run, const struct err *err)
-{
-    if (!run->deaf)
-        log_warning("messages cannot be received: %s", err->text);
-    run->deaf = true;
-}
-
 /* Hands out all messages that have come. 1 when there was any, 0, or an error that ends the run. */
 static int drain(struct run *run, struct err *err)
 {
@@ -124,8 +115,10 @@ static int drain(struct run *run, struct err *err)
         } else if (rc == -ENOMEM)
             *err = odd;
         else {
-            if (rc)
-                say_deaf(run, &odd);
+            /* What this rank has and what came is reported all the same. */
+            if (rc && !run->deaf)
+                log_warning("messages cannot be received: %s", odd.text);
+            run->deaf |= rc != 0;
             return any;
         }
         if (rc)
@@ -147,6 +140,11 @@ static int wait_a_little(struct run *run, bool busy, struct err *err)
     return 0;
 }
 
+static double tick(struct run *run)
+{
+    return clock_awake_tick(&run->clock, clock_monotonic_s());
+}
+
 static void stop_if_asked(struct run *run, double now_s)
 {
     if (!interrupted)
@@ -166,7 +164,7 @@ static void show_progress(struct run *run, double now_s)
 static int loop(struct run *run, struct err *err)
 {
     for (;;) {
-        double now_s = clock_monotonic_s();
+        double now_s = tick(run);
         stop_if_asked(run, now_s);
         int rc = rank_step(run->rank, now_s, err);
         int any = rc ? rc : drain(run, err);
@@ -182,23 +180,6 @@ static int loop(struct run *run, struct err *err)
         if (rc)
             return rc;
     }
-}
-
-static void say_summary(const struct run *run, const struct strbuf *summary, const char *output,
-                        bool page)
-{
-    const struct root_view view = root_view(run->root);
-    if (run->options->quiet)
-        return;
-    if (view.idle_ranks)
-        log_info("%zu %s own and stayed idle", view.idle_ranks,
-                 view.idle_ranks == 1 ? "rank had no GPU of its" : "ranks had no GPU of their");
-    if (summary->data)
-        fputs(summary->data, stderr);
-    if (strcmp(output, "-") != 0)
-        log_info("inventory written to %s", output);
-    if (page)
-        log_info("page written to %s", run->options->html);
 }
 
 static enum survey_exit code_of(int rc)
@@ -229,18 +210,19 @@ static void end_spool(struct run *run, const struct preparation *prepared, bool 
         log_warning("%zu results could not be spooled: %s", view.unspooled, view.unspooled_why);
     if (spooling->failed.code)
         log_warning("the spool is not complete: %s", spooling->failed.text);
-    run->spool_done = written && !view.lost_ranks;
     if (!spooling->folder)
         return;
+    bool done = written && !view.lost_ranks;
     bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
-    if (!run->spool_done && !nothing && spooling_has_results(spooling->folder))
+    if (!done && !nothing && spool_has_files(spooling->folder))
         log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
                     spooling->folder);
-    if (!run->spool_done || run->options->spool)
-        return;
-    spooling_remove_survey(spooling);
-    rank_unspool(run->rank);
-    spooling_remove_folder(spooling); /* this rank may have had nothing to spool */
+    if (done && !run->options->spool)
+        spool_remove_files(spooling->folder);
+    if (done && run->options->spool)
+        spool_owner_remove(&spooling->owner);
+    else
+        spooling_remove_folder(spooling);
 }
 
 /* Something was measured that the spool, if there is one, has not. */
@@ -251,15 +233,25 @@ static bool spool_falls_short(const struct run *run, const struct spooling *spoo
             access(spooling->folder, F_OK));
 }
 
+static void say_idle(const struct run *run)
+{
+    size_t idle = root_view(run->root).idle_ranks;
+    if (idle && !run->options->quiet)
+        log_info("%zu %s own and stayed idle", idle,
+                 idle == 1 ? "rank had no GPU of its" : "ranks had no GPU of their");
+}
+
 static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
 {
-    struct strbuf summary = {0};
-    struct emit_result result = {.code = SURVEY_EXIT_NO_REPORT};
-    progress_clear(&run->progress);
+    enum survey_exit code = SURVEY_EXIT_NO_REPORT;
     bool recorded = end_recording(run, prepared);
     const struct emit_input input = {
-        .options = run->options,
-        .output = prepared->output,
+        .target = {.options = run->options,
+                   .output = prepared->output,
+                   .references = prepared->judge_basis.references,
+                   .slowest = &prepared->judging.slowest,
+                   .unrecorded = !recorded,
+                   .unspooled = spool_falls_short(run, &prepared->spooling)},
         .argc = run->argc,
         .argv = run->argv,
         .ranks = run->comm->size,
@@ -267,18 +259,13 @@ static enum survey_exit report(struct run *run, struct preparation *prepared, st
         .view = root_view(run->root),
         .judging = &prepared->judging,
         .replayed = run->record,
-        .style = report_style_for(STDERR_FILENO),
-        .unrecorded = !recorded,
-        .unspooled = spool_falls_short(run, &prepared->spooling),
     };
-    bool written = emit_inventory(&input, &summary, &result, err) == 0;
-    if (written)
-        say_summary(run, &summary, prepared->output, result.page);
-    else
+    say_idle(run);
+    bool written = emit_inventory(&input, &code, err) == 0;
+    if (!written)
         log_failure(err);
-    strbuf_fini(&summary);
     end_spool(run, prepared, written);
-    return result.code;
+    return code;
 }
 
 static int judge_result(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
@@ -302,104 +289,135 @@ static void connect_root(struct run *run, struct preparation *prepared)
     root_record(run->root, prepared->recording);
     if (prepared->spooling.folder)
         root_spool(run->root, &spool);
+    if (comm_is_apart(run->comm))
+        root_claim(run->root, run->comm->place.job);
+}
+
+/* Copies where the results are: they outlive the preparation. */
+static void keep_spool(struct survey_end *end, const char *folder, const char *owner)
+{
+    if (!folder || !owner || str_copy_to(&end->spool, folder) || str_copy_to(&end->owner, owner))
+        survey_end_fini(end);
+}
+
+/* A process apart leaves its results to the last one. Where the spool has not got them, it makes an
+ * inventory of its own. */
+static enum survey_exit leave_results(struct run *run, struct preparation *prepared,
+                                      struct survey_end *end, struct err *err)
+{
+    keep_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
+    if (!spool_falls_short(run, &prepared->spooling)) {
+        bool recorded = end_recording(run, prepared);
+        return recorded && end->spool ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
+    }
+    char *own = str_format("%s.rank-%d", prepared->output, run->comm->place.task);
+    if (own)
+        prepared->output = own;
+    enum survey_exit code = report(run, prepared, err);
+    free(own);
+    return code == SURVEY_EXIT_OK || code == SURVEY_EXIT_OUTLIERS ? SURVEY_EXIT_INCOMPLETE : code;
+}
+
+void survey_end_fini(struct survey_end *end)
+{
+    free(end->spool);
+    free(end->owner);
+    end->spool = end->owner = NULL;
+}
+
+static int survey_all(struct run *run, struct preparation *prepared, double limit_s,
+                      struct err *err)
+{
+    const struct survey_options *options = run->options;
+    int rc = root_create(run->comm, options->simulate || options->replay, limit_s, tick(run),
+                         &run->root, err);
+    if (rc)
+        return rc;
+    connect_root(run, prepared);
+    rc = rank_create(run->comm, options, tick(run), &run->rank, err);
+    if (!rc)
+        rc = loop(run, err);
+    run->measured_s = clock_monotonic_s() - run->started_s;
+    if (!rc)
+        rc = root_recover(run->root, err);
+    progress_clear(&run->progress);
+    return rc;
 }
 
 static enum survey_exit run_root(struct run *run, struct survey_end *end)
 {
     struct preparation prepared = {0};
     struct err err = {0};
-    enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
     const struct survey_options *options = run->options;
     const struct preparation_input input = {
         .options = options,
         .record = run->record,
         .argc = run->argc,
         .argv = run->argv,
-        .ranks = run->comm->size,
+        .comm = run->comm,
     };
+    enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
     int rc = preparation_begin(&input, &prepared, &err);
-    if (rc)
-        goto fail;
-    double limit_s = options->time_limit_s > 0 ? options->time_limit_s
-                                               : prepared.config.time_limit_s[options->profile];
-    rc = root_create(run->comm, options->simulate || options->replay, limit_s, run->started_s,
-                     &run->root, &err);
-    if (!rc)
-        connect_root(run, &prepared);
-    if (!rc)
-        rc = rank_create(run->comm, options, &run->rank, &err);
-    if (!rc)
-        rc = loop(run, &err);
-    if (rc) {
+    if (!rc) {
+        if (prepared.spooling.folder)
+            exit_file_tell_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
+        end->limit_s = options->time_limit_s > 0 ? options->time_limit_s
+                                                 : prepared.config.time_limit_s[options->profile];
+        rc = survey_all(run, &prepared, end->limit_s, &err);
         code = code_of(rc);
-        progress_clear(&run->progress);
-        goto fail;
     }
-    end->lost_ranks = root_view(run->root).lost_ranks;
-    end->quiet_ranks = root_quiet_ranks(run->root);
-    end->late = end->lost_ranks && end->lost_ranks + 1 == (size_t)run->comm->size &&
-                meeting_reported(options);
-    code = end->late ? SURVEY_EXIT_OK : report(run, &prepared, &err);
-    if (end->late)
-        log_error("rank %d came when the survey was over", run->comm->rank);
-    goto out;
-fail:
-    log_failure(&err);
-    spooling_remove_folder(&prepared.spooling); /* where nothing is in it */
-out:
+    if (rc) {
+        log_failure(&err);
+        if (spool_owner_leave(&prepared.spooling.owner) == SPOOL_NOBODY)
+            spooling_remove_folder(&prepared.spooling); /* where nothing is in it */
+    } else if (comm_is_apart(run->comm)) {
+        code = leave_results(run, &prepared, end, &err);
+    } else {
+        end->lost_ranks = root_view(run->root).lost_ranks || root_quiet_ranks(run->root);
+        end->reported = true;
+        code = report(run, &prepared, &err);
+    }
     preparation_fini(&prepared);
     return code;
 }
 
-static void dismiss(struct run *run, const struct survey_end *end)
+static void dismiss(const struct run *run, const struct survey_end *end)
 {
     struct comm *comm = run->comm;
-    const struct quit quit = {.lost_ranks = end->lost_ranks || end->quiet_ranks,
-                              .spool_done = run->spool_done};
-    for (int rank = 0; rank < comm->size; rank++) {
-        if (rank == comm->rank)
-            continue;
+    for (int rank = 1; rank < comm->size; rank++) {
         struct err ignored = {0};
         struct strbuf payload = {0};
-        quit_encode(&quit, &payload);
+        quit_encode(end->lost_ranks, &payload);
         comm_send_payload(comm, rank, MESSAGE_QUIT, &payload, &ignored);
     }
     comm_flush(comm, LIMIT_FINALIZE_LOST_S);
 }
 
-static void say_orphaned(const struct run *run)
-{
-    const char *spool = NULL;
-    double unheard_s = 0;
-    /* In a meeting rank 1 may be the one that is missing: better said twice. */
-    bool speaks = run->comm->rank == 1 || run->comm->come_s > 0;
-    run->comm->rootless = rank_orphaned(run->rank, &unheard_s, &spool);
-    if (!run->comm->rootless || !exit_file_claim_loss(speaks))
-        return;
-    if (spool)
-        log_error(
-            "it seems that rank %d is lost: it was not heard for %.0f s; what was measured is "
-            "in %s: gpumemtopo-report merge makes an inventory of it",
-            run->comm->root, unheard_s, spool);
-    else
-        log_error("it seems that rank %d is lost: it was not heard for %.0f s", run->comm->root,
-                  unheard_s);
-}
-
-static void run_other(struct run *run)
+static void run_other(struct run *run, struct survey_end *end)
 {
     struct err err = {0};
-    int rc = rank_create(run->comm, run->options, &run->rank, &err);
+    int rc = rank_create(run->comm, run->options, tick(run), &run->rank, &err);
     if (!rc)
         rc = loop(run, &err);
     if (rc)
         log_failure(&err);
     if (!run->rank)
         return;
-    if (!rc)
-        rank_abandon(run->rank);
-    say_orphaned(run);
-    rank_unspool(run->rank);
+    const struct rank_end left = rank_end(run->rank);
+    end->lost_ranks = left.saw_loss;
+    end->orphaned = !rc && left.orphaned;
+    end->unheard_s = left.unheard_s;
+    end->assigned = left.assigned;
+    keep_spool(end, left.spool, left.owner);
+}
+
+/* For --verbose: the time around the measuring. */
+static void say_phases(const struct run *run)
+{
+    log_debug("rank %d: GPUs listed in %.3f s; results after %.3f s, report after %.3f s, workers "
+              "gone after %.3f s",
+              run->comm->rank, rank_end(run->rank).listing_s, run->measured_s, run->reported_s,
+              clock_monotonic_s() - run->started_s);
 }
 
 /* For --verbose: what collecting cost this process alone, since MPI is up. */
@@ -413,7 +431,7 @@ static double used_s(struct rusage *out_usage)
 struct survey_end survey_run(struct comm *comm, const struct survey_options *given, int argc,
                              char *const *argv)
 {
-    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT, .ranks = comm->size};
+    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT};
     struct survey_options options = *given;
     struct err err = {0};
     struct run run = {.comm = comm,
@@ -424,26 +442,28 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
                       .sleep_ms = SLEEP_MIN_MS};
     struct rusage usage;
     double used_before_s = used_s(&usage);
-    survey_catch_signals();
-    progress_init(&run.progress, !options.quiet && !options.no_progress, run.started_s);
+    catch_signals();
+    progress_init(&run.progress, !options.quiet && !options.no_progress, tick(&run));
     /* Another rank that cannot read the record announces just that. */
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
-    if (!comm_leads(comm)) {
+    if (comm->rank) {
         end.code = SURVEY_EXIT_OK;
-        run_other(&run);
-        end.lost_ranks = run.rank && rank_saw_loss(run.rank);
+        run_other(&run, &end);
     } else {
         if (rc)
             log_failure(&err);
         else
             end.code = run_root(&run, &end);
+        run.reported_s = clock_monotonic_s() - run.started_s;
         dismiss(&run, &end);
         double taken_s = used_s(&usage) - used_before_s;
         log_debug("rank %d: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
                   comm->rank, taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
     if (run.rank)
-        rank_settle(run.rank);
+        rank_settle(run.rank, &run.clock);
+    if (run.rank && !comm->rank)
+        say_phases(&run);
     rank_destroy(run.rank);
     root_destroy(run.root);
     record_close(run.record);

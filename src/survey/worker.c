@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -61,6 +60,7 @@ static int answer_result(enum worker_message type, const struct gpu_result *resu
     return answer(type, &payload, err);
 }
 
+/* -ENODATA: none came before the end of stdin. */
 static int read_request(struct worker_request *out_request, struct err *err)
 {
     struct frame_reader reader = {0};
@@ -71,7 +71,9 @@ static int read_request(struct worker_request *out_request, struct err *err)
         ssize_t n = read(STDIN_FILENO, block, sizeof block);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
+        if (n == 0 && !frame_reader_pending(&reader))
+            rc = err_set(err, -ENODATA, "there is no request");
+        else if (n <= 0)
             rc = err_set(err, -EBADMSG, "the request is not complete");
         else if (frame_reader_add(&reader, block, (size_t)n))
             rc = err_no_memory(err);
@@ -264,8 +266,10 @@ static int add_health(struct device *device, struct gpu_result *result, int rc, 
 static int measure_device(const struct target *target, const struct worker_request *request,
                           struct gpu_result *result, struct lap *lap, struct err *err)
 {
-    int rc =
-        device_identify(target->device, &result->hardware, &result->board, &result->config, err);
+    int rc = next_lap(result, lap, "identifying", err);
+    if (!rc)
+        rc = device_identify(target->device, &result->hardware, &result->board, &result->config,
+                             err);
     if (!rc)
         rc = answer_result(WORKER_PARTIAL, result, err);
     if (!rc)
@@ -278,13 +282,15 @@ static int measure_device(const struct target *target, const struct worker_reque
 static int measure_target(struct target *target, const struct worker_request *request,
                           struct gpu_result *result, struct err *err)
 {
-    struct lap lap = {"opening", clock_monotonic_s()};
+    struct lap lap = {"looking", clock_monotonic_s()};
     int rc = answer_text(WORKER_BEGIN, "opening", err);
     if (!rc)
         rc = look(target->source, target->at, false, result, err);
     if (rc || (result->status == GPU_BUSY && !request->measure_busy))
         return rc;
-    rc = device_source_open(target->source, target->at, &target->device, err);
+    rc = next_lap(result, &lap, "opening", err);
+    if (!rc)
+        rc = device_source_open(target->source, target->at, &target->device, err);
     if (rc) {
         struct err ignored = {0};
         look(target->source, target->at, true, result, &ignored);
@@ -301,6 +307,19 @@ static int answer_ended(const struct gpu_result *ending, struct err *err)
     wire_put_u32(&payload, (uint32_t)ending->status);
     wire_put_text(&payload, ending->reason);
     return answer(WORKER_ENDED, &payload, err);
+}
+
+/* Leaves a real GPU to the kernel, which takes back all that an ended process held: giving each
+ * allocation, module and stream back to the driver first does the same work twice, and waits for a
+ * driver that may hang. Sanitizers look for leaks at a regular end. */
+static void leave(const struct device_source *source)
+{
+#ifndef __SANITIZE_ADDRESS__
+    if (str_equal(source->ops->backend, "cuda"))
+        _exit(0);
+#else
+    (void)source;
+#endif
 }
 
 static int measure(struct device_source *source, const struct worker_request *request,
@@ -326,8 +345,31 @@ static int measure(struct device_source *source, const struct worker_request *re
         rc = answer_ended(ended(&target), err);
     else if (!rc)
         rc = answer_result(WORKER_DONE, &result, err);
+    if (!rc)
+        leave(source);
     device_destroy(target.device);
     gpu_result_fini(&result);
+    return rc;
+}
+
+/* Who listed may be asked to measure one of the GPUs: its driver is initialised already, which
+ * takes as long as some probes. */
+static int list_and_stay(struct device_source *source, const struct worker_request *request,
+                         struct err *err)
+{
+    struct worker_request next = {0};
+    struct err dismissed = {0};
+    int rc = list(source, request, err);
+    if (rc)
+        return rc;
+    rc = read_request(&next, &dismissed);
+    if (rc == -ENODATA)
+        return 0;
+    if (rc)
+        *err = dismissed;
+    else
+        rc = measure(source, &next, err);
+    worker_request_fini(&next);
     return rc;
 }
 
@@ -336,7 +378,7 @@ static int serve(const struct worker_request *request, struct err *err)
     struct device_source *source = NULL;
     int rc = open_source(request, &source, err);
     if (!rc)
-        rc = request->task == WORKER_LIST ? list(source, request, err)
+        rc = request->task == WORKER_LIST ? list_and_stay(source, request, err)
                                           : measure(source, request, err);
     device_source_destroy(source);
     return rc;

@@ -65,7 +65,6 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
-SlurmdTimeout=20
 KillWait=10
 UnkillableStepTimeout=20
 MailProg=/bin/true
@@ -76,7 +75,7 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Cluster:
-    def __init__(self, mark="", more=""):
+    def __init__(self, mark="", more="SlurmdTimeout=20"):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-slurm-"))
         self.folder.chmod(0o755)
         self.daemons = {}

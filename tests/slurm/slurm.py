@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tests" / "survey"))
 from harness import (MARK, PROGRAM, ROOT, SKIP, check, counted, environment, field,  # noqa: E402
-                     main, marked, node, write_fleet)
+                     impatient, main, marked, node, write_fleet)
 import cluster as slurm  # noqa: E402
 
 REPORT, SLOW_START = pathlib.Path(sys.argv[4]).resolve(), pathlib.Path(sys.argv[5]).resolve()
@@ -51,14 +51,14 @@ def rank_processes():
 class Step:
     """A survey by srun, on its way."""
 
-    def __init__(self, cluster, folder, *before, faults=HANG):
+    def __init__(self, cluster, folder, *before, faults=HANG, more=()):
         self.output = folder / "out.yaml"
         self.spool = folder / "out.yaml.spool"
         fleet(folder, faults)
         self.begun = time.monotonic()
         self.process = subprocess.Popen(
-            [*SRUN, *WHOLE, *before, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST],
-            cwd=folder, env=cluster.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [*SRUN, *WHOLE, *before, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
+             *more], cwd=folder, env=cluster.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.cluster = cluster
 
@@ -145,18 +145,77 @@ def part_task_killed(cluster, folder):
 
 
 def part_task_starting(cluster, folder):
-    """It dies before MPI is up: the rest goes on without it, and leads itself without task 0. (One that
-    dies when it has spoken to Slurm costs the step: Slurm ends that.)"""
+    """It dies before MPI is up: the others measure without MPI, and the last one makes the inventory. One
+    that is done first does not end the others. (A task that dies when it has spoken to Slurm costs the
+    step: Slurm ends that.)"""
+    patience_s = 5
     for number in (6, 0):
         there = folder / str(number)
         there.mkdir()
         step = Step(cluster, there, "sh", "-c",
-                    f'[ "$SLURM_PROCID" != {number} ] || kill -KILL $$; exec "$@"', "sh")
-        said = step.end(LIMIT_S + 10 + STARTING_S)
-        check(said.count("MPI did not start within") == 1, said)
+                    f'[ "$SLURM_PROCID" != {number} ] || kill -KILL $$; exec "$@"', "sh",
+                    more=("--config", impatient(there, patience_s)))
+        said = step.end(LIMIT_S + 10 + STARTING_S + 2 * patience_s)
+        check("MPI did not start within" in said, said)
         step.check_counts(RANKS - 2, 1)
-        check(f"rank {number} did not come" in step.output.read_text(), step.output.read_text())
+        check(f"rank {number} did not start" in step.output.read_text(), step.output.read_text())
         cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
+
+
+def part_no_mpi(cluster, folder):
+    """Without any MPI, under Slurm's own launcher alone."""
+    fleet(folder, "{gpu: 2, kind: crash, after: 1}")
+    done = cluster.run("srun", "--mpi=none", *WHOLE, PROGRAM, "--no-mpi", "--simulate", "fleet.yaml", *FAST,
+                       cwd=folder)
+    made = list(folder.glob("gpumemtopo-*.yaml"))
+    check(done.returncode == 4 and len(made) == 1, f"{done.returncode} {made} {done.stderr}")
+    text = made[0].read_text()
+    check(field(text, "measured") == str(RANKS - 1) and field(text, "ranks") == str(RANKS), text)
+    check(field(text, "lost_ranks") == "0" and field(text, "nodes") == str(slurm.NODES), text)
+    check(sorted(p.name for p in folder.iterdir()) == ["fleet.yaml", made[0].name], "left-overs")
+
+
+def part_task_0_paused(cluster, folder):
+    """It stands still until all others have left, and goes on: what they spooled is in its inventory."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    rank0 = rank_processes()[0]
+    os.kill(rank0, signal.SIGSTOP)
+    cluster.until(lambda: list(rank_processes()) == [0], "the end of the others")
+    os.kill(rank0, signal.SIGCONT)
+    step.end(120)
+    step.check_counts(RANKS - 1, 0)
+    check("status: timed_out" in step.output.read_text(), step.output.read_text())
+
+
+def part_suspended(cluster, folder):
+    """The whole job, for longer than a GPU may take: that counts for nobody."""
+    step = Step(cluster, folder, faults="{gpu: 1, kind: wait, seconds: 4}")
+    step.until_measuring()
+    job = cluster.run("squeue", "-h", "-o", "%i").stdout.split()[0]
+    done = cluster.run("scontrol", "suspend", job)
+    check(done.returncode == 0, done.stderr)
+    time.sleep(LIMIT_S + 6)
+    cluster.run("scontrol", "resume", job)
+    said = step.end(120)
+    text = step.output.read_text()
+    check(field(text, "measured") == str(RANKS) and field(text, "lost_ranks") == "0", said + text)
+
+
+def part_same_output(cluster, folder):
+    """A second survey with the same output is refused; a third, when the first is over, is not."""
+    step = Step(cluster, folder)
+    step.until_measuring()
+    done = cluster.run(*SRUN, "--overlap", "--jobid",
+                       cluster.run("squeue", "-h", "-o", "%i").stdout.split()[0], "-N1", "-n1", PROGRAM,
+                       "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST, cwd=folder)
+    check("another survey is running with this output" in done.stderr, done.stderr)
+    check("job " in done.stderr, done.stderr)
+    step.end(LIMIT_S + 10 + STARTING_S)
+    step.check_counts(RANKS - 1, 0)
+    done = cluster.run(*SRUN, "-N1", "-n1", PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,
+                       "--time-limit", "5", cwd=folder)
+    check("another survey" not in done.stderr, done.stderr)
 
 
 def part_task_stopped(cluster, folder):
@@ -180,14 +239,14 @@ def part_task_stopped(cluster, folder):
 
 
 def part_task_0_killed(cluster, folder):
+    """The others measure to the end, and the last of them makes the inventory."""
     step = Step(cluster, folder)
     step.until_measuring()
     os.kill(rank_processes()[0], signal.SIGKILL)
     said = step.end(LIMIT_S + 10 + STARTING_S)
-    check("gpumemtopo-report merge" in said and not step.output.exists(), said)
-    text = merged(cluster, folder, step.spool, code=4)
-    step.check_counts(RANKS - 1, 0, text)
-    check("status: timed_out" in text, text)
+    check("made from what the others had spooled" in said, said)
+    step.check_counts(RANKS - 1, 0)
+    check("status: timed_out" in step.output.read_text(), step.output.read_text())
 
 
 def part_interrupted(cluster, folder):
@@ -299,20 +358,21 @@ def part_health(cluster, folder):
     cluster.run("scontrol", "update", "NodeName=n1", "State=RESUME")
 
 
-def run_parts(folder, names):
+def run_parts(folder, names, **settings):
     why = slurm.missing()
     if why:
         print(why)
         sys.exit(SKIP)
-    cluster = slurm.Cluster(mark=MARK)
+    cluster = slurm.Cluster(mark=MARK, **settings)
     cluster.env.update(SLURM_PMIX_FENCE="ring", GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"), ASAN_OPTIONS="detect_leaks=0",
                        GPUMEMTOPO_SURVEY=str(PROGRAM), GPUMEMTOPO_REPORT=str(REPORT))
     try:
-        for name in names:
-            there = folder / name
+        for number, part in enumerate(names):
+            name, *args = part if isinstance(part, tuple) else (part,)
+            there = folder / f"{number}-{name}"
             there.mkdir()
             begin = time.monotonic()
-            globals()[f"part_{name}"](cluster, there)
+            globals()[f"part_{name}"](cluster, there, *args)
             print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
             cluster.until(lambda: cluster.idle() == slurm.NODES, "idle nodes")
     except SystemExit:
@@ -323,12 +383,55 @@ def run_parts(folder, names):
 
 
 def case_use(folder):
-    run_parts(folder, ["srun", "slow_start", "sbatch", "rolling", "health"])
+    run_parts(folder, ["srun", "slow_start", "no_mpi", "sbatch", "rolling", "health"])
 
 
 def case_loss(folder):
-    run_parts(folder, ["task_starting", "task_killed", "task_stopped", "task_0_killed", "interrupted", "node_lost",
-                       "slurmd_stopped", "time_limit"])
+    run_parts(folder, ["task_starting", "task_killed", "task_stopped", "task_0_killed", "interrupted",
+                       "node_lost", "slurmd_stopped", "time_limit"])
+
+
+def case_pauses(folder):
+    run_parts(folder, ["task_0_paused", "suspended", "same_output"])
+
+
+def case_starts(folder):
+    """64 healthy tasks on this machine, so many times, quiet and beside a load: all whole."""
+    runs, loads = int(sys.argv[6]), [int(load) for load in sys.argv[7:]]
+    # Slurm itself must not take a node that answers slowly for lost.
+    run_parts(folder, [("starts", runs, load) for load in loads],
+              more="SlurmdTimeout=0\nMessageTimeout=100")
+
+
+def part_starts(cluster, folder, runs, load):
+    tasks = 64
+    write_fleet(folder, [node(f"n{i + 1}", tasks // slurm.NODES) for i in range(slurm.NODES)])
+    burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"], env=environment()) for _ in range(load)]
+    took_s = []
+    try:
+        for number in range(runs):
+            begin = time.monotonic()
+            done = cluster.run(*SRUN, "-N", str(slurm.NODES), "-n", str(tasks), "--overcommit", PROGRAM,
+                               "--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "main.latency",
+                               "--no-progress", cwd=folder, timeout=600)
+            took_s.append(time.monotonic() - begin)
+            check((folder / "out.yaml").exists(), f"run {number + 1}: {done.returncode} {done.stderr}")
+            text = (folder / "out.yaml").read_text()
+            check(done.returncode == 0 and field(text, "measured") == str(tasks) and
+                  field(text, "lost_ranks") == "0" and not re.search(r"\bMPI\b|lost", done.stderr),
+                  f"run {number + 1}: {done.returncode} {done.stderr} {text[:600]}")
+            check(sorted(p.name for p in folder.iterdir()) == ["fleet.yaml", "out.yaml"], "left-overs")
+            (folder / "out.yaml").unlink()
+    finally:
+        for process in burners:
+            process.kill()
+            process.wait()
+    print(f"load {load}: {runs} of {runs} starts whole, {min(took_s):.1f} to {max(took_s):.1f} s each")
+
+
+def case_part(folder):
+    """Parts by name, for people: slurm.py ... part REPORT SLOW_START NAME..."""
+    run_parts(folder, sys.argv[6:])
 
 
 main(globals())

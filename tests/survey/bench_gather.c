@@ -158,7 +158,8 @@ int main(int argc, char **argv)
         fail("configuration", &err);
     const struct judge_basis view = report_basis_view(&basis, NULL);
     struct judging judging = {.basis = &view};
-    comm_init(&bench.comm.base, &ops, -1, senders);
+    const struct comm_place place = {.tasks = senders, .job = ""};
+    comm_init(&bench.comm.base, &ops, -1, senders, &place);
     if (root_create(&bench.comm.base, false, 10, 0, &bench.root, &err))
         fail("root", &err);
     root_hand_on(bench.root, take, &judging);

@@ -31,13 +31,13 @@ CASES = [
     ({"FAKE_CUDA_FAULT": "cuLaunchKernel:9:700:sticky"}, (), 4, "failed", r"\(700\).* during"),
     ({"FAKE_CUDA_FAULT": "cuStreamSynchronize:20:214:sticky"}, (), 4, "failed",
      r"\(214\).* during warm-up"),
-    ({"FAKE_CUDA_FAULT": "cuStreamSynchronize:40:719:sticky"}, (), 4, "failed",
+    ({"FAKE_CUDA_FAULT": "cuStreamSynchronize:230:719:sticky"}, (), 4, "failed",
      r"\(719\).* during main.latency"),
 ]
 
 # One of three GPUs fails, and costs its own result only; what was read after that is there.
 ONE_OF_THREE = {"FAKE_CUDA_DEVICES": "3", "FAKE_CUDA_FAULTY": "1",
-                "FAKE_CUDA_FAULT": "cuStreamSynchronize:40:719:sticky"}
+                "FAKE_CUDA_FAULT": "cuStreamSynchronize:230:719:sticky"}
 
 # No GPU at all: no inventory, and the reason in one line.
 NOTHING = [

@@ -10,7 +10,7 @@
 #include "survey/comm.h"
 #include "survey/message.h"
 
-enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1 };
+enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1, FAKE_PATIENCE_S = 20 };
 
 struct fake {
     struct comm base;
@@ -18,6 +18,8 @@ struct fake {
     int broken;                  /* the rank to which nothing can be sent; -1: none */
     enum listing_status listing; /* last announced, */
     struct err why;              /* with this error */
+    double elapsed_s;            /* of the last result, */
+    enum gpu_status status;      /* and its status */
 };
 
 static void fake_take_announce(struct fake *fake, const struct frame *frame)
@@ -30,16 +32,31 @@ static void fake_take_announce(struct fake *fake, const struct frame *frame)
     announce_fini(&announce);
 }
 
+static void fake_take_result(struct fake *fake, const struct frame *frame)
+{
+    struct result_message message = {0};
+    struct err err = {0};
+    assert_int_equal(result_decode(frame, &message, &err), 0);
+    fake->elapsed_s = message.result.elapsed_s;
+    fake->status = message.result.status;
+    result_fini(&message);
+}
+
 static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
 {
     struct fake *fake = (struct fake *)comm;
     struct frame_reader reader = {0};
     struct frame frame;
-    assert_int_equal(frame_reader_add(&reader, bytes->data, bytes->length), 0);
+    if (frame_reader_add(&reader, bytes->data, bytes->length)) {
+        strbuf_fini(bytes);
+        return err_no_memory(err);
+    }
     assert_int_equal(frame_reader_next(&reader, &frame, err), 1);
     fake->sent[to][frame.type]++;
     if (frame.type == MESSAGE_ANNOUNCE)
         fake_take_announce(fake, &frame);
+    if (frame.type == MESSAGE_RESULT)
+        fake_take_result(fake, &frame);
     frame_reader_fini(&reader);
     strbuf_fini(bytes);
     return to == fake->broken ? err_set(err, -EIO, "no way to rank %d", to) : 0;
@@ -69,7 +86,9 @@ static void fake_init(struct fake *fake, int rank, int size)
 {
     memset(fake, 0, sizeof *fake);
     fake->broken = -1;
-    comm_init(&fake->base, &fake_ops, rank, size);
+    const struct comm_place place = {
+        .task = rank, .tasks = size, .job = "", .patience_s = FAKE_PATIENCE_S};
+    comm_init(&fake->base, &fake_ops, rank, size, &place);
 }
 
 #endif

@@ -58,6 +58,31 @@ def case_paused(folder):
     check("lost" not in (folder / "said").read_text(), (folder / "said").read_text())
 
 
+def case_paused_long(folder):
+    """Rank 0 stands still so long that the others have measured, spooled and left: what they spooled is in
+    its inventory when it goes on."""
+    write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
+    (folder / "code").touch()
+    launch = command(3, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "6", *FAST)
+    with open(folder / "said", "w") as said:
+        run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder, stderr=said,
+                               env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
+                               stdin=subprocess.DEVNULL)
+    while not list(folder.glob("out.yaml.spool/gpu-*")):
+        time.sleep(0.05)
+    rank0 = rank_process(0)
+    os.kill(rank0, signal.SIGSTOP)
+    while [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")] != [rank0]:
+        time.sleep(0.1)
+    os.kill(rank0, signal.SIGCONT)
+    run.wait(timeout=60 * SLOWER)
+    text = (folder / "out.yaml").read_text()
+    said = (folder / "said").read_text()
+    check(field(text, "measured") == "3" and field(text, "lost_ranks") == "0", text + said)
+    check("status: timed_out" in text and (folder / "code").read_text().startswith("4"), text + said)
+    check(not (folder / "out.yaml.spool").exists(), "all is in the inventory, and the spool is there")
+
+
 def case_no_process(folder):
     """Rank 0 can start no worker, not even to list: it costs what rank 0 would have measured."""
     write_fleet(folder, [node("n1", 2), node("n2", 2)])

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from harness import (FAST, MODEL, SLOWER, check, command, environment, field, main, marked, masked,
-                     node, survey, workers_that_stay, write_fleet)
+from harness import (FAST, MODEL, ROOT, SLOWER, check, command, environment, field, impatient, main, marked,
+                     masked, node, survey, workers_that_stay, write_fleet)
 
 
 def case_ranks(folder):
@@ -202,34 +202,109 @@ def case_mpirun_in_step(folder):
     run.wait(timeout=60)
 
 
+def late_start(folder, wait, patience, *launch):
+    """Runs three ranks, of which rank 0 is started late; what they said, and the inventory."""
+    late = f'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then {wait}; fi; exec "$@"'
+    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config", str(patience), *FAST)
+    run = subprocess.run(["mpirun", *launch, "--oversubscribe", "-n", "3", "sh", "-c", late, "sh", *ask],
+                         cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                         text=True, timeout=120 * SLOWER)
+    return run.stderr, (folder / "out.yaml").read_text()
+
+
 def case_late(folder):
-    """A rank that is started when the others have met without it, reported and left, be it with MPI or
-    without: it does not put a report of its own in the place of theirs."""
+    """A rank that starts late is waited for; one that starts when the others have given up on MPI adds its
+    results to theirs."""
     write_fleet(folder, [node("n1", 3)])
-    late = ('if [ $OMPI_COMM_WORLD_RANK = 0 ]; then until [ -e out.yaml ]; do sleep 0.1; done; sleep $0; fi; '
-            'exec "$@"')
-    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5", *FAST)
-    for pause in "0", "3":
-        run = subprocess.run(["mpirun", "--enable-recovery", "--oversubscribe", "-n", "3", "sh", "-c", late,
-                              pause, *ask], cwd=folder, env=environment(), stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, timeout=60 * SLOWER)
+    said, text = late_start(folder, "sleep 8", ROOT / "configs/survey.yaml")
+    check("MPI did not start" not in said and field(text, "measured") == "3", said + text)
+    measured = "until ls out.yaml.spool/survey-*-rank-* >/dev/null 2>&1; do sleep 0.1; done"
+    said, text = late_start(folder, measured, impatient(folder, 4 * SLOWER), "--enable-recovery")
+    check(said.count("MPI did not start") >= 1 and field(text, "measured") == "3", said + text)
+    check(field(text, "lost_ranks") == "0" and field(text, "ranks") == "3", text)
+    check(not (folder / "out.yaml.spool").exists(), "all is in the inventory, and the spool is there")
+
+
+def case_slow_starts(folder):
+    """Healthy ranks that start at any time within the patience: nobody is lost, no word about MPI."""
+    write_fleet(folder, [node("n1", 16)])
+    slow = 'sleep $(awk "BEGIN {srand($OMPI_COMM_WORLD_RANK + $0); print 8 * rand()}"); exec "$@"'
+    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    for seed in range(3):
+        run = subprocess.run(["mpirun", "--oversubscribe", "-n", "16", "sh", "-c", slow, str(seed), *ask],
+                             cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=120 * SLOWER)
         text = (folder / "out.yaml").read_text()
-        lost = re.findall(r'rank: \d, uuid: null, status: lost, reason: rank (\d) did not come', text)
-        check(lost == ["0"], run.stderr + text)
-        (folder / "out.yaml").unlink()
+        check(run.returncode == 0 and field(text, "measured") == "16", run.stderr + text)
+        check(field(text, "lost_ranks") == "0" and not re.search("MPI|lost", run.stderr), run.stderr)
 
 
 def case_no_recovery(folder):
-    """mpirun as it is ends all ranks when one leaves that had begun with MPI: in a meeting that is the one
-    that leads, with its exit code, when it has tidied up."""
-    write_fleet(folder, [node("n1", 4)])
+    """mpirun as it is ends all ranks when one leaves that had begun with MPI: none leaves before all are
+    done."""
+    write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 3}")])
     stop = '[ $OMPI_COMM_WORLD_RANK != 1 ] || kill -STOP $$; exec "$@"'
-    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "5", *FAST)
-    for _ in range(3):
-        run = subprocess.run(["mpirun", "--oversubscribe", "-n", "4", "sh", "-c", stop, "sh", *ask], cwd=folder,
-                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=60 * SLOWER)
-        check(run.returncode == 4 and not list(folder.glob(".gpumemtopo*")), run.stderr)
+    ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config",
+                  str(impatient(folder, 4 * SLOWER)), *FAST)
+    run = subprocess.run(["mpirun", "--oversubscribe", "-n", "4", "sh", "-c", stop, "sh", *ask], cwd=folder,
+                         env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                         timeout=60 * SLOWER)
+    text = (folder / "out.yaml").read_text()
+    check(run.returncode == 4 and field(text, "measured") == "3", run.stderr + text)
+    check("rank 1 did not start" in text and field(text, "lost_ranks") == "1", text)
+
+
+def case_no_mpi(folder):
+    """Every task for itself gives the inventory that ranks give together, whether a task sees its own GPUs
+    or all of them."""
+    for visible in ("own", "all"):
+        head = "visibility: all\n" if visible == "all" else ""
+        write_fleet(folder, [node("n1", 3, "{gpu: 1, kind: slow_dram, share: 0.3}"),
+                             node("n2", 2, "{gpu: 1, kind: crash, after: 1}")], head)
+        seen = []
+        for more in ((), ("--no-mpi",)):
+            code, _, said = survey(folder, 4, "--simulate", "fleet.yaml", "-o", "out.yaml", *more, *FAST)
+            check(code == 4 and not (folder / "out.yaml.spool").exists(), f"{code} {said}")
+            seen.append(re.sub(r"command: \[.*?\]", "", masked(folder / "out.yaml")))
+        check(seen[0] == seen[1], f"{visible}: {seen[0]} {seen[1]}")
+        (folder / "out.yaml").unlink()
+    write_fleet(folder, [node("n1", 2)])
+    for env in {}, {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}:
+        code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--no-mpi", *FAST,
+                               env=env)
+        check(code == 0 and field((folder / "out.yaml").read_text(), "measured") == "2", said)
+    code, _, said = survey(folder, 3, "--simulate", "fleet.yaml", "--no-mpi", *FAST)
+    made = list(folder.glob("gpumemtopo-*.yaml"))
+    check(code == 0 and len(made) == 1 and field(made[0].read_text(), "measured") == "2", f"{made} {said}")
+    code, out, said = survey(folder, 3, "--simulate", "fleet.yaml", "--no-mpi", "-o", "-", *FAST)
+    check(code == 0 and field(out, "measured") == "2", f"{out} {said}")
+    write_fleet(folder, ["{name: bare, gpus: 0}"])
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "bare.yaml", "--no-mpi", *FAST)
+    check(code == 1 and said.count("no GPU to survey") == 1 and not list(folder.glob("bare.*")), f"{code} {said}")
+
+
+def case_same_output(folder):
+    """A second survey with the same output is refused while the first one runs, rank 0 of it dead or not;
+    afterwards it is not."""
+    write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 8}")])
+    launch = command(4, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder, env=environment(),
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    spool = folder / "out.yaml.spool"
+    while len(list(spool.glob("gpu-*.spool"))) < 3:
+        time.sleep(0.05)
+    second = ("--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "clock")
+    code, _, said = survey(folder, 0, *second)
+    check(code == 2 and "another survey is running with this output (host " in said, f"{code} {said}")
+    rank0 = next(pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey") and
+                 b"\0OMPI_COMM_WORLD_RANK=0\0" in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+    os.kill(rank0, signal.SIGKILL)
+    code, _, said = survey(folder, 2, *second)
+    check(code == 2 and "another survey is running with this output" in said, f"{code} {said}")
+    run.wait(timeout=60 * SLOWER)
+    check(field((folder / "out.yaml").read_text(), "measured") == "4", (folder / "out.yaml").read_text())
+    code, _, said = survey(folder, 2, *second)
+    check(code == 0, f"{code} {said}")
 
 
 def case_spool(folder):
@@ -244,17 +319,17 @@ def case_spool(folder):
             break
     run.kill()
     run.wait()
-    left = sorted(p.name for p in spool.iterdir())
+    left = sorted(p.name for p in spool.glob("[!.]*"))
     check(len(left) == 2, f"of the killed survey: {left}")
     write_fleet(folder, [node("n1", 2)])
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
     aside = list(folder.glob("out.yaml.spool.before-*"))
     check(code == 0 and not spool.exists() and len(aside) == 1, f"{code} {aside} {said}")
-    check(sorted(p.name for p in aside[0].iterdir()) == left, "moved")
+    check(sorted(p.name for p in aside[0].glob("[!.]*")) == left, "moved")
     check(f"had results of an earlier survey: they are in {aside[0].name}" in said, said)
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool",
                            aside[0].name, *FAST)
-    check(code == 0 and "has results of an earlier survey too" in said, said)
+    check(code == 0 and "has results of other surveys too" in said, said)
     there = {p.name for p in aside[0].iterdir()}
     check(there > set(left), f"a folder that was named: {left} {there}")
     write_fleet(folder, ["{name: bare, gpus: 0}"])

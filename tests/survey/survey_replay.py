@@ -165,7 +165,7 @@ def case_interrupted(folder):
 
 
 def case_other_questions(folder):
-    """Less than was recorded gives the same figures, more says what is missing and where."""
+    """Less than was recorded gives the same figures; of more, the probes that the record was made with."""
     write_fleet(folder, [node("n1", 1)])
     record(folder, 0, "--probes", "l1_data.size,main.latency,l2.latency")
     replay(folder, 0, "--probes", "main.latency")
@@ -175,10 +175,7 @@ def case_other_questions(folder):
         check("value: 4" in line and line in measured, once)
     said = replay(folder, 0, "--profile", "standard")
     text = (folder / "replayed.yaml").read_text()
-    check(re.search(r"warning: GPU-\S+: \d+ requests are not in the record, the first by "
-                    r"l1_data\.latency: spread: warm \d+ B global_ca by ", said), said)
-    reason = r"status: failed, reason: \"?(job \d+ of \d+: )?not in the record: (spread|alone|stream): "
-    check(re.search(r"texture:\n        fetch: {value: null.*" + reason, text), text)
+    check("not in the record" not in said and "texture:" not in text and "status: failed" not in text, f"{said} {text}")
     check(re.search(r"status: ok", text) and "measured: 1," in text, text)
     check(re.search(r"main:\n        latency: {value: \d", text), text)
 

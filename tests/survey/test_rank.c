@@ -2,6 +2,7 @@
  * its worker, too. */
 #include "../check.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,7 +15,6 @@
 #include "inventory/spool.h"
 #include "survey/limits.h"
 #include "survey/message.h"
-#include "survey/pulse.h"
 #include "survey/rank.h"
 #include "survey/request.h"
 
@@ -72,7 +72,7 @@ static struct rank *create(struct fake *fake, const struct survey_options *optio
     struct rank *rank = NULL;
     struct err err = {0};
     fake_init(fake, 1, 2);
-    assert_int_equal(rank_create(&fake->base, options, &rank, &err), 0);
+    assert_int_equal(rank_create(&fake->base, options, now_s(), &rank, &err), 0);
     live_until(rank, fake, MESSAGE_ANNOUNCE, 1);
     say(rank, MESSAGE_BEAT);
     return rank;
@@ -91,11 +91,9 @@ static void pass(struct rank *rank, double seconds)
 
 static bool orphaned(const struct rank *rank)
 {
-    const char *spool = NULL;
-    double unheard_s = 0;
-    bool is = rank_orphaned(rank, &unheard_s, &spool);
-    assert_true(is == (unheard_s > pulse_silence_s(2)));
-    return is;
+    const struct rank_end end = rank_end(rank);
+    assert_true(end.orphaned == (end.unheard_s > limit_silence_s(2)));
+    return end.orphaned;
 }
 
 static void a_pause_of_rank_0_is_survived(void **state)
@@ -103,7 +101,7 @@ static void a_pause_of_rank_0_is_survived(void **state)
     (void)state;
     struct fake fake;
     struct rank *rank = create(&fake, &plain);
-    pass(rank, pulse_silence_s(2) - 1);
+    pass(rank, limit_silence_s(2) - 1);
     assert_false(orphaned(rank));
     pass(rank, 3);
     assert_true(orphaned(rank));
@@ -114,15 +112,8 @@ static void a_pause_of_rank_0_is_survived(void **state)
     assign(rank, 120, 1); /* rank 0 goes on */
     assert_false(orphaned(rank));
     live_until(rank, &fake, MESSAGE_RESULT, 1);
-    say(rank, MESSAGE_BEAT);
-    pass(rank, LIMIT_ACK_S + 1);
-    assert_int_equal(fake.sent[0][MESSAGE_RESULT], 2);
-    pass(rank, 4 * LIMIT_ACK_S);
-    int results = fake.sent[0][MESSAGE_RESULT];
-    assert_true(results <= 3); /* not one copy after the other to a dead one */
-    say(rank, MESSAGE_BEAT);
-    pass(rank, LIMIT_ACK_S + 1);
-    assert_true(fake.sent[0][MESSAGE_RESULT] > results);
+    pass(rank, limit_silence_s(2) - 1);
+    assert_int_equal(fake.sent[0][MESSAGE_RESULT], 1);
     assert_false(rank_may_leave(rank));
     rank_destroy(rank);
 }
@@ -154,7 +145,7 @@ static void without_rank_0_it_leaves(void **state)
             assign(rank, c->assigned_s, 0);
         if (c->stopped)
             rank_stop(rank, now_s());
-        double wait_s = c->silences * pulse_silence_s(2);
+        double wait_s = c->silences * limit_silence_s(2);
         pass(rank, wait_s - 1);
         if (rank_may_leave(rank))
             fail_msg("%s: leaves early", c->name);
@@ -165,45 +156,24 @@ static void without_rank_0_it_leaves(void **state)
     }
 }
 
-static enum gpu_status spooled_status(const char *folder)
-{
-    struct strbuf bytes = {0};
-    struct spool_file file = {0};
-    struct err err = {0};
-    char *path = spool_gpu_path(folder, "GPU-1");
-    assert_int_equal(yaml_load_text(path, &yaml_limits_inventory, &bytes, &err), 0);
-    assert_int_equal(spool_read(bytes.data, bytes.length, path, &file, &err), 0);
-    enum gpu_status status = file.gpu.status;
-    spool_file_fini(&file);
-    strbuf_fini(&bytes);
-    free(path);
-    return status;
-}
-
-/* Rank 0 died while it told the ranks which GPU is whose: another one had measured this one. */
-static void what_another_rank_measured_stays(void **state)
+/* A rank 0 that was never heard may only be slow to start. */
+static void a_slow_start_of_rank_0_is_waited_for(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/gpumemtopo-test-XXXXXX";
-    const struct gpu_result measured = {.uuid = (char *)"GPU-1", .node = (char *)"n"};
-    struct spool_origin origin = {
-        .survey = (char *)"s", .version = (char *)"1", .backend = (char *)"sim"};
-    struct survey_options options = plain;
+    struct fake fake;
+    struct rank *rank = NULL;
     struct err err = {0};
-    assert_non_null(mkdtemp(folder));
-    options.spool = folder;
-    skipped_s = 0; /* the list shall come in time */
-    for (int of_this_survey = 0; of_this_survey < 2; of_this_survey++) {
-        struct fake fake;
-        struct rank *rank = create(&fake, &options);
-        origin.time_ms = clock_utc_ms() - (of_this_survey ? 0 : 1000000);
-        assert_int_equal(spool_write_gpu(folder, &origin, &measured, &err), 0);
-        rank_abandon(rank);
-        assert_int_equal(spooled_status(folder), of_this_survey ? GPU_OK : GPU_LOST);
-        rank_destroy(rank);
-    }
-    spool_remove_gpu(folder, "GPU-1");
-    assert_int_equal(rmdir(folder), 0);
+    fake_init(&fake, 1, 2);
+    assert_int_equal(rank_create(&fake.base, &plain, now_s(), &rank, &err), 0);
+    live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
+    pass(rank, FAKE_PATIENCE_S - 2);
+    assert_false(rank_end(rank).orphaned);
+    assert_false(rank_may_leave(rank));
+    pass(rank, 3);
+    assert_true(rank_end(rank).orphaned);
+    assert_false(rank_end(rank).assigned);
+    assert_true(rank_may_leave(rank));
+    rank_destroy(rank);
 }
 
 /* No room for a worker is no reason to have no rank, least of all rank 0. */
@@ -221,7 +191,7 @@ static void a_worker_that_cannot_start_is_announced(void **state)
     few = before;
     few.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int rc = rank_create(&fake.base, &simulated, &rank, &err);
+    int rc = rank_create(&fake.base, &simulated, now_s(), &rank, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, 0);
     live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
@@ -230,6 +200,51 @@ static void a_worker_that_cannot_start_is_announced(void **state)
     assign(rank, 10, 0);
     pass(rank, 1);
     rank_destroy(rank);
+}
+
+/* Variable of the environment, for the worker that lists: what it does then. */
+static const char *const after_listing = "TEST_RANK_AFTER_LISTING";
+
+/* Whoever listed measures the first GPU; one that leaves or dies instead costs no GPU. */
+static void the_worker_that_listed_measures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *then;
+        bool record;
+        double requests; /* that the worker which measured was asked */
+    } cases[] = {{"stay", false, 2}, {"stay", true, 1}, {"leave", false, 1}, {"die", false, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct survey_options options = plain;
+        struct fake fake;
+        options.record = cases[i].record ? "record.gmr" : NULL;
+        assert_int_equal(setenv(after_listing, cases[i].then, 1), 0);
+        struct rank *rank = create(&fake, &options);
+        assign(rank, 120, 1);
+        live_until(rank, &fake, MESSAGE_RESULT, 1);
+        assert_int_equal(fake.status, GPU_OK);
+        if (fake.elapsed_s != cases[i].requests)
+            fail_msg("%s: the worker was asked %g times", cases[i].then, fake.elapsed_s);
+        rank_destroy(rank);
+    }
+    assert_int_equal(unsetenv(after_listing), 0);
+}
+
+/* A rank that has no GPU to measure does not hold on to the worker that listed. */
+static void the_worker_that_listed_is_dismissed(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct clock_awake clock = {0};
+    assert_int_equal(setenv(after_listing, "stay", 1), 0);
+    struct rank *rank = create(&fake, &plain);
+    pass(rank, 30); /* it waits as long as it takes */
+    assign(rank, 120, 0);
+    double begin_s = clock_monotonic_s();
+    rank_settle(rank, &clock);
+    assert_true(clock_monotonic_s() - begin_s < 2);
+    rank_destroy(rank);
+    assert_int_equal(unsetenv(after_listing), 0);
 }
 
 static void tell(enum worker_message type, const struct strbuf *payload)
@@ -241,10 +256,11 @@ static void tell(enum worker_message type, const struct strbuf *payload)
     strbuf_fini(&frame);
 }
 
-/* Lists one GPU, or measures nothing of it. */
-static int work(void)
+/* Lists one GPU, or measures nothing of it but how many requests this process was asked. */
+static int serve(int served, enum worker_task *out_task)
 {
-    const struct gpu_result gpu = {.uuid = (char *)"GPU-1", .node = (char *)"n"};
+    const struct gpu_result gpu = {
+        .uuid = (char *)"GPU-1", .node = (char *)"n", .elapsed_s = served};
     struct worker_request request = {0};
     struct frame_reader reader = {0};
     struct strbuf payload = {0};
@@ -264,9 +280,23 @@ static int work(void)
         gpu_result_encode(&gpu, &payload);
     tell(WORKER_DONE, &payload);
     strbuf_fini(&payload);
+    *out_task = request.task;
     worker_request_fini(&request);
     frame_reader_fini(&reader);
     return 0;
+}
+
+static int work(void)
+{
+    const char *then = getenv(after_listing);
+    enum worker_task task = WORKER_MEASURE;
+    char none;
+    int rc = serve(1, &task);
+    if (rc || task != WORKER_LIST || !then || str_equal(then, "leave"))
+        return rc;
+    if (str_equal(then, "stay"))
+        return serve(2, &task);
+    return read(STDIN_FILENO, &none, 1) < 0 || raise(SIGKILL); /* when it is asked */
 }
 
 int main(int argc, char **argv)
@@ -274,8 +304,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pause_of_rank_0_is_survived),
         cmocka_unit_test(without_rank_0_it_leaves),
-        cmocka_unit_test(what_another_rank_measured_stays),
+        cmocka_unit_test(a_slow_start_of_rank_0_is_waited_for),
         cmocka_unit_test(a_worker_that_cannot_start_is_announced),
+        cmocka_unit_test(the_worker_that_listed_measures),
+        cmocka_unit_test(the_worker_that_listed_is_dismissed),
     };
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         _exit(work()); /* looking for leaks would take longer than all else */

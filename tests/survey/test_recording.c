@@ -51,8 +51,8 @@ static void says_what_rank_0_knows(void **state)
         {.uuid = (char *)"GPU-2", .rank = 2, .status = GPU_LOST, .reason = (char *)"fell silent"},
         {.node = (char *)"n5", .rank = 5, .status = GPU_CRASHED, .reason = (char *)"listing"},
     };
-    const struct root_view view = {.results = results,
-                                   .result_count = 3,
+    const struct root_view view = {.unmeasured = results,
+                                   .unmeasured_count = 3,
                                    .bare_nodes = bare,
                                    .bare_count = 2,
                                    .node_count = 6,
@@ -100,39 +100,34 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     char folder[] = "/tmp/gpumemtopo-recording-XXXXXX", path[64], output[64];
     const struct gpu_result lost = {.node = (char *)"n5", .rank = 5, .status = GPU_LOST};
     const struct root_view recorded = {
-        .results = &lost, .result_count = 1, .node_count = 6, .lost_ranks = 2};
+        .unmeasured = &lost, .unmeasured_count = 1, .node_count = 6, .lost_ranks = 2};
     const struct gpu_result result = {.uuid = (char *)"GPU-1", .node = (char *)"n1", .rank = 0};
-    const struct survey_options options = {.seed = 8, .replay = path};
+    const struct survey_options options = {.seed = 8, .replay = path, .quiet = true};
     const struct judge_config config = {.false_alarms = 0.01};
     const struct judge_basis judge = {.config = &config};
     struct record *record = NULL;
     struct inventory inventory = {0};
-    struct strbuf summary = {0};
     struct err err = {0};
-    struct emit_result end = {0};
+    enum survey_exit code = SURVEY_EXIT_OK;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/a.gmr", folder);
     snprintf(output, sizeof output, "%s/a.yaml", folder);
     record_survey_of(path, &recorded);
     assert_int_equal(record_open(path, &record, &err), 0);
     char *argv[] = {(char *)"gpumemtopo-survey"};
-    const bool taken = false;
     struct judging judging = {.basis = &judge, .replayed = record};
     const struct emit_input input = {
-        .options = &options,
-        .output = output,
+        .target = {.options = &options, .output = output},
         .argc = 1,
         .argv = argv,
         .ranks = 1,
-        .view = {.results = &result, .taken = &taken, .result_count = 1, .node_count = 1},
+        .view = {.unmeasured = &result, .unmeasured_count = 1, .node_count = 1},
         .judging = &judging,
         .replayed = record,
     };
-    if (emit_inventory(&input, &summary, &end, &err) ||
-        inventory_read_file(output, &inventory, &err))
+    if (emit_inventory(&input, &code, &err) || inventory_read_file(output, &inventory, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(end.code, SURVEY_EXIT_INCOMPLETE);
-    assert_false(end.page);
+    assert_int_equal(code, SURVEY_EXIT_INCOMPLETE);
     assert_string_equal(inventory.backend, "sim");
     assert_int_equal(inventory.seed, 8);
     assert_int_equal(inventory.nodes, 6);
@@ -143,7 +138,6 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     assert_int_equal(inventory.gpus[0].rank, 1);
     inventory_fini(&inventory);
     judging_fini(&judging);
-    strbuf_fini(&summary);
     record_close(record);
     unlink(path);
     unlink(output);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "report/timing.h"
 #include "survey/judging.h"
-#include "survey/timing.h"
 
 static void longest_first(void **state)
 {

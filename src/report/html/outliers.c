@@ -77,6 +77,7 @@ static void put_drain(struct strbuf *out, const struct strbuf *lines, const char
         strbuf_puts(out, "<code class=drain>");
         html_text(out, copy, HTML_SENTENCE);
         strbuf_puts(out, "</code>\n");
+        out->failed |= !copy;
         free(copy);
     }
     out->failed |= wanted.failed;

@@ -63,7 +63,7 @@ void html_sm_maps(struct strbuf *out, const struct inventory_model *model)
     for (size_t i = 0; i < model->memory.count; i++) {
         const struct measure *m = &model->memory.items[i];
         const char *text = facts_text(&m->notes, "map");
-        if (!text)
+        if (!text || !m->unit || strcmp(m->unit, "cycles") != 0) /* groups have a map, too */
             continue;
         if (!begun)
             strbuf_puts(out, "<details><summary>Map of the SMs</summary><p class=key>Latency above "

@@ -1,5 +1,5 @@
 /* The line that tells where the time went. */
-#include "survey/timing.h"
+#include "report/timing.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Where the time of a survey went. */
-#ifndef GPUMEMTOPO_SURVEY_TIMING_H
-#define GPUMEMTOPO_SURVEY_TIMING_H
+#ifndef GPUMEMTOPO_REPORT_TIMING_H
+#define GPUMEMTOPO_REPORT_TIMING_H
 
 #include "base/str.h"
 #include "inventory/gpu_result.h"
