@@ -1,12 +1,12 @@
 # Sourced by ./survey and ./check: packages and build folders. Quiet when there is nothing to do.
 
-# setup_packages build|test: Debian/Ubuntu packages that are missing, installed as root or through
+# setup_packages build|quick|test: Debian/Ubuntu packages that are missing, installed as root or through
 # sudo; otherwise the exact line to run is printed. Packages that only some tests need are tried one by
 # one: without them those tests are skipped, and counted so.
 setup_packages() {
     local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev" wished=
-    [ "$1" = test ] &&
-        wanted="$wanted libcmocka-dev clang clang-format libclang-rt-dev python3-yaml python3-jsonschema"
+    [ "$1" = build ] || wanted="$wanted libcmocka-dev python3 python3-yaml python3-jsonschema clang-format"
+    [ "$1" != test ] || wanted="$wanted clang libclang-rt-dev"
     # Daemons (Slurm's, Prometheus') would be started by systemd where there is one, and a browser is
     # large: only in a container or CI.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
@@ -60,6 +60,7 @@ setup_has() {
     openmpi-bin) command -v mpirun >/dev/null && return 0 ;;
     libopenmpi-dev) pkg-config --exists ompi-c 2>/dev/null && return 0 ;;
     libyaml-dev) pkg-config --exists yaml-0.1 2>/dev/null && return 0 ;;
+    python3) command -v python3 >/dev/null && return 0 ;;
     libcmocka-dev) pkg-config --exists cmocka 2>/dev/null && return 0 ;;
     clang) command -v clang >/dev/null && return 0 ;;
     clang-format) command -v clang-format >/dev/null && return 0 ;;
@@ -77,14 +78,39 @@ setup_has() {
 # setup_build SOURCE BUILD [meson options...]: configures once, builds what changed. Output is
 # shown only when it fails.
 setup_build() {
+    [ -f "$2/build.ninja" ] || setup_configure "$@"
+    setup_compile "$2"
+}
+
+# The same for ./check, whatever was built there before: what meson found then may be out of date, and
+# packages that came since would not be found.
+setup_build_anew() {
+    setup_configure "$@"
+    setup_compile "$2"
+}
+
+# setup_configure SOURCE BUILD [meson options...]: for the first time, or again, with options as if for
+# the first time.
+setup_configure() {
     local source=$1 build=$2 log
     shift 2
     log=$(mktemp)
     if [ ! -f "$build/build.ninja" ]; then
         echo "building in $(basename "$build")/ (once, about a minute)" >&2
+        rm -rf "$build"
         meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
+    else
+        { meson configure --clearcache "$build" &&
+            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dfuzz=false -Db_sanitize=none \
+                "$@"; } >"$log" 2>&1 || setup_failed "$log"
     fi
-    meson compile -C "$build" >"$log" 2>&1 || setup_failed "$log"
+    rm -f "$log"
+}
+
+setup_compile() {
+    local log
+    log=$(mktemp)
+    meson compile -C "$1" >"$log" 2>&1 || setup_failed "$log"
     rm -f "$log"
 }
 

@@ -225,10 +225,23 @@ static int add_facts(struct fleet *fleet, enum fact_set set, const struct facts 
     return 0;
 }
 
-int fleet_add(struct fleet *fleet, const struct gpu_result *gpu)
+/* Clears the column slots of a GPU that could not be added. The next GPU gets the same slots, and
+ * would inherit the values that it does not set itself. */
+static void forget_last(struct fleet *fleet)
 {
-    if (fleet->count == fleet->capacity)
-        return -ENOMEM;
+    for (size_t i = 0; i < fleet->metric_count; i++) {
+        struct metric_column *column = &fleet->metrics[i];
+        column->cells[fleet->count] = (struct cell){0};
+        for (size_t k = 0; k < column->note_count; k++)
+            column->notes[k].notes[fleet->count] = (struct note){0};
+    }
+    for (int set = 0; set < SET_COUNT; set++)
+        for (size_t i = 0; i < fleet->facts[set].count; i++)
+            fleet->facts[set].items[i].codes[fleet->count] = 0;
+}
+
+static int fill_last(struct fleet *fleet, const struct gpu_result *gpu)
+{
     struct symbols *symbols = &fleet->symbols;
     struct fleet_gpu *out = &fleet->gpus[fleet->count];
     *out = (struct fleet_gpu){.index = gpu->index, .rank = gpu->rank, .status = gpu->status};
@@ -247,8 +260,19 @@ int fleet_add(struct fleet *fleet, const struct gpu_result *gpu)
     for (size_t i = 0; i < gpu->measures.count; i++)
         if (add_measure(fleet, &gpu->measures.items[i], i))
             return -ENOMEM;
-    fleet->count++;
     return 0;
+}
+
+int fleet_add(struct fleet *fleet, const struct gpu_result *gpu)
+{
+    if (fleet->count == fleet->capacity)
+        return -ENOMEM;
+    int rc = fill_last(fleet, gpu);
+    if (rc)
+        forget_last(fleet);
+    else
+        fleet->count++;
+    return rc;
 }
 
 const struct metric_column *fleet_metric(const struct fleet *fleet, const char *name)

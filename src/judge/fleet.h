@@ -98,7 +98,8 @@ struct fleet {
 int fleet_init(struct fleet *fleet, size_t capacity);
 void fleet_fini(struct fleet *fleet);
 
-/* Takes over all that is known of one GPU; the result may go. 0 or -ENOMEM. */
+/* Takes over all that is known of one GPU; the result may go. 0, or -ENOMEM
+ * with the fleet unchanged. */
 int fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
 
 /* Puts columns and GPUs into an order that does not depend on how they came, and cuts the GPUs into

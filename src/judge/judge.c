@@ -56,9 +56,10 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     struct inventory_lookup *lookup = NULL;
     const struct inventory **grown =
         mem_grow(judge->told, &judge->told_capacity, judge->told_count + 1, sizeof *grown);
+    if (grown)
+        judge->told = grown;
     if (!grown || inventory_lookup_create(inventory, &lookup))
         return err_no_memory(err);
-    judge->told = grown;
     judge->told[judge->told_count++] = inventory;
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {

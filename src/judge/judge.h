@@ -64,11 +64,13 @@ int judge_create(const struct judge_basis *basis, size_t capacity, struct judge 
                  struct err *err);
 void judge_destroy(struct judge *judge); /* accepts NULL */
 
-/* Takes over all that is known of one GPU; the result may go afterwards. */
+/* Takes over all that is known of one GPU; the result may go afterwards. On failure the
+ * judge is unchanged. */
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err);
 
 /* Takes over the GPUs of an inventory, as far as it tells of them, and the topology of its models.
- * The inventory must outlive the judge. The same verdicts come out as when it was judged first. */
+ * The inventory must outlive the judge. The same verdicts come out as when it was judged first.
+ * On failure some of its GPUs may have been added: the judge can then only be destroyed. */
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err);
 
 /* Fills models, gpus, nodes, outliers, watch, unmeasured and their counts in `inventory`, behind

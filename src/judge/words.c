@@ -17,6 +17,7 @@ static const struct {
     {"mig", "MIG"},
     {"sms", "SMs"},
     {"l2_bytes", "L2"},
+    {"l2_fetch_limit_bytes", "L2 fetch limit"},
     {"vbios", "VBIOS"},
     {"inforom", "InfoROM"},
     {"memory_bytes", "memory"},

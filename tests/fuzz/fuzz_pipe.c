@@ -34,16 +34,14 @@ static void take_messages(const struct frame *frame)
     struct announce announce = {0};
     struct assignment assignment = {0};
     struct result_message result = {0};
-    struct quit quit;
-    uint32_t position;
+    bool lost_ranks;
     if (announce_decode(frame, &announce, &err) == 0)
         announce_fini(&announce);
     if (assignment_decode(frame, &assignment, &err) == 0)
         assignment_fini(&assignment);
     if (result_decode(frame, &result, &err) == 0)
         result_fini(&result);
-    ack_decode(frame, &position, &err);
-    quit_decode(frame, &quit, &err);
+    quit_decode(frame, &lost_ranks, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -146,6 +146,44 @@ void made_clock(struct gpu_result *gpu, double factor)
     }
 }
 
+void made_spoil(struct gpu_result *gpus)
+{
+    made_scale(&gpus[9], "main.latency", 1.3);
+    made_scale(&gpus[10], "main.bandwidth.read", 0.9);
+    made_set(&gpus[10], "clock.memory", 2881);
+    made_scale(&gpus[11], "sm.l1_worst", 1.2);
+    made_set(&gpus[11], "sm.l1_worst_sm", 42);
+    facts_set_text(&gpus[12].board, "driver", "1");
+    facts_set_int(&gpus[13].hardware, "sms", 130);
+    facts_set_text(&gpus[14].health, "throttle", "sw_thermal");
+    made_clock(&gpus[14], 0.8);
+    facts_set_unknown(&gpus[15].health, "remap_pending", "not supported");
+    facts_set_int(&gpus[16].health, "processes", 2);
+    gpus[17].status = GPU_CRASHED;
+    gpus[17].reason = str_copy("signal 11");
+    measures_fini(&gpus[17].measures);
+    for (size_t i = 20; i < 24; i++)
+        made_scale(&gpus[i], "host.bandwidth.h2d", 0.9);
+    for (size_t i = 0; i < MADE_SPOILED; i++)
+        facts_set_int(&gpus[i].health, "temperature_c", (int64_t)(40 + i % 7));
+    measures_add_missing(&gpus[25].measures, "main.latency", MEASURE_FAILED, "no");
+    for (size_t i = 0; i < gpus[26].measures.count; i++)
+        if (strcmp(gpus[26].measures.items[i].metric, "l2.latency") == 0)
+            measure_set_status(&gpus[26].measures.items[i], MEASURE_NOISY, "two methods");
+    measures_add(&gpus[27].measures, "l1_data.size", 65536, "B", "m")->bound = MEASURE_AT_LEAST;
+    for (size_t i = 28; i < 31; i++) {
+        free(gpus[i].name);
+        free(gpus[i].model_key);
+        gpus[i].name = str_copy("Beta");
+        gpus[i].model_key = str_copy("beta");
+    }
+    made_scale(&gpus[29], "main.bandwidth.read", 0.7); /* among three */
+    for (size_t i = 0; i < MADE_SPOILED; i += 2) {     /* divided models */
+        facts_set_text(&gpus[i].board, "vbios", "95.00");
+        made_scale(&gpus[i], "l2.bandwidth.write", 0.9);
+    }
+}
+
 const struct judge_config *made_config(void)
 {
     static struct judge_config config;

@@ -23,6 +23,11 @@ void made_scale(struct gpu_result *gpu, const char *metric, double factor);
 /* The same GPU at another SM clock, with all that follows it. */
 void made_clock(struct gpu_result *gpu, double factor);
 
+/* Changes a fleet of MADE_SPOILED GPUs so that every stage of the judge finds something: outliers,
+ * odd settings, a node, a divided model, a model of three, GPUs that were not measured. */
+enum { MADE_SPOILED = 64 };
+void made_spoil(struct gpu_result *gpus);
+
 /* Judged as the shipped configuration has it. */
 const struct judge_config *made_config(void);
 struct inventory made_judged(const struct gpu_result *gpus, size_t count);

@@ -1,5 +1,4 @@
-/* Memory that runs out at any moment: -ENOMEM, nothing lost and nothing half done. The linker sends
- * all allocations here. */
+/* Allocation failures in src/judge: -ENOMEM, no leak, and results that are complete or absent. */
 #include "../check.h"
 
 #include "made.h"
@@ -9,44 +8,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/yaml.h"
 #include "judge/consensus.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static size_t left = SIZE_MAX; /* allocations that succeed; the one behind them fails */
-
-static bool fails(void)
-{
-    return left != SIZE_MAX && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails() ? NULL : __real_realloc(block, size);
-}
-
-/* True when the allowance was not used up. */
-static bool was_enough(void)
-{
-    bool enough = left != SIZE_MAX;
-    left = SIZE_MAX;
-    return enough;
-}
+#include "judge/reference.h"
+#include "sweep.h"
 
 /* Figures of which each meets another fate: the same kind, another kind, another status, new. */
 static void fill(struct measures *now, struct measures *earlier)
@@ -62,61 +27,254 @@ static void fill(struct measures *now, struct measures *earlier)
     measures_add(now, "host.latency", 600, "cycles", "m");
 }
 
+struct figures {
+    struct measures now, earlier;
+};
+
+static void make_figures(void *context)
+{
+    struct figures *figures = context;
+    fill(&figures->now, &figures->earlier);
+}
+
+static int complete(void *context)
+{
+    struct figures *figures = context;
+    struct measures *now = &figures->now;
+    int rc = consensus_complete(now, &figures->earlier);
+    assert_int_equal(now->count, rc ? 4 : 5);
+    for (size_t i = 0; i < now->count; i++)
+        assert_non_null(now->items[i].metric);
+    memory_restore();
+    assert_int_equal(consensus_complete(now, &figures->earlier), 0);
+    assert_int_equal(now->count, 5);
+    assert_int_equal(measures_get(now, "l2.size")->bound, MEASURE_EXACT);
+    assert_int_equal(measures_get(now, "main.latency")->status, MEASURE_NOISY);
+    measures_fini(now);
+    measures_fini(&figures->earlier);
+    return rc;
+}
+
 static void completing(void **state)
 {
     (void)state;
-    struct measures now = {0}, earlier = {0};
-    int rc = -ENOMEM;
-    fill(&now, &earlier);
-    for (size_t allowed = 0; rc; allowed++) {
-        left = allowed;
-        rc = consensus_complete(&now, &earlier);
-        bool enough = was_enough();
-        assert_int_equal(rc, enough ? 0 : -ENOMEM);
-        assert_int_equal(now.count, enough ? 5 : 4);
-        for (size_t i = 0; i < now.count; i++)
-            assert_non_null(now.items[i].metric);
-    }
-    assert_int_equal(measures_get(&now, "l2.size")->bound, MEASURE_EXACT);
-    assert_int_equal(measures_get(&now, "main.latency")->status, MEASURE_NOISY);
-    measures_fini(&now);
-    measures_fini(&earlier);
+    struct figures figures = {0};
+    memory_sweep(&(struct memory_sweep){.name = "consensus_complete",
+                                        .prepare = make_figures,
+                                        .run = complete,
+                                        .context = &figures,
+                                        .at_least = 5});
 }
 
-/* A fleet in which every stage finds something, with itself as the baseline. */
+/* A fleet, and what it is compared with. */
+struct task {
+    struct gpu_result *gpus;
+    size_t count;
+    struct judge_basis basis;
+    struct inventory expected;    /* of the same task without failures */
+    const struct inventory *told; /* added `times` times */
+    size_t times;
+};
+
+static void assert_same(const struct inventory *a, const struct inventory *b)
+{
+    struct strbuf left = {0}, right = {0};
+    inventory_print(a, &left);
+    inventory_print(b, &right);
+    assert_false(left.failed || right.failed);
+    assert_string_equal(left.data, right.data);
+    strbuf_fini(&left);
+    strbuf_fini(&right);
+}
+
+static int judge_results(void *context)
+{
+    const struct task *task = context;
+    struct inventory inventory = {0};
+    struct err err = {0};
+    int rc = judge_fleet(task->gpus, task->count, &task->basis, &inventory, &err);
+    memory_restore();
+    assert_int_equal(err.code, rc);
+    if (!rc)
+        assert_same(&inventory, &task->expected);
+    inventory_fini(&inventory);
+    return rc;
+}
+
+/* After a GPU that could not be added, adds a GPU without any values, then the first one again. The
+ * GPU without values must not inherit anything from the failed attempt. */
+static int add_again(void *context)
+{
+    const struct task *task = context;
+    struct inventory inventory = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    const struct gpu_result empty = {.uuid = (char *)"GPU-empty", .status = GPU_LOST};
+    int rc = judge_create(&task->basis, task->count + 1, &judge, &err);
+    assert_int_equal(judge != NULL, rc == 0);
+    bool met = false;
+    for (size_t i = 0; i < task->count && judge; i++) {
+        if (!judge_add(judge, &task->gpus[i], &err))
+            continue;
+        rc = -ENOMEM;
+        met = true;
+        memory_restore();
+        assert_int_equal(judge_add(judge, &empty, &err), 0);
+        assert_int_equal(judge_add(judge, &task->gpus[i], &err), 0);
+    }
+    memory_restore();
+    if (judge && !met)
+        assert_int_equal(judge_add(judge, &empty, &err), 0);
+    if (judge) {
+        assert_int_equal(judge_finish(judge, &inventory, &err), 0);
+        assert_same(&inventory, &task->expected);
+    }
+    judge_destroy(judge);
+    inventory_fini(&inventory);
+    return rc;
+}
+
+static int judge_told(void *context)
+{
+    const struct task *task = context;
+    struct inventory inventory = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    int rc = judge_create(&task->basis, task->times * task->told->gpu_count, &judge, &err);
+    for (size_t i = 0; i < task->times && !rc; i++)
+        rc = judge_add_inventory(judge, task->told, &err);
+    if (!rc)
+        rc = judge_finish(judge, &inventory, &err);
+    assert_int_equal(err.code, rc);
+    judge_destroy(judge);
+    inventory_fini(&inventory);
+    return rc;
+}
+
+static void judge_with_memory(struct task *task, const struct gpu_result *also)
+{
+    struct judge *judge = NULL;
+    struct err err = {0};
+    assert_int_equal(judge_create(&task->basis, task->count + 1, &judge, &err), 0);
+    for (size_t i = 0; i < task->count; i++)
+        assert_int_equal(judge_add(judge, &task->gpus[i], &err), 0);
+    if (also)
+        assert_int_equal(judge_add(judge, also, &err), 0);
+    assert_int_equal(judge_finish(judge, &task->expected, &err), 0);
+    judge_destroy(judge);
+}
+
+static struct reference_entry reference_entries[] = {
+    {.kind = REFERENCE_HARDWARE, .key = (char *)"sms", .value = 133, .source = (char *)"s"},
+    {.kind = REFERENCE_PEAK, .key = (char *)"main.bandwidth.read", .value = 4900},
+    {.kind = REFERENCE_VALUE, .key = (char *)"main.latency", .value = 500, .tolerance = 0.1},
+};
+static char *reference_names[] = {(char *)"Alpha 100"};
+static struct judge_reference reference = {.names = reference_names,
+                                           .name_count = COUNT_OF(reference_names),
+                                           .entries = reference_entries,
+                                           .entry_count = COUNT_OF(reference_entries)};
+static const struct judge_references references = {.items = &reference, .count = 1};
+
+/* A fleet in which every stage finds something, with an earlier state of it as the baseline. */
 static void judging(void **state)
 {
     (void)state;
-    enum { COUNT = 8 };
-    struct gpu_result *gpus = made_fleet(COUNT, 1);
-    struct inventory before = made_judged(gpus, COUNT);
-    const struct judge_basis basis = {.config = made_config(), .baseline = &before};
-    made_clock(&gpus[1], 0.7);
-    facts_set_text(&gpus[1].health, "throttle", "hw_thermal");
-    made_scale(&gpus[2], "main.bandwidth.read", 0.5);
-    made_set(&gpus[2], "clock.memory", 1600);
-    facts_set_bool(&gpus[3].health, "remap_pending", true);
-    facts_set_text(&gpus[3].board, "driver", "1");
-    free(gpus[4].node);
-    gpus[4].node = str_copy("n99");
-    gpus[5].status = GPU_LOST;
-    int rc = -ENOMEM;
-    size_t allowed = 0;
-    for (; rc; allowed++) {
-        struct inventory inventory = {0};
-        struct err err = {0};
-        left = allowed;
-        rc = judge_fleet(gpus, COUNT, &basis, &inventory, &err);
-        assert_int_equal(rc, was_enough() ? 0 : -ENOMEM);
-        inventory_fini(&inventory);
-    }
-    assert_true(allowed > 100);
+    struct gpu_result *before_gpus = made_fleet(MADE_SPOILED, 1);
+    struct inventory before = made_judged(before_gpus, MADE_SPOILED);
+    struct task task = {
+        .gpus = made_fleet(MADE_SPOILED, 1), .count = MADE_SPOILED, .basis.config = made_config()};
+    made_spoil(task.gpus);
+    task.basis.baseline = &before;
+    task.basis.references = &references;
+    free(task.gpus[4].node);
+    task.gpus[4].node = str_copy("n99");
+    judge_with_memory(&task, NULL);
+    assert_true(task.expected.outlier_count > 5 && task.expected.watch_count > 0);
+    memory_sweep(&(struct memory_sweep){.name = "judge_fleet",
+                                        .run = judge_results,
+                                        .context = &task,
+                                        .at_least = 1000,
+                                        .points = 450});
+    inventory_fini(&task.expected);
+    made_free(task.gpus, task.count);
     inventory_fini(&before);
-    made_free(gpus, COUNT);
+    made_free(before_gpus, MADE_SPOILED);
+}
+
+static void adding(void **state)
+{
+    (void)state;
+    struct task task = {.gpus = made_fleet(6, 2), .count = 6, .basis.config = made_config()};
+    facts_set_text(&task.gpus[3].board, "part", "900");
+    judge_with_memory(&task, &(struct gpu_result){.uuid = (char *)"GPU-empty", .status = GPU_LOST});
+    memory_sweep(&(struct memory_sweep){
+        .name = "judge_add", .run = add_again, .context = &task, .at_least = 50});
+    inventory_fini(&task.expected);
+    made_free(task.gpus, task.count);
+}
+
+static void tell(const char *name, const struct gpu_result *gpus, size_t count, size_t times)
+{
+    struct inventory told = made_judged(gpus, count);
+    struct task task = {.basis.config = made_config(), .told = &told, .times = times};
+    memory_sweep(&(struct memory_sweep){
+        .name = name, .run = judge_told, .context = &task, .at_least = 50, .points = 400});
+    inventory_fini(&told);
+}
+
+/* One inventory with everything in it; many empty ones, so that their list is reallocated. */
+static void telling(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(MADE_SPOILED, 1);
+    made_spoil(gpus);
+    tell("judge_add_inventory", gpus, MADE_SPOILED, 1);
+    tell("judge_add_inventory, many", gpus, 0, 20);
+    made_free(gpus, MADE_SPOILED);
+}
+
+static int read_references(void *context)
+{
+    (void)context;
+    struct judge_references read = {0};
+    struct err err = {0};
+    int rc = judge_references_read(MODELS, &read, &err);
+    assert_int_equal(err.code, rc);
+    assert_int_equal(read.count > 0, rc == 0);
+    judge_references_fini(&read);
+    return rc;
+}
+
+static int read_config(void *mapping)
+{
+    struct judge_config config = {.false_alarms = 17};
+    struct err err = {0};
+    int rc = judge_config_read(mapping, &config, &err);
+    assert_int_equal(err.code, rc);
+    assert_int_equal(config.false_alarms == 17, rc != 0);
+    judge_config_fini(&config);
+    return rc;
+}
+
+static void reading(void **state)
+{
+    (void)state;
+    struct yaml_doc *doc = NULL;
+    assert_int_equal(yaml_read_file(SURVEY_CONFIG, &yaml_limits_config, &doc, NULL), 0);
+    memory_sweep(&(struct memory_sweep){.name = "judge_config_read",
+                                        .run = read_config,
+                                        .context = (void *)yaml_get(yaml_root(doc), "judge"),
+                                        .at_least = 10});
+    yaml_destroy(doc);
+    memory_sweep(&(struct memory_sweep){
+        .name = "judge_references_read", .run = read_references, .at_least = 500, .points = 200});
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(completing), cmocka_unit_test(judging)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(completing), cmocka_unit_test(judging),
+                                       cmocka_unit_test(adding), cmocka_unit_test(telling),
+                                       cmocka_unit_test(reading)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

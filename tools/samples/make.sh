@@ -14,6 +14,6 @@ for inventory in "$folder"/*.yaml; do
     "$report" html -o "${inventory%.yaml}.html" "$inventory"
 done
 if [ "$folder" = "$root/reports" ]; then
-    python3 "$root/tools/samples/readme.py" "$report" "$root" --write
+    python3 "$root/tools/samples/readme.py" "$report" "$root"
     python3 "$root/tools/samples/picture.py" reports/demo.html docs/report.png
 fi

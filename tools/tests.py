@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The tests that the tree has, against those that ran.
+
+usage: tests.py report BUILD STAGE SUITE...   after meson test: what ran, what did not; totals for ./check
+       tests.py list BUILD ASAN_BUILD         prints tests/list.txt anew, from two configured builds
+
+tests/list.txt names every test, so that one which is not even configured is missed: a package that was
+not there when the build was set up, a folder that nobody adds. A line is SUITE NAME [ONLY...]:
+  cuda   only where the CUDA toolkit is installed
+  gcc    only in the plain build
+  asan   only in the sanitized build
+"""
+import collections
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+LIST = pathlib.Path(__file__).resolve().parent.parent / "tests/list.txt"
+HEAD = "# Every test: suite, name, where only. tools/tests.py list build build-asan > tests/list.txt\n"
+
+
+def read_list():
+    """Name -> (suite, tags)."""
+    lines = [line.split() for line in LIST.read_text().splitlines() if line and line[0] != "#"]
+    names = collections.Counter(name for _, name, *_ in lines)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        sys.exit(f"{LIST}: twice: {' '.join(twice)}")
+    return {name: (suite, tags) for suite, name, *tags in lines}
+
+
+def configured(build):
+    """Name -> suite, of what meson knows."""
+    done = subprocess.run(["meson", "introspect", "--tests", build], check=True, stdout=subprocess.PIPE)
+    return {test["name"]: test["suite"][0].split(":")[-1] for test in json.loads(done.stdout)}
+
+
+def ran(build):
+    """Name -> result, of the last run."""
+    log = pathlib.Path(build, "meson-logs/testlog.json")
+    lines = log.read_text().splitlines() if log.exists() else []
+    tests = [json.loads(line) for line in lines]
+    return {test["name"].split(" / ")[-1]: test["result"] for test in tests}
+
+
+def report(build, stage, *suites):
+    """One line for people, the names of what is missing, then a line of totals: ok, failed, skipped."""
+    known, here, results = read_list(), configured(build), ran(build)
+    wanted = {name for name, (suite, tags) in known.items() if suite in suites
+              and not ("gcc" in tags and stage == "asan") and not ("asan" in tags and stage != "asan")}
+    absent = {name for name in wanted if "cuda" in known[name][1] and name not in here}
+    if shutil.which("nvcc") or pathlib.Path("/usr/local/cuda/bin/nvcc").exists():
+        absent = set()
+    lost = sorted(wanted - absent - set(results))
+    suites_known = {suite for suite, _ in known.values()}
+    strange = sorted(name for name, suite in here.items() if name not in known
+                     and (suite in suites or suite not in suites_known))
+    counts = collections.Counter(results.get(name, "lost") for name in wanted - absent)
+    ok = counts["OK"] + counts["EXPECTEDFAIL"]
+    skipped = counts["SKIP"] + len(absent)
+    failed = len(wanted) - ok - skipped + len(strange)
+    print(f"== {stage}: {len(wanted) - len(lost) - len(absent)} of {len(wanted)} tests ran: {ok} ok, "
+          f"{failed} failed, {skipped} skipped")
+    for name in lost:
+        print(f"   did not run: {name}" + ("" if name in here else " (not configured)"))
+    for name in strange:
+        print(f"   not in tests/list.txt: {name}")
+    if absent:
+        print(f"   skipped without the CUDA toolkit: {' '.join(sorted(absent))}")
+    print("totals", ok, failed, skipped)
+
+
+def write_list(build, asan):
+    plain, sanitized = configured(build), configured(asan)
+    before = read_list() if LIST.exists() else {}
+    print(HEAD, end="")
+    for suite, name in sorted((suite, name) for name, suite in {**plain, **sanitized}.items()):
+        tags = [tag for tag in before.get(name, (suite, []))[1] if tag == "cuda"]
+        tags += ["gcc"] if name not in sanitized else ["asan"] if name not in plain else []
+        print(suite, name, *tags)
+
+
+{"report": report, "list": write_list}[sys.argv[1]](*sys.argv[2:])
