@@ -109,7 +109,8 @@ class Run:
         try:
             said = self.process.communicate(timeout=120)[1]
         except subprocess.TimeoutExpired:
-            check(False, f"does not end; still there: {marked()}")
+            check(False, f"does not end; still there: {[(pid, name, state(pid)) for pid, name in marked()]}; "
+                  f"exit files: {exit_files()}")
         took_s = time.monotonic() - self.begun
         check(took_s < within_s, f"took {took_s:.1f} s: {said}")
         codes = code if isinstance(code, tuple) else (code,)
@@ -149,13 +150,25 @@ class Run:
         self.check_complete(self.output.read_text(), **expected)
 
 
-def variable(pid):
+def variable(pid, name="OMPI_COMM_WORLD_RANK"):
     try:
-        found = re.search(rb"\0OMPI_COMM_WORLD_RANK=(\d+)\0",
-                          pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+        found = re.search(rb"\0%s=([^\0]*)\0" % name.encode(), pathlib.Path(f"/proc/{pid}/environ").read_bytes())
     except OSError:
         return None
     return found and found[1].decode()
+
+
+def state(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def exit_files():
+    """What the ranks told ./survey so far."""
+    paths = {variable(pid, "GPUMEMTOPO_EXIT_FILE") for pid, _ in marked()} - {None}
+    return {path: pathlib.Path(path).read_text() for path in paths}
 
 
 def parent(pid):
