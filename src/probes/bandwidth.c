@@ -38,6 +38,9 @@ static const double BETTER = 1.01;
  * they are not what the link can do. */
 static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 
+/* Half of the accesses in flight, and still this share of the rate: more of them would not help. */
+static const double SATURATED = 0.75;
+
 /* Copies slower than the others by this are worth a note. */
 static const double SLOWED = 0.1;
 
@@ -171,6 +174,7 @@ int bandwidth_time(struct probe_context *context, const struct bandwidth_task *t
 
 struct candidates {
     struct bandwidth_shape shapes[SHAPES_MAX];
+    bool cut[SHAPES_MAX]; /* the footprint has no room for what the shape should have in flight */
     uint64_t totals[SHAPES_MAX];
     size_t count;
     size_t usual; /* the first ones, which every profile has: figures are comparable */
@@ -179,6 +183,7 @@ struct candidates {
 /* Rates of the best shape over a series of passes. */
 struct series {
     struct bandwidth_shape shape;
+    bool cut; /* as in candidates */
     uint64_t total_bytes;
     size_t count;
     double gbs[REPEATS];
@@ -228,8 +233,10 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
     for (size_t i = 1; i < candidates->usual; i++)
         if (cpd_median(gbs[i], count) > BETTER * cpd_median(gbs[best], count))
             best = i;
-    struct series series = {
-        .shape = candidates->shapes[best], .total_bytes = candidates->totals[best], .count = count};
+    struct series series = {.shape = candidates->shapes[best],
+                            .cut = candidates->cut[best],
+                            .total_bytes = candidates->totals[best],
+                            .count = count};
     for (size_t i = candidates->usual; i < candidates->count; i++) {
         if (cpd_median(gbs[i], count) <= BETTER * cpd_median(gbs[best], count))
             continue;
@@ -293,6 +300,23 @@ static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
                  shape->width_bytes, shape->threads, shape->unroll);
 }
 
+/* Where the footprint has no room for enough accesses in flight, the memory may be faster than what
+ * was streamed. So it is when half of them give little more than half of the rate. */
+static int check_saturated(struct probe_context *context, const struct bandwidth_task *task,
+                           struct series *series, struct err *err)
+{
+    struct bandwidth_shape half = series->shape;
+    uint64_t total = series->total_bytes;
+    double gbs;
+    if (!series->cut || half.threads * half.unroll <= WARP_THREADS)
+        return 0;
+    *(half.unroll > 1 ? &half.unroll : &half.threads) /= 2;
+    int rc = bandwidth_time(context, task, &half, &total, &gbs, err);
+    if (!rc)
+        series->cut = gbs < SATURATED * cpd_median(series->gbs, series->count);
+    return rc;
+}
+
 static int report(struct probe_context *context, const struct bandwidth_task *task,
                   const struct series *series, const char *surface, struct err *err)
 {
@@ -306,6 +330,7 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
         double range = agrees(task, series) ? 0 : (m->value - series->slowest) / 2;
         m->spread = series->spread;
         m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
+        m->bound = series->cut ? MEASURE_AT_LEAST : MEASURE_EXACT;
     }
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (!m || (surface && facts_set_text(&m->notes, "surface", surface)) ||
@@ -331,7 +356,7 @@ static const struct usual *usual_shapes(const struct probe_context *context,
 
 static struct bandwidth_shape usual_shape(const struct probe_context *context,
                                           const struct bandwidth_task *task,
-                                          const struct usual *usual)
+                                          const struct usual *usual, bool *out_cut)
 {
     const struct device_limits *limits = device_limits(context->device);
     struct bandwidth_shape shape = {.width_bytes = WIDTH_BYTES,
@@ -344,6 +369,7 @@ static struct bandwidth_shape usual_shape(const struct probe_context *context,
         uint32_t blocks = limits->threads_per_sm / usual->share / shape.threads;
         shape.blocks_per_sm = blocks ? blocks : 1;
     }
+    *out_cut = bytes_in_flight(task, &shape, limits->sm_count) > task->footprint_bytes;
     return fit_shape(task, shape, limits->sm_count);
 }
 
@@ -374,7 +400,7 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
     }
     candidates->count = candidates->usual = USUAL_COUNT;
     for (size_t i = 0; i < USUAL_COUNT; i++)
-        candidates->shapes[i] = usual_shape(context, task, &usual[i]);
+        candidates->shapes[i] = usual_shape(context, task, &usual[i], &candidates->cut[i]);
     if (context->options->profile < PROFILE_FULL || context->repeating)
         return 0;
     return bandwidth_surface(context, task, &candidates->shapes[candidates->count++], surface, err);
@@ -399,6 +425,8 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
     int rc = collect_candidates(context, task, &candidates, &surface, &own);
     if (!rc)
         rc = steadiest_series(context, task, &candidates, &series, &own);
+    if (!rc)
+        rc = check_saturated(context, task, &series, &own);
     if (rc)
         rc = repeats_end(context, task->metric, rc, &own, err);
     else

@@ -185,3 +185,22 @@ double chase_middle_mean(const struct device_sample *sample)
     }
     return weight > 0 ? sum / weight : NAN;
 }
+
+static int compare_cycles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double chase_undisturbed(double *cycles, size_t count, uint64_t loads, double spike_share)
+{
+    double sum = 0;
+    size_t kept = (size_t)llround(pow(1 - spike_share, (double)loads) * (double)count);
+    size_t from = kept / 4, to = kept - from;
+    qsort(cycles, count, sizeof *cycles, compare_cycles);
+    if (!to)
+        return cycles[0];
+    for (size_t i = from; i < to; i++)
+        sum += cycles[i];
+    return sum / (double)(to - from);
+}

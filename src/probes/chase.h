@@ -42,4 +42,10 @@ double chase_mean(const struct device_sample *sample);
  * halves of the loads go to a near and a far part of a memory. */
 double chase_middle_mean(const struct device_sample *sample);
 
+/* What chases of `loads` loads each take without a spike, from the times of `count` of them, which
+ * are sorted. Spikes only add time, so the chases without one are the lower part of all. Of that
+ * part the mean of the middle half counts: how large the part is was only estimated, and a median
+ * of times that a coarse timer read is a multiple of its step. */
+double chase_undisturbed(double *cycles, size_t count, uint64_t loads, double spike_share);
+
 #endif

@@ -30,11 +30,24 @@ enum {
 };
 
 /* A second touch was not served by L1 where at least this share of its kind is slower than L1's own
- * loads, spikes aside; and L1.5 is what most of those come from sooner than L2. */
-static const double PUSHED_SHARE = 0.2, MOSTLY = 0.5;
+ * loads, spikes aside. L1.5 is what most of those come from sooner than L2, or a few surely so: its
+ * lines may be in each other's way. */
+static const double PUSHED_SHARE = 0.2, MOSTLY = 0.5, SURELY = 0.1;
+
+/* L1's loads are at most as slow as this quantile of them, spikes aside. */
+static const double L1_QUANTILE = 0.99;
 
 /* Ordinary noise ends so many interquartile ranges from the quartiles, and a little. */
 static const double FENCE_RANGES = 3, FENCE_CYCLES = 2;
+
+/* Second touches that take less than this share of the fastest first ones, of which a few are left
+ * out, were not served by L2, however much first touches differ: so they do where L2's copies of a
+ * line come and go. */
+static const double FASTER_SHARE = 0.85, FASTEST_QUANTILE = 0.02;
+
+/* Where the timer counts in steps of more cycles, two caches that are no further apart look like
+ * one, unless at least this share of what L1 lost is read as slower than all of its own loads. */
+static const double COARSE_CYCLES = 24, TOLD_APART = 0.85;
 
 /* First touches that take less than this share of L2's loads were not served by L2. */
 static const double HELD_SHARE = 0.7;
@@ -46,6 +59,7 @@ struct trial {
     double *first, *second; /* [sm][size][element], timer included */
     double *usual;          /* [sm][element]: median of the first touches */
     double low;             /* a second touch that is below its usual first by more is sooner */
+    double floor;           /* and so is one below this: no first touch was as fast */
 };
 
 static size_t at(const struct trial *trial, size_t sm, size_t size, size_t element)
@@ -152,12 +166,13 @@ static void learn_noise(struct trial *trial)
  * L2. */
 struct pushed {
     double missed, sooner; /* shares: of all; of those */
+    double surely;         /* of those too: sooner than any first touch */
     struct pool pool;      /* the sooner ones */
 };
 
 static void look_at(const struct trial *trial, size_t size, double l1_cut, struct pushed *out)
 {
-    double missed = 0, sooner = 0, all = (double)(trial->sms * trial->elements);
+    double missed = 0, sooner = 0, surely = 0, all = (double)(trial->sms * trial->elements);
     *out = (struct pushed){0};
     for (size_t sm = 0; sm < trial->sms; sm++)
         for (size_t e = 0; e < trial->elements; e++) {
@@ -165,37 +180,44 @@ static void look_at(const struct trial *trial, size_t size, double l1_cut, struc
             if (cycles <= l1_cut)
                 continue;
             missed++;
-            if (cycles - trial->usual[sm * trial->elements + e] >= trial->low)
+            if (cycles - trial->usual[sm * trial->elements + e] >= trial->low &&
+                cycles >= trial->floor)
                 continue;
             sooner++;
+            surely += cycles < trial->floor;
             pool_add_load(&out->pool, cycles);
         }
     out->missed = missed / all;
     out->sooner = missed > 0 ? sooner / missed : 0;
-}
-
-/* The size of which most was pushed out of L1 while L1.5 still had it. */
-static bool find_l15(const struct trial *trial, const struct study *l1, struct study *l15,
-                     struct pushed *pushed, struct pool *out_hits)
-{
-    double cut = l1->hit_cycles + 5 * l1->sigma_cycles + FENCE_CYCLES, best = 0;
-    for (size_t size = 0; size < trial->sizes; size++) {
-        look_at(trial, size, cut, pushed);
-        double weight = pushed->missed * pushed->sooner;
-        if (pushed->missed < l1->spike_share + PUSHED_SHARE || pushed->sooner < MOSTLY ||
-            weight <= best)
-            continue;
-        best = weight;
-        *out_hits = pushed->pool;
-        l15->push_bytes = trial->push_bytes[size];
-    }
-    return best > 0;
+    out->surely = missed > 0 ? surely / missed : 0;
 }
 
 struct constant_pools {
     struct pool l1_hits, l15_hits, first, past;
     struct pushed pushed; /* for find_l15 */
 };
+
+/* The size of which most was pushed out of L1 while L1.5 still had it. out_missed: that share. */
+static bool find_l15(const struct trial *trial, const struct study *l1, struct study *l15,
+                     struct constant_pools *pools, double *out_missed)
+{
+    struct pushed *pushed = &pools->pushed;
+    double ordinary = L1_QUANTILE * (1 - l1->spike_share);
+    double cut = pool_quantile(&pools->l1_hits, ordinary) + FENCE_CYCLES, best = 0;
+    *out_missed = 0;
+    for (size_t size = 0; size < trial->sizes; size++) {
+        look_at(trial, size, cut, pushed);
+        double weight = pushed->missed * pushed->sooner;
+        bool seen = pushed->sooner >= MOSTLY || pushed->surely >= SURELY;
+        if (pushed->missed < l1->spike_share + PUSHED_SHARE || !seen || weight <= best)
+            continue;
+        best = weight;
+        *out_missed = pushed->missed;
+        pools->l15_hits = pushed->pool;
+        l15->push_bytes = trial->push_bytes[size];
+    }
+    return best > 0;
+}
 
 /* Loads of constant L1, and past all caches before L2; the former bring constant memory into L2. */
 static int measure_ends(struct probe_context *context, struct constant_pools *pools,
@@ -244,14 +266,22 @@ static int settle(struct probe_context *context, struct trial *trial, struct con
 {
     struct study *l1 = &context->studies[STUDY_CONSTANT_L1];
     struct study *l15 = &context->studies[STUDY_CONSTANT_L15];
+    double missed = 0;
     learn_noise(trial);
     if (isnan(trial->low))
         return err_no_memory(err);
     for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++)
         pool_add_load(&pools->first, trial->first[i]);
+    trial->floor = FASTER_SHARE * pool_quantile(&pools->first, FASTEST_QUANTILE);
     level_settle(l1, &pools->l1_hits, &pools->first);
     l1->supported = l1->hit_cycles < l1->miss_cycles && l1->stray_share + l1->slip_share < MOSTLY;
-    l15->supported = l1->supported && find_l15(trial, l1, l15, &pools->pushed, &pools->l15_hits);
+    l15->supported = l1->supported && find_l15(trial, l1, l15, pools, &missed);
+    double step = pool_centre(&pools->l1_hits).step;
+    if (l1->supported && step > COARSE_CYCLES && missed < TOLD_APART)
+        return err_set(err, -ENODATA,
+                       "the timer counts in steps of %.0f cycles: L1 is not told from what may be "
+                       "behind it",
+                       step);
     if (!l15->supported)
         return check_emptied(context, pools, err);
     level_settle(l15, &pools->l15_hits, &pools->first);

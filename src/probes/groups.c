@@ -29,6 +29,7 @@ enum {
     COMPANY_MIN = 3,       /* SMs that share with one, lest a single pair decides */
     AGAIN_REPEATS = 4,
     AGAIN_MAX = 512,
+    SINGLE_MAX = 12, /* SMs without company among others that have it */
     REASON_MAX = 200,
 };
 
@@ -157,6 +158,31 @@ static int ask_again(struct probe_context *context, struct pairs *pairs, struct 
         }
     return count ? ask(context, pairs, sms, count, 1, err) : 0;
 }
+
+/* Where most SMs have company, those without are asked again among themselves: in a group of two a
+ * single piece that other lines pushed out decides. */
+static int ask_singles(struct probe_context *context, struct pairs *pairs, struct err *err)
+{
+    const struct partition *p = &pairs->partition;
+    size_t sms[AGAIN_MAX][2], singles[SINGLE_MAX], single_count = 0, count = 0;
+    for (size_t i = 0; i < p->sms; i++) {
+        if (partition_size(p, p->group[i]) > 1)
+            continue;
+        if (single_count == SINGLE_MAX)
+            return 0;
+        singles[single_count++] = i;
+    }
+    for (size_t i = 0; i < single_count; i++)
+        for (size_t k = 0; k < i; k++)
+            for (size_t r = 0; r < AGAIN_REPEATS; r++, count++) {
+                sms[count][0] = singles[r % 2 ? i : k];
+                sms[count][1] = singles[r % 2 ? k : i];
+            }
+    int rc = count ? ask(context, pairs, sms, count, 1, err) : 0;
+    return rc ? rc : partition_divide(&pairs->partition, err);
+}
+
+_Static_assert(SINGLE_MAX *(SINGLE_MAX - 1) / 2 * AGAIN_REPEATS <= AGAIN_MAX, "room for all");
 
 /* Two kinds of jobs of the same form as those of pairs: one SM with itself, its piece pushed out of
  * L1; and a piece that nobody has loaded. */
@@ -336,6 +362,8 @@ static int run_groups(struct probe_context *context, struct err *err)
         rc = ask_again(context, &pairs, err);
     if (!rc)
         rc = partition_divide(&pairs.partition, err);
+    if (!rc)
+        rc = ask_singles(context, &pairs, err);
     if (!rc)
         rc = report_groups(context, &pairs, err);
     partition_fini(&pairs.partition);

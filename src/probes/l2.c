@@ -19,6 +19,9 @@ static const double AGREEMENT = 0.03;
 /* Single loads and long chases may differ by this share. */
 static const double LATENCY_AGREEMENT = 0.1;
 
+/* Slow loads of one line per page, as a share, that leave capacity and line uncertain. */
+static const double SLOW_PAGES_MAX = 0.02;
+
 /* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
 static const double LINE_TOSS_UP = 0.35;
 
@@ -195,6 +198,22 @@ static int confirm_size(struct probe_context *context, struct err *err)
     return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
 }
 
+/* Misses that are a TLB's count lines, or bytes, that L2 holds. */
+static int doubt_pages(struct measure *measure, double slow_share, struct err *err)
+{
+    char reason[REASON_MAX];
+    if (!(slow_share > SLOW_PAGES_MAX))
+        return 0;
+    snprintf(reason, sizeof reason,
+             "%.0f %% of loads of one line per page are as slow as misses: a TLB reaches no "
+             "further",
+             100 * slow_share);
+    measure->confidence = fmin(measure->confidence, 0.5);
+    if (measure->status == MEASURE_OK && measure_set_status(measure, MEASURE_NOISY, reason))
+        return err_no_memory(err);
+    return 0;
+}
+
 static int run_line(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
@@ -229,7 +248,7 @@ static int run_line(struct probe_context *context, struct err *err)
         measure_set_status(line, MEASURE_NOISY,
                            "bytes per tag lie between two multiples of the fetch unit"))
         return err_no_memory(err);
-    return 0;
+    return doubt_pages(line, fmax(l2->slow_pages, l2->slow_tag_pages), err);
 }
 
 static int report_step(struct probe_context *context, const char *metric,
@@ -313,6 +332,8 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
     int rc = agree ? tell_doubt(context, size, err) : 0;
+    if (!rc)
+        rc = doubt_pages(size, context->l2.slow_pages, err);
     return rc ? rc : set_reported(context, size, err);
 }
 

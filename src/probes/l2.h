@@ -88,6 +88,10 @@ struct l2_study {
     double resident_error; /* its standard error */
     uint32_t resident_n;
 
+    /* Loads that are slow though L2 holds their lines, as a share: where the capacity and where the
+     * tags were counted. NaN: not known. */
+    double slow_pages, slow_tag_pages;
+
     uint64_t line_bytes;
     double line_exact;     /* before rounding to a whole number of fetch units */
     uint64_t stride_bytes; /* of the elements that counted the tags */

@@ -22,6 +22,10 @@ enum {
     LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
     TAG_ROUNDS_MAX = 10,
     LOOKS = 5,
+    PAGE_BYTES = 4096, /* no page is smaller */
+    PAGES_MIN = 64,
+    PAGES_PART = 4,
+    PAGES_LOADS = 1024,
 };
 
 /* The array over what the driver claims, and how far it is doubled where it fits. */
@@ -130,6 +134,30 @@ static int resident_share(struct probe_context *context, const struct l2_study *
     return 0;
 }
 
+/* The share of loads that look like misses although L2 holds what they ask for: one line of each
+ * page of as much memory as the capacity, or the tags, were counted with. Then a TLB does not reach
+ * so far. NaN where a record does not tell. */
+static int slow_pages(struct probe_context *context, const struct l2_study *l2, double span_bytes,
+                      double *out_share, struct err *err)
+{
+    uint64_t stride = PAGE_BYTES + l2->fetch_bytes;
+    struct l2_look look = {.sizes = {(uint64_t)(span_bytes / (double)stride) * stride},
+                           .count = 1,
+                           .stride_bytes = stride,
+                           .window = 1,
+                           .part = PAGES_PART,
+                           .loads = PAGES_LOADS};
+    struct l2_shares found;
+    struct err own = {0};
+    *out_share = NAN;
+    if (look.sizes[0] < PAGES_MIN * stride)
+        return 0;
+    int rc = l2_look(context, l2, &look, &found, &own);
+    if (!rc)
+        *out_share = found.missed;
+    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
+}
+
 /* Bytes that the part near `sm` (without copies, all of L2) keeps of an array it overflows with;
  * claim: about how many there should be. unbounded: it overflows with none. */
 static int part_capacity(struct probe_context *context, struct l2_study *l2, int32_t sm,
@@ -176,7 +204,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
         l2->resident_bytes += bytes;
         l2->resident_error = hypot(l2->resident_error, error);
     }
-    return rc;
+    return rc ? rc : slow_pages(context, l2, OVERSIZE * l2->near_bytes, &l2->slow_pages, err);
 }
 
 /* Tags by elements `stride` apart, beginning with `tags` expected. */
@@ -239,7 +267,8 @@ int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct e
     }
     l2->line_exact = fmin(line, doubtful);
     l2->line_bytes = (uint64_t)fmax(round(l2->line_exact / fetch), 1) * l2->fetch_bytes;
-    return 0;
+    double span = TAG_OVERSIZE * l2->tags * (double)l2->stride_bytes;
+    return slow_pages(context, l2, span, &l2->slow_tag_pages, err);
 }
 
 int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,

@@ -21,6 +21,7 @@ enum {
     AT_ONCE_MAX = L2_SAMPLE_MAX / 2,
     ELEMENTS_MAX = 128,
     STRIDE_BYTES = 512, /* beyond the fetch of L2: a touch must not bring the next element */
+    PAGE_BYTES = 4096,  /* no page is smaller */
     LOOKED_AT_MAX = 8,  /* pairs that are asked again and again, under noise */
     REPEATS_MAX = 30,
 };
@@ -111,15 +112,22 @@ static void list_pairs(struct copies *copies)
         }
 }
 
+/* The second SM finds the pages first, by loads between the elements: what that takes is none of
+ * L2's. */
 static struct device_job pair_job(const struct copies *copies, const struct pair *pair,
                                   uint64_t offset_bytes)
 {
     struct device_job job = {.agent_count = 2, .cold_l2 = true};
-    struct device_array array = copies->array;
+    struct device_array array = copies->array, pages = copies->array;
     array.offset_bytes = offset_bytes;
+    pages.offset_bytes = offset_bytes + STRIDE_BYTES / 2;
+    pages.stride_bytes = PAGE_BYTES;
+    pages.size_bytes = array.size_bytes / PAGE_BYTES * PAGE_BYTES;
     job.agents[0].sm = copies->sms[pair->a];
     job.agents[1].sm = copies->sms[pair->b];
     chase_add(&job, DEVICE_WARM, &array, 0);
+    if (pages.size_bytes)
+        chase_add(&job, DEVICE_WARM, &pages, 0)->agent = 1;
     for (int i = 0; i < TOUCHES; i++) {
         struct device_step *step = chase_add(&job, DEVICE_CHASE, &array, copies->elements);
         step->agent = 1;

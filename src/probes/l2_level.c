@@ -164,79 +164,83 @@ static bool is_near(const struct l2_parts *parts, size_t sm, size_t element)
            parts->part_of_sm[sm] == parts->home_of_element[element];
 }
 
-/* An SM's near hits: of one pass, or of all where pass is L2_PASSES. */
+/* An SM's near hits of all passes, added to values. */
 static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
-                        size_t pass, struct l2_values *values, struct err *err)
+                        struct l2_values *values, struct err *err)
 {
     int rc = 0;
     for (size_t p = 0; p < L2_PASSES; p++)
         for (size_t e = 0; e < hits->elements && !rc; e++)
-            if ((p == pass || pass == L2_PASSES) && is_near(parts, sm, e))
+            if (is_near(parts, sm, e))
                 rc = l2_values_add(values, l2_hit(hits, sm, p, e), err);
     return rc;
 }
 
-/* The median SM's mean; out_map: each SM's, or NULL. */
-static int near_latency(const struct l2_hits *hits, const struct l2_parts *parts, size_t pass,
-                        double *out_map, double *out_cycles, struct err *err)
+/* An SM's mean near hit without spikes, of each pass and (the last one) of all. */
+static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
+                      double out_means[L2_PASSES + 1], struct err *err)
 {
-    double means[L2_MAP_MAX];
-    for (size_t sm = 0; sm < hits->sms; sm++) {
-        struct l2_values own = {0};
-        int rc = collect_near(hits, parts, sm, pass, &own, err);
-        means[sm] = rc ? 0 : l2_values_mean(&own);
-        l2_values_fini(&own);
-        if (rc)
-            return rc;
+    struct l2_values own = {0};
+    int rc = collect_near(hits, parts, sm, &own, err);
+    const struct l2_fence fence = rc ? (struct l2_fence){0} : l2_values_fence(&own);
+    double all = 0, all_count = 0;
+    l2_values_fini(&own);
+    for (size_t p = 0; p < L2_PASSES; p++) {
+        double sum = 0, count = 0;
+        for (size_t e = 0; e < hits->elements; e++) {
+            double cycles = l2_hit(hits, sm, p, e);
+            if (cycles >= fence.low && cycles <= fence.high && is_near(parts, sm, e)) {
+                sum += cycles;
+                count++;
+            }
+        }
+        out_means[p] = sum / count;
+        all += sum;
+        all_count += count;
     }
-    if (out_map)
-        memcpy(out_map, means, hits->sms * sizeof *out_map);
-    *out_cycles = cpd_median(means, hits->sms);
-    return 0;
-}
-
-/* Near hits of all SMs, sorted. */
-static int all_near(const struct l2_hits *hits, const struct l2_parts *parts,
-                    struct l2_values *out_values, struct err *err)
-{
-    int rc = 0;
-    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
-        rc = collect_near(hits, parts, sm, L2_PASSES, out_values, err);
-    l2_values_sort(out_values);
+    out_means[L2_PASSES] = all / all_count;
     return rc;
 }
 
+/* The median SM's mean, the map of all, and what the passes differ by. out_near: all SMs' hits,
+ * sorted; what it had is released. */
 static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, struct l2_study *l2,
-                    struct err *err)
+                    struct l2_values *out_near, struct err *err)
 {
-    double passes[L2_PASSES];
+    double passes[L2_PASSES][L2_MAP_MAX], medians[L2_PASSES];
+    int rc = 0;
+    l2_values_fini(out_near);
+    for (size_t sm = 0; sm < hits->sms && !rc; sm++) {
+        double means[L2_PASSES + 1];
+        rc = near_means(hits, parts, sm, means, err);
+        for (size_t p = 0; p < L2_PASSES; p++)
+            passes[p][sm] = means[p];
+        l2->map[sm] = means[L2_PASSES];
+        if (!rc)
+            rc = collect_near(hits, parts, sm, out_near, err);
+    }
+    if (rc)
+        return rc;
+    l2_values_sort(out_near);
+    for (size_t p = 0; p < L2_PASSES; p++)
+        medians[p] = cpd_median(passes[p], hits->sms);
     l2->map_count = (uint32_t)hits->sms;
-    int rc = near_latency(hits, parts, L2_PASSES, l2->map, &l2->near.cycles, err);
-    for (size_t p = 0; p < L2_PASSES && !rc; p++)
-        rc = near_latency(hits, parts, p, NULL, &passes[p], err);
-    if (!rc)
-        l2->near.spread =
-            (cpd_quantile(passes, L2_PASSES, 1) - cpd_quantile(passes, L2_PASSES, 0)) / 2;
+    l2->near.cycles = cpd_median(l2->map, hits->sms);
+    l2->near.spread =
+        (cpd_quantile(medians, L2_PASSES, 1) - cpd_quantile(medians, L2_PASSES, 0)) / 2;
     l2->average_cycles = hits->average;
     l2->cycles_per_ns = hits->per_ns;
     l2->level_n = (uint32_t)(hits->sms * L2_PASSES * hits->elements);
-    return rc;
+    return 0;
 }
 
-/* First with copies; without any, by homes. */
-static int find_parts(struct probe_context *context, const struct l2_hits *hits,
-                      struct l2_parts *parts, struct err *err)
+/* First with copies; without any, by homes. near: all hits, sorted. */
+static int find_parts(struct probe_context *context, const struct l2_hits *hits, double cycles,
+                      const struct l2_values *near, struct l2_parts *parts, struct err *err)
 {
-    struct l2_values near = {0};
-    double cycles = 0;
-    int rc = near_latency(hits, parts, L2_PASSES, NULL, &cycles, err);
-    if (!rc)
-        rc = all_near(hits, parts, &near, err);
-    double width = l2_values_quantile(&near, 0.95) - l2_values_quantile(&near, 0.05);
-    l2_values_fini(&near);
+    double width = l2_values_quantile(near, 0.95) - l2_values_quantile(near, 0.05);
     parts->confidence = NAN;
-    if (!rc)
-        rc = l2_look_for_copies(context, cycles, width, parts, err);
+    int rc = l2_look_for_copies(context, cycles, width, parts, err);
     if (!rc && !parts->count)
         rc = l2_look_for_homes(hits, cycles, parts, err);
     if (hits->sms < 2)
@@ -377,15 +381,15 @@ int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct 
     struct l2_values near = {0}, cold = {0};
     int rc = measure_hits(context, &hits, err);
     if (!rc)
-        rc = find_parts(context, &hits, &parts, err);
+        rc = set_near(&hits, &parts, l2, &near, err);
     if (!rc)
-        rc = set_near(&hits, &parts, l2, err);
+        rc = find_parts(context, &hits, l2->near.cycles, &near, &parts, err);
+    if (!rc && parts.part_of_sm) /* so far it was thought that all hits are near */
+        rc = set_near(&hits, &parts, l2, &near, err);
     if (rc)
         goto out;
     set_parts(&parts, l2);
     rc = set_main(context, &hits, l2, &cold, err);
-    if (!rc)
-        rc = all_near(&hits, &parts, &near, err);
     if (!rc)
         set_thresholds(l2, &parts, &near, &cold);
 out:

@@ -21,10 +21,12 @@ static const double VALLEY_MAX = 0.08, LEVEL_MIN = 0.1;
 
 int l2_values_add(struct l2_values *values, double value, struct err *err)
 {
-    double *grown = mem_grow(values->at, &values->room, values->count + 1, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    values->at = grown;
+    if (values->count == values->room) {
+        double *grown = mem_grow(values->at, &values->room, values->count + 1, sizeof *grown);
+        if (!grown)
+            return err_no_memory(err);
+        values->at = grown;
+    }
     values->at[values->count++] = value;
     return 0;
 }
@@ -127,12 +129,17 @@ double l2_values_mean_below(const struct l2_values *values, double cap)
     return count ? sum / (double)count : NAN;
 }
 
-double l2_values_share_above(const struct l2_values *values, double cycles)
+double l2_values_share_above(const struct l2_values *sorted, double cycles)
 {
-    size_t above = 0;
-    for (size_t i = 0; i < values->count; i++)
-        above += values->at[i] > cycles;
-    return values->count ? (double)above / (double)values->count : 0;
+    size_t low = 0, high = sorted->count; /* the first one above is among these */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted->at[middle] > cycles)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return sorted->count ? (double)(sorted->count - low) / (double)sorted->count : 0;
 }
 
 double l2_values_parting(const struct l2_values *lower, const struct l2_values *higher, double from,

@@ -33,7 +33,7 @@ double l2_values_mean(struct l2_values *values);
 /* Mean of the values up to a cap. */
 double l2_values_mean_below(const struct l2_values *values, double cap);
 
-double l2_values_share_above(const struct l2_values *values, double cycles);
+double l2_values_share_above(const struct l2_values *sorted, double cycles);
 
 /* Where in [from, to] to part two sorted sets so that the share of the lower above it and that of
  * the higher below it are least together; the middle of all such places. */

@@ -133,13 +133,6 @@ static int time_batch(struct probe_context *context, const struct device_array *
     return 0;
 }
 
-/* The median of the chases that met no spike. Spikes only add time, so those chases are the lower
- * part of all; how large a part follows from the spike rate. */
-static double undisturbed(const double *cycles, size_t count, uint64_t loads, double spike_share)
-{
-    return cpd_quantile(cycles, count, pow(1 - spike_share, (double)loads) / 2);
-}
-
 static double median_error(const double *cycles, size_t count)
 {
     return MEDIAN_ERROR * MAD_SIGMA * cpd_mad(cycles, count) / sqrt((double)count);
@@ -168,8 +161,8 @@ static int chase_once(struct probe_context *context, const struct device_array *
         rc = time_batch(context, array, plan, &times, err);
         if (rc)
             break;
-        double longer = undisturbed(times.long_cycles, count, plan->long_loads, spikes);
-        double shorter = undisturbed(times.short_cycles, count, plan->short_loads, spikes);
+        double longer = chase_undisturbed(times.long_cycles, count, plan->long_loads, spikes);
+        double shorter = chase_undisturbed(times.short_cycles, count, plan->short_loads, spikes);
         double ns = cpd_median(times.long_ns, count);
         cycles[i] = (longer - shorter) / loads;
         errors[i] =

@@ -11,9 +11,9 @@ static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
 /* Ordinary loads lie within so many deviations, or leave the same share on either side. */
 static const double SPIKE_SIGMA = 3;
 
-/* A coarse timer shows values so many bins apart, each of so many loads; within so many steps there
- * are no spikes. */
-static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, ORDINARY_STEPS = 2.5;
+/* A coarse timer shows values so many bins apart, each of so many loads. Its step matters where
+ * loads scatter by less than so many of them; within so many there are no spikes. */
+static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
 
 /* Two peaks are so far apart (share of the near one, steps of the timer), with so few loads in the
  * middle third between them, fewer than around either, and so many in the smaller one. They are
@@ -59,23 +59,40 @@ static uint32_t next_used(const struct pool *pool, uint32_t bin)
     return bin;
 }
 
+/* The smallest distance of two readings: a timer's step, at least. */
+static double reading_step(const struct pool *pool)
+{
+    double step = INFINITY;
+    uint32_t bin = next_used(pool, 0), next;
+    for (; (next = next_used(pool, bin + 1)) < DEVICE_BIN_COUNT; bin = next)
+        step = fmin(step, device_bin_cycles(next) - device_bin_cycles(bin));
+    return step;
+}
+
+static double bin_width(uint32_t bin)
+{
+    bin -= bin + 1 == DEVICE_BIN_COUNT;
+    return device_bin_cycles(bin + 1) - device_bin_cycles(bin);
+}
+
 /* A bin reaches half way to its used neighbours, so that a timer which counts in larger steps does
- * no harm. */
+ * no harm; but no further than half such a step, since beyond there may be spikes. */
 double pool_quantile(const struct pool *pool, double q)
 {
-    double wanted = q * (double)pool->all, seen = 0, low = NAN;
+    double wanted = q * (double)pool->all, seen = 0, high = NAN, step = reading_step(pool);
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;) {
         uint32_t next = next_used(pool, bin + 1);
         double middle = device_bin_cycles(bin), count = (double)pool->counts[bin];
-        double high = next < DEVICE_BIN_COUNT ? (middle + device_bin_cycles(next)) / 2 : middle;
-        low = isnan(low) ? 2 * middle - high : low;
+        double gap = next < DEVICE_BIN_COUNT ? device_bin_cycles(next) - middle : 0;
+        double reach = fmin(gap, fmax(step, bin_width(bin))) / 2;
+        double low = isnan(high) ? middle - reach : fmax(high, middle - reach);
+        high = middle + reach;
         if (seen + count >= wanted)
             return low + (high - low) * (wanted - seen) / count;
         seen += count;
-        low = high;
         bin = next;
     }
-    return low;
+    return high;
 }
 
 static double share_between(const struct pool *pool, double from, double to)
@@ -109,16 +126,6 @@ double pool_mean(const struct pool *pool)
 double pool_share_below(const struct pool *pool, double cycles)
 {
     return share_between(pool, -INFINITY, nextafter(cycles, INFINITY));
-}
-
-/* The smallest distance of two readings: a timer's step, at least. */
-static double reading_step(const struct pool *pool)
-{
-    double step = INFINITY;
-    uint32_t bin = next_used(pool, 0), next;
-    for (; (next = next_used(pool, bin + 1)) < DEVICE_BIN_COUNT; bin = next)
-        step = fmin(step, device_bin_cycles(next) - device_bin_cycles(bin));
-    return step;
 }
 
 /* Of all partings of the body in two, the one with the largest variance between both sides. */
@@ -215,14 +222,18 @@ static double coarse_step(const struct pool *pool)
 
 /* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What
  * they scatter by themselves is what the step does not explain. */
-static struct pool_centre coarse_centre(const struct pool *pool, double median, double step)
+static struct pool_centre coarse_centre(const struct pool *pool, double median, double sigma,
+                                        double step)
 {
-    double sum = 0, squares = 0, limit = median + ORDINARY_STEPS * step, count = 0;
+    double sum = 0, squares = 0, count = 0, spikes = 0;
+    double limit = fmax(ORDINARY_STEPS * step, SPIKE_SIGMA * sigma);
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
          bin = next_used(pool, bin + 1)) {
         double cycles = device_bin_cycles(bin), loads = (double)pool->counts[bin];
-        if (cycles > limit)
-            break;
+        if (fabs(cycles - median) > limit) {
+            spikes += cycles > median ? loads : -loads;
+            continue;
+        }
         count += loads;
         sum += loads * cycles;
         squares += loads * cycles * cycles;
@@ -233,7 +244,8 @@ static struct pool_centre coarse_centre(const struct pool *pool, double median, 
     return (struct pool_centre){.cycles = mean,
                                 .error = sqrt(variance / count),
                                 .sigma = own > 0 ? sqrt(own) : 0,
-                                .spike_share = 1 - count / (double)pool->all};
+                                .spike_share = fmax(0, spikes / (double)pool->all),
+                                .step = step};
 }
 
 struct pool_centre pool_centre(const struct pool *pool)
@@ -241,8 +253,8 @@ struct pool_centre pool_centre(const struct pool *pool)
     double median = pool_quantile(pool, 0.5);
     struct pool_centre centre = {.sigma = (pool_quantile(pool, 0.75) - median) / QUARTILE_SIGMA};
     double far = SPIKE_SIGMA * centre.sigma, step = coarse_step(pool);
-    if (step > 0)
-        return coarse_centre(pool, median, step);
+    if (centre.sigma < COARSE_SIGMAS * step)
+        return coarse_centre(pool, median, centre.sigma, step);
     centre.spike_share = fmax(0, share_between(pool, median + far, INFINITY) -
                                      share_between(pool, -INFINITY, median - far));
     centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);

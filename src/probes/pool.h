@@ -46,6 +46,7 @@ struct pool_centre {
     double error;       /* its standard error */
     double sigma;       /* scatter of ordinary loads */
     double spike_share; /* slow loads that have no fast counterpart */
+    double step;        /* of a timer that is coarser than the loads scatter; otherwise 0 */
 };
 struct pool_centre pool_centre(const struct pool *pool);
 

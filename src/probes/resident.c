@@ -22,6 +22,7 @@ enum {
     WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
+    TWO_OF = 32, /* of so many a second pick hardly suffers from the first */
     FEW_ELEMENTS = 1024,
     WHOLE_UNITS = 16,     /* a multiple of most lines, in fetch units */
     PICKED_OF = 40,       /* one in so many elements is picked in a round, */
@@ -60,6 +61,8 @@ struct resident_layout resident_plan(const struct study *study, double elements,
     layout.elements = (uint64_t)fmax(ceil((bounded ? room : elements) - ROUNDING), 1);
     uint64_t picked_of = per_tag < MANY_PER_TAG ? PICKED_OF_LINES : PICKED_OF;
     layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / picked_of;
+    if (layout.few == 1 && layout.elements >= TWO_OF)
+        layout.few = 2;
     double picks = (oversize - 1) / (precision * precision);
     double jobs = picks / (double)(ROUNDS * layout.few);
     bool precise = precision < PRECISE && layout.elements < FEW_ELEMENTS;

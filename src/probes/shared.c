@@ -1,17 +1,13 @@
 /* The probe of the latency of shared memory. */
-#include <math.h>
 #include <stdlib.h>
 
-#include "cpd/cpd.h"
 #include "probes/chase.h"
 #include "probes/latency.h"
+#include "probes/pool.h"
 #include "probes/repeats.h"
 
 enum { ARRAY_BYTES = 1024, STRIDE_BYTES = 8, JOBS = 4, LOADS = 2048 };
 static const char METRIC[] = "shared.latency";
-
-/* Distance of the quartiles of a normal distribution, in standard deviations. */
-static const double QUARTILES_SIGMA = 1.349;
 
 /* How single loads scatter decides how long the chases are. */
 static int measure_scatter(struct probe_context *context, const struct device_array *array,
@@ -19,22 +15,19 @@ static int measure_scatter(struct probe_context *context, const struct device_ar
 {
     struct device_job jobs[JOBS];
     struct device_answer *answers;
-    double medians[JOBS], sigmas[JOBS], spikes[JOBS];
+    struct pool loads = {0};
     for (size_t i = 0; i < JOBS; i++)
         jobs[i] = chase_twice(array, LOADS);
     int rc = chase_run(context, jobs, JOBS, 0, &answers, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < JOBS; i++) {
-        const struct device_sample *s = &answers[i].samples[0];
-        medians[i] = chase_quantile(s, 0.5);
-        sigmas[i] = (chase_quantile(s, 0.75) - chase_quantile(s, 0.25)) / QUARTILES_SIGMA;
-        spikes[i] = chase_spike_share(s, medians[i], sigmas[i]);
-    }
+    for (size_t i = 0; i < JOBS; i++)
+        pool_add(&loads, &answers[i].samples[0]);
+    const struct pool_centre centre = pool_centre(&loads);
     *out_study = (struct study){.path = DEVICE_SHARED,
-                                .hit_cycles = cpd_median(medians, JOBS),
-                                .sigma_cycles = cpd_median(sigmas, JOBS),
-                                .spike_share = (spikes[0] + spikes[1] + spikes[2] + spikes[3]) / 4};
+                                .hit_cycles = centre.cycles,
+                                .sigma_cycles = centre.sigma,
+                                .spike_share = centre.spike_share};
     device_answers_fini(answers, JOBS);
     free(answers);
     return 0;

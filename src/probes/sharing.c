@@ -17,6 +17,7 @@ enum {
     REPEATS_MAX = 32,
     TIMED_MIN = 64, /* loads of a victim in all: few of them take more repeats */
     MEMORIES = 4,
+    ROUNDED_BYTES = 1024, /* the second array in constant memory begins at a multiple of this */
     METRIC_MAX = 64,
     REASON_MAX = 120,
 };
@@ -35,9 +36,17 @@ static const double EVICTED = 0.3;
 /* Far behind whatever a victim's array may cover. */
 static const uint64_t INTRUDER_OFFSET_BYTES = 16 * 1024 * 1024;
 
-static bool usable(const struct study *study)
+static bool size_known(const struct study *study)
 {
     return study->stage == STUDY_RESIDENT && study->supported && !study->unbounded;
+}
+
+/* In constant memory both arrays must find room, one behind the other. */
+static bool usable(const struct study *study)
+{
+    double bytes = (VICTIM_SHARE + INTRUDER_SHARE) * study->resident_bytes + ROUNDED_BYTES;
+    return size_known(study) &&
+           (study->path != DEVICE_CONSTANT || bytes <= (double)study->limit_bytes);
 }
 
 static int study_all(struct probe_context *context, struct err *err)
@@ -74,7 +83,7 @@ static struct device_job intrusion_job(const struct intrusion *i)
     struct device_job job = chase_job();
     /* Two warps in constant memory: the intruder's array begins where the victim's ends. */
     if (i->victim->path == DEVICE_CONSTANT && i->intruder->path == DEVICE_CONSTANT)
-        theirs.offset_bytes = (mine.size_bytes + 1023) / 1024 * 1024;
+        theirs.offset_bytes = (mine.size_bytes / ROUNDED_BYTES + 1) * ROUNDED_BYTES;
     job.agent_count = 2;
     job.agents[1] = (struct device_agent){.sm = DEVICE_SM_SAME, .warp = i->warp};
     chase_add(&job, DEVICE_WARM, &mine, 0);
@@ -139,8 +148,9 @@ static int report_shared(struct probe_context *context, size_t victim,
     for (size_t other = 0; other < MEMORIES; other++) {
         const struct study *second = &context->studies[memories[other]];
         if (other != victim && second->supported && !usable(second))
-            snprintf(doubt, sizeof doubt, "not tried with %s, whose size is not known",
-                     study_name(second->id));
+            snprintf(doubt, sizeof doubt, "not tried with %s, %s", study_name(second->id),
+                     size_known(second) ? "which constant memory cannot fill"
+                                        : "whose size is not known");
         if (other == victim || isnan(evicted[victim][other]))
             continue;
         bool there = evicted[victim][other] > EVICTED, back = evicted[other][victim] > EVICTED;
@@ -164,11 +174,12 @@ static int report_missing(struct probe_context *context, const struct study *stu
                           const char *what, struct err *err)
 {
     char name[METRIC_MAX];
-    bool failed = study->supported;
-    struct measure *m = measures_add_missing(context->measures, metric_of(name, study, what),
-                                             failed ? MEASURE_FAILED : MEASURE_UNSUPPORTED,
-                                             failed ? "the size of the cache is not known"
-                                                    : "this GPU has no such cache");
+    const char *reason = !study->supported   ? "this GPU has no such cache"
+                         : size_known(study) ? "constant memory is too small to push its lines out"
+                                             : "the size of the cache is not known";
+    struct measure *m =
+        measures_add_missing(context->measures, metric_of(name, study, what),
+                             study->supported ? MEASURE_FAILED : MEASURE_UNSUPPORTED, reason);
     return m ? 0 : err_no_memory(err);
 }
 

@@ -24,9 +24,9 @@ enum {
  * residency explains, up to the other share. */
 static const double AGREEMENT = 0.01, AGREEMENT_MAX = 0.015;
 
-/* They clearly agree below the one share and clearly do not above the other. Between the two the
- * residency gets this standard error. */
-static const double NEAR = 0.006, APART = 0.04, SHARP = 0.003;
+/* Where they do not agree, and are apart by no more than the one share, the residency gets the
+ * other one as its standard error. */
+static const double APART = 0.04, SHARP = 0.003;
 
 /* Standard error of a resident share that only confirms one. */
 static const double SIZE_AGAIN = 0.007;
@@ -127,14 +127,23 @@ static int sweep_repeatedly(struct probe_context *context, const struct study *s
     return 0;
 }
 
-/* Where the two methods are a little apart, the resident share decides whether they agree: more of
- * it, until its error no longer matters. */
+/* A chase cannot reach further than the cache holds: less room on that side. */
+static bool agree(const struct size_found *f)
+{
+    double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
+    double room =
+        fmin(fmax(AGREEMENT, errors * f->residency_error / f->by_residency), AGREEMENT_MAX);
+    return fabs(f->by_sweep - f->by_residency) <= room * f->by_residency;
+}
+
+/* Where the two methods do not agree and are not far apart, more of the resident share, until its
+ * error no longer matters. */
 static int sharpen_residency(struct probe_context *context, const struct study *study,
                              struct size_found *f, struct err *err)
 {
     for (int i = 0; i < SHARPEN_MAX; i++) {
         double apart = fabs(f->by_sweep - f->by_residency) / f->by_residency, bytes, error;
-        if (apart < NEAR || apart > APART || f->residency_error < SHARP * f->by_residency)
+        if (agree(f) || apart > APART || f->residency_error < SHARP * f->by_residency)
             return 0;
         int rc = resident_measure_again(context, study, SHARP, &bytes, &error, err);
         if (rc)
@@ -163,11 +172,7 @@ static int measure_size(struct probe_context *context, struct study *study,
     f->at_once = study->at_once;
     f->l1 = study->id == STUDY_L1_DATA;
     rc = sharpen_residency(context, study, f, err);
-    /* A chase cannot reach further than the cache holds: less room on that side. */
-    double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
-    double room =
-        fmin(fmax(AGREEMENT, errors * f->residency_error / f->by_residency), AGREEMENT_MAX);
-    f->agree = fabs(f->by_sweep - f->by_residency) <= room * f->by_residency;
+    f->agree = agree(f);
     study->reach_bytes = (uint64_t)f->by_sweep;
     study->size_by_sweep = f->agree;
     return rc;

@@ -5,23 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "probes/repeats.h"
 
-enum { REASON_MAX = 160 };
+enum { REASON_MAX = 160, METRIC_MAX = 64 };
 
 /* Two ways to the same figure differ by no more than this share. */
 static const double AGREEMENT = 0.025;
 
+static struct measure *measure_of(struct measures *measures, const char *metric)
+{
+    for (size_t i = 0; i < measures->count; i++)
+        if (strcmp(measures->items[i].metric, metric) == 0)
+            return &measures->items[i];
+    return NULL;
+}
+
 /* NULL unless it is a number of its own, no bound. */
 static struct measure *number_of(struct measures *measures, const char *metric)
 {
-    for (size_t i = 0; i < measures->count; i++) {
-        struct measure *m = &measures->items[i];
-        if (strcmp(m->metric, metric) == 0 && m->kind == MEASURE_NUMBER &&
-            measure_status_valued(m->status) && m->bound == MEASURE_EXACT)
-            return m;
-    }
-    return NULL;
+    struct measure *m = measure_of(measures, metric);
+    return m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
+                   m->bound == MEASURE_EXACT
+               ? m
+               : NULL;
 }
 
 /* Mean hit of L2 where each line is at home in one of its parts, as many in each; NaN where that is
@@ -45,7 +52,7 @@ static int doubt(struct measure *m, double difference, const char *reason)
     return m->status == MEASURE_OK ? measure_set_status(m, MEASURE_NOISY, reason) : 0;
 }
 
-int sums_check(struct measures *measures)
+static int check_miss(struct measures *measures)
 {
     struct measure *main = number_of(measures, "main.latency");
     struct measure *penalty = number_of(measures, "l2.miss_penalty");
@@ -61,4 +68,29 @@ int sums_check(struct measures *measures)
              main->value, sum);
     int rc = doubt(main, difference, reason);
     return rc ? rc : doubt(penalty, difference, reason);
+}
+
+/* A line is found by what stays resident. Where the size by residency is not what the latency of a
+ * chase says, the line is no surer. */
+static int check_line(struct measures *measures, const char *memory)
+{
+    char size_metric[METRIC_MAX], line_metric[METRIC_MAX];
+    snprintf(size_metric, sizeof size_metric, "%s.size", memory);
+    snprintf(line_metric, sizeof line_metric, "%s.line", memory);
+    const struct measure *size = measure_of(measures, size_metric);
+    struct measure *line = number_of(measures, line_metric);
+    bool doubtful = size && (size->status == MEASURE_NOISY || size->status == MEASURE_FAILED);
+    if (!line || !doubtful)
+        return 0;
+    return doubt(line, line->value, "what stays resident contradicts the latency of a chase");
+}
+
+int sums_check(struct measures *measures)
+{
+    static const char *const memories[] = {"l1_data",     "texture",      "read_only",
+                                           "constant_l1", "constant_l15", "l2"};
+    int rc = check_miss(measures);
+    for (size_t i = 0; i < COUNT_OF(memories) && !rc; i++)
+        rc = check_line(measures, memories[i]);
+    return rc;
 }

@@ -37,27 +37,6 @@ static const double SCATTERED_CYCLES = 8;
 /* Standard error of one job, by the scatter of single loads. */
 static const double QUIET_ERROR = 0.25, SCATTERED_ERROR = 0.5;
 
-static int compare_cycles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* What chains take without a spike: those only add time, so that the others are the lower part of
- * all; of that the middle half, since how large a part it is was only estimated. */
-static double undisturbed(double *cycles, size_t count, uint32_t loads, double spike_share)
-{
-    double sum = 0;
-    size_t kept = (size_t)llround(pow(1 - spike_share, loads) * (double)count);
-    size_t from = kept / 4, to = kept - from;
-    qsort(cycles, count, sizeof *cycles, compare_cycles);
-    if (!to)
-        return cycles[0];
-    for (size_t i = from; i < to; i++)
-        sum += cycles[i];
-    return sum / (double)(to - from);
-}
-
 struct timing {
     double overhead;
     double sigma; /* scatter of single loads */
@@ -79,7 +58,9 @@ static int settle(const struct device_answer *answers, size_t jobs, struct lengt
         const struct pool_centre centre = pool_centre(pool);
         double single = centre.cycles;
         spikes += centre.spike_share / (double)jobs;
-        sigma += centre.sigma / (double)jobs;
+        /* Of what is read: a coarse timer's step scatters more than the loads. */
+        double scatter = centre.step > 0 ? centre.error * sqrt((double)SINGLE_LOADS) : centre.sigma;
+        sigma += scatter / (double)jobs;
         for (size_t p = 0; p < PAIRS; p++) {
             const struct device_sample *pair = &samples[1 + 2 * p];
             shorter[i * PAIRS + p] = (double)pair[0].total_cycles - lengths.shorter * single;
@@ -87,8 +68,8 @@ static int settle(const struct device_answer *answers, size_t jobs, struct lengt
         }
     }
     if (!rc) {
-        double more = undisturbed(longer, PAIRS * jobs, lengths.longer, spikes) -
-                      undisturbed(shorter, PAIRS * jobs, lengths.shorter, spikes);
+        double more = chase_undisturbed(longer, PAIRS * jobs, lengths.longer, spikes) -
+                      chase_undisturbed(shorter, PAIRS * jobs, lengths.shorter, spikes);
         *out_timing = (struct timing){-more / (lengths.longer - lengths.shorter), sigma};
     }
     free(shorter);
@@ -143,7 +124,7 @@ static int calibrate_path(struct probe_context *context, enum device_path path,
                    &timing, err);
     if (!rc)
         *out_overhead = timing.overhead;
-    return rc;
+    return rc == -ENOENT ? 0 : rc; /* a record that was made without: the first value stays */
 }
 
 int timer_calibrate(struct probe_context *context, struct err *err)

@@ -213,6 +213,10 @@ def is_right(metric, truth, found):
     return isinstance(value, (int, float)) and abs(value - truth) <= tolerance * truth
 
 
+def is_lower_bound(truth, found):
+    return found.get('bound') == 'at_least' and isinstance(truth, (int, float)) and found['value'] <= truth
+
+
 def survey(program, folder, gpu):
     model, fleet, out = folder / 'model.yaml', folder / 'fleet.yaml', folder / 'out.yaml'
     model.write_text(yaml.safe_dump(gpu, sort_keys=False), encoding='utf-8')
@@ -231,7 +235,8 @@ def main():
             memory = survey(program, pathlib.Path(folder), gpu)
             for metric, truth in truth_of(gpu):
                 found = find(memory, metric)
-                told = found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
+                told = (found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
+                        or is_lower_bound(truth, found))
                 kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
                 tally[kind] += 1
                 if kind != 'right':
