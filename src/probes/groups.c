@@ -42,8 +42,9 @@ static const double MISJUDGED_MIN = 0.005;
 /* Pairs that contradict the partition, as a share of all, beyond the misjudged ones. */
 static const double CONTRADICTED_MAX = 0.02;
 
-/* The pieces of one launch fill at most this share of an L1.5. */
-static const double FILLED_SHARE = 0.5;
+/* The pieces of one launch fill at most this share of an L1.5: on an H200 one launch is enough for
+ * a round of pairs. */
+static const double FILLED_SHARE = 0.55;
 
 /* How pairs of SMs are asked, and what they have said. */
 struct pairs {

@@ -69,30 +69,45 @@ static double reading_step(const struct pool *pool)
     return step;
 }
 
-static double bin_width(uint32_t bin)
+/* The timer's step where that is what makes the loads differ: the least distance of values that
+ * many of them have. Otherwise 0. */
+static double coarse_step(const struct pool *pool)
 {
-    bin -= bin + 1 == DEVICE_BIN_COUNT;
-    return device_bin_cycles(bin + 1) - device_bin_cycles(bin);
+    double before = NAN, step = INFINITY;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        if (bin + 1 == DEVICE_BIN_COUNT ||
+            (double)pool->counts[bin] < COARSE_SHARE * (double)pool->all)
+            continue;
+        double cycles = device_bin_cycles(bin);
+        double least = COARSE_STEP * (device_bin_cycles(bin + 1) - cycles);
+        if (!isnan(before) && cycles - before < least)
+            return 0;
+        step = isnan(before) ? step : fmin(step, cycles - before);
+        before = cycles;
+    }
+    return isfinite(step) ? step : 0;
 }
 
 /* A bin reaches half way to its used neighbours, so that a timer which counts in larger steps does
  * no harm; but no further than half such a step, since beyond there may be spikes. */
 double pool_quantile(const struct pool *pool, double q)
 {
-    double wanted = q * (double)pool->all, seen = 0, high = NAN, step = reading_step(pool);
+    double wanted = q * (double)pool->all, seen = 0, low = NAN, step = coarse_step(pool);
+    double reach_max = step > 0 ? step / 2 : INFINITY;
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;) {
         uint32_t next = next_used(pool, bin + 1);
         double middle = device_bin_cycles(bin), count = (double)pool->counts[bin];
         double gap = next < DEVICE_BIN_COUNT ? device_bin_cycles(next) - middle : 0;
-        double reach = fmin(gap, fmax(step, bin_width(bin))) / 2;
-        double low = isnan(high) ? middle - reach : fmax(high, middle - reach);
-        high = middle + reach;
+        double high = middle + fmin(gap / 2, reach_max);
+        low = isnan(low) ? 2 * middle - high : fmax(low, middle - reach_max);
         if (seen + count >= wanted)
             return low + (high - low) * (wanted - seen) / count;
         seen += count;
+        low = high;
         bin = next;
     }
-    return high;
+    return low;
 }
 
 static double share_between(const struct pool *pool, double from, double to)
@@ -198,26 +213,6 @@ int pool_note_percentiles(const struct pool *pool, double overhead, struct facts
     if (facts_set_real(notes, "p50", reading_at(pool, 0.5) - overhead))
         return -ENOMEM;
     return facts_set_real(notes, "p95", reading_at(pool, 0.95) - overhead);
-}
-
-/* The timer's step where that is what makes the loads differ: the least distance of values that
- * many of them have. Otherwise 0. */
-static double coarse_step(const struct pool *pool)
-{
-    double before = NAN, step = INFINITY;
-    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
-         bin = next_used(pool, bin + 1)) {
-        if (bin + 1 == DEVICE_BIN_COUNT ||
-            (double)pool->counts[bin] < COARSE_SHARE * (double)pool->all)
-            continue;
-        double cycles = device_bin_cycles(bin);
-        double least = COARSE_STEP * (device_bin_cycles(bin + 1) - cycles);
-        if (!isnan(before) && cycles - before < least)
-            return 0;
-        step = isnan(before) ? step : fmin(step, cycles - before);
-        before = cycles;
-    }
-    return isfinite(step) ? step : 0;
 }
 
 /* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What

@@ -2,6 +2,7 @@
 #include "../check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -376,6 +377,31 @@ static void streams_are_short(void **state)
                  streams.longest_ns / 1e6);
 }
 
+/* A quarter of 540 KB is no room for what 12 SMs must have in flight; a quarter of 4 MiB is. */
+static void a_small_l2_gives_a_lower_bound(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        char model[640];
+        snprintf(model, sizeof model,
+                 "name: S\nsms: 12\nmemory: {size: 4 GiB}\nclock: {sm_mhz: 842, ramp_ms: 0}\n"
+                 "caches: {l1: {size: 16 KiB, line: 128, ways: 4}}\n"
+                 "l2: {size: %d, line: 128, ways: 8}\nbandwidth: {l2_write: 640, main_read: 80}\n"
+                 "paths: {global_ca: [l1: 32, l2: 241, main: 556],"
+                 " global_cg: [l2: 241, main: 556]}\n",
+                 large ? 4 << 20 : 539136);
+        struct measures all = probed_run(&(struct probed){
+            .model = model, .profile = PROFILE_QUICK, .list = "l2.bandwidth.write"});
+        const struct measure *m = measures_get(&all, "l2.bandwidth.write");
+        assert_int_equal(m->bound, large ? MEASURE_EXACT : MEASURE_AT_LEAST);
+        if (large)
+            probed_expect(&all, "l2.bandwidth.write", 640, "enough room");
+        else
+            assert_true(m->value < 600);
+        measures_fini(&all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +416,7 @@ int main(void)
         cmocka_unit_test(one_disturbance_is_measured_again),
         cmocka_unit_test(slowed_copies_are_told_but_do_not_count),
         cmocka_unit_test(streams_are_short),
+        cmocka_unit_test(a_small_l2_gives_a_lower_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

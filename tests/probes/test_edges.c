@@ -3,6 +3,7 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "probed.h"
@@ -153,6 +154,64 @@ static void a_coarse_timer_is_enough(void **state)
     measures_fini(&all);
 }
 
+/* In steps of 64 cycles a constant L1 and what is 40 cycles behind it look alike. */
+static const char very_coarse[] =
+    "name: Very coarse\nsms: 12\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "timer: {overhead_cycles: 30, granularity_cycles: 64}\n"
+    "noise: {jitter_cycles: 4.6, spike_rate: 0.0038, spike_cycles: 890}\n"
+    "caches: {l1: {size: 16 KiB, line: 128, sector: 32, ways: 4}, c1: {size: 6 KiB, line: 32, "
+    "ways: 4}, c15: {size: 90 KiB, line: 256, sector: 64, ways: 8, scope: gpc}}\n"
+    "l2: {size: 4 MiB, line: 128, ways: 16}\n"
+    "paths: {global_ca: [l1: 32, l2: 241, main: 556], global_cg: [l2: 241, main: 556],"
+    " constant: [c1: 32, c15: 73, l2: 311, main: 626], shared: 43}\n";
+
+static void what_a_timer_cannot_tell_is_not_told(void **state)
+{
+    (void)state;
+    static const char *const untold[] = {"constant_l1.size", "constant_l1.line",
+                                         "constant_l1.fetch", "constant_l15.size", "sm.groups"};
+    struct measures all = probed_run(
+        &(struct probed){.model = very_coarse,
+                         .profile = PROFILE_STANDARD,
+                         .list = "l1_data.latency,shared.latency,constant_l1,constant_l15,"
+                                 "sm.groups"});
+    probed_expect(&all, "l1_data.latency", 32, "steps of 64");
+    probed_expect(&all, "shared.latency", 43, "steps of 64");
+    for (size_t i = 0; i < COUNT_OF(untold); i++) {
+        const struct measure *m = measures_get(&all, untold[i]);
+        assert_int_equal(m->status, MEASURE_FAILED);
+        assert_non_null(strstr(m->reason, "the timer counts in steps of 6"));
+    }
+    measures_fini(&all);
+}
+
+/* A TLB that reaches less far than L2 is large: its misses must not pass for L2's. */
+static void a_tlb_within_l2_is_no_size_of_l2(void **state)
+{
+    (void)state;
+    for (int far = 0; far < 2; far++) {
+        char model[1024];
+        snprintf(model, sizeof model,
+                 "name: T\nsms: 8\nmemory: {size: 4 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+                 "noise: {jitter_cycles: 1}\n"
+                 "l2: {size: 5811712, line: 128, sector: 32, ways: 8}\n"
+                 "tlb: [{entries: %d, ways: full, page: 4096, miss_cycles: 404}]\n"
+                 "paths: {global_ca: [l2: 245, main: 584], global_cg: [l2: 245, main: 584]}\n",
+                 far ? 65536 : 543);
+        struct measures all = probed_run(&(struct probed){
+            .model = model, .profile = PROFILE_STANDARD, .list = "l2.line,l2.size"});
+        const struct measure *size = measures_get(&all, "l2.size");
+        const struct measure *line = measures_get(&all, "l2.line");
+        assert_int_equal(size->status, far ? MEASURE_OK : MEASURE_NOISY);
+        assert_int_equal(line->status, far ? MEASURE_OK : MEASURE_NOISY);
+        if (far)
+            probed_expect(&all, "l2.size", 5811712, "a TLB beyond L2");
+        else
+            assert_non_null(strstr(size->reason, "a TLB reaches no further"));
+        measures_fini(&all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +220,8 @@ int main(void)
         cmocka_unit_test(no_time_is_no_rate),
         cmocka_unit_test(latencies_that_are_missing_are_told),
         cmocka_unit_test(a_coarse_timer_is_enough),
+        cmocka_unit_test(what_a_timer_cannot_tell_is_not_told),
+        cmocka_unit_test(a_tlb_within_l2_is_no_size_of_l2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
