@@ -34,6 +34,7 @@ struct homes {
     double *rows;    /* half by half, SM by SM: latency less the SM's mean */
     uint8_t *groups; /* of SMs */
     size_t leaders[LEADERS_MAX], sizes[LEADERS_MAX], group_count;
+    size_t odd;   /* SMs of groups of several that were too small to be one */
     double *seen; /* group by group: mean of its SMs' rows */
 };
 
@@ -125,8 +126,10 @@ static void dissolve_small(struct homes *homes)
     size_t kept = 0, renamed[LEADERS_MAX];
     for (size_t g = 0; g < homes->group_count; g++) {
         renamed[g] = LEADERS_MAX;
-        if (is_small(homes, g))
+        if (is_small(homes, g)) {
+            homes->odd += homes->sizes[g] > 1 ? homes->sizes[g] : 0;
             continue;
+        }
         homes->leaders[kept] = homes->leaders[g];
         renamed[g] = kept++;
     }
@@ -198,6 +201,9 @@ static bool are_parts(const struct homes *homes, const struct l2_values *margins
         snprintf(parts->doubt, sizeof parts->doubt,
                  "%.0f %% of the lines are hardly nearer to one group of SMs than to another",
                  100 * undecided);
+    else if (homes->odd)
+        snprintf(parts->doubt, sizeof parts->doubt,
+                 "%zu SMs see L2 as no other SMs do: there may be a further part", homes->odd);
     parts->confidence = 1 - undecided - 1 / (double)homes->hits->elements;
     return true;
 }

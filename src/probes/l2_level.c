@@ -384,7 +384,7 @@ int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct 
         rc = set_near(&hits, &parts, l2, &near, err);
     if (!rc)
         rc = find_parts(context, &hits, l2->near.cycles, &near, &parts, err);
-    if (!rc && parts.part_of_sm) /* so far it was thought that all hits are near */
+    if (!rc && parts.count && parts.part_of_sm) /* so far it was thought that all hits are near */
         rc = set_near(&hits, &parts, l2, &near, err);
     if (rc)
         goto out;

@@ -54,7 +54,7 @@ static const double AGREEMENT = 0.1, AGREEMENT_CYCLES = 2, AGREEMENT_ERRORS = 4;
 
 /* Chases through constant L1.5 need an array larger than L1, of which some lines may be in each
  * other's way: there the two must agree better. */
-static const double AGREEMENT_L15 = 0.02, AGREEMENT_CYCLES_L15 = 1;
+static const double AGREEMENT_L15 = 0.02, AGREEMENT_CYCLES_L15 = 1, AGREEMENT_ERRORS_L15 = 2;
 
 /* Slow loads that are lost in the scatter, as a share at most: they move the median. */
 static const double UNSEEN = 0.01;
@@ -287,8 +287,9 @@ static bool agree(const struct study *study, const struct latency *latency)
     bool l15 = study->id == STUDY_CONSTANT_L15;
     double share = l15 ? AGREEMENT_L15 : AGREEMENT;
     double cycles = l15 ? AGREEMENT_CYCLES_L15 : AGREEMENT_CYCLES;
-    double room = fmax(fmax(share * chased->cycles, cycles),
-                       AGREEMENT_ERRORS * hypot(chased->spread, single->spread));
+    double errors = l15 ? AGREEMENT_ERRORS_L15 : AGREEMENT_ERRORS;
+    double room =
+        fmax(fmax(share * chased->cycles, cycles), errors * hypot(chased->spread, single->spread));
     return fabs(chased->cycles - single->cycles) <= room;
 }
 

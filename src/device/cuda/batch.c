@@ -87,13 +87,10 @@ static bool choose_sms(const struct wave *wave, const struct device_job *job, ui
     return true;
 }
 
-/* The constant bank is one for all: chains in it must be the same. */
+/* The constant bank is one for all: chains in it must be the same as the first job's. */
 static bool fits_constants(const struct wave *wave, const struct layout *layout)
 {
-    for (size_t i = 0; i < wave->job_count; i++)
-        if (!layout_same(&wave->jobs[i].layout, layout, MEMORY_CONSTANT))
-            return false;
-    return true;
+    return !wave->job_count || layout_same(&wave->jobs[0].layout, layout, MEMORY_CONSTANT);
 }
 
 static int place(struct wave *wave, struct wave_job *job, struct err *err)

@@ -23,9 +23,6 @@ enum {
     KERNEL_JOB_BYTES = 768,
     KERNEL_WORDS = (KERNEL_BUFFER_BYTES - KERNEL_JOB_BYTES) / 4,
 
-    /* Words of one CHASE step's output: its histogram, then the kept latencies. */
-    KERNEL_OUTPUT_WORDS = KERNEL_WORDS,
-
     KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
     KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare besides */
     KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
@@ -47,7 +44,7 @@ struct kernel_step {
     uint64_t stride;      /* between elements */
     uint64_t span;        /* subtracted after the last element of a pass */
     uint64_t lane_stride; /* between the lanes of the warp */
-    uint64_t output;      /* device address of KERNEL_OUTPUT_WORDS words; KERNEL_CHASE only */
+    uint64_t output;      /* KERNEL_CHASE only: where histogram and kept latencies go */
     uint32_t kind;
     uint32_t path;     /* enum device_path */
     uint32_t order;    /* enum kernel_order */

@@ -16,8 +16,9 @@ enum {
     SCRUB_THREADS = 1024,
     SCRUB_BYTES = 1 << 20, /* several times any L1 */
     SECTOR_BYTES = 32,
-    OUTPUT_BYTES = KERNEL_OUTPUT_WORDS * 4,
+    BLOCK_WORDS = 16, /* of a histogram, looked at together */
 };
+_Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -166,6 +167,13 @@ static int upload_images(struct cuda_gpu *gpu, const struct block *blocks, size_
     return staging_upload(gpu, &gpu->images, total, err);
 }
 
+/* The histogram and the kept latencies, none in another's sector. */
+static size_t output_bytes(const struct kernel_step *step)
+{
+    size_t bytes = step->kind == KERNEL_CHASE ? (KERNEL_BIN_COUNT + step->keep) * 4 : 0;
+    return (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+}
+
 /* Every timed step gets an output of its own. Gives the bytes of all. */
 static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t count,
                           size_t *out_bytes, struct err *err)
@@ -173,15 +181,13 @@ static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t 
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         for (uint32_t s = 0; s < jobs[i].step_count; s++)
-            bytes += jobs[i].steps[s].kind == KERNEL_CHASE ? OUTPUT_BYTES : 0;
+            bytes += output_bytes(&jobs[i].steps[s]);
     int rc = staging_grow(gpu, &gpu->outputs, bytes, err);
     CUdeviceptr at = gpu->outputs.device;
     for (size_t i = 0; !rc && i < count; i++) {
         for (uint32_t s = 0; s < jobs[i].step_count; s++) {
-            if (jobs[i].steps[s].kind != KERNEL_CHASE)
-                continue;
             jobs[i].steps[s].output = at;
-            at += OUTPUT_BYTES;
+            at += output_bytes(&jobs[i].steps[s]);
         }
     }
     if (!rc)
@@ -267,6 +273,21 @@ static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, ui
     return rc ? rc : cuda_wait(gpu, err);
 }
 
+/* The bins that are not empty; few are not. Gives their number. */
+static uint32_t list_bins(const uint32_t *counts, struct device_bin *out_bins)
+{
+    uint32_t number = 0;
+    for (uint32_t first = 0; first < KERNEL_BIN_COUNT; first += BLOCK_WORDS) {
+        uint32_t any = 0;
+        for (uint32_t bin = first; bin < first + BLOCK_WORDS; bin++)
+            any |= counts[bin];
+        for (uint32_t bin = first; any && bin < first + BLOCK_WORDS; bin++)
+            if (counts[bin])
+                out_bins[number++] = (struct device_bin){(uint16_t)bin, counts[bin]};
+    }
+    return number;
+}
+
 static int take_sample(const struct kernel_step *step, const uint32_t *output,
                        const struct kernel_result *result, struct device_sample *out_sample,
                        struct err *err)
@@ -278,8 +299,8 @@ static int take_sample(const struct kernel_step *step, const uint32_t *output,
         .elapsed_ns = result->elapsed_ns[step->index],
     };
     if (step->kind == KERNEL_CHASE) {
-        for (uint32_t bin = 0; bin < KERNEL_BIN_COUNT; bin++)
-            sample.bin_count += output[bin] != 0;
+        struct device_bin bins[KERNEL_BIN_COUNT];
+        sample.bin_count = list_bins(output, bins);
         sample.bins = mem_array(sample.bin_count, sizeof *sample.bins);
         sample.kept = mem_array(step->keep, sizeof *sample.kept);
         if (!sample.bins || !sample.kept) {
@@ -287,9 +308,7 @@ static int take_sample(const struct kernel_step *step, const uint32_t *output,
             free(sample.kept);
             return err_no_memory(err);
         }
-        for (uint32_t bin = 0, n = 0; bin < KERNEL_BIN_COUNT; bin++)
-            if (output[bin])
-                sample.bins[n++] = (struct device_bin){(uint16_t)bin, output[bin]};
+        memcpy(sample.bins, bins, sample.bin_count * sizeof *sample.bins);
         sample.kept_count = step->keep;
         memcpy(sample.kept, output + KERNEL_BIN_COUNT, step->keep * sizeof *sample.kept);
     }
