@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,7 +388,6 @@ static void destroy(struct device *device)
     free(gpu->global.regions);
     free(gpu->host.regions);
     free(gpu->sm_ids);
-    facts_fini(&gpu->flash);
     free(gpu);
 }
 
@@ -423,37 +421,15 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
     return rc;
 }
 
-static void *read_flash(void *opened)
-{
-    struct cuda_gpu *gpu = opened;
-    gpu->flash_rc = health_tell_flash(&gpu->told, &gpu->flash);
-    return NULL;
-}
-
-/* NVML reads the board's flash meanwhile: both wait for the kernel's driver most of the time. */
-static int create_context_and_read(struct cuda_gpu *gpu, struct err *err)
-{
-    pthread_t thread;
-    bool apart = pthread_create(&thread, NULL, read_flash, gpu) == 0;
-    int rc = create_context(gpu, err);
-    if (apart)
-        pthread_join(thread, NULL);
-    else
-        read_flash(gpu);
-    return rc;
-}
-
 static int open_context(struct cuda_gpu *gpu, struct err *err)
 {
     const struct processes before = processes_count(&gpu->told);
     if (before.result == -ENOMEM)
         return err_no_memory(err);
     watch_begin(&gpu->watch, &gpu->told);
-    int rc = create_context_and_read(gpu, err);
+    int rc = create_context(gpu, err);
     if (rc)
         return explain_refusal(gpu, rc, err);
-    if (gpu->flash_rc)
-        return err_no_memory(err);
     if (before.result == NVML_OK)
         rc = watch_opened(&gpu->watch, &gpu->told, before.count);
     return rc ? err_no_memory(err) : 0;

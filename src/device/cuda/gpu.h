@@ -45,8 +45,6 @@ struct cuda_gpu {
     const struct driver *driver;
     struct nvml_gpu told;
     struct watch watch;
-    struct facts flash; /* what the board's flash says of its health */
-    int flash_rc;
     struct turn link;
     struct affinity affinity;
 

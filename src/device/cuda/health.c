@@ -101,7 +101,7 @@ static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, str
 }
 
 /* Links that exist answer with their state; counters that a link lacks add nothing. */
-int health_tell_links(const struct nvml_gpu *gpu, struct facts *health)
+static int tell_links(const struct nvml_gpu *gpu, struct facts *health)
 {
     const struct nvml *nvml = gpu->nvml;
     int64_t active = 0, down = 0, errors = 0;
@@ -208,11 +208,12 @@ int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct fa
     return rc;
 }
 
-int health_tell_flash(const struct nvml_gpu *gpu, struct facts *health)
+int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health)
 {
     static const struct nvml_row row = {"inforom_valid", NVML_SHAPE_VALID,
                                         NVML_AT(validate_inforom)};
-    return nvml_tell(gpu, &row, 1, health);
+    int rc = nvml_tell(gpu, &row, 1, health);
+    return rc ? rc : tell_links(gpu, health);
 }
 
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)

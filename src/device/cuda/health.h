@@ -26,9 +26,8 @@ void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 /* What can be told at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
-/* What takes NVML long: to read the board's flash, or link by link with five calls each. Once per
- * GPU is enough. 0 or -ENOMEM. */
-int health_tell_flash(const struct nvml_gpu *gpu, struct facts *health);
-int health_tell_links(const struct nvml_gpu *gpu, struct facts *health);
+/* What NVML reads from the board's flash, or link by link with five calls each: once per GPU is
+ * enough. 0 or -ENOMEM. */
+int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health);
 
 #endif

@@ -199,9 +199,7 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
         rc = facts_set_bool(config, "pcie_under_load", loaded);
     if (!rc)
         rc = health_tell(&gpu->told, &gpu->watch, health);
-    for (size_t i = 0; !rc && i < gpu->flash.count; i++)
-        rc = facts_set(health, &gpu->flash.items[i]);
     if (!rc)
-        rc = health_tell_links(&gpu->told, health);
+        rc = health_tell_slow(&gpu->told, health);
     return rc ? err_no_memory(err) : 0;
 }

@@ -160,9 +160,7 @@ static int look_at(struct device_source *base, size_t i, bool thorough, struct d
     if (!rc)
         rc = health_tell(told, NULL, &look->health);
     if (!rc && thorough)
-        rc = health_tell_flash(told, &look->health);
-    if (!rc && thorough)
-        rc = health_tell_links(told, &look->health);
+        rc = health_tell_slow(told, &look->health);
     return rc ? err_no_memory(err) : 0;
 }
 
