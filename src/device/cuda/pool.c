@@ -11,7 +11,8 @@
 /* The driver's page size for large allocations: TLB effects do not depend on the place. */
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 
-/* Room for a chain in each SM's own place at once. */
+/* Room for a chain in each SM's own place at once. (The host's memory is pinned page by page, which
+ * takes a good part of a millisecond per MiB: no more of it than is asked for.) */
 static const uint64_t POOL_MIN_BYTES = UINT64_C(512) << 20;
 enum { LINK_THREADS = 256, LINK_BLOCKS_MAX = 1024, TEXTURE_WORD_BYTES = 4 };
 
@@ -91,7 +92,7 @@ int pool_reserve(struct cuda_gpu *gpu, struct pool *pool, uint64_t size_bytes, s
                        (unsigned long long)size_bytes, (unsigned long long)pool->limit_bytes);
     release(gpu, pool);
     uint64_t wanted = round_up(size_bytes, PLACE_BYTES);
-    if (wanted < POOL_MIN_BYTES)
+    if (pool->memory == MEMORY_GLOBAL && wanted < POOL_MIN_BYTES)
         wanted = POOL_MIN_BYTES;
     if (wanted > pool->limit_bytes)
         wanted = pool->limit_bytes;
