@@ -39,7 +39,7 @@ static const double BETTER = 1.01;
 static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 
 /* Half of the accesses in flight, and still this share of the rate: more of them would not help. */
-static const double SATURATED = 0.75;
+static const double SATURATED = 0.6;
 
 /* Copies slower than the others by this are worth a note. */
 static const double SLOWED = 0.1;

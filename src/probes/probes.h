@@ -33,6 +33,7 @@ bool probe_reports(const char *metric, const char **out_nearest);
 struct probe_selection {
     size_t *indices; /* into the table */
     size_t count;
+    bool named; /* by a list, not by a profile */
 };
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err);

@@ -137,6 +137,22 @@ static int compare_places(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A replay runs what its record has; what was asked for by name and is not there is told. */
+static int tell_absent(struct device *device, const struct probe_selection *selection,
+                       struct measures *measures)
+{
+    for (size_t i = 0; selection->named && i < selection->count; i++) {
+        const struct probe *probe = probe_table[selection->indices[i]];
+        if (device_knows(device, probe->description.name))
+            continue;
+        for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
+            if (!measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,
+                                      "the record was made without this probe"))
+                return -ENOMEM;
+    }
+    return 0;
+}
+
 int probes_run(struct device *device, const struct probe_selection *selection,
                const struct probe_options *options, const struct probe_observer *observer,
                struct measures *measures, struct err *err)
@@ -159,7 +175,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
         rc = make_plan(device, selection, &plan, err);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
-    if (!rc && (rounds_merge(&rounds, measures) || sums_check(measures)))
+    if (!rc && (rounds_merge(&rounds, measures) || sums_check(measures) ||
+                tell_absent(device, selection, measures)))
         rc = err_no_memory(err);
     if (measures->count)
         qsort(measures->items, measures->count, sizeof *measures->items, compare_places);

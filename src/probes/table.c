@@ -144,7 +144,8 @@ static void visit(size_t i, bool *placed, struct probe_selection *out)
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err)
 {
-    struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t))};
+    struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t)),
+                                        .named = list != NULL};
     bool *wanted = mem_array(probe_count(), sizeof *wanted);
     bool *placed = mem_array(probe_count(), sizeof *placed);
     int rc = 0;

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Whole GPUs drawn at random: gpus.py SURVEY COUNT [SEED].
+"""Whole GPUs drawn at random: gpus.py SURVEY COUNT [SEED [AT_ONCE]].
 
 Each has every memory, of any size, line, sharing and latency; the survey's `standard` profile is held
-against what was drawn. Prints what was right, what was told with doubt (noisy, failed) and what was wrong
-and called confident; fails when there is any of the last.
+against what was drawn. Prints what was right, what was told with doubt (noisy, failed, a lower bound) and
+what was wrong and called confident; then, attribute by attribute, how often values of a confidence were
+right (docs/METHOD.md has this table). Fails when a value was wrong and called confident.
 """
+import concurrent.futures
+import math
 import pathlib
 import random
 import subprocess
@@ -225,26 +228,68 @@ def survey(program, folder, gpu):
     return yaml.safe_load(out.read_text(encoding='utf-8'))['models'][0]['memory']
 
 
+def judge(program, seed, number):
+    """Of one GPU: (metric, truth, found, kind) of each attribute."""
+    gpu = draw_gpu(random.Random(seed * 1000 + number), number)
+    with tempfile.TemporaryDirectory() as folder:
+        memory = survey(program, pathlib.Path(folder), gpu)
+    judged = []
+    for metric, truth in truth_of(gpu):
+        found = find(memory, metric)
+        told = (found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
+                or is_lower_bound(truth, found))
+        kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
+        judged.append((metric, truth, found, kind))
+    return number, judged
+
+
+def lower_bound(right, count):
+    """Of the share of right ones, with 95 % confidence (Clopper, Pearson 1934), by bisection."""
+    def chance(share):
+        return sum(math.comb(count, k) * share ** k * (1 - share) ** (count - k) for k in range(right, count + 1))
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if chance(middle) > 0.05 else (middle, high)
+    return low
+
+
+def reliability(results):
+    """Lines of a table: values that were given with a confidence, and how many of them were right."""
+    by_metric = {}
+    for metric, truth, found, _ in results:
+        sure = found.get('confidence')
+        if found.get('status', 'ok') == 'ok' and sure is not None and 'bound' not in found:
+            by_metric.setdefault(metric, []).append((sure, is_right(metric, truth, found)))
+    yield '| attribute | given | >= 0.99 | right | at least | >= 0.9 | right | at least |'
+    yield '| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
+    for metric, values in by_metric.items():
+        cells = []
+        for limit in (0.99, 0.9):
+            right = [is_it for sure, is_it in values if sure >= limit]
+            share = (f'{100 * sum(right) / len(right):.1f} % | {100 * lower_bound(sum(right), len(right)):.1f} %'
+                     if right else '- | -')
+            cells += [str(len(right)), share]
+        yield f'| {metric} | {len(values)} | ' + ' | '.join(cells) + ' |'
+
+
 def main():
     program, count = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261115
-    tally = {'right': 0, 'doubtful': 0, 'wrong': 0}
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(count):
-            gpu = draw_gpu(random.Random(seed * 1000 + number), number)
-            memory = survey(program, pathlib.Path(folder), gpu)
-            for metric, truth in truth_of(gpu):
-                found = find(memory, metric)
-                told = (found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
-                        or is_lower_bound(truth, found))
-                kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
-                tally[kind] += 1
+    at_once = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for number, judged in pool.map(lambda n: judge(program, seed, n), range(count)):
+            for metric, truth, found, kind in judged:
                 if kind != 'right':
-                    print(f'GPU {number}: {metric} is {truth}: {kind}: {found}'[:300])
-    total = sum(tally.values())
-    print(f'{count} GPUs, {total} attributes: {100 * tally["right"] / total:.2f} % right, '
-          f'{tally["doubtful"]} with doubt, {tally["wrong"]} wrong and called confident (wanted 0)')
-    sys.exit(tally['wrong'] > 0)
+                    print(f'GPU {number}: {metric} is {truth}: {kind}: {found}'[:300], flush=True)
+            results += judged
+    print(*reliability(results), sep='\n')
+    kinds = [kind for _, _, _, kind in results]
+    wrong = kinds.count('wrong')
+    print(f'{count} GPUs, {len(kinds)} attributes: {100 * kinds.count("right") / len(kinds):.2f} % right, '
+          f'{kinds.count("doubtful")} with doubt, {wrong} wrong and called confident (wanted 0)')
+    sys.exit(wrong > 0)
 
 
 main()

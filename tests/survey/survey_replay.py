@@ -165,7 +165,8 @@ def case_interrupted(folder):
 
 
 def case_other_questions(folder):
-    """Less than was recorded gives the same figures; of more, the probes that the record was made with."""
+    """Less than was recorded gives the same figures; of more, the probes that the record was made with, and
+    a word where others were asked for by name."""
     write_fleet(folder, [node("n1", 1)])
     record(folder, 0, "--probes", "l1_data.size,main.latency,l2.latency")
     replay(folder, 0, "--probes", "main.latency")
@@ -177,6 +178,11 @@ def case_other_questions(folder):
     text = (folder / "replayed.yaml").read_text()
     check("not in the record" not in said and "texture:" not in text and "status: failed" not in text, f"{said} {text}")
     check(re.search(r"status: ok", text) and "measured: 1," in text, text)
+    check(re.search(r"main:\n        latency: {value: \d", text), text)
+    replay(folder, 0, "--probes", "shared.latency,main.latency")
+    text = (folder / "replayed.yaml").read_text()
+    check(re.search(r"shared:\n        latency: {value: null, status: failed, reason: the record was made without",
+                    text), text)
     check(re.search(r"main:\n        latency: {value: \d", text), text)
 
 
