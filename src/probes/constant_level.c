@@ -203,7 +203,7 @@ static bool find_l15(const struct trial *trial, const struct study *l1, struct s
 {
     struct pushed *pushed = &pools->pushed;
     double ordinary = L1_QUANTILE * (1 - l1->spike_share);
-    double cut = pool_quantile(&pools->l1_hits, ordinary) + FENCE_CYCLES, best = 0;
+    double cut = pool_reading(&pools->l1_hits, ordinary) + FENCE_CYCLES, best = 0;
     *out_missed = 0;
     for (size_t size = 0; size < trial->sizes; size++) {
         look_at(trial, size, cut, pushed);

@@ -171,8 +171,7 @@ static struct parting best_parting(const struct pool *pool)
     return best;
 }
 
-/* Interpolated inside the bin itself, however far its neighbours are: a reading that occurred. */
-static double reading_at(const struct pool *pool, double q)
+double pool_reading(const struct pool *pool, double q)
 {
     double wanted = q * (double)pool->all, seen = 0, width = 0;
     uint32_t bin = next_used(pool, 0);
@@ -203,16 +202,16 @@ bool pool_peaks(const struct pool *pool, double *out_near, double *out_far)
     bool both = parting.share >= PEAK_SHARE_MIN && parting.share <= 1 - PEAK_SHARE_MIN;
     if (!apart || !both || valley > VALLEY_SHARE || fmin(low, high) < PEAK_OVER_VALLEY * valley)
         return false;
-    *out_near = reading_at(pool, parting.share / 2);
-    *out_far = reading_at(pool, (1 + parting.share) / 2);
+    *out_near = pool_reading(pool, parting.share / 2);
+    *out_far = pool_reading(pool, (1 + parting.share) / 2);
     return true;
 }
 
 int pool_note_percentiles(const struct pool *pool, double overhead, struct facts *notes)
 {
-    if (facts_set_real(notes, "p50", reading_at(pool, 0.5) - overhead))
+    if (facts_set_real(notes, "p50", pool_reading(pool, 0.5) - overhead))
         return -ENOMEM;
-    return facts_set_real(notes, "p95", reading_at(pool, 0.95) - overhead);
+    return facts_set_real(notes, "p95", pool_reading(pool, 0.95) - overhead);
 }
 
 /* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What

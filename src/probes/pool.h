@@ -29,6 +29,10 @@ double pool_share_below(const struct pool *pool, double cycles);
  * NaN of an empty pool. */
 double pool_quantile(const struct pool *pool, double q);
 
+/* The same inside the bin where it lies, however far its neighbours are: a reading that occurred.
+ */
+double pool_reading(const struct pool *pool, double q);
+
 /* Mean of the fastest `share` of the loads. */
 double pool_lower_mean(const struct pool *pool, double share);
 

@@ -185,6 +185,33 @@ static void what_a_timer_cannot_tell_is_not_told(void **state)
     measures_fini(&all);
 }
 
+/* Readings have nothing between the ordinary ones and a spike: L1's slowest load is not half way.
+ */
+static const char spiked[] =
+    "name: Spiked\nsms: 8\nsms_per_tpc: 2\nsms_per_gpc: [4, 4]\nmemory: {size: 1 GiB}\n"
+    "clock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "noise: {jitter_cycles: 0.8, spike_rate: 0.002, spike_cycles: 660}\n"
+    "caches: {l1: {size: 16 KiB, line: 128, sector: 32, ways: 4}, c1: {size: 1280, line: 64, "
+    "ways: full, policy: random}, c15: {size: 112128, line: 256, sector: 128, ways: 16, "
+    "scope: gpc}}\n"
+    "l2: {size: 4 MiB, line: 128, ways: 16}\n"
+    "paths: {global_ca: [l1: 27, l2: 226, main: 605], global_cg: [l2: 226, main: 605],"
+    " constant: [c1: 22, c15: 75, l2: 296, main: 675], shared: 43}\n";
+
+static void spikes_do_not_hide_a_cache(void **state)
+{
+    (void)state;
+    struct measures all =
+        probed_run(&(struct probed){.model = spiked,
+                                    .profile = PROFILE_STANDARD,
+                                    .list = "constant_l1,constant_l15,sm.groups"});
+    probed_expect(&all, "constant_l1.size", 1280, "spikes");
+    probed_expect(&all, "constant_l1.fetch", 64, "spikes");
+    probed_expect(&all, "constant_l15.latency", 75, "spikes");
+    probed_expect(&all, "sm.groups", 2, "spikes");
+    measures_fini(&all);
+}
+
 /* A TLB that reaches less far than L2 is large: its misses must not pass for L2's. */
 static void a_tlb_within_l2_is_no_size_of_l2(void **state)
 {
@@ -221,6 +248,7 @@ int main(void)
         cmocka_unit_test(latencies_that_are_missing_are_told),
         cmocka_unit_test(a_coarse_timer_is_enough),
         cmocka_unit_test(what_a_timer_cannot_tell_is_not_told),
+        cmocka_unit_test(spikes_do_not_hide_a_cache),
         cmocka_unit_test(a_tlb_within_l2_is_no_size_of_l2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
