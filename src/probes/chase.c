@@ -129,36 +129,6 @@ double chase_share_above(const struct device_sample *sample, double cycles)
     return all ? (double)above / (double)all : NAN;
 }
 
-double chase_spike_share(const struct device_sample *sample, double cycles, double sigma)
-{
-    double far = 5 * sigma + 2, under = 1 - chase_share_above(sample, cycles - far - 0.5);
-    return fmax(0, chase_share_above(sample, cycles + far) - under);
-}
-
-double chase_quantile_above(const struct device_sample *sample, double cycles, double q)
-{
-    uint64_t all = 0, seen = 0;
-    uint32_t first = 0;
-    while (first < sample->bin_count && device_bin_cycles(sample->bins[first].bin) <= cycles)
-        first++;
-    for (uint32_t i = first; i < sample->bin_count; i++)
-        all += sample->bins[i].count;
-    if (!all)
-        return NAN;
-    double wanted = q * (double)(all - 1);
-    for (uint32_t i = first; i < sample->bin_count; i++) {
-        seen += sample->bins[i].count;
-        if ((double)seen > wanted)
-            return device_bin_cycles(sample->bins[i].bin);
-    }
-    return device_bin_cycles(sample->bins[sample->bin_count - 1].bin);
-}
-
-double chase_quantile(const struct device_sample *sample, double q)
-{
-    return chase_quantile_above(sample, -1, q);
-}
-
 double chase_mean(const struct device_sample *sample)
 {
     double sum = 0, all = 0;

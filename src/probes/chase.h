@@ -24,16 +24,8 @@ struct device_job chase_twice(const struct device_array *array, uint64_t loads_m
 int chase_run(struct probe_context *context, const struct device_job *jobs, size_t count,
               uint32_t at_once, struct device_answer **out_answers, struct err *err);
 
-/* Of the whole timed pass: share of loads above `cycles`; quantile of the latencies. */
+/* Of the whole timed pass: share of loads above `cycles`. */
 double chase_share_above(const struct device_sample *sample, double cycles);
-double chase_quantile(const struct device_sample *sample, double q);
-
-/* Loads far slower than `cycles`, by a scatter of sigma, that have no counterpart as much faster: a
- * coarse timer leaves scatter unseen, and what it shows instead lies on both sides. */
-double chase_spike_share(const struct device_sample *sample, double cycles, double sigma);
-
-/* The same among the loads above `cycles` alone; NaN where there is none. */
-double chase_quantile_above(const struct device_sample *sample, double cycles, double q);
 
 /* Mean of all latencies. */
 double chase_mean(const struct device_sample *sample);

@@ -208,7 +208,10 @@ static bool find_l15(const struct trial *trial, const struct study *l1, struct s
     for (size_t size = 0; size < trial->sizes; size++) {
         look_at(trial, size, cut, pushed);
         double weight = pushed->missed * pushed->sooner;
-        bool seen = pushed->sooner >= MOSTLY || pushed->surely >= SURELY;
+        /* L1's own slow loads are sooner too. */
+        double strays = l1->spike_share + 1 - L1_QUANTILE;
+        bool surely = pushed->missed * (pushed->surely - SURELY) >= strays;
+        bool seen = pushed->sooner >= MOSTLY || surely;
         if (pushed->missed < l1->spike_share + PUSHED_SHARE || !seen || weight <= best)
             continue;
         best = weight;

@@ -205,8 +205,7 @@ static int doubt_pages(struct measure *measure, double slow_share, struct err *e
     if (!(slow_share > SLOW_PAGES_MAX))
         return 0;
     snprintf(reason, sizeof reason,
-             "%.0f %% of loads of one line per page are as slow as misses: a TLB reaches no "
-             "further",
+             "%.0f %% of loads of one line per page, all in L2, are slow: a TLB reaches no further",
              100 * slow_share);
     measure->confidence = fmin(measure->confidence, 0.5);
     if (measure->status == MEASURE_OK && measure_set_status(measure, MEASURE_NOISY, reason))

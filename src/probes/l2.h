@@ -21,7 +21,12 @@ enum l2_stage {
     L2_LINE,     /* the unit of tags */
 };
 
-enum { L2_PARTS_MAX = 4, L2_MAP_MAX = 512, L2_DOUBT_MAX = 120 };
+enum {
+    L2_PARTS_MAX = 4,
+    L2_MAP_MAX = 512,
+    L2_DOUBT_MAX = 120,
+    L2_PAGE_MIN_BYTES = 4096, /* no page is smaller */
+};
 
 /* A latency as single timed loads show it, timer overhead included. */
 struct l2_latency {

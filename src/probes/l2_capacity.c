@@ -22,7 +22,6 @@ enum {
     LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
     TAG_ROUNDS_MAX = 10,
     LOOKS = 5,
-    PAGE_BYTES = 4096, /* no page is smaller */
     PAGES_MIN = 64,
     PAGES_PART = 4,
     PAGES_LOADS = 1024,
@@ -134,13 +133,16 @@ static int resident_share(struct probe_context *context, const struct l2_study *
     return 0;
 }
 
-/* The share of loads that look like misses although L2 holds what they ask for: one line of each
- * page of as much memory as the capacity, or the tags, were counted with. Then a TLB does not reach
- * so far. NaN where a record does not tell. */
+/* The share of loads that look as if L2 (with copies: its near part) did not hold what they ask
+ * for, although it does: one line of each page of as much memory as the capacity, or the tags, were
+ * counted with. Then a TLB does not reach so far. NaN where a record does not tell. */
 static int slow_pages(struct probe_context *context, const struct l2_study *l2, double span_bytes,
                       double *out_share, struct err *err)
 {
-    uint64_t stride = PAGE_BYTES + l2->fetch_bytes;
+    uint64_t stride = L2_PAGE_MIN_BYTES + l2->fetch_bytes;
+    uint64_t room = device_limits(context->device)->global_bytes;
+    if (room)
+        span_bytes = fmin(span_bytes, (double)room);
     struct l2_look look = {.sizes = {(uint64_t)(span_bytes / (double)stride) * stride},
                            .count = 1,
                            .stride_bytes = stride,
@@ -154,7 +156,7 @@ static int slow_pages(struct probe_context *context, const struct l2_study *l2, 
         return 0;
     int rc = l2_look(context, l2, &look, &found, &own);
     if (!rc)
-        *out_share = found.missed;
+        *out_share = 1 - found.resident;
     return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
 }
 
@@ -204,7 +206,9 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
         l2->resident_bytes += bytes;
         l2->resident_error = hypot(l2->resident_error, error);
     }
-    return rc ? rc : slow_pages(context, l2, OVERSIZE * l2->near_bytes, &l2->slow_pages, err);
+    if (rc || l2->unbounded)
+        return rc;
+    return slow_pages(context, l2, OVERSIZE * l2->near_bytes, &l2->slow_pages, err);
 }
 
 /* Tags by elements `stride` apart, beginning with `tags` expected. */

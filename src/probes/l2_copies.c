@@ -21,7 +21,6 @@ enum {
     AT_ONCE_MAX = L2_SAMPLE_MAX / 2,
     ELEMENTS_MAX = 128,
     STRIDE_BYTES = 512, /* beyond the fetch of L2: a touch must not bring the next element */
-    PAGE_BYTES = 4096,  /* no page is smaller */
     LOOKED_AT_MAX = 8,  /* pairs that are asked again and again, under noise */
     REPEATS_MAX = 30,
 };
@@ -121,8 +120,8 @@ static struct device_job pair_job(const struct copies *copies, const struct pair
     struct device_array array = copies->array, pages = copies->array;
     array.offset_bytes = offset_bytes;
     pages.offset_bytes = offset_bytes + STRIDE_BYTES / 2;
-    pages.stride_bytes = PAGE_BYTES;
-    pages.size_bytes = array.size_bytes / PAGE_BYTES * PAGE_BYTES;
+    pages.stride_bytes = L2_PAGE_MIN_BYTES;
+    pages.size_bytes = array.size_bytes / L2_PAGE_MIN_BYTES * L2_PAGE_MIN_BYTES;
     job.agents[0].sm = copies->sms[pair->a];
     job.agents[1].sm = copies->sms[pair->b];
     chase_add(&job, DEVICE_WARM, &array, 0);

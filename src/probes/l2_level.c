@@ -17,9 +17,9 @@ enum {
     STRIDE_MIN_BYTES = 128,
     AVERAGE_LOADS = 512,
     COLD_ELEMENTS = 256,
-    COLD_STRIDE_BYTES = 17 * 64, /* beyond the fetch of any L2 */
-    PAGE_BYTES = 64 * 1024,      /* the smallest page of a GPU's large allocations */
-    GROUPS = 3,                  /* of cold jobs and far loads: their means are the spread */
+    COLD_STRIDE_BYTES = 17 * 64,  /* beyond the fetch of any L2 */
+    LARGE_PAGE_BYTES = 64 * 1024, /* at least, of a GPU's large allocations */
+    GROUPS = 3,                   /* of cold jobs and far loads: their means are the spread */
 };
 
 /* A quarter of L2, and less: fits, even where some of L2 is broken. */
@@ -176,7 +176,8 @@ static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts
     return rc;
 }
 
-/* An SM's mean near hit without spikes, of each pass and (the last one) of all. */
+/* An SM's mean near hit without spikes, of each pass and (the last one) of all. A pass that lies
+ * outside for the most part is no spike. */
 static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
                       double out_means[L2_PASSES + 1], struct err *err)
 {
@@ -186,15 +187,17 @@ static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, 
     double all = 0, all_count = 0;
     l2_values_fini(&own);
     for (size_t p = 0; p < L2_PASSES; p++) {
-        double sum = 0, count = 0;
+        double sum = 0, count = 0, beyond = 0, beyond_count = 0;
         for (size_t e = 0; e < hits->elements; e++) {
             double cycles = l2_hit(hits, sm, p, e);
-            if (cycles >= fence.low && cycles <= fence.high && is_near(parts, sm, e)) {
-                sum += cycles;
-                count++;
-            }
+            bool inside = cycles >= fence.low && cycles <= fence.high;
+            if (!is_near(parts, sm, e))
+                continue;
+            *(inside ? &sum : &beyond) += cycles;
+            *(inside ? &count : &beyond_count) += 1;
         }
-        out_means[p] = sum / count;
+        bool displaced = beyond_count > count;
+        out_means[p] = displaced ? (sum + beyond) / (count + beyond_count) : sum / count;
         all += sum;
         all_count += count;
     }
@@ -278,7 +281,7 @@ static struct device_job cold_job(struct probe_context *context, int32_t sm)
                                       .stride_bytes = COLD_STRIDE_BYTES};
     struct device_array pages = cold;
     pages.offset_bytes += COLD_STRIDE_BYTES / 2;
-    pages.stride_bytes = PAGE_BYTES / COLD_STRIDE_BYTES * COLD_STRIDE_BYTES;
+    pages.stride_bytes = LARGE_PAGE_BYTES / COLD_STRIDE_BYTES * COLD_STRIDE_BYTES;
     pages.size_bytes = cold.size_bytes / pages.stride_bytes * pages.stride_bytes;
     struct device_job job = chase_job();
     job.cold_l2 = true;

@@ -80,8 +80,8 @@ static struct plan plan_chases(const struct study *study, double precision, size
     struct plan plan = {.long_loads = (uint64_t)fmin(fmax(length, LONG_MIN), LONG_MAX),
                         .batches = batches};
     plan.short_loads = plan.long_loads / SHORTER;
-    /* The median of m chases of n loads each errs by 1.25 sigma sqrt(n / m), over the loads that
-     * the difference of long and short leaves. */
+    /* The middle of m chases of n loads each errs by up to 1.25 sigma sqrt(n / m), over the loads
+     * that the difference of long and short leaves. */
     double loads = (double)(plan.long_loads - plan.short_loads);
     double error = MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
     double chases = pow(error / (precision * study->hit_cycles), 2);

@@ -15,6 +15,9 @@ static const double SPIKE_SIGMA = 3;
  * loads scatter by less than so many of them; within so many there are no spikes. */
 static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
 
+/* The slowest loads, among which spikes are. */
+static const double TAIL_SHARE = 0.1;
+
 /* Two peaks are so far apart (share of the near one, steps of the timer), with so few loads in the
  * middle third between them, fewer than around either, and so many in the smaller one. They are
  * looked for in the body: what is slower is a tail. */
@@ -89,22 +92,32 @@ static double coarse_step(const struct pool *pool)
     return isfinite(step) ? step : 0;
 }
 
+static double bin_width(uint32_t bin)
+{
+    bin -= bin + 1 == DEVICE_BIN_COUNT;
+    return device_bin_cycles(bin + 1) - device_bin_cycles(bin);
+}
+
 /* A bin reaches half way to its used neighbours, so that a timer which counts in larger steps does
- * no harm; but no further than half such a step, since beyond there may be spikes. */
+ * no harm; but no further than half such a step. Where the few loads above may be spikes, the step
+ * is what it was below. */
 double pool_quantile(const struct pool *pool, double q)
 {
     double wanted = q * (double)pool->all, seen = 0, low = NAN, step = coarse_step(pool);
-    double reach_max = step > 0 ? step / 2 : INFINITY;
+    double before = 0; /* distance of the used bin below */
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;) {
         uint32_t next = next_used(pool, bin + 1);
         double middle = device_bin_cycles(bin), count = (double)pool->counts[bin];
         double gap = next < DEVICE_BIN_COUNT ? device_bin_cycles(next) - middle : 0;
-        double high = middle + fmin(gap / 2, reach_max);
-        low = isnan(low) ? 2 * middle - high : fmax(low, middle - reach_max);
+        bool tail = (double)pool->all - seen - count < TAIL_SHARE * (double)pool->all;
+        double step_here = step > 0 ? step : tail ? fmax(before, bin_width(bin)) : INFINITY;
+        double high = middle + fmin(gap, step_here) / 2;
+        low = isnan(low) ? 2 * middle - high : fmax(low, middle - step_here / 2);
         if (seen + count >= wanted)
             return low + (high - low) * (wanted - seen) / count;
         seen += count;
         low = high;
+        before = gap;
         bin = next;
     }
     return low;

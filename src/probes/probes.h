@@ -30,10 +30,11 @@ bool probe_reports(const char *metric, const char **out_nearest);
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
  * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for
  * an unknown one, with the nearest name. Freed with free(). */
+enum { PROBES_MAX = 128 };
 struct probe_selection {
     size_t *indices; /* into the table */
     size_t count;
-    bool named; /* by a list, not by a profile */
+    bool named[PROBES_MAX]; /* by table index: asked for by a list, not by a profile */
 };
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err);

@@ -141,9 +141,10 @@ static int compare_places(const void *a, const void *b)
 static int tell_absent(struct device *device, const struct probe_selection *selection,
                        struct measures *measures)
 {
-    for (size_t i = 0; selection->named && i < selection->count; i++) {
+    for (size_t i = 0; i < selection->count; i++) {
         const struct probe *probe = probe_table[selection->indices[i]];
-        if (device_knows(device, probe->description.name))
+        if (!selection->named[selection->indices[i]] ||
+            device_knows(device, probe->description.name))
             continue;
         for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
             if (!measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "probes/cache.h"
 #include "probes/repeats.h"
 
-enum { REASON_MAX = 160, METRIC_MAX = 64 };
+enum { REASON_MAX = 160 };
 
 /* Two ways to the same figure differ by no more than this share. */
 static const double AGREEMENT = 0.025;
@@ -70,19 +71,18 @@ static int check_miss(struct measures *measures)
     return rc ? rc : doubt(penalty, difference, reason);
 }
 
-/* A line is found by what stays resident. Where the size by residency is not what the latency of a
- * chase says, the line is no surer. */
+/* A line is found by what stays resident, as the size is, and is no surer than that. */
 static int check_line(struct measures *measures, const char *memory)
 {
-    char size_metric[METRIC_MAX], line_metric[METRIC_MAX];
-    snprintf(size_metric, sizeof size_metric, "%s.size", memory);
-    snprintf(line_metric, sizeof line_metric, "%s.line", memory);
-    const struct measure *size = measure_of(measures, size_metric);
-    struct measure *line = number_of(measures, line_metric);
+    char name[CACHE_METRIC_MAX], reason[REASON_MAX];
+    const struct measure *size = measure_of(measures, cache_metric(name, memory, "size"));
+    struct measure *line = number_of(measures, cache_metric(name, memory, "line"));
     bool doubtful = size && (size->status == MEASURE_NOISY || size->status == MEASURE_FAILED);
     if (!line || !doubtful)
         return 0;
-    return doubt(line, line->value, "what stays resident contradicts the latency of a chase");
+    snprintf(reason, sizeof reason, "it rests on what stays resident, as %s.size does, which is %s",
+             memory, size->status == MEASURE_NOISY ? "noisy" : "failed");
+    return doubt(line, line->value, reason);
 }
 
 int sums_check(struct measures *measures)

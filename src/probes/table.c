@@ -68,6 +68,8 @@ int probe_profile_parse(const char *word, enum probe_profile *out_profile)
     return -EINVAL;
 }
 
+_Static_assert(COUNT_OF(probe_table) <= PROBES_MAX, "room in every selection");
+
 size_t probe_count(void)
 {
     return sizeof probe_table / sizeof *probe_table - 1;
@@ -144,8 +146,7 @@ static void visit(size_t i, bool *placed, struct probe_selection *out)
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err)
 {
-    struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t)),
-                                        .named = list != NULL};
+    struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t))};
     bool *wanted = mem_array(probe_count(), sizeof *wanted);
     bool *placed = mem_array(probe_count(), sizeof *placed);
     int rc = 0;
@@ -158,8 +159,10 @@ int probes_select(enum probe_profile profile, const char *list, struct probe_sel
     for (size_t i = 0; i < probe_count() && !list; i++)
         wanted[i] = probe_table[i]->description.profile <= profile;
     for (size_t i = 0; i < probe_count() && !rc; i++)
-        if (wanted[i])
+        if (wanted[i]) {
+            selection.named[i] = list != NULL;
             visit(i, placed, &selection);
+        }
 out:
     free(wanted);
     free(placed);

@@ -31,6 +31,7 @@ static const struct shape {
     {"steps of 64, spikes far above", 54, 1, 0.002, 850, 64, 0.01},
     {"steps of 64, with scatter", 75, 5, 0.004, 790, 64, 0.01},
     {"rare spikes", 33, 2, 0.01, 600, 1, 0.005},
+    {"rare spikes beside loads that are all alike", 33, 0, 0.0002, 600, 1, 0.001},
     {"scatter beyond the latency, cut off at a cycle", 20, 30, 0, 0, 1, 0.015},
     {"cut off, with spikes", 26, 14, 0.01, 300, 1, 0.01},
     {"scatter, cut off, with spikes", 20, 30, 0.01, 900, 1, 0.012},
@@ -66,6 +67,7 @@ static void centre_is_found(void **state)
         if (fabs(centre.cycles - s->latency) > s->tolerance * s->latency)
             fail_msg("%s: %g, not %g", s->what, centre.cycles, s->latency);
         assert_true(centre.error <= 0.01 * s->latency);
+        assert_true(centre.sigma <= 1.2 * s->sigma + s->step);
         assert_true(fabs(centre.spike_share - s->spike_share) < 0.002);
     }
 }

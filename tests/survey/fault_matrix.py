@@ -168,7 +168,7 @@ def state(pid):
 def exit_files():
     """What the ranks told ./survey so far."""
     paths = {variable(pid, "GPUMEMTOPO_EXIT_FILE") for pid, _ in marked()} - {None}
-    return {path: pathlib.Path(path).read_text() for path in paths}
+    return {path: pathlib.Path(path).read_text() for path in paths if pathlib.Path(path).exists()}
 
 
 def parent(pid):

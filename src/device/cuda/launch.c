@@ -168,7 +168,7 @@ static int upload_images(struct cuda_gpu *gpu, const struct block *blocks, size_
 }
 
 /* The histogram and the kept latencies, none in another's sector. */
-static size_t output_bytes(const struct kernel_step *step)
+static size_t step_output_bytes(const struct kernel_step *step)
 {
     size_t bytes = step->kind == KERNEL_CHASE ? (KERNEL_BIN_COUNT + step->keep) * 4 : 0;
     return (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
@@ -181,13 +181,13 @@ static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t 
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         for (uint32_t s = 0; s < jobs[i].step_count; s++)
-            bytes += output_bytes(&jobs[i].steps[s]);
+            bytes += step_output_bytes(&jobs[i].steps[s]);
     int rc = staging_grow(gpu, &gpu->outputs, bytes, err);
     CUdeviceptr at = gpu->outputs.device;
     for (size_t i = 0; !rc && i < count; i++) {
         for (uint32_t s = 0; s < jobs[i].step_count; s++) {
             jobs[i].steps[s].output = at;
-            at += output_bytes(&jobs[i].steps[s]);
+            at += step_output_bytes(&jobs[i].steps[s]);
         }
     }
     if (!rc)
