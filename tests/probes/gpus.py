@@ -224,7 +224,7 @@ def survey(program, folder, gpu):
     model, fleet, out = folder / 'model.yaml', folder / 'fleet.yaml', folder / 'out.yaml'
     model.write_text(yaml.safe_dump(gpu, sort_keys=False), encoding='utf-8')
     fleet.write_text(f'nodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
-    subprocess.run([program, '--simulate', fleet, '--quiet', '-o', out], check=False)
+    subprocess.run([program, '--simulate', fleet, '--quiet', '--time-limit', '3600', '-o', out], check=False)
     return yaml.safe_load(out.read_text(encoding='utf-8'))['models'][0]['memory']
 
 
