@@ -49,8 +49,9 @@ static const double SPIKES_PER_CHASE = 0.3;
 static const double SCATTERED = 0.1;
 
 /* Single loads and chases may differ by this share or so many cycles, or by so many standard
- * errors. */
-static const double AGREEMENT = 0.1, AGREEMENT_CYCLES = 2, AGREEMENT_ERRORS = 4;
+ * errors. Where loads scatter the chases only confirm. */
+static const double AGREEMENT = 0.02, AGREEMENT_CYCLES = 0.4, AGREEMENT_ERRORS = 4;
+static const double AGREEMENT_SCATTERED = 0.1, AGREEMENT_CYCLES_SCATTERED = 2;
 
 /* Chases through constant L1.5 need an array larger than L1, of which some lines may be in each
  * other's way: there the two must agree better. */
@@ -285,8 +286,10 @@ static bool agree(const struct study *study, const struct latency *latency)
 {
     const struct estimate *chased = &latency->chased, *single = &latency->single;
     bool l15 = study->id == STUDY_CONSTANT_L15;
-    double share = l15 ? AGREEMENT_L15 : AGREEMENT;
-    double cycles = l15 ? AGREEMENT_CYCLES_L15 : AGREEMENT_CYCLES;
+    double share = latency->scattered ? AGREEMENT_SCATTERED : l15 ? AGREEMENT_L15 : AGREEMENT;
+    double cycles = latency->scattered ? AGREEMENT_CYCLES_SCATTERED
+                    : l15              ? AGREEMENT_CYCLES_L15
+                                       : AGREEMENT_CYCLES;
     double errors = l15 ? AGREEMENT_ERRORS_L15 : AGREEMENT_ERRORS;
     double room =
         fmax(fmax(share * chased->cycles, cycles), errors * hypot(chased->spread, single->spread));

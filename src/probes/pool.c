@@ -8,8 +8,9 @@
  * and its standard error against that of the mean. */
 static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
 
-/* Ordinary loads lie within so many deviations, or leave the same share on either side. */
-static const double SPIKE_SIGMA = 3;
+/* Ordinary loads lie within so many deviations, or leave the same share on either side. What is
+ * beyond so many more is surely none: few spikes do not drown in what both sides differ by. */
+static const double SPIKE_SIGMA = 3, SPIKE_SIGMA_SURE = 5;
 
 /* A coarse timer shows values so many bins apart, each of so many loads. Its step matters where
  * loads scatter by less than so many of them; within so many there are no spikes. */
@@ -255,15 +256,23 @@ static struct pool_centre coarse_centre(const struct pool *pool, double median, 
                                 .step = step};
 }
 
+/* Loads that are slower than the median by more than this, less those that are as much faster. */
+static double excess_beyond(const struct pool *pool, double median, double cycles)
+{
+    return share_between(pool, median + cycles, INFINITY) -
+           share_between(pool, -INFINITY, median - cycles);
+}
+
 struct pool_centre pool_centre(const struct pool *pool)
 {
     double median = pool_quantile(pool, 0.5);
     struct pool_centre centre = {.sigma = (pool_quantile(pool, 0.75) - median) / QUARTILE_SIGMA};
-    double far = SPIKE_SIGMA * centre.sigma, step = coarse_step(pool);
+    double step = coarse_step(pool);
     if (centre.sigma < COARSE_SIGMAS * step)
         return coarse_centre(pool, median, centre.sigma, step);
-    centre.spike_share = fmax(0, share_between(pool, median + far, INFINITY) -
-                                     share_between(pool, -INFINITY, median - far));
+    centre.spike_share =
+        fmax(0, fmax(excess_beyond(pool, median, SPIKE_SIGMA * centre.sigma),
+                     excess_beyond(pool, median, SPIKE_SIGMA_SURE * centre.sigma)));
     centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);
     centre.error = MEDIAN_ERROR * centre.sigma / sqrt((double)pool->all);
     return centre;
