@@ -1,0 +1,87 @@
+/* GPUs that `gpus.py` drew at random and the probes once were wrong about, with what they must say.
+ */
+#include "../check.h"
+
+#include "base/mem.h"
+#include "probed.h"
+
+#define HEAD "name: D\nmemory: {size: 8 GiB}\nsms_per_tpc: 2\n"
+#define CONSTANT_PATHS                                                                             \
+    "paths: {global_ca: [l2: 266, main: 639], global_cg: [l2: 266, main: 639],"                    \
+    " constant: [c1: 23, c15: 76, l2: 336, main: 709]}\n"
+
+static const struct drawn {
+    const char *what, *model, *list, *metric;
+    double truth; /* where the status is ok; otherwise the value may be wrong */
+    enum measure_status status;
+} gpus[] = {
+    {"lines of L1.5 in each other's way: 17 sets, and copies of L2 that come and go",
+     HEAD "sms: 6\nsms_per_gpc: [6]\nclock: {sm_mhz: 1398, ramp_ms: 2}\n"
+          "noise: {jitter_cycles: 1.97, spike_rate: 0.001, spike_cycles: 768}\n"
+          "caches: {c1: {line: 32, sector: 32, size: 4768, ways: 8, index: modulo, policy: fermi},"
+          " c15: {line: 256, sector: 256, size: 34816, ways: 8, index: modulo, scope: gpc}}\n"
+          "l2: {line: 128, sector: 64, size: 4108800, ways: 8, index: hashed, parts: copies,"
+          " far_cycles: [120, 243], group_cycles: 18}\n" CONSTANT_PATHS,
+     "constant_l1,constant_l15", "constant_l15.latency", 76, MEASURE_OK},
+    {"two SMs share an L1.5 that evicts at random",
+     HEAD "sms: 30\nsms_per_gpc: [8, 4, 2, 8, 8]\nsm_order: across\n"
+          "clock: {sm_mhz: 1030, ramp_ms: 10}\n"
+          "noise: {jitter_cycles: 1.62, spike_rate: 0.0036, spike_cycles: 779}\n"
+          "caches: {c1: {line: 128, sector: 128, size: 2176, ways: 8, index: modulo,"
+          " policy: fermi}, c15: {line: 256, sector: 128, size: 48384, ways: 8, index: modulo,"
+          " policy: random, scope: tpc}}\n"
+          "l2: {line: 128, sector: 128, size: 2359808, ways: 8, index: hashed, slice_cycles: "
+          "16}\n" CONSTANT_PATHS,
+     "sm.groups", "sm.groups", 15, MEASURE_OK},
+    {"a TLB miss on each first touch of a page",
+     HEAD "sms: 12\nsms_per_gpc: [4, 4, 4]\nsm_order: across\nclock: {sm_mhz: 1275, ramp_ms: 28}\n"
+          "timer: {overhead_cycles: 21, granularity_cycles: 2}\n"
+          "noise: {jitter_cycles: 4.12, spike_rate: 0.0007, spike_cycles: 899}\n"
+          "l2: {line: 128, sector: 64, size: 3512320, ways: 8, parts: copies,"
+          " far_cycles: [56, 150], group_cycles: 17}\n"
+          "tlb: [{entries: 31196, ways: full, page: 4096, miss_cycles: 262}]\n"
+          "paths: {global_ca: [l2: 196, main: 626], global_cg: [l2: 196, main: 626]}\n",
+     "l2.latency", "l2.latency_far", 196 + (56 + 150 + 150) / 3.0, MEASURE_OK},
+    {"a part of L2 that only two of 46 SMs are near to",
+     HEAD "sms: 46\nsms_per_gpc: [4, 10, 10, 2, 10, 8, 2]\nsm_order: across\n"
+          "clock: {sm_mhz: 979, ramp_ms: 30}\n"
+          "timer: {overhead_cycles: 19, granularity_cycles: 4}\n"
+          "noise: {jitter_cycles: 3.69, spike_rate: 0.0022, spike_cycles: 419}\n"
+          "l2: {line: 32, sector: 32, size: 2065792, ways: 16, parts: homes,"
+          " far_cycles: [71, 163]}\n"
+          "paths: {global_ca: [l2: 261, main: 598], global_cg: [l2: 261, main: 598]}\n",
+     "l2.latency", "l2.parts", 4, MEASURE_NOISY},
+    {"one load in a thousand is a spike",
+     HEAD "sms: 6\nsms_per_gpc: [6]\nclock: {sm_mhz: 2132, ramp_ms: 20}\n"
+          "timer: {overhead_cycles: 19}\n"
+          "noise: {jitter_cycles: 0.64, spike_rate: 0.001, spike_cycles: 451}\n"
+          "caches: {c1: {line: 32, sector: 32, size: 3392, ways: 4, index: modulo, policy: fermi},"
+          " c15: {line: 256, sector: 32, size: 27648, ways: 4, index: modulo, scope: sm}}\n"
+          "l2: {line: 128, sector: 64, size: 3916288, ways: 8, index: hashed, slice_cycles: 76}\n"
+          "paths: {global_ca: [l2: 300, main: 583], global_cg: [l2: 300, main: 583],"
+          " constant: [c1: 16, c15: 56, l2: 370, main: 653]}\n",
+     "constant_l1.latency", "constant_l1.latency", 16, MEASURE_OK},
+};
+
+static void they_are_right_or_in_doubt(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(gpus); i++) {
+        struct measures all = probed_run(&(struct probed){
+            .model = gpus[i].model, .profile = PROFILE_STANDARD, .list = gpus[i].list});
+        const struct measure *m = measures_get(&all, gpus[i].metric);
+        assert_non_null(m);
+        if (m->status != gpus[i].status)
+            fail_msg("%s: %s is %s: %s", gpus[i].what, gpus[i].metric,
+                     measure_status_name(m->status), m->reason ? m->reason : "");
+        if (gpus[i].status == MEASURE_OK)
+            probed_expect(&all, gpus[i].metric, gpus[i].truth, gpus[i].what);
+        measures_fini(&all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(they_are_right_or_in_doubt)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
