@@ -71,6 +71,14 @@ def check_verdicts():
     check(tool.exit_code([row for row in good if row[-1] == "not counted"]) == 1, "nothing was compared")
 
 
+def check_sums():
+    launch = {"dram__bytes_read.sum": "1,000", "lts__t_sectors_op_read_lookup_miss.sum": "20",
+              "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum": "8"}
+    check(tool.counted_by(launch, "dram_read_bytes_for_sms") is None, "a sum of which a part is missing")
+    launch["lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum"] = "2"
+    check(tool.counted_by(launch, "dram_read_bytes_for_sms") == 680, "10 sectors are not the SMs'")
+
+
 def check_mismatches():
     for text, why in ((page(WARM), "1 launches were counted, 3 were meant"),
                       (page(WARM, WARM, WARM), "launch 2 was of stream_read_cg_16_8"),
@@ -92,10 +100,11 @@ def check_program(folder):
     check({claim["counter"] for claim in claims} == set(tool.COUNTERS), "not every counter has a claim")
     launches = [{} for _ in range(int(claims[-1]["launch"]) + 1)]
     for claim in claims:
-        metric, factor = tool.COUNTERS[claim["counter"]]
+        first, *others = tool.COUNTERS[claim["counter"]].items()
         check(0 <= float(claim["claimed"]) <= float(claim["whole"]), claim)
         launches[int(claim["launch"])]["Kernel Name"] = claim["kernel"]
-        launches[int(claim["launch"])][metric] = str(float(claim["claimed"]) / factor)
+        launches[int(claim["launch"])][first[0]] = str(float(claim["claimed"]) / first[1])
+        launches[int(claim["launch"])].update({metric: "0" for metric, _ in others})
     rows = tool.compare(claims, launches)
     check(all(row[-1] == "agree" for row in rows) and tool.exit_code(rows) == 0, rows)
 
@@ -140,6 +149,7 @@ cp {folder}/claims "$2"
 
 
 check_verdicts()
+check_sums()
 check_mismatches()
 with tempfile.TemporaryDirectory() as name:
     check_program(pathlib.Path(name))

@@ -133,7 +133,7 @@ static int validate_l1_stream(struct run *run, struct err *err)
     claim(run, "stream_read_ca", "L1 read stream", "l1_sectors", sectors, sectors);
     claim(run, "stream_read_ca", "L1 read stream", "l1_hits", sectors * (L1_PASSES - 1) / L1_PASSES,
           sectors);
-    claim(run, "stream_read_ca", "L1 read stream", "l2_read_bytes", bytes / L1_PASSES, bytes);
+    claim(run, "stream_read_ca", "L1 read stream", "l1_fill_bytes", bytes / L1_PASSES, bytes);
     return 0;
 }
 
@@ -202,12 +202,17 @@ static int fill(struct run *run, const struct device_array *array, struct err *e
     return rc;
 }
 
-/* The latency that parts hits from misses of an array that fits, halfway between nearly all warm
- * loads and nearly all cold ones: of each line only one sector is loaded, so that no cold load
- * finds what another brought. What misses L1 is in L2, the nearest place it can come from. 0 where
- * the two overlap: then nothing is claimed of hits. */
-static int find_threshold(struct run *run, enum device_path path, uint64_t size_bytes,
-                          double *out_cycles, struct err *err)
+/* Latencies of an array that fits, as cycles. hit_below: halfway between nearly all warm loads and
+ * nearly all cold ones; 0 where the two overlap, and nothing is claimed of hits. miss_from: nearly
+ * all cold loads take as long. Between the two are hits in a part of L2 that is far away. */
+struct thresholds {
+    double hit_below, miss_from;
+};
+
+/* Of each line only one sector is loaded, so that no cold load finds what another brought. What
+ * misses L1 is in L2, the nearest place it can come from. */
+static int find_thresholds(struct run *run, enum device_path path, uint64_t size_bytes,
+                           struct thresholds *out_thresholds, struct err *err)
 {
     const struct device_array array = fresh_array(run, path, size_bytes, LINE_BYTES);
     struct device_job job = cold_and_warm(&array, size_bytes / LINE_BYTES);
@@ -224,7 +229,7 @@ static int find_threshold(struct run *run, enum device_path path, uint64_t size_
     if (miss <= hit)
         log_warning("path %d: hits take up to %.0f cycles, misses from %.0f on", (int)path, hit,
                     miss);
-    *out_cycles = miss > hit ? (hit + miss) / 2 : 0;
+    *out_thresholds = (struct thresholds){miss > hit ? (hit + miss) / 2 : 0, miss};
     return 0;
 }
 
@@ -272,20 +277,20 @@ static int validate_l1(struct run *run, struct err *err)
     uint64_t nominal = device_limits(run->device)->l1_nominal_bytes;
     int rc = 0;
     for (size_t i = 0; nominal && !rc && i < COUNT_OF(l1_cases); i++) {
-        double threshold = 0;
-        rc = find_threshold(run, l1_cases[i].path, nominal / 8, &threshold, err);
-        for (size_t k = 0; !rc && threshold > 0 && k < COUNT_OF(l1_eighths); k++)
+        struct thresholds thresholds = {0};
+        rc = find_thresholds(run, l1_cases[i].path, nominal / 8, &thresholds, err);
+        for (size_t k = 0; !rc && thresholds.hit_below > 0 && k < COUNT_OF(l1_eighths); k++)
             rc = validate_l1_size(run, &l1_cases[i],
                                   nominal * l1_eighths[k] / 8 / SECTOR_BYTES * SECTOR_BYTES,
-                                  threshold, err);
+                                  thresholds.hit_below, err);
     }
     return rc;
 }
 
 /* Every sector of an array that L2 does not have, one after the other: all of it comes from main
  * memory, in pieces of out_fetch_bytes, as the misses among the loads tell. */
-static int validate_l2_cold(struct run *run, double threshold, double *out_fetch_bytes,
-                            struct err *err)
+static int validate_l2_cold(struct run *run, const struct thresholds *thresholds,
+                            double *out_fetch_bytes, struct err *err)
 {
     const struct device_array array =
         fresh_array(run, DEVICE_GLOBAL_CG, COLD_MIB * MIB, SECTOR_BYTES);
@@ -297,19 +302,21 @@ static int validate_l2_cold(struct run *run, double threshold, double *out_fetch
     if (rc)
         return rc;
     double loads = (double)answer.samples[0].loads, bytes = loads * SECTOR_BYTES;
-    double misses = loads - count_below(&answer.samples[0], threshold);
+    double hits = count_below(&answer.samples[0], thresholds->hit_below), misses = loads - hits;
     device_answers_fini(&answer, 1);
     if (misses <= 0)
         return err_set(err, -EIO, "no load of an array that L2 does not have took longer");
     double pieces = loads / misses;
     *out_fetch_bytes = SECTOR_BYTES * (pieces > 3 ? 4 : pieces > 1.5 ? 2 : 1);
     claim(run, "chase_global_cg", "cold L2 chase", "l2_read_bytes", bytes, bytes);
-    claim(run, "chase_global_cg", "cold L2 chase", "dram_read_bytes", bytes, bytes);
+    claim(run, "chase_global_cg", "cold L2 chase", "l2_hits", hits, loads);
+    claim(run, "chase_global_cg", "cold L2 chase", "dram_read_bytes_for_sms", bytes, bytes);
     return 0;
 }
 
-static int validate_l2_size(struct run *run, uint64_t size_bytes, double threshold,
-                            double fetch_bytes, struct err *err)
+static int validate_l2_size(struct run *run, uint64_t size_bytes,
+                            const struct thresholds *thresholds, double fetch_bytes,
+                            struct err *err)
 {
     struct device_array array = fresh_array(run, DEVICE_GLOBAL_CG, size_bytes, LINE_BYTES);
     struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
@@ -324,12 +331,14 @@ static int validate_l2_size(struct run *run, uint64_t size_bytes, double thresho
     if (rc)
         return rc;
     double loads = (double)answer.samples[0].loads;
-    double misses = loads - count_below(&answer.samples[0], threshold);
+    double hits = count_below(&answer.samples[0], thresholds->hit_below);
+    double misses = loads - count_below(&answer.samples[0], thresholds->miss_from);
     device_answers_fini(&answer, 1);
     snprintf(what, sizeof what, "L2 chase of %" PRIu64 " MiB", size_bytes / MIB);
     claim(run, "chase_global_cg", what, "l2_read_bytes", loads * SECTOR_BYTES,
           loads * SECTOR_BYTES);
-    claim(run, "chase_global_cg", what, "dram_read_bytes", misses * fetch_bytes,
+    claim(run, "chase_global_cg", what, "l2_hits", hits, loads);
+    claim(run, "chase_global_cg", what, "dram_read_bytes_for_sms", misses * fetch_bytes,
           loads * fetch_bytes);
     return 0;
 }
@@ -338,13 +347,14 @@ static int validate_l2(struct run *run, struct err *err)
 {
     static const uint64_t quarters[] = {1, 8, 16}; /* of the reported size */
     uint64_t reported = device_limits(run->device)->l2_reported_bytes;
-    double threshold = 0, fetch_bytes = 0;
-    int rc = find_threshold(run, DEVICE_GLOBAL_CG, COLD_MIB * MIB, &threshold, err);
-    if (rc || threshold <= 0)
+    struct thresholds thresholds = {0};
+    double fetch_bytes = 0;
+    int rc = find_thresholds(run, DEVICE_GLOBAL_CG, COLD_MIB * MIB, &thresholds, err);
+    if (rc || thresholds.hit_below <= 0)
         return rc;
-    rc = validate_l2_cold(run, threshold, &fetch_bytes, err);
+    rc = validate_l2_cold(run, &thresholds, &fetch_bytes, err);
     for (size_t i = 0; !rc && i < COUNT_OF(quarters); i++)
-        rc = validate_l2_size(run, reported * quarters[i] / 4 / MIB * MIB, threshold, fetch_bytes,
+        rc = validate_l2_size(run, reported * quarters[i] / 4 / MIB * MIB, &thresholds, fetch_bytes,
                               err);
     return rc;
 }
