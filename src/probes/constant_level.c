@@ -264,6 +264,23 @@ static int check_emptied(const struct probe_context *context, const struct const
                    first, past);
 }
 
+/* What divides all readings: the step of a timer that counts in several cycles at once. Loads of
+ * one cache alone do not always tell it, since all of them may read the same. */
+static double common_divisor(const struct trial *trial)
+{
+    uint64_t divisor = 0;
+    for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++) {
+        const uint64_t readings[] = {(uint64_t)trial->first[i], (uint64_t)trial->second[i]};
+        for (size_t k = 0; k < COUNT_OF(readings); k++)
+            for (uint64_t rest = readings[k]; rest;) {
+                uint64_t next = divisor % rest;
+                divisor = rest;
+                rest = next;
+            }
+    }
+    return (double)divisor;
+}
+
 static int settle(struct probe_context *context, struct trial *trial, struct constant_pools *pools,
                   struct err *err)
 {
@@ -279,7 +296,7 @@ static int settle(struct probe_context *context, struct trial *trial, struct con
     level_settle(l1, &pools->l1_hits, &pools->first);
     l1->supported = l1->hit_cycles < l1->miss_cycles && l1->stray_share + l1->slip_share < MOSTLY;
     l15->supported = l1->supported && find_l15(trial, l1, l15, pools, &missed);
-    double step = pool_centre(&pools->l1_hits).step;
+    double step = fmax(pool_centre(&pools->l1_hits).step, common_divisor(trial));
     if (l1->supported && step > COARSE_CYCLES && missed < TOLD_APART)
         return err_set(err, -ENODATA,
                        "the timer counts in steps of %.0f cycles: L1 is not told from what may be "
@@ -288,6 +305,7 @@ static int settle(struct probe_context *context, struct trial *trial, struct con
     if (!l15->supported)
         return check_emptied(context, pools, err);
     level_settle(l15, &pools->l15_hits, &pools->first);
+    l15->spike_share = l1->spike_share; /* its own are among what was taken for loads of L2 */
     level_settle(l1, &pools->l1_hits, &pools->l15_hits);
     return level_check(l1, err);
 }

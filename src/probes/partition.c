@@ -152,7 +152,8 @@ int partition_divide(struct partition *p, struct err *err)
         return err_no_memory(err);
     }
     found_groups(p, sums);
-    for (int round = 0, moved = 1; moved && round < SETTLE_MAX; round++) {
+    int moved = 1;
+    for (uint32_t round = 0; moved && round < SETTLE_MAX; round++) {
         moved = merge_groups(p, sums);
         number_groups(p, numbers);
         moved |= move_sms(p, sums);

@@ -12,9 +12,11 @@ static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
  * beyond so many more is surely none: few spikes do not drown in what both sides differ by. */
 static const double SPIKE_SIGMA = 3, SPIKE_SIGMA_SURE = 5;
 
-/* A coarse timer shows values so many bins apart, each of so many loads. Its step matters where
- * loads scatter by less than so many of them; within so many there are no spikes. */
-static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
+/* A coarse timer shows values so many bins apart, each of so many loads, which together are so
+ * many. Its step matters where loads scatter by less than so many of them; within so many there are
+ * no spikes. */
+static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_TOGETHER = 0.5;
+static const double COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
 
 /* The slowest loads, among which spikes are. */
 static const double TAIL_SHARE = 0.1;
@@ -77,7 +79,7 @@ static double reading_step(const struct pool *pool)
  * many of them have. Otherwise 0. */
 static double coarse_step(const struct pool *pool)
 {
-    double before = NAN, step = INFINITY;
+    double before = NAN, step = INFINITY, together = 0;
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
          bin = next_used(pool, bin + 1)) {
         if (bin + 1 == DEVICE_BIN_COUNT ||
@@ -89,8 +91,9 @@ static double coarse_step(const struct pool *pool)
             return 0;
         step = isnan(before) ? step : fmin(step, cycles - before);
         before = cycles;
+        together += (double)pool->counts[bin];
     }
-    return isfinite(step) ? step : 0;
+    return isfinite(step) && together >= COARSE_TOGETHER * (double)pool->all ? step : 0;
 }
 
 static double bin_width(uint32_t bin)

@@ -21,6 +21,7 @@ TOLERANCES = {'size': 0.03, 'latency': 0.025, 'latency_far': 0.025, 'miss_penalt
               'd2h': 0.03}
 SM_BYTES_PER_CYCLE = 64
 CONFIDENT = 0.9
+ABSENT = 'absent'
 
 
 def draw_cache(rng, low, high, lines, ways):
@@ -176,6 +177,8 @@ def truth_of(gpu):
         groups = groups_of(gpu)
         yield 'sm.groups', len(set(groups))
         yield 'sm.groups.map', ' '.join(map(str, groups))
+    else:
+        yield 'constant_l15.size', ABSENT
     yield 'l2.size', part['size']
     yield 'l2.line', part['line']
     yield 'l2.fetch', part['sector']
@@ -208,6 +211,8 @@ def find(memory, metric):
 
 def is_right(metric, truth, found):
     value = found.get('value')
+    if truth == ABSENT:
+        return found.get('status') == 'unsupported'
     if isinstance(truth, (list, str)):
         return value == truth
     if truth is None:
@@ -236,7 +241,8 @@ def judge(program, seed, number):
     judged = []
     for metric, truth in truth_of(gpu):
         found = find(memory, metric)
-        told = (found.get('status', 'ok') != 'ok' or (found.get('confidence') or 1) <= CONFIDENT
+        # "unsupported" says that there is no such thing: that is sure.
+        told = (found.get('status', 'ok') not in ('ok', 'unsupported') or (found.get('confidence') or 1) <= CONFIDENT
                 or is_lower_bound(truth, found))
         kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
         judged.append((metric, truth, found, kind))

@@ -81,7 +81,7 @@ static inline uint32_t read_timer(const struct sim_model *model, double cycles, 
         cycles = granularity * floor(cycles / granularity + rng_uniform(rng));
     else
         cycles += 0.5;
-    return cycles < 1 ? 1 : cycles > 4e9 ? UINT32_C(4000000000) : (uint32_t)cycles;
+    return cycles < 0 ? 0 : cycles > 4e9 ? UINT32_C(4000000000) : (uint32_t)cycles;
 }
 
 static uint64_t next_kept(const struct run *run)
