@@ -1,5 +1,5 @@
-/* GPUs that `gpus.py` drew at random and the probes once were wrong about, with what they must say.
- */
+/* GPUs that `gpus.py` drew at random, or could have drawn, and the probes once were wrong about,
+ * with what they must say. */
 #include "../check.h"
 
 #include "base/mem.h"
@@ -23,16 +23,15 @@ static const struct drawn {
           "l2: {line: 128, sector: 64, size: 4108800, ways: 8, index: hashed, parts: copies,"
           " far_cycles: [120, 243], group_cycles: 18}\n" CONSTANT_PATHS,
      "constant_l1,constant_l15", "constant_l15.latency", 76, MEASURE_OK},
-    {"two SMs share an L1.5 that evicts at random",
-     HEAD "sms: 30\nsms_per_gpc: [8, 4, 2, 8, 8]\nsm_order: across\n"
-          "clock: {sm_mhz: 1030, ramp_ms: 10}\n"
-          "noise: {jitter_cycles: 1.62, spike_rate: 0.0036, spike_cycles: 779}\n"
+    {"a spike among the two loads that tell whether two SMs share an L1.5",
+     HEAD "sms: 12\nclock: {sm_mhz: 1030, ramp_ms: 10}\n"
+          "noise: {jitter_cycles: 2.05, spike_rate: 0.005, spike_cycles: 800}\n"
           "caches: {c1: {line: 128, sector: 128, size: 2176, ways: 8, index: modulo,"
           " policy: fermi}, c15: {line: 256, sector: 128, size: 48384, ways: 8, index: modulo,"
           " policy: random, scope: tpc}}\n"
           "l2: {line: 128, sector: 128, size: 2359808, ways: 8, index: hashed, slice_cycles: "
           "16}\n" CONSTANT_PATHS,
-     "sm.groups", "sm.groups", 15, MEASURE_OK},
+     "sm.groups", "sm.groups", 6, MEASURE_OK},
     {"a TLB miss on each first touch of a page",
      HEAD "sms: 12\nsms_per_gpc: [4, 4, 4]\nsm_order: across\nclock: {sm_mhz: 1275, ramp_ms: 28}\n"
           "timer: {overhead_cycles: 21, granularity_cycles: 2}\n"

@@ -126,12 +126,55 @@ static int blind_batch(struct device *device, const struct device_batch *batch,
     return rc;
 }
 
-static void blind(struct device *device)
+/* A backend in which SMs 0 and 1, the first time they are asked, seem not to share. */
+static bool spoiled;
+
+static int spoil_once(struct device *device, const struct device_batch *batch,
+                      struct device_answer *answers, struct err *err)
+{
+    int rc = inner->run_batch(device, batch, answers, err);
+    for (size_t i = 0; i < batch->job_count && !rc && !spoiled; i++) {
+        if (batch->jobs[i].agent_count != 2 || batch->jobs[i].agents[0].sm != 0 ||
+            batch->jobs[i].agents[1].sm != 1)
+            continue;
+        for (uint32_t k = 0; k < answers[i].samples[0].kept_count; k++)
+            answers[i].samples[0].kept[k] = 270;
+        spoiled = true;
+    }
+    return rc;
+}
+
+static void wrap(struct device *device,
+                 int (*run_batch)(struct device *, const struct device_batch *,
+                                  struct device_answer *, struct err *))
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_batch = blind_batch;
+    outer.run_batch = run_batch;
     device->ops = &outer;
+}
+
+static void blind(struct device *device)
+{
+    wrap(device, blind_batch);
+}
+
+static void spoil(struct device *device)
+{
+    spoiled = false;
+    wrap(device, spoil_once);
+}
+
+/* In a group of two one spoiled pair of loads decides, unless both are asked again. */
+static void lonely_sms_are_asked_again(void **state)
+{
+    (void)state;
+    struct measures found = run(MODEL("7", "", "tpc"), spoil);
+    const struct measure *groups = measures_get(&found, "sm.groups");
+    assert_true(spoiled);
+    assert_int_equal(groups->status, MEASURE_OK);
+    assert_string_equal(facts_text(&groups->notes, "sizes"), "2 2 2 1");
+    measures_fini(&found);
 }
 
 static void controls_fail(void **state)
@@ -156,6 +199,7 @@ int main(void)
         cmocka_unit_test(thin_evidence_has_little_confidence),
         cmocka_unit_test(groups_are_found),
         cmocka_unit_test(controls_fail),
+        cmocka_unit_test(lonely_sms_are_asked_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

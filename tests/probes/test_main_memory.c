@@ -1,14 +1,11 @@
-/* Latency of main memory behind TLBs of every reach, two parts of L2 and a tail; and figures that
- * must add up. */
+/* Latency of main memory behind TLBs of every reach, two parts of L2 and a tail. */
 #include "../check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "probed.h"
-#include "probes/sums.h"
 
 /* Cold loads take 500 cycles, by far lines 100 more, by slow ones up to 400 more. */
 static const char MODEL[] =
@@ -76,50 +73,8 @@ static void any_reach(void **state)
     }
 }
 
-/* Figures as a GPU's probes left them; 0: not measured. */
-static const struct figures {
-    const char *what;
-    double near, far, parts, penalty, main;
-    bool adds_up;
-} figures[] = {
-    {"one part", 200, 0, 1, 300, 500, true},
-    {"within 2.5 %", 200, 0, 1, 300, 510, true},
-    {"beyond", 200, 0, 1, 300, 520, false},
-    {"two parts", 280, 460, 2, 290, 660, true},
-    {"penalty of the near part only", 280, 460, 2, 270, 680, false},
-    {"four parts", 200, 400, 4, 300, 650, true},
-    {"no penalty", 200, 0, 1, 0, 900, true},
-    {"no far latency", 200, 0, 2, 300, 900, true},
-};
-
-static void put(struct measures *measures, const char *metric, double value)
-{
-    if (value > 0)
-        assert_non_null(measures_add(measures, metric, value, "cycles", "given"));
-}
-
-static void sums(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(figures); i++) {
-        const struct figures *f = &figures[i];
-        struct measures all = {0};
-        put(&all, "l2.latency", f->near);
-        put(&all, "l2.latency_far", f->far);
-        put(&all, "l2.parts", f->parts);
-        put(&all, "l2.miss_penalty", f->penalty);
-        put(&all, "main.latency", f->main);
-        assert_int_equal(sums_check(&all), 0);
-        const struct measure *main = measures_get(&all, "main.latency");
-        if ((main->status == MEASURE_OK) != f->adds_up)
-            fail_msg("%s: %s", f->what, measure_status_name(main->status));
-        assert_true(f->adds_up || strstr(main->reason, "l2.miss_penalty"));
-        measures_fini(&all);
-    }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_reach), cmocka_unit_test(sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_reach)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,27 @@ static void centre_is_found(void **state)
     }
 }
 
+/* Loads around 100 cycles with a deviation of 2. More of them are four deviations too fast than
+ * there are spikes: beyond three deviations the fast ones outnumber the spikes, beyond five only
+ * spikes are left. */
+static void few_spikes_are_found(void **state)
+{
+    (void)state;
+    enum { EARLY = 11, SPIKES = 8 };
+    static const uint64_t halves[] = {2000, 1765, 1213, 650, 271, 88, 22};
+    static struct pool pool;
+    for (size_t i = 0; i < COUNT_OF(halves); i++) {
+        pool.counts[device_bin_of(100 + (uint32_t)i)] = halves[i];
+        pool.counts[device_bin_of(100 - (uint32_t)i)] = halves[i];
+        pool.all += i ? 2 * halves[i] : halves[i];
+    }
+    for (int i = 0; i < EARLY + SPIKES; i++)
+        add_load(&pool, i < EARLY ? 92 : 600);
+    struct pool_centre centre = pool_centre(&pool);
+    assert_true(fabs(centre.sigma - 2) < 0.1);
+    assert_true(fabs(centre.spike_share - SPIKES / (double)pool.all) < 1e-9);
+}
+
 static void quantiles_interpolate(void **state)
 {
     (void)state;
@@ -116,8 +137,8 @@ static void peaks_are_told_from_tails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(centre_is_found),
-                                       cmocka_unit_test(quantiles_interpolate),
-                                       cmocka_unit_test(peaks_are_told_from_tails)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(centre_is_found), cmocka_unit_test(few_spikes_are_found),
+        cmocka_unit_test(quantiles_interpolate), cmocka_unit_test(peaks_are_told_from_tails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

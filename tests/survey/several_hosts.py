@@ -70,9 +70,7 @@ def start(folder, *args):
     code.write_text("")
     mca = {"plm_rsh_agent": str(agent(folder)), "btl": "tcp,self", "plm_rsh_no_tree_spawn": "1",
            "btl_tcp_if_include": f"{NET}.0/24", "oob_tcp_if_include": f"{NET}.0/24",
-           "orte_keep_fqdn_hostnames": "1",
-           # All hosts share this machine's cores: ranks that wait must not keep the others from coming.
-           "mpi_yield_when_idle": "1"}
+           "orte_keep_fqdn_hostnames": "1"}
     command = ["mpirun", "--enable-recovery", "--bind-to", "none", "--host", hosts, "-n",
                str(HOSTS * PER_HOST), "-x", "GPUMEMTOPO_EXIT_FILE", "-x", "GPUMEMTOPO_CONFIG_DIR",
                "-x", "GPUMEMTOPO_TEST_MARK", "-x", "ASAN_OPTIONS"]

@@ -230,6 +230,32 @@ static void the_worker_that_listed_measures(void **state)
     assert_int_equal(unsetenv(after_listing), 0);
 }
 
+/* A GPU is tried a second time only when the worker that listed left by itself and had said nothing
+ * of it: a GPU that fails, or that kills its worker, would do so again. */
+static void a_gpu_that_was_tried_is_not_tried_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *then;
+        double limit_s;
+        enum gpu_status status;
+    } cases[] = {{"begin_and_die", 120, GPU_CRASHED},
+                 {"fail", 120, GPU_FAILED},
+                 {"hang", 0.2, GPU_TIMED_OUT},
+                 {"all_die", 120, GPU_CRASHED}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fake fake;
+        assert_int_equal(setenv(after_listing, cases[i].then, 1), 0);
+        struct rank *rank = create(&fake, &plain);
+        assign(rank, cases[i].limit_s, 1);
+        live_until(rank, &fake, MESSAGE_RESULT, 1);
+        if (fake.status != cases[i].status)
+            fail_msg("%s: the GPU is %s", cases[i].then, gpu_status_name(fake.status));
+        rank_destroy(rank);
+    }
+    assert_int_equal(unsetenv(after_listing), 0);
+}
+
 /* A rank that has no GPU to measure does not hold on to the worker that listed. */
 static void the_worker_that_listed_is_dismissed(void **state)
 {
@@ -256,6 +282,29 @@ static void tell(enum worker_message type, const struct strbuf *payload)
     strbuf_fini(&frame);
 }
 
+/* What the worker that listed does when it is asked to measure; "all_die": any other, too. */
+static void fail_to_measure(const char *then, int served)
+{
+    const struct err broken = {.code = -EIO, .text = "broken"};
+    struct strbuf payload = {0};
+    if (str_equal(then, "all_die"))
+        raise(SIGKILL);
+    if (served == 1)
+        return;
+    if (str_equal(then, "hang"))
+        pause();
+    if (str_equal(then, "begin_and_die")) {
+        wire_put_text(&payload, "opening");
+        tell(WORKER_BEGIN, &payload);
+        raise(SIGKILL);
+    }
+    if (str_equal(then, "fail")) {
+        message_put_err(&payload, &broken);
+        tell(WORKER_FAIL, &payload);
+        _exit(0);
+    }
+}
+
 /* Lists one GPU, or measures nothing of it but how many requests this process was asked. */
 static int serve(int served, enum worker_task *out_task)
 {
@@ -272,6 +321,8 @@ static int serve(int served, enum worker_task *out_task)
         frame_reader_next(&reader, &frame, &err) != 1 ||
         worker_request_decode(&frame, &request, &err))
         return 1;
+    if (request.task == WORKER_MEASURE && getenv(after_listing))
+        fail_to_measure(getenv(after_listing), served);
     if (request.task == WORKER_LIST) {
         message_put_identity(&payload, &gpu);
         tell(WORKER_INFO, &payload);
@@ -294,9 +345,9 @@ static int work(void)
     int rc = serve(1, &task);
     if (rc || task != WORKER_LIST || !then || str_equal(then, "leave"))
         return rc;
-    if (str_equal(then, "stay"))
-        return serve(2, &task);
-    return read(STDIN_FILENO, &none, 1) < 0 || raise(SIGKILL); /* when it is asked */
+    if (str_equal(then, "die"))
+        return read(STDIN_FILENO, &none, 1) < 0 || raise(SIGKILL); /* when it is asked */
+    return serve(2, &task);
 }
 
 int main(int argc, char **argv)
@@ -307,6 +358,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_slow_start_of_rank_0_is_waited_for),
         cmocka_unit_test(a_worker_that_cannot_start_is_announced),
         cmocka_unit_test(the_worker_that_listed_measures),
+        cmocka_unit_test(a_gpu_that_was_tried_is_not_tried_again),
         cmocka_unit_test(the_worker_that_listed_is_dismissed),
     };
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)

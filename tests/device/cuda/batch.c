@@ -176,6 +176,61 @@ static void many_jobs(void **state)
     }
 }
 
+/* Chains of different jobs over the same words of the constant bank: none follows another's. */
+static void constant_chains(void **state)
+{
+    (void)state;
+    enum { JOBS = 4, STRIDE = 32, PASSES = 3 };
+    static const uint32_t elements[JOBS] = {2, 8, 2, 5};
+    struct device_job jobs[JOBS];
+    struct device_answer answers[JOBS];
+    for (uint32_t i = 0; i < JOBS; i++) {
+        jobs[i] = (struct device_job){
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
+        jobs[i].steps[0] = (struct device_step){.kind = DEVICE_AVERAGE,
+                                                .loads = PASSES * elements[i],
+                                                .array = {.path = DEVICE_CONSTANT,
+                                                          .size_bytes = elements[i] * STRIDE,
+                                                          .stride_bytes = STRIDE}};
+    }
+    run(jobs, JOBS, 0, answers);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        uint64_t sum = 0;
+        for (uint32_t k = 0; k < elements[i]; k++)
+            sum += PASSES * cycles_at(k * STRIDE);
+        assert_int_equal(answers[i].samples[0].total_cycles, sum);
+    }
+    device_answers_fini(answers, JOBS);
+}
+
+/* Loads come back in their bin, also in the last bins, which only very slow loads fill. */
+static void slow_loads(void **state)
+{
+    (void)state;
+    enum { LOADS = 40 };
+    static const struct {
+        const char *cycles;
+        uint32_t bin;
+    } rows[] = {{"1", 1},
+                {"255", 255},
+                {"256", 256},
+                {"15728640", DEVICE_BIN_COUNT - 16},
+                {"4294967295", DEVICE_BIN_COUNT - 1}};
+    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
+    job.steps[0] = (struct device_step){
+        .kind = DEVICE_CHASE, .loads = LOADS, .array = {.size_bytes = 1024, .stride_bytes = 32}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_answer answer;
+        setenv("FAKE_CUDA_CYCLES", rows[i].cycles, 1);
+        run(&job, 1, 1, &answer);
+        unsetenv("FAKE_CUDA_CYCLES");
+        assert_int_equal(answer.samples[0].bin_count, 1);
+        assert_int_equal(answer.samples[0].bins[0].bin, rows[i].bin);
+        assert_int_equal(answer.samples[0].bins[0].count, LOADS);
+        device_answers_fini(&answer, 1);
+    }
+}
+
 /* Fills, another SM's agent and a second kind of chain between the steps of one job. */
 static void segments(void **state)
 {
@@ -396,6 +451,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sequential, set_up, tear_down),
         cmocka_unit_test_setup_teardown(in_random_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(constant_chains, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(slow_loads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(segments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_grows_and_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),

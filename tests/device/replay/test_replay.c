@@ -2,72 +2,10 @@
 #include "../../check.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "ask.h"
 #include "device/replay/answer.h"
-#include "device/replay/entry.h"
 #include "tape.h"
-
-static struct device_job chase(uint64_t size_bytes)
-{
-    struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 2};
-    const struct device_array array = {
-        .path = DEVICE_GLOBAL_CA, .size_bytes = size_bytes, .stride_bytes = 32};
-    job.steps[0] = (struct device_step){.kind = DEVICE_WARM, .array = array};
-    job.steps[1] = (struct device_step){.kind = DEVICE_CHASE, .array = array, .keep = 16};
-    return job;
-}
-
-static struct device_answer ask(struct device *device, const struct device_job *job,
-                                uint32_t at_once)
-{
-    const struct device_batch batch = {.jobs = job, .job_count = 1, .at_once = at_once};
-    struct device_answer answer = {0};
-    struct err err = {0};
-    if (device_run(device, &batch, &answer, &err))
-        fail_msg("%s", err.text);
-    return answer;
-}
-
-static int ask_in_vain(struct device *device, const struct device_job *job, struct err *err)
-{
-    const struct device_batch batch = {.jobs = job, .job_count = 1};
-    struct device_answer answer = {0};
-    *err = (struct err){0};
-    int rc = device_run(device, &batch, &answer, err);
-    device_answers_fini(&answer, 1);
-    return rc;
-}
-
-static bool same_sample(const struct device_sample *a, const struct device_sample *b)
-{
-    bool same = a->step == b->step && a->sm == b->sm && a->loads == b->loads &&
-                a->total_cycles == b->total_cycles && a->elapsed_ns == b->elapsed_ns &&
-                a->bin_count == b->bin_count && a->kept_count == b->kept_count;
-    for (uint32_t i = 0; same && i < a->bin_count; i++)
-        same = a->bins[i].bin == b->bins[i].bin && a->bins[i].count == b->bins[i].count;
-    return same &&
-           (!a->kept_count || memcmp(a->kept, b->kept, a->kept_count * sizeof *a->kept) == 0);
-}
-
-static bool same_answer(const struct device_answer *a, const struct device_answer *b)
-{
-    bool same = a->sample_count == b->sample_count;
-    for (uint32_t i = 0; same && i < a->sample_count; i++)
-        same = same_sample(&a->samples[i], &b->samples[i]);
-    return same;
-}
-
-/* Asks again and compares; releases what comes. */
-static void check_same(struct device *device, const struct device_job *job, uint32_t at_once,
-                       const struct device_answer *expected)
-{
-    struct device_answer answer = ask(device, job, at_once);
-    assert_true(same_answer(&answer, expected));
-    device_answers_fini(&answer, 1);
-}
 
 static bool same_facts(const struct facts *a, const struct facts *b)
 {
@@ -86,7 +24,7 @@ static void everything_comes_back(void **state)
     struct device_stream_answer moved[2] = {0};
     struct device_answer answers[2][3] = {0};
     struct err err = {0};
-    struct device_job jobs[3] = {chase(1024), chase(8192), chase(2048)};
+    struct device_job jobs[3] = {ask_chase(1024), ask_chase(8192), ask_chase(2048)};
     jobs[1].steps[1].kind = DEVICE_AVERAGE;
     jobs[2].agent_count = 2;
     jobs[2].agents[1] = (struct device_agent){.sm = DEVICE_SM_OTHER, .warp = 1};
@@ -116,7 +54,7 @@ static void everything_comes_back(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_true(facts[i].count > 0);
         assert_true(same_facts(&facts[i], &facts[3 + i]));
-        assert_true(same_answer(&answers[0][i], &answers[1][i]));
+        assert_true(ask_same_answer(&answers[0][i], &answers[1][i]));
     }
     assert_memory_equal(&moved[0], &moved[1], sizeof moved[0]);
     assert_memory_equal(&clocks[0], &clocks[1], sizeof clocks[0]);
@@ -286,24 +224,24 @@ static void order_does_not_matter(void **state)
 {
     (void)state;
     struct tape tape;
-    const struct device_job first = chase(1024), second = chase(8192);
+    const struct device_job first = ask_chase(1024), second = ask_chase(8192);
     tape_begin(&tape);
     device_mark(tape.device, "a");
-    struct device_answer a = ask(tape.device, &first, 0);
-    struct device_answer a_alone = ask(tape.device, &first, 1);
+    struct device_answer a = ask_device(tape.device, &first, 0);
+    struct device_answer a_alone = ask_device(tape.device, &first, 1);
     device_mark(tape.device, "b");
-    struct device_answer b = ask(tape.device, &first, 0);
-    struct device_answer b_other = ask(tape.device, &second, 0);
-    assert_false(same_answer(&a, &b)); /* else nothing is shown */
-    assert_false(same_answer(&a, &a_alone));
+    struct device_answer b = ask_device(tape.device, &first, 0);
+    struct device_answer b_other = ask_device(tape.device, &second, 0);
+    assert_false(ask_same_answer(&a, &b)); /* else nothing is shown */
+    assert_false(ask_same_answer(&a, &a_alone));
     tape_end(&tape, GPU_OK);
     struct device *device = tape_replay(&tape);
     device_mark(device, "b");
-    check_same(device, &second, 0, &b_other);
-    check_same(device, &first, 0, &b);
+    ask_check_same(device, &second, 0, &b_other);
+    ask_check_same(device, &first, 0, &b);
     device_mark(device, "a");
-    check_same(device, &first, 1, &a_alone);
-    check_same(device, &first, 0, &a);
+    ask_check_same(device, &first, 1, &a_alone);
+    ask_check_same(device, &first, 0, &a);
     assert_null(replay_missed(tape.source, 0));
     device_answers_fini(&a, 1);
     device_answers_fini(&a_alone, 1);
@@ -319,12 +257,12 @@ static void repeated_requests_get_their_own_answers(void **state)
     struct tape tape;
     struct err err;
     struct device_answer got[4];
-    const struct device_job job = chase(1024), other = chase(2048);
+    const struct device_job job = ask_chase(1024), other = ask_chase(2048);
     static const char *const marks[] = {"a", "b", "b", "c"};
     tape_begin(&tape);
     for (size_t i = 0; i < 4; i++) {
         device_mark(tape.device, marks[i]);
-        got[i] = ask(tape.device, &job, 0);
+        got[i] = ask_device(tape.device, &job, 0);
     }
     tape_end(&tape, GPU_OK);
     struct device *device = tape_replay(&tape);
@@ -336,7 +274,7 @@ static void repeated_requests_get_their_own_answers(void **state)
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
         device_mark(device, rows[r].mark);
         for (size_t i = 0; i < 4; i++)
-            check_same(device, &job, 0, &got[rows[r].order[i]]);
+            ask_check_same(device, &job, 0, &got[rows[r].order[i]]);
         assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
     }
     assert_int_equal(ask_in_vain(device, &other, &err), -ENOENT);
@@ -351,7 +289,7 @@ static void repeated_requests_get_their_own_answers(void **state)
 
 static struct device_job random_chase(uint64_t seed, uint64_t start, bool shared_order)
 {
-    struct device_job job = chase(4096);
+    struct device_job job = ask_chase(4096);
     for (uint32_t i = 0; i < 2; i++) {
         job.steps[i].array.order = DEVICE_RANDOM;
         job.steps[i].array.seed = seed + (shared_order ? 0 : i);
@@ -371,22 +309,22 @@ static void random_orders_are_alike(void **state)
     shifted.steps[1].start++;
     sequential.steps[1].array.order = DEVICE_SEQUENTIAL;
     tape_begin(&tape);
-    struct device_answer answer = ask(tape.device, &job, 0);
+    struct device_answer answer = ask_device(tape.device, &job, 0);
     tape_end(&tape, GPU_OK);
     struct device *device = tape_replay(&tape);
-    check_same(device, &likewise, 0, &answer);
+    ask_check_same(device, &likewise, 0, &answer);
     device_mark(device, "again");
     assert_int_equal(ask_in_vain(device, &two_orders, &err), -ENOENT);
     assert_int_equal(ask_in_vain(device, &shifted, &err), -ENOENT);
     assert_int_equal(ask_in_vain(device, &sequential, &err), -ENOENT);
-    check_same(device, &job, 0, &answer);
+    ask_check_same(device, &job, 0, &answer);
     device_answers_fini(&answer, 1);
     tape_fini(&tape);
 }
 
 static struct device_job chase_from(uint64_t warm_offset, uint64_t offset)
 {
-    struct device_job job = chase(4096);
+    struct device_job job = ask_chase(4096);
     job.steps[0].array.offset_bytes = warm_offset;
     job.steps[1].array.offset_bytes = offset;
     return job;
@@ -400,136 +338,25 @@ static void memory_apart_is_alike(void **state)
     const struct device_job apart = chase_from(65536, 65536 + 4096),
                             other = chase_from(8192, 12288);
     const struct device_job at_0 = chase_from(0, 4096), wider = chase_from(65536, 65536 + 8192);
-    struct device_job constant = chase(256), constant_apart = chase(256);
+    struct device_job constant = ask_chase(256), constant_apart = ask_chase(256);
     for (size_t i = 0; i < 2; i++) {
         constant.steps[i].array.path = constant_apart.steps[i].array.path = DEVICE_CONSTANT;
         constant_apart.steps[i].array.offset_bytes = 1024;
     }
     tape_begin(&tape);
-    struct device_answer answer = ask(tape.device, &apart, 0);
-    struct device_answer in_bank = ask(tape.device, &constant, 0);
+    struct device_answer answer = ask_device(tape.device, &apart, 0);
+    struct device_answer in_bank = ask_device(tape.device, &constant, 0);
     tape_end(&tape, GPU_OK);
     struct device *device = tape_replay(&tape);
-    check_same(device, &other, 0, &answer);
+    ask_check_same(device, &other, 0, &answer);
     device_mark(device, "again");
     assert_int_equal(ask_in_vain(device, &at_0, &err), -ENOENT);
     assert_int_equal(ask_in_vain(device, &wider, &err), -ENOENT);
     assert_int_equal(ask_in_vain(device, &constant_apart, &err), -ENOENT);
-    check_same(device, &apart, 0, &answer);
-    check_same(device, &constant, 0, &in_bank);
+    ask_check_same(device, &apart, 0, &answer);
+    ask_check_same(device, &constant, 0, &in_bank);
     device_answers_fini(&answer, 1);
     device_answers_fini(&in_bank, 1);
-    tape_fini(&tape);
-}
-
-/* Leaves out the last `count` entries. */
-static void drop_last(struct strbuf *body, size_t count)
-{
-    size_t ends[64] = {0}, entries = 0, position = 0;
-    struct entry entry;
-    struct err err = {0};
-    while (entry_next(body->data, body->length, 0, &position, &entry, &err) > 0)
-        ends[++entries] = position;
-    body->length = ends[entries - count];
-}
-
-/* dropped 1: the close only, it died between calls. 2: the last answer too, it died in a call. */
-static void a_cut_record_ends_as_it_did(void **state)
-{
-    (void)state;
-    for (size_t dropped = 1; dropped <= 2; dropped++) {
-        struct tape tape;
-        struct strbuf body = {0};
-        struct err err;
-        const struct device_job job = chase(1024);
-        tape_begin(&tape);
-        struct device_answer first = ask(tape.device, &job, 0);
-        device_mark(tape.device, "b");
-        struct device_answer second = ask(tape.device, &job, 0);
-        device_destroy(tape.device);
-        tape.device = NULL;
-        tape_body(&tape, &body);
-        drop_last(&body, dropped);
-        strbuf_append(&body, "\x11\x7f half an entry", 17);
-        tape_write(&tape, &body, GPU_CRASHED);
-        struct device *device = tape_replay(&tape);
-        check_same(device, &job, 0, &first);
-        device_mark(device, "b");
-        if (dropped == 1)
-            check_same(device, &job, 0, &second);
-        assert_null(replay_ended(tape.source, 0));
-        assert_int_equal(ask_in_vain(device, &job, &err), -EIO);
-        assert_non_null(replay_ended(tape.source, 0));
-        assert_int_equal(replay_ended(tape.source, 0)->status, GPU_CRASHED);
-        assert_string_equal(replay_ended(tape.source, 0)->reason, "it broke");
-        assert_null(replay_missed(tape.source, 0));
-        device_answers_fini(&first, 1);
-        device_answers_fini(&second, 1);
-        strbuf_fini(&body);
-        tape_fini(&tape);
-    }
-}
-
-/* The GPU was measured, but its record reached a limit: that is no crash. */
-static void an_incomplete_record_says_so(void **state)
-{
-    (void)state;
-    struct tape tape;
-    struct strbuf body = {0};
-    struct err err;
-    const struct device_job job = chase(1024);
-    tape_begin(&tape);
-    struct device_answer answer = ask(tape.device, &job, 0);
-    device_answers_fini(&answer, 1);
-    tape_body(&tape, &body);
-    drop_last(&body, 1);
-    tape_write(&tape, &body, GPU_OK);
-    struct device *device = tape_replay(&tape);
-    assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
-    assert_non_null(strstr(err.text, "not in the record, which is not complete: spread"));
-    assert_null(replay_ended(tape.source, 0));
-    strbuf_fini(&body);
-    tape_fini(&tape);
-}
-
-/* It failed by itself: a new question is not in the record, the old end is not repeated. */
-static void a_gpu_that_failed_by_itself_was_not_cut(void **state)
-{
-    (void)state;
-    struct tape tape;
-    struct err err;
-    const struct device_job job = chase(1024);
-    tape_begin(&tape);
-    tape_end(&tape, GPU_FAILED);
-    struct device *device = tape_replay(&tape);
-    assert_int_equal(ask_in_vain(device, &job, &err), -ENOENT);
-    assert_null(replay_ended(tape.source, 0));
-    tape_fini(&tape);
-}
-
-static void a_record_that_cannot_be_written_costs_only_itself(void **state)
-{
-    (void)state;
-    struct tape tape;
-    struct strbuf body = {0};
-    bool closed = true;
-    const struct device_job job = chase(1024);
-    tape_begin(&tape);
-    int gone = dup(tape.fd);
-    close(tape.fd);
-    struct device_answer answer = ask(tape.device, &job, 0);
-    assert_int_equal(answer.sample_count, 1);
-    device_answers_fini(&answer, 1);
-    tape.fd = dup2(gone, tape.fd);
-    answer = ask(tape.device, &job, 0);
-    device_answers_fini(&answer, 1);
-    device_destroy(tape.device);
-    tape.device = NULL;
-    tape_body(&tape, &body);
-    assert_int_equal(record_body_whole(body.data, body.length, &closed), body.length);
-    assert_false(closed);
-    strbuf_fini(&body);
-    close(gone);
     tape_fini(&tape);
 }
 
@@ -590,10 +417,6 @@ int main(void)
         cmocka_unit_test(repeated_requests_get_their_own_answers),
         cmocka_unit_test(random_orders_are_alike),
         cmocka_unit_test(memory_apart_is_alike),
-        cmocka_unit_test(a_cut_record_ends_as_it_did),
-        cmocka_unit_test(an_incomplete_record_says_so),
-        cmocka_unit_test(a_gpu_that_failed_by_itself_was_not_cut),
-        cmocka_unit_test(a_record_that_cannot_be_written_costs_only_itself),
         cmocka_unit_test(ranks_share_the_gpus),
         cmocka_unit_test(limits_of_older_records_are_read),
     };
