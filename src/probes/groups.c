@@ -29,7 +29,6 @@ enum {
     COMPANY_MIN = 3,       /* SMs that share with one, lest a single pair decides */
     AGAIN_REPEATS = 4,
     AGAIN_MAX = 512,
-    SINGLE_MAX = 12, /* SMs without company among others that have it */
     REASON_MAX = 200,
 };
 
@@ -160,30 +159,28 @@ static int ask_again(struct probe_context *context, struct pairs *pairs, struct 
     return count ? ask(context, pairs, sms, count, 1, err) : 0;
 }
 
-/* Where most SMs have company, those without are asked again among themselves: in a group of two a
- * single piece that other lines pushed out decides. */
+/* SMs without company are asked again among themselves, as many as there is room for, neighbours
+ * first: in a group of two a single spike decides. */
 static int ask_singles(struct probe_context *context, struct pairs *pairs, struct err *err)
 {
     const struct partition *p = &pairs->partition;
-    size_t sms[AGAIN_MAX][2], singles[SINGLE_MAX], single_count = 0, count = 0;
-    for (size_t i = 0; i < p->sms; i++) {
-        if (partition_size(p, p->group[i]) > 1)
-            continue;
-        if (single_count == SINGLE_MAX)
-            return 0;
-        singles[single_count++] = i;
-    }
-    for (size_t i = 0; i < single_count; i++)
-        for (size_t k = 0; k < i; k++)
+    size_t sms[AGAIN_MAX][2], single_count = 0, count = 0;
+    size_t *singles = mem_array(p->sms, sizeof *singles);
+    if (!singles)
+        return err_no_memory(err);
+    for (size_t i = 0; i < p->sms; i++)
+        if (partition_size(p, p->group[i]) == 1)
+            singles[single_count++] = i;
+    for (size_t distance = 1; distance < single_count; distance++)
+        for (size_t i = distance; i < single_count && count + AGAIN_REPEATS <= AGAIN_MAX; i++)
             for (size_t r = 0; r < AGAIN_REPEATS; r++, count++) {
-                sms[count][0] = singles[r % 2 ? i : k];
-                sms[count][1] = singles[r % 2 ? k : i];
+                sms[count][0] = singles[r % 2 ? i : i - distance];
+                sms[count][1] = singles[r % 2 ? i - distance : i];
             }
+    free(singles);
     int rc = count ? ask(context, pairs, sms, count, 1, err) : 0;
     return rc ? rc : partition_divide(&pairs->partition, err);
 }
-
-_Static_assert(SINGLE_MAX *(SINGLE_MAX - 1) / 2 * AGAIN_REPEATS <= AGAIN_MAX, "room for all");
 
 /* Two kinds of jobs of the same form as those of pairs: one SM with itself, its piece pushed out of
  * L1; and a piece that nobody has loaded. */
