@@ -57,6 +57,9 @@ static const double AGREEMENT_SCATTERED = 0.1, AGREEMENT_CYCLES_SCATTERED = 2;
  * other's way: there the two must agree better. */
 static const double AGREEMENT_L15 = 0.02, AGREEMENT_CYCLES_L15 = 1, AGREEMENT_ERRORS_L15 = 2;
 
+/* And of some lines L1 may keep hold: no more than this share. */
+static const double SERVED_BY_L1 = 0.02;
+
 /* Slow loads that are lost in the scatter, as a share at most: they move the median. */
 static const double UNSEEN = 0.01;
 
@@ -296,13 +299,31 @@ static bool agree(const struct study *study, const struct latency *latency)
     return fabs(chased->cycles - single->cycles) <= room;
 }
 
-static int doubt(struct measure *measure, const struct latency *latency)
+/* Of loads that are meant for constant L1.5, those nearer to L1. */
+static double served_by_l1(const struct probe_context *context, const struct study *study,
+                           const struct latency *latency)
+{
+    const struct study *l1 = &context->studies[STUDY_CONSTANT_L1];
+    if (study->id != STUDY_CONSTANT_L15 || !latency->loads.all)
+        return 0;
+    return pool_share_below(&latency->loads, (l1->hit_cycles + study->hit_cycles) / 2);
+}
+
+/* Marks a latency whose loads are not those that are meant. 0 or -ENOMEM. */
+static int check_loads(const struct probe_context *context, const struct study *study,
+                       const struct latency *latency, struct measure *measure)
 {
     const struct estimate *chased = &latency->chased, *single = &latency->single;
+    double l1_share = served_by_l1(context, study, latency);
     char reason[REASON_MAX];
-    snprintf(reason, sizeof reason,
-             "single loads take %.1f cycles after correction, long chases %.1f per load",
-             single->cycles, chased->cycles);
+    if (!agree(study, latency))
+        snprintf(reason, sizeof reason,
+                 "single loads take %.1f cycles after correction, long chases %.1f per load",
+                 single->cycles, chased->cycles);
+    else if (l1_share > SERVED_BY_L1)
+        snprintf(reason, sizeof reason, "L1 served %.1f %% of the loads", 100 * l1_share);
+    else
+        return 0;
     measure->confidence = 0.5;
     return measure_set_status(measure, MEASURE_NOISY, reason);
 }
@@ -325,7 +346,7 @@ int latency_report(struct probe_context *context, const char *metric,
     m->n = answer->n;
     if (repeats_settle(m) || (ns > 0 && facts_set_real(&m->notes, "ns", ns)) ||
         note_loads(&latency, timer_overhead(context, array->path), &m->notes) ||
-        (!agree(study, &latency) && doubt(m, &latency)))
+        check_loads(context, study, &latency, m))
         return err_no_memory(err);
     return 0;
 }
