@@ -66,7 +66,7 @@ struct cuda_gpu {
     CUtexObject texture; /* over the global pool, as far as a texture reaches */
     uint64_t texture_bytes;
     uint64_t places_used; /* by streams */
-    CUdeviceptr flush;    /* several times L2, allocated when first needed */
+    CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
     bool textured;        /* the last wave left lines of a texture in L1 */
 
     struct staging jobs, claims, turns, results, outputs, images, constants;

@@ -13,7 +13,6 @@ enum {
     TRIES_MAX = 4, /* launches until each SM has taken a block */
     FLUSH_THREADS = 512,
     FLUSH_BLOCKS_PER_SM = 4,
-    FLUSH_FACTOR = 6, /* of L2's size */
     SCRUB_THREADS = 1024,
     SCRUB_BYTES = 1 << 20, /* several times any L1 */
     SECTOR_BYTES = 32,
@@ -375,12 +374,9 @@ int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return rc;
 }
 
-/* Twice L2's size is not always enough: after the probes of `full`, L2 of an H200 keeps 11 % of its
- * lines then, about what a cache that replaces at random would keep (e^-2). */
 static uint64_t flush_bytes(const struct cuda_gpu *gpu)
 {
-    uint64_t bytes = FLUSH_FACTOR * gpu->l2_bytes;
-    return bytes > SCRUB_BYTES ? bytes : SCRUB_BYTES;
+    return 2 * gpu->l2_bytes > SCRUB_BYTES ? 2 * gpu->l2_bytes : SCRUB_BYTES;
 }
 
 /* Written once: memory that nobody wrote may be answered for without a place in L2. */
@@ -398,8 +394,7 @@ static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
         "cuMemsetD32Async", err);
 }
 
-/* Nothing flushes L2 by itself; loading several times its size of other memory pushes everything
- * out. */
+/* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);
