@@ -27,7 +27,6 @@ enum {
     JOBS_MAX = 12, /* one after the other: nothing shares the memory with a timed load */
     JOBS_DEAR = 4, /* where loads are */
     REPEATS = 3,
-    AGAIN_MAX = 2, /* further looks where L2 had lines that it should not have */
     REASON_MAX = 160,
 };
 static const uint64_t FOOTPRINT_MIN_BYTES = 8 * 1024 * 1024;
@@ -182,34 +181,23 @@ static void add_figures(struct figures *figures, const struct look *look, double
     pool_join(&figures->cold, &look->cold);
 }
 
-/* Cold loads that were as fast as the faster half of the hits. */
-static double hit_share(const struct pool *hits, const struct pool *cold)
-{
-    return pool_share_below(cold, pool_quantile(hits, 0.5));
-}
-
-/* Now and then L2 keeps some lines over its flush: on an H200, 11 % of them, in the second round of
- * the profile `full`. The next lines are cold again. */
 static int measure_once(struct probe_context *context, struct figures *figures, struct err *err)
 {
     uint64_t *footprint = &context->cold_area.footprint_bytes;
     const struct device_limits *limits = device_limits(context->device);
     uint64_t smallest = smallest_footprint(limits);
     struct look base, look;
-    int again = 0, rc = look_at(context, hit_count(limits) * SPACING_BYTES, false, &base, err);
+    int rc = look_at(context, hit_count(limits) * SPACING_BYTES, false, &base, err);
     while (!rc) {
         rc = look_at(context, *footprint, true, &look, err);
         if (rc)
             break;
         double tlb = pool_mean(&look.hits) - pool_mean(&base.hits);
-        bool reached = *footprint == smallest || tlb <= TLB_SHARE * pool_mean(&look.cold);
-        bool cold = hit_share(&look.hits, &look.cold) <= HITS_SHARE;
-        if (reached && (cold || again++ == AGAIN_MAX)) {
+        if (*footprint == smallest || tlb <= TLB_SHARE * pool_mean(&look.cold)) {
             add_figures(figures, &look, tlb);
             break;
         }
-        if (!reached)
-            *footprint = round_footprint(*footprint / SHRINK, smallest);
+        *footprint = round_footprint(*footprint / SHRINK, smallest);
     }
     return rc;
 }
@@ -236,7 +224,7 @@ static int add_notes(struct probe_context *context, const struct figures *figure
 static int check_hits(const struct figures *figures, struct measure *m)
 {
     double hit = pool_quantile(&figures->hits, 0.5);
-    double share = hit_share(&figures->hits, &figures->cold);
+    double share = pool_share_below(&figures->cold, hit);
     char reason[REASON_MAX];
     if (share <= HITS_SHARE)
         return 0;

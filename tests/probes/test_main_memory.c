@@ -73,51 +73,8 @@ static void any_reach(void **state)
     }
 }
 
-/* A backend whose L2 keeps the lines of one batch over its flush: every load of it hits. */
-static const struct device_ops *inner;
-static struct device_ops outer;
-static bool kept;
-
-static int keep_once(struct device *device, const struct device_batch *batch,
-                     struct device_answer *answers, struct err *err)
-{
-    int rc = inner->run_batch(device, batch, answers, err);
-    if (rc || kept || !batch->jobs[0].cold_l2 || answers[0].sample_count < 2)
-        return rc;
-    for (size_t i = 0; i < batch->job_count; i++) {
-        struct device_sample *cold = &answers[i].samples[1];
-        for (uint32_t k = 0; k < cold->bin_count; k++)
-            cold->bins[k].bin = (uint16_t)device_bin_of(205);
-    }
-    kept = true;
-    return 0;
-}
-
-static void keep(struct device *device)
-{
-    kept = false;
-    inner = device->ops;
-    outer = *inner;
-    outer.run_batch = keep_once;
-    device->ops = &outer;
-}
-
-static void lines_that_outlast_a_flush(void **state)
-{
-    (void)state;
-    char model[1024];
-    snprintf(model, sizeof model, MODEL, 0.0, "", "");
-    struct measures all = probed_run(&(struct probed){
-        .model = model, .profile = PROFILE_QUICK, .list = "main.latency", .prepare = keep});
-    assert_true(kept);
-    probed_expect(&all, "main.latency", 500, "after a look at warm lines");
-    assert_int_equal(measures_get(&all, "main.latency")->status, MEASURE_OK);
-    measures_fini(&all);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_reach),
-                                       cmocka_unit_test(lines_that_outlast_a_flush)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_reach)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
