@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 struct mapped {
     double distance;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 /* P(K > x) of the Kolmogorov distribution. Of its two series (Feller 1948) each converges within a
  * few terms where the other does not. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 /* In squared units of the series' range: what rounding may leave of a constant segment. */
 static const double penalty_least = 1e-30;

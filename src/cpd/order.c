@@ -1,7 +1,7 @@
 /* Order statistics and the mean. */
 #include <math.h>
 
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 /* Values, or their distances from a centre. */
 struct sample {

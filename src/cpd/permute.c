@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 enum { BLOCKS_MAX = 2048, ROUNDS_DEFAULT = 999, EXCEEDANCES_MIN = 10, EXACT_BOUND_MAX = 32 };
 

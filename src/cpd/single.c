@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 static void find_range(struct cpd__view *view)
 {

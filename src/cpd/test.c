@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 /* From this length on both calibrated tests can be afforded: three values against the rest keep a
  * p-value below 0.01 even when doubled. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cpd/internal.h"
+#include "cpd/cpd_internal.h"
 
 /* A gap counts as clear from this multiple of either group's spread on. A step of ten normal sigmas
  * stays above it, up to a million values; what else gets above costs some power, no validity. */

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/words.h"
+#include "judge/fact_text.h"
 #include "judge/yardstick.h"
 
 /* What is predicted must be at least this part of the loss to be named. */
@@ -65,9 +65,9 @@ static void put_condition(struct explanation *explanation, const struct judge *j
     }
     bool clock = condition == JUDGE_SM_CLOCK || condition == JUDGE_MEMORY_CLOCK;
     strbuf_printf(words, "%s ", conditions[condition].name);
-    words_put_number(words, own, conditions[condition].unit);
+    fact_text_put_number(words, own, conditions[condition].unit);
     strbuf_puts(words, clock ? ", model runs at " : ", model has ");
-    words_put_number(words, usual, conditions[condition].unit);
+    fact_text_put_number(words, usual, conditions[condition].unit);
 }
 
 static void add_explanation(struct explanation *explanation, double loss, enum inventory_kind kind,

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "judge/fact_text.h"
 #include "judge/robust.h"
-#include "judge/words.h"
 #include "judge/yardstick.h"
 
 /* Shares of what is reported that must be seen at least. L2: the resolution of its size. Memory:
@@ -57,9 +57,9 @@ static int add(struct judge *judge, uint32_t gpu, const struct claim *claim)
     struct strbuf text = {0};
     if (!finding || symbols_text(&judge->fleet.symbols, claim->unit, &finding->unit))
         return -ENOMEM;
-    words_put_number(&text, claim->seen, claim->unit);
+    fact_text_put_number(&text, claim->seen, claim->unit);
     strbuf_printf(&text, " %s ", claim->words);
-    words_put_number(&text, claim->claimed, claim->unit);
+    fact_text_put_number(&text, claim->claimed, claim->unit);
     finding->accused = claim->accuses;
     finding->value = claim->seen;
     finding->expected = claim->claimed;

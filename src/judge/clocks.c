@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/throttle.h"
-#include "judge/words.h"
+#include "judge/fact_text.h"
+#include "judge/held_clock.h"
 #include "judge/yardstick.h"
 
 /* A reason is unusual when at most this share of the model has it. */
@@ -27,18 +27,18 @@ struct view {
     struct judge *judge;
     const struct group *group;
     const struct fact_column *throttle;
-    bool unusual[THROTTLE_REASONS];
+    bool unusual[HELD_CLOCK_REASONS];
 };
 
 static bool has_reason(const struct view *view, uint32_t gpu, size_t reason)
 {
-    return throttle_has(fleet_fact_text(&view->judge->fleet, view->throttle, gpu),
-                        &throttle_reasons[reason]);
+    return held_clock_has(fleet_fact_text(&view->judge->fleet, view->throttle, gpu),
+                          &throttle_reasons[reason]);
 }
 
 static void find_unusual(struct view *view)
 {
-    for (size_t k = 0; k < THROTTLE_REASONS; k++) {
+    for (size_t k = 0; k < HELD_CLOCK_REASONS; k++) {
         size_t having = 0, known = 0;
         for (size_t i = 0; i < view->group->count; i++) {
             having += has_reason(view, view->group->members[i], k);
@@ -69,11 +69,11 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
     const struct fact own = fleet_fact(fleet, column, column->codes[gpu]);
     const struct fact other = fleet_fact(fleet, column, usual->code);
     struct strbuf text = {0};
-    words_put_key(&text, key);
+    fact_text_put_key(&text, key);
     strbuf_puts(&text, " ");
-    words_put_value(&text, &own);
+    fact_text_put_value(&text, &own);
     strbuf_puts(&text, ", model has ");
-    words_put_value(&text, &other);
+    fact_text_put_value(&text, &other);
     if (text.failed)
         strbuf_fini(&text);
     return text.data;
@@ -83,7 +83,7 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
  * costs at most its own share of the clock, which falls less than the power: where the driver says
  * that something else holds the clock down, it is not the limit. */
 static const char *find_setting(const struct view *view, uint32_t gpu, double loss,
-                                const struct throttle_reason *reason)
+                                const struct held_clock_reason *reason)
 {
     static const char *const keys[] = {"sm_clock_limit_mhz", "sm_clock_application_mhz",
                                        "power_limit_w"};
@@ -96,15 +96,15 @@ static const char *find_setting(const struct view *view, uint32_t gpu, double lo
     return NULL;
 }
 
-static const struct throttle_reason *find_reason(const struct view *view, uint32_t gpu)
+static const struct held_clock_reason *find_reason(const struct view *view, uint32_t gpu)
 {
-    for (size_t k = 0; k < THROTTLE_REASONS; k++)
+    for (size_t k = 0; k < HELD_CLOCK_REASONS; k++)
         if (view->unusual[k] && has_reason(view, gpu, k))
             return &throttle_reasons[k];
     return NULL;
 }
 
-static char *reason_words(const struct view *view, const struct throttle_reason *reason,
+static char *reason_words(const struct view *view, const struct held_clock_reason *reason,
                           uint32_t gpu)
 {
     const struct fleet *fleet = &view->judge->fleet;
@@ -143,7 +143,7 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
 
 /* What holds the clock down, as far as that fits the loss of this finding. One that another basis
  * made keeps its own words where nothing does. */
-static int explain(const struct view *view, const struct throttle_reason *reason,
+static int explain(const struct view *view, const struct held_clock_reason *reason,
                    struct finding *finding)
 {
     const char *setting = find_setting(view, finding->gpu, -finding->deviation, reason);
@@ -167,7 +167,7 @@ static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
 {
     struct judge *judge = view->judge;
     double loss = 1 - judge->clock_ratio[gpu];
-    const struct throttle_reason *reason = find_reason(view, gpu);
+    const struct held_clock_reason *reason = find_reason(view, gpu);
     bool held = reason || find_setting(view, gpu, loss, reason);
     if (!fleet_number(fleet_metric(&judge->fleet, METRIC), gpu, true))
         return 0;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "judge/internal.h"
 #include "judge/robust.h"
+#include "judge/stages.h"
 
 /* Facts that make GPUs of one model comparable. */
 static const struct {

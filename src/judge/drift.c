@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/results.h"
+#include "judge/fact_text.h"
 #include "judge/robust.h"
-#include "judge/words.h"
 #include "judge/yardstick.h"
 
 /* Without peers that tell, a figure is taken to repeat within this part of its accusable share. */
@@ -182,13 +182,13 @@ static int report_setting(struct judge *judge, uint32_t gpu, const char *set, co
     char *metric = str_format("%s.%s", set, was->key);
     struct finding *finding = metric ? findings_add(judge, gpu, metric, BASIS_BASELINE) : NULL;
     free(metric);
-    words_put_key(&text, was->key);
+    fact_text_put_key(&text, was->key);
     strbuf_puts(&text, " ");
-    words_put_value(&text, is);
+    fact_text_put_value(&text, is);
     strbuf_puts(&text, ", was ");
-    words_put_value(&text, was);
+    fact_text_put_value(&text, was);
     if (!finding || text.failed ||
-        symbols_text(&judge->fleet.symbols, words_unit(was->key), &finding->unit)) {
+        symbols_text(&judge->fleet.symbols, fact_text_unit(was->key), &finding->unit)) {
         strbuf_fini(&text);
         return -ENOMEM;
     }

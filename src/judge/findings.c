@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "judge/internal.h"
+#include "judge/stages.h"
 
 struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metric,
                              enum basis basis)

@@ -8,10 +8,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/results.h"
-#include "judge/blind.h"
+#include "judge/blind_spots.h"
 #include "judge/consensus.h"
-#include "judge/moves.h"
-#include "judge/place.h"
+#include "judge/moved_gpus.h"
+#include "judge/place_findings.h"
 #include "judge/verdict.h"
 
 int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
@@ -271,12 +271,12 @@ int judge_finish(struct judge *judge, struct inventory *inventory, struct err *e
         rc = stages[i](judge);
     if (!rc) {
         verdict_settle(judge);
-        rc = place_collapse(judge, inventory);
+        rc = place_findings_collapse(judge, inventory);
     }
     if (!rc)
-        rc = moves_tell(judge, inventory);
+        rc = moved_gpus_tell(judge, inventory);
     if (!rc && !judge->basis.drift_only)
-        rc = blind_tell(judge, inventory);
+        rc = blind_spots_tell(judge, inventory);
     if (!rc) {
         verdict_mark(judge);
         rc = fill(judge, inventory);

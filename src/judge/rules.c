@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/internal.h"
-#include "judge/throttle.h"
+#include "judge/held_clock.h"
+#include "judge/stages.h"
 
 /* Above zero (or true) is wrong; `#` in the words stands for the number. */
 static const struct rule {
@@ -84,10 +84,10 @@ static int check_throttle(struct judge *judge)
         uint32_t gpu = judge->fleet.order[i];
         const char *list = fleet_fact_text(&judge->fleet, column, gpu);
         size_t k = 0;
-        while (k < THROTTLE_REASONS &&
-               !(throttle_reasons[k].wrong && throttle_has(list, &throttle_reasons[k])))
+        while (k < HELD_CLOCK_REASONS &&
+               !(throttle_reasons[k].wrong && held_clock_has(list, &throttle_reasons[k])))
             k++;
-        if (k < THROTTLE_REASONS &&
+        if (k < HELD_CLOCK_REASONS &&
             add(judge, gpu, "health.throttle", true, throttle_reasons[k].kind, NAN,
                 str_copy(throttle_reasons[k].words)))
             return -ENOMEM;

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/camps.h"
-#include "judge/words.h"
+#include "judge/divided_models.h"
+#include "judge/fact_text.h"
 
 static const char *const set_names[SET_COUNT] = {"hardware", "board", "config", "health"};
 
@@ -85,11 +85,11 @@ static char *cause_of(const struct fleet *fleet, const struct fact_column *colum
     struct strbuf text = {0};
     const struct fact own = fleet_fact(fleet, column, code);
     const struct fact other = fleet_fact(fleet, column, usual->code);
-    words_put_key(&text, own.key);
+    fact_text_put_key(&text, own.key);
     strbuf_puts(&text, " ");
-    words_put_value(&text, &own);
+    fact_text_put_value(&text, &own);
     strbuf_printf(&text, ", %u of %u of its model: ", usual->votes, usual->known);
-    words_put_value(&text, &other);
+    fact_text_put_value(&text, &other);
     strbuf_puts(&text, clear ? "" : "; too few to tell who is right");
     if (text.failed)
         strbuf_fini(&text);
@@ -105,7 +105,7 @@ static int report(struct judge *judge, const struct special *manner,
     char *name = str_format("%s.%s", set_names[manner->set], key);
     struct finding *finding = name ? findings_add(judge, gpu, name, BASIS_FLEET) : NULL;
     free(name);
-    if (!finding || symbols_text(&judge->fleet.symbols, words_unit(key), &finding->unit))
+    if (!finding || symbols_text(&judge->fleet.symbols, fact_text_unit(key), &finding->unit))
         return -ENOMEM;
     const struct fact own = fleet_fact(fleet, column, code);
     if (own.kind == FACT_INT || own.kind == FACT_REAL) {
@@ -144,7 +144,7 @@ static size_t find_odd(const struct fleet *fleet, const struct group *group, enu
 /* So many have something else that it is told of the model, not of each of them. */
 static bool is_divided(const struct usual *usual, size_t odd)
 {
-    return odd >= CAMP_MIN && !usual_is_clear(usual);
+    return odd >= DIVIDED_MIN && !usual_is_clear(usual);
 }
 
 static int compare_column(struct judge *judge, const struct group *group, enum fact_set set,
@@ -240,8 +240,8 @@ int settings_tell_divided(const struct judge *judge, const struct group *group,
         for (size_t i = 0; i < fleet->facts[set].count && !rc; i++) {
             size_t count = find_odd(fleet, group, (enum fact_set)set, i, odd);
             if (is_divided(&group->usual[set][i], count))
-                rc = camps_tell_fact(judge, group, (enum fact_set)set, &fleet->facts[set].items[i],
-                                     odd, count, inventory);
+                rc = divided_models_tell_fact(judge, group, (enum fact_set)set,
+                                              &fleet->facts[set].items[i], odd, count, inventory);
         }
     }
     free(odd);

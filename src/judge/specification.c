@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/internal.h"
+#include "judge/fact_text.h"
 #include "judge/reference.h"
-#include "judge/words.h"
+#include "judge/stages.h"
 
 /* Drivers keep a part of the memory for themselves, and more of it for ECC. */
 static const double MEMORY_KEPT = 0.07;
@@ -29,13 +29,13 @@ static int check_hardware(struct judge *judge, const struct reference_entry *ent
     snprintf(metric, sizeof metric, "hardware.%.60s", entry->key);
     struct finding *finding = findings_add(judge, gpu, metric, BASIS_REFERENCE);
     struct strbuf text = {0};
-    if (!finding || symbols_text(&judge->fleet.symbols, words_unit(entry->key), &finding->unit))
+    if (!finding || symbols_text(&judge->fleet.symbols, fact_text_unit(entry->key), &finding->unit))
         return -ENOMEM;
-    words_put_key(&text, entry->key);
+    fact_text_put_key(&text, entry->key);
     strbuf_puts(&text, " ");
-    words_put_number(&text, value, words_unit(entry->key));
+    fact_text_put_number(&text, value, fact_text_unit(entry->key));
     strbuf_puts(&text, ", the model is specified with ");
-    words_put_number(&text, entry->value, words_unit(entry->key));
+    fact_text_put_number(&text, entry->value, fact_text_unit(entry->key));
     finding->accused = true;
     finding->kind = KIND_MISMATCHED;
     finding->value = value;

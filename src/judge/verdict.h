@@ -2,7 +2,7 @@
 #ifndef GPUMEMTOPO_JUDGE_VERDICT_H
 #define GPUMEMTOPO_JUDGE_VERDICT_H
 
-#include "judge/internal.h"
+#include "judge/stages.h"
 
 /* Drops findings of GPUs that were not measured and second ones of the same metric; a busy GPU is
  * not accused. */

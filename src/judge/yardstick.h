@@ -3,7 +3,7 @@
 #ifndef GPUMEMTOPO_JUDGE_YARDSTICK_H
 #define GPUMEMTOPO_JUDGE_YARDSTICK_H
 
-#include "judge/internal.h"
+#include "judge/stages.h"
 
 /* Fewer GPUs have no consensus to deviate from. */
 enum { YARDSTICK_MIN = 5 };

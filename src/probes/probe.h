@@ -4,9 +4,9 @@
 
 #include "probes/probes.h"
 
-#include "probes/bandwidth.h"
-#include "probes/l2.h"
-#include "probes/study.h"
+#include "probes/l2/l2.h"
+#include "probes/method/bandwidth.h"
+#include "probes/method/study.h"
 
 /* Where main.latency finds memory that L2 does not have; all 0 before its first round. */
 struct cold_area {

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
-#include "probes/repeats.h"
+#include "probes/method/repeats.h"
 
 enum { REASON_MAX = 240 };
 

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "probes/method/timer.h"
 #include "probes/probe.h"
 #include "probes/rounds.h"
 #include "probes/sums.h"
-#include "probes/timer.h"
 
 /* What a failed probe did not get to report is there as failed, never left out. */
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "probes/cache.h"
-#include "probes/repeats.h"
+#include "probes/method/cache_report.h"
+#include "probes/method/repeats.h"
 
 enum { REASON_MAX = 160 };
 

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "inventory/inventory.h"
-#include "inventory/spool.h"
+#include "inventory/wire/spool.h"
 #include "report/merge_pool.h"
 
 enum merge_kind { MERGE_GPU, MERGE_SURVEY, MERGE_INVENTORY };

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "inventory/scalar.h"
+#include "inventory/yaml/scalar.h"
 
 /* A family is a metric of the inventory under a name that Prometheus takes. */
 struct family {

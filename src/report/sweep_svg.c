@@ -1,5 +1,5 @@
 /* Drawing a plot as SVG, in the reader's light or dark colours. */
-#include "report/sweep.h"
+#include "report/sweep_chart.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,12 +46,12 @@ struct axes {
     double low, high, unit, top;
 };
 
-void plot_format_bytes(char text[PLOT_TEXT_MAX], double bytes)
+void sweep_chart_format_bytes(char text[SWEEP_CHART_TEXT_MAX], double bytes)
 {
     if (bytes >= MIB)
-        snprintf(text, PLOT_TEXT_MAX, "%.2f MiB", bytes / MIB);
+        snprintf(text, SWEEP_CHART_TEXT_MAX, "%.2f MiB", bytes / MIB);
     else
-        snprintf(text, PLOT_TEXT_MAX, "%.2f KiB", bytes / KIB);
+        snprintf(text, SWEEP_CHART_TEXT_MAX, "%.2f KiB", bytes / KIB);
 }
 
 static double x_of(const struct axes *axes, double bytes)
@@ -81,7 +81,7 @@ static double decimal_step(double span)
     return parts[i] * power;
 }
 
-static struct axes make_axes(const struct plot *plot)
+static struct axes make_axes(const struct sweep_chart *plot)
 {
     const struct curve_point *first = plot->curve.points, *last = first + plot->curve.count - 1;
     double margin = 0.02 * (last->bytes - first->bytes);
@@ -124,11 +124,12 @@ static void write_axes(struct strbuf *out, const struct axes *axes)
 }
 
 /* Labels stand to the right of the frame, pushed up where they would touch. */
-static void write_levels(struct strbuf *out, const struct plot *plot, const struct axes *axes)
+static void write_levels(struct strbuf *out, const struct sweep_chart *plot,
+                         const struct axes *axes)
 {
     double free_below = INFINITY;
     for (size_t i = 0; i < plot->level_count; i++) {
-        const struct plot_level *level = &plot->levels[i];
+        const struct sweep_chart_level *level = &plot->levels[i];
         double y = y_of(axes, level->cycles), label = fmin(y, free_below);
         strbuf_printf(out, "<line class=\"level\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
                       LEFT, y, RIGHT, y);
@@ -138,7 +139,7 @@ static void write_levels(struct strbuf *out, const struct plot *plot, const stru
     }
 }
 
-static void write_marks(struct strbuf *out, const struct plot *plot, const struct axes *axes)
+static void write_marks(struct strbuf *out, const struct sweep_chart *plot, const struct axes *axes)
 {
     for (size_t i = 0; i < plot->mark_count; i++) {
         double x = x_of(axes, plot->marks[i].bytes);
@@ -153,7 +154,7 @@ static void write_marks(struct strbuf *out, const struct plot *plot, const struc
     }
 }
 
-static void write_curve(struct strbuf *out, const struct plot *plot, const struct axes *axes)
+static void write_curve(struct strbuf *out, const struct sweep_chart *plot, const struct axes *axes)
 {
     strbuf_printf(out, "<polyline class=\"curve\" points=\"");
     for (size_t i = 0; i < plot->curve.count; i++)
@@ -166,18 +167,18 @@ static void write_curve(struct strbuf *out, const struct plot *plot, const struc
                       y_of(axes, plot->curve.points[i].cycles));
 }
 
-void plot_put_svg(struct strbuf *out, const struct plot *plot, bool standalone)
+void sweep_chart_put_svg(struct strbuf *out, const struct sweep_chart *plot, bool standalone)
 {
     const struct axes axes = make_axes(plot);
     strbuf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" %swidth=\"%d\" height=\"%d\" "
                   "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
                   standalone ? "" : "class=\"plot\" ", WIDTH, HEIGHT, WIDTH, HEIGHT);
-    html_text(out, plot->title, PLOT_TEXT_MAX);
+    html_text(out, plot->title, SWEEP_CHART_TEXT_MAX);
     strbuf_printf(out, "</title>\n%s<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n",
                   standalone ? STYLE : "", WIDTH, HEIGHT);
     strbuf_printf(out, "<text class=\"title\" x=\"%d\" y=\"26\">", LEFT);
-    html_text(out, plot->title, PLOT_TEXT_MAX);
+    html_text(out, plot->title, SWEEP_CHART_TEXT_MAX);
     strbuf_puts(out, "</text>\n");
     write_axes(out, &axes);
     write_levels(out, plot, &axes);

@@ -14,20 +14,20 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 #include "probes/probes.h"
-#include "survey/comm.h"
-#include "survey/comm_mpi.h"
+#include "survey/comm/comm.h"
+#include "survey/comm/comm_mpi.h"
+#include "survey/comm/limits.h"
 #include "survey/config.h"
-#include "survey/exit_file.h"
-#include "survey/keeper.h"
-#include "survey/last_out.h"
-#include "survey/launcher.h"
-#include "survey/limits.h"
-#include "survey/mpi_start.h"
-#include "survey/no_mpi.h"
 #include "survey/options.h"
-#include "survey/request.h"
+#include "survey/start/exit_file.h"
+#include "survey/start/last_out.h"
+#include "survey/start/launcher.h"
+#include "survey/start/mpi_start.h"
+#include "survey/start/no_mpi.h"
+#include "survey/start/pmix_keeper.h"
 #include "survey/survey.h"
-#include "survey/worker.h"
+#include "survey/worker/request.h"
+#include "survey/worker/worker.h"
 
 static int print_text(const struct strbuf *text)
 {
@@ -132,7 +132,7 @@ static void give_up_mpi(void *user)
     const struct process *self = user;
     double patience_s = self->place.patience_s;
     if (self->launcher.slurm)
-        keeper_start();
+        pmix_keeper_start();
     if (self->place.task <= 1)
         log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
                     "others measure without MPI, and wait as long once more for those that start "
@@ -180,7 +180,7 @@ static void outlive_rank_0(const struct process *self, struct survey_end *end)
 static struct survey_end run_rank(struct comm *comm, const struct process *self)
 {
     if (self->launcher.slurm)
-        keeper_start();
+        pmix_keeper_start();
     set_prefix(self);
     struct survey_end end = survey_run(comm, &self->options, self->argc, self->argv);
     comm_destroy(comm);
@@ -233,7 +233,7 @@ static void stop_mpi(bool lost_ranks, int code)
     alarm(lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S);
     if (comm_mpi_stop(&err))
         log_debug("%s", err.text);
-    keeper_release();
+    pmix_keeper_release();
     alarm(0);
 }
 
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
     if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
-        return keeper_main();
+        return pmix_keeper_main();
     speak_directly();
     log_set_prefix("gpumemtopo-survey");
     int refused = launcher_detect(getenv, &self.launcher, &refusal);

@@ -14,17 +14,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "report/basis.h"
-#include "survey/emit.h"
-#include "survey/exit_file.h"
-#include "survey/limits.h"
-#include "survey/message.h"
-#include "survey/preparation.h"
-#include "survey/progress.h"
-#include "survey/rank.h"
-#include "survey/recording.h"
-#include "survey/replaying.h"
-#include "survey/root.h"
-#include "survey/spooling.h"
+#include "survey/comm/limits.h"
+#include "survey/comm/message.h"
+#include "survey/rank/rank.h"
+#include "survey/rank/spooling.h"
+#include "survey/root/emit.h"
+#include "survey/root/inputs.h"
+#include "survey/root/progress.h"
+#include "survey/root/recording.h"
+#include "survey/root/replaying.h"
+#include "survey/root/root.h"
+#include "survey/start/exit_file.h"
 
 /* MPI gives no descriptor to wait for, so messages are looked for at intervals: short ones while
  * something happens, long ones when not. 64 idle ranks then cost two cores under three per cent. */
@@ -188,7 +188,7 @@ static enum survey_exit code_of(int rc)
 }
 
 /* A record that cannot be had does not cost the report. */
-static bool end_recording(const struct run *run, const struct preparation *prepared)
+static bool end_recording(const struct run *run, const struct inputs *prepared)
 {
     const struct root_view view = root_view(run->root);
     struct err err = {0};
@@ -202,7 +202,7 @@ static bool end_recording(const struct run *run, const struct preparation *prepa
 
 /* What was spooled goes only when it is all in the inventory: a rank that was lost may have left
  * more than it could say. */
-static void end_spool(struct run *run, const struct preparation *prepared, bool written)
+static void end_spool(struct run *run, const struct inputs *prepared, bool written)
 {
     const struct root_view view = root_view(run->root);
     const struct spooling *spooling = &prepared->spooling;
@@ -241,7 +241,7 @@ static void say_idle(const struct run *run)
                  idle == 1 ? "rank had no GPU of its" : "ranks had no GPU of their");
 }
 
-static enum survey_exit report(struct run *run, struct preparation *prepared, struct err *err)
+static enum survey_exit report(struct run *run, struct inputs *prepared, struct err *err)
 {
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
     bool recorded = end_recording(run, prepared);
@@ -273,9 +273,9 @@ static int judge_result(void *user, size_t gpu_total, struct gpu_result *result,
     return judging_take(user, gpu_total, result, err);
 }
 
-static void connect_root(struct run *run, struct preparation *prepared)
+static void connect_root(struct run *run, struct inputs *prepared)
 {
-    const struct plan_spool spool = {
+    const struct spool_plan spool = {
         .spooling = &prepared->spooling,
         .config_name = str_last_part(prepared->config.name),
         .config_text = prepared->config.text,
@@ -302,7 +302,7 @@ static void keep_spool(struct survey_end *end, const char *folder, const char *o
 
 /* A process apart leaves its results to the last one. Where the spool has not got them, it makes an
  * inventory of its own. */
-static enum survey_exit leave_results(struct run *run, struct preparation *prepared,
+static enum survey_exit leave_results(struct run *run, struct inputs *prepared,
                                       struct survey_end *end, struct err *err)
 {
     keep_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
@@ -325,8 +325,7 @@ void survey_end_fini(struct survey_end *end)
     end->spool = end->owner = NULL;
 }
 
-static int survey_all(struct run *run, struct preparation *prepared, double limit_s,
-                      struct err *err)
+static int survey_all(struct run *run, struct inputs *prepared, double limit_s, struct err *err)
 {
     const struct survey_options *options = run->options;
     int rc = root_create(run->comm, options->simulate || options->replay, limit_s, tick(run),
@@ -346,10 +345,10 @@ static int survey_all(struct run *run, struct preparation *prepared, double limi
 
 static enum survey_exit run_root(struct run *run, struct survey_end *end)
 {
-    struct preparation prepared = {0};
+    struct inputs prepared = {0};
     struct err err = {0};
     const struct survey_options *options = run->options;
-    const struct preparation_input input = {
+    const struct inputs_request input = {
         .options = options,
         .record = run->record,
         .argc = run->argc,
@@ -357,7 +356,7 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
         .comm = run->comm,
     };
     enum survey_exit code = SURVEY_EXIT_BAD_INPUT;
-    int rc = preparation_begin(&input, &prepared, &err);
+    int rc = inputs_begin(&input, &prepared, &err);
     if (!rc) {
         if (prepared.spooling.folder)
             exit_file_tell_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
@@ -377,7 +376,7 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
         end->reported = true;
         code = report(run, &prepared, &err);
     }
-    preparation_fini(&prepared);
+    inputs_fini(&prepared);
     return code;
 }
 

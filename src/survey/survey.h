@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "survey/comm.h"
+#include "survey/comm/comm.h"
 #include "survey/options.h"
 
 enum survey_exit {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../check.h"
-#include "device/sim/cache.h"
+#include "cachesim/cache.h"
 
 static struct rng rng;
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "inventory/frame.h"
-#include "survey/message.h"
-#include "survey/outcome.h"
+#include "inventory/wire/frame.h"
+#include "survey/comm/message.h"
+#include "survey/rank/outcome.h"
 
 static void take_all(const uint8_t *data, size_t size, bool listing)
 {

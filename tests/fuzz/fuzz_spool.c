@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "inventory/frame.h"
-#include "inventory/spool.h"
-#include "inventory/spool_wire.h"
+#include "inventory/wire/frame.h"
+#include "inventory/wire/spool.h"
+#include "inventory/wire/spool_wire.h"
 
 static void read_whole(const uint8_t *data, size_t size)
 {

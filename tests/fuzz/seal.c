@@ -5,7 +5,7 @@
 #include "device/replay/entry.h"
 #include "device/replay/parts.h"
 #include "fuzz.h"
-#include "inventory/frame.h"
+#include "inventory/wire/frame.h"
 
 enum { SUMMED_HEADER = 16, SUM_BYTES = 4, END_BYTES = 1 + 1 + 8 + SUM_BYTES };
 

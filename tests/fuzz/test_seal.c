@@ -8,7 +8,7 @@
 
 #include "device/replay/replay.h"
 #include "fuzz.h"
-#include "inventory/spool.h"
+#include "inventory/wire/spool.h"
 
 static uint8_t bytes[1 << 16];
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "inventory/frame.h"
 #include "inventory/gpu_result.h"
+#include "inventory/wire/frame.h"
 #include "rich.h"
 
 static void crc_is_the_usual_one(void **state)

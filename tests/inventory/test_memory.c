@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "inventory/frame.h"
 #include "inventory/results.h"
-#include "inventory/spool.h"
+#include "inventory/wire/frame.h"
+#include "inventory/wire/spool.h"
 #include "rich.h"
 #include "sweep.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "inventory/spool.h"
+#include "inventory/wire/spool.h"
 #include "rich.h"
 
 static char folder[] = "/tmp/gpumemtopo-spool-XXXXXX";

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "inventory/spool.h"
-#include "inventory/spool_owner.h"
+#include "inventory/wire/spool.h"
+#include "inventory/wire/spool_owner.h"
 
 static char parent[] = "/tmp/gpumemtopo-test-XXXXXX";
 static char *folder;

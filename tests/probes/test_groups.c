@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "probed.h"
-#include "probes/partition.h"
+#include "probes/method/partition.h"
 
 enum { SMS = 132 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "probes/pool.h"
+#include "probes/method/pool.h"
 
 /* Sum of twelve uniform numbers: near enough to normal. */
 static double draw_normal(struct rng *rng)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "probes/chase.h"
+#include "probes/method/chase.h"
 #include "probes/probe.h"
 
 /* A record without any sample: every request is in vain. */

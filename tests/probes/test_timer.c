@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/sim/sim.h"
-#include "probes/contrast.h"
+#include "probes/method/contrast.h"
+#include "probes/method/timer.h"
 #include "probes/probe.h"
-#include "probes/timer.h"
 
 static const char model_text[] =
     "name: T\nsms: 8\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"

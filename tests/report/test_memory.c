@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 #include "base/yaml.h"
-#include "inventory/spool.h"
+#include "inventory/wire/spool.h"
 #include "made.h"
 #include "report/command.h"
 #include "rich.h"

@@ -10,11 +10,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
-#include "inventory/spool.h"
+#include "inventory/wire/spool.h"
 #include "report/basis.h"
-#include "survey/judging.h"
-#include "survey/message.h"
-#include "survey/root.h"
+#include "survey/comm/message.h"
+#include "survey/root/judging.h"
+#include "survey/root/root.h"
 
 static void fail(const char *what, const struct err *err)
 {

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "survey/comm.h"
-#include "survey/message.h"
+#include "survey/comm/comm.h"
+#include "survey/comm/message.h"
 
 enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1, FAKE_PATIENCE_S = 20 };
 

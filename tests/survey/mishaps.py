@@ -16,7 +16,7 @@ from harness import (FAST, SKIP, SLOWER, check, command, environment, field, mai
                      workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
-WORKER_RECORD_FD = 4  # as in src/survey/request.h
+WORKER_RECORD_FD = 4  # as in src/survey/worker/request.h
 
 
 def failing(call):

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "survey/assign.h"
+#include "survey/root/assign.h"
 
 enum { RANKS_MAX = 8, LINE = 128 };
 

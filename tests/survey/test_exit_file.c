@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "survey/exit_file.h"
+#include "survey/start/exit_file.h"
 
 static char path[] = "/tmp/gpumemtopo-test-XXXXXX";
 

@@ -11,18 +11,18 @@
 
 #include "base/str.h"
 #include "fake_comm.h"
-#include "inventory/frame.h"
-#include "survey/assign.h"
+#include "inventory/wire/frame.h"
+#include "survey/comm/message.h"
 #include "survey/config.h"
-#include "survey/listing.h"
-#include "survey/message.h"
-#include "survey/nodes.h"
 #include "survey/options.h"
-#include "survey/outcome.h"
-#include "survey/request.h"
-#include "survey/root.h"
-#include "survey/spooling.h"
-#include "survey/unmeasured.h"
+#include "survey/rank/listing.h"
+#include "survey/rank/outcome.h"
+#include "survey/rank/spooling.h"
+#include "survey/root/assign.h"
+#include "survey/root/nodes.h"
+#include "survey/root/root.h"
+#include "survey/root/unmeasured.h"
+#include "survey/worker/request.h"
 #include "sweep.h"
 
 static void sweep(const char *name, int (*run)(void *context), void *context, size_t at_least)
@@ -414,7 +414,7 @@ static int collect(void *context)
 {
     char *folder = context;
     struct spooling spooling = {.folder = folder, .survey = (char *)"s", .backend = "sim"};
-    const struct plan_spool plan = {.spooling = &spooling, .config_name = "", .config_text = ""};
+    const struct spool_plan plan = {.spooling = &spooling, .config_name = "", .config_text = ""};
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "survey/emit.h"
-#include "survey/launcher.h"
 #include "survey/options.h"
+#include "survey/root/emit.h"
+#include "survey/start/launcher.h"
 
 enum { WORDS_MAX = 6 };
 

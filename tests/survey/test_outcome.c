@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "survey/child.h"
-#include "survey/outcome.h"
+#include "survey/rank/child.h"
+#include "survey/rank/outcome.h"
 
 static const struct gpu_result gpu = {
     .uuid = (char *)"GPU-1", .node = (char *)"n1", .pci = (char *)"0000:01:00.0", .index = 3};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "survey/progress.h"
+#include "survey/root/progress.h"
 
 static void the_line_says_it_all(void **state)
 {

@@ -12,11 +12,11 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "fake_comm.h"
-#include "inventory/spool.h"
-#include "survey/limits.h"
-#include "survey/message.h"
-#include "survey/rank.h"
-#include "survey/request.h"
+#include "inventory/wire/spool.h"
+#include "survey/comm/limits.h"
+#include "survey/comm/message.h"
+#include "survey/rank/rank.h"
+#include "survey/worker/request.h"
 
 static const struct survey_options plain = {.spool = "nowhere"};
 

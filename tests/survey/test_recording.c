@@ -10,10 +10,10 @@
 #include "device/replay/record_read.h"
 #include "inventory/inventory.h"
 #include "survey/config.h"
-#include "survey/emit.h"
 #include "survey/options.h"
-#include "survey/recording.h"
-#include "survey/root.h"
+#include "survey/root/emit.h"
+#include "survey/root/recording.h"
+#include "survey/root/root.h"
 
 static void add_measured(struct recording *recording, const char *uuid)
 {

@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "fake_comm.h"
 #include "inventory/names.h"
-#include "survey/limits.h"
-#include "survey/message.h"
-#include "survey/root.h"
+#include "survey/comm/limits.h"
+#include "survey/comm/message.h"
+#include "survey/root/root.h"
 
 static int deliver(struct root *root, int from, uint32_t type, struct strbuf *payload)
 {
@@ -290,7 +290,7 @@ static void spooled_results_are_not_lost(void **state)
         .survey = (char *)"t", .version = (char *)"1", .backend = (char *)"sim"};
     struct gpu_result spooled = {.uuid = (char *)"b", .node = (char *)"n2", .rank = 1};
     struct spooling spooling = {.folder = folder, .survey = (char *)"s", .backend = "sim"};
-    const struct plan_spool plan = {.spooling = &spooling, .config_name = "", .config_text = ""};
+    const struct spool_plan plan = {.spooling = &spooling, .config_name = "", .config_text = ""};
     struct fake fake;
     struct root *root = NULL;
     struct err err = {0};

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "report/timing.h"
-#include "survey/judging.h"
+#include "survey/root/judging.h"
 
 static void longest_first(void **state)
 {

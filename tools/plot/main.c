@@ -5,18 +5,18 @@
 
 #include "base/out_file.h"
 #include "inventory/inventory.h"
-#include "report/sweep.h"
+#include "report/sweep_chart.h"
 
 /* FOLDER/nvidia-h200-l1_data.svg, with the suffix -sim for a simulated GPU. */
 static int write_file(const struct inventory_model *model, const char *suffix, const char *folder,
-                      const char *memory, const struct plot *plot, struct err *err)
+                      const char *memory, const struct sweep_chart *plot, struct err *err)
 {
     struct strbuf path = {0};
     strbuf_printf(&path, "%s/%s%s-%s.svg", folder, model->id, suffix, memory);
     if (path.failed)
         return err_no_memory(err);
     struct strbuf picture = {0};
-    plot_put_svg(&picture, plot, true);
+    sweep_chart_put_svg(&picture, plot, true);
     int rc = picture.failed ? err_no_memory(err)
                             : out_file_write(path.data, picture.data, picture.length, err);
     strbuf_fini(&picture);
@@ -28,13 +28,14 @@ static int draw_model(const struct inventory_model *model, bool simulated, const
                       struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; plot_memories[i] && !rc; i++) {
-        struct plot plot;
-        if (!plot_memory(&model->memory, plot_memories[i], &plot))
+    for (size_t i = 0; sweep_chart_memories[i] && !rc; i++) {
+        struct sweep_chart plot;
+        if (!sweep_chart_memory(&model->memory, sweep_chart_memories[i], &plot))
             continue;
         snprintf(plot.title, sizeof plot.title, "%.60s%s: %s", model->name,
-                 simulated ? " (simulated)" : "", plot_memories[i]);
-        rc = write_file(model, simulated ? "-sim" : "", folder, plot_memories[i], &plot, err);
+                 simulated ? " (simulated)" : "", sweep_chart_memories[i]);
+        rc =
+            write_file(model, simulated ? "-sim" : "", folder, sweep_chart_memories[i], &plot, err);
     }
     return rc;
 }

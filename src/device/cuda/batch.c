@@ -99,10 +99,11 @@ static int place(struct wave *wave, struct wave_job *job, struct err *err)
     bool first = wave->job_count == 0;
     int rc = 0;
     if (job->layout.end_bytes[MEMORY_GLOBAL])
-        rc = pool_place(gpu, &gpu->global, &job->layout, first, &job->offset_bytes[MEMORY_GLOBAL],
-                        err);
+        rc = memory_pool_place(gpu, &gpu->global, &job->layout, first,
+                               &job->offset_bytes[MEMORY_GLOBAL], err);
     if (!rc && job->layout.end_bytes[MEMORY_HOST])
-        rc = pool_place(gpu, &gpu->host, &job->layout, first, &job->offset_bytes[MEMORY_HOST], err);
+        rc = memory_pool_place(gpu, &gpu->host, &job->layout, first,
+                               &job->offset_bytes[MEMORY_HOST], err);
     return rc;
 }
 

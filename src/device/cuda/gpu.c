@@ -335,8 +335,9 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     limits->host_bytes = HOST_BYTES;
     gpu->free_bytes = free_bytes;
     limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;
-    gpu->global = (struct pool){.memory = MEMORY_GLOBAL, .limit_bytes = limits->global_bytes};
-    gpu->host = (struct pool){.memory = MEMORY_HOST, .limit_bytes = HOST_BYTES};
+    gpu->global =
+        (struct memory_pool){.memory = MEMORY_GLOBAL, .limit_bytes = limits->global_bytes};
+    gpu->host = (struct memory_pool){.memory = MEMORY_HOST, .limit_bytes = HOST_BYTES};
     *out_shared_max = shared;
     return 0;
 }
@@ -370,8 +371,8 @@ static void destroy(struct device *device)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)
             driver->cuMemFree(gpu->flush);
-        pool_fini(gpu, &gpu->global);
-        pool_fini(gpu, &gpu->host);
+        memory_pool_fini(gpu, &gpu->global);
+        memory_pool_fini(gpu, &gpu->host);
         for (int i = 0; i < CUDA_EVENTS; i++)
             if (gpu->events[i])
                 driver->cuEventDestroy(gpu->events[i]);

@@ -14,7 +14,7 @@
 #include "device/turn.h"
 
 /* Written chains, so that a layout that comes again is not written again. */
-struct pool_region {
+struct memory_pool_region {
     struct layout_chain chains[DEVICE_STEPS_MAX];
     uint32_t chain_count;
     uint64_t offset_bytes, size_bytes;
@@ -22,12 +22,12 @@ struct pool_region {
 
 /* Memory for arrays: device memory, or pinned host memory mapped into the GPU. No word of it is
  * ever 0xffffffff: the kernels use that to wait for a value. */
-struct pool {
+struct memory_pool {
     enum memory memory;
     CUdeviceptr base;
     void *host; /* MEMORY_HOST only */
     uint64_t size_bytes, used_bytes, limit_bytes;
-    struct pool_region *regions;
+    struct memory_pool_region *regions;
     size_t region_count, region_capacity;
 };
 
@@ -62,7 +62,7 @@ struct cuda_gpu {
     uint32_t *sm_ids;    /* the hardware's id of each SM */
     uint32_t sm_id_count;
 
-    struct pool global, host;
+    struct memory_pool global, host;
     CUtexObject texture; /* over the global pool, as far as a texture reaches */
     uint64_t texture_bytes;
     uint64_t places_used; /* by streams */
@@ -102,17 +102,18 @@ int staging_download(struct cuda_gpu *gpu, const struct staging *staging, size_t
 void staging_fini(struct cuda_gpu *gpu, struct staging *staging);
 
 /* Makes the pool at least size bytes large, forgetting what was in it when it must grow. */
-int pool_reserve(struct cuda_gpu *gpu, struct pool *pool, uint64_t size_bytes, struct err *err);
+int memory_pool_reserve(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
+                        struct err *err);
 
 /* Finds a place where the layout's arrays of this pool's memory lie, chains written; the offset is
  * a multiple of 2 MiB, so that alignment does not depend on it. With may_forget, places given
  * before may become invalid; without, 1 says that there is no room besides them. */
-int pool_place(struct cuda_gpu *gpu, struct pool *pool, const struct layout *layout,
-               bool may_forget, uint64_t *out_offset, struct err *err);
+int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const struct layout *layout,
+                      bool may_forget, uint64_t *out_offset, struct err *err);
 
 /* Forgets the chains: someone wrote over them. */
-void pool_forget(struct pool *pool);
-void pool_fini(struct cuda_gpu *gpu, struct pool *pool);
+void memory_pool_forget(struct memory_pool *pool);
+void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
 /* The link to the host as seen while copies run; 0 for what NVML did not tell. */
 struct link_seen {

@@ -177,9 +177,9 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     struct device_stream_answer answer = {0};
     int rc = make_plan(gpu, stream, &plan, err);
     if (!rc)
-        rc = pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
+        rc = memory_pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
     if (!rc && stream->kind != DEVICE_STREAM_READ)
-        pool_forget(&gpu->global);
+        memory_pool_forget(&gpu->global);
     if (!rc)
         rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
     if (rc)
@@ -256,12 +256,12 @@ static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *strea
     uint64_t passes = stream->total_bytes / (bytes * directions);
     passes = passes ? passes : 1;
     uint64_t ns = 0;
-    int rc = pool_reserve(gpu, &gpu->host, bytes * directions, err);
+    int rc = memory_pool_reserve(gpu, &gpu->host, bytes * directions, err);
     if (!rc)
-        rc = pool_reserve(gpu, &gpu->global, bytes * directions, err);
+        rc = memory_pool_reserve(gpu, &gpu->global, bytes * directions, err);
     if (!rc) {
-        pool_forget(&gpu->global);
-        pool_forget(&gpu->host);
+        memory_pool_forget(&gpu->global);
+        memory_pool_forget(&gpu->host);
         rc = time_copies(gpu, stream->kind, bytes, 1, &ns, err);
     }
     if (!rc)
@@ -299,12 +299,12 @@ int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err
         return err_set(err, -ENODATA, "NVML does not know this GPU");
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (!rc)
-        rc = pool_reserve(gpu, &gpu->host, bytes, err);
+        rc = memory_pool_reserve(gpu, &gpu->host, bytes, err);
     if (!rc)
-        rc = pool_reserve(gpu, &gpu->global, bytes, err);
+        rc = memory_pool_reserve(gpu, &gpu->global, bytes, err);
     if (rc)
         return rc;
-    pool_forget(&gpu->global);
+    memory_pool_forget(&gpu->global);
     for (int round = 0; !rc && round < ROUNDS && looks < LOOKS; round++) {
         rc = queue_copies(gpu, DEVICE_STREAM_H2D, bytes, PASSES, err);
         if (!rc)

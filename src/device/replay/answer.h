@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
-#include "inventory/wire.h"
+#include "inventory/wire/wire.h"
 
 void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits);
 void answer_get_limits(struct wire_reader *reader, struct device_limits *out_limits);

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "device/device.h"
-#include "inventory/wire.h"
+#include "inventory/wire/wire.h"
 
 /* The calls of the device interface. The numbers are part of the format. */
 enum ask_call {

@@ -9,7 +9,7 @@
 #include "device/replay/ask.h"
 #include "device/replay/entry.h"
 #include "device/replay/record.h"
-#include "inventory/facts_wire.h"
+#include "inventory/wire/facts_wire.h"
 
 struct reading {
     const char *body;

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "inventory/frame.h"
+#include "inventory/wire/frame.h"
 
 enum { SUM_BYTES = 4 };
 

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "inventory/wire.h"
+#include "inventory/wire/wire.h"
 
 enum { RECORD_VERSION = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/facts_wire.h"
 #include "inventory/names.h"
+#include "inventory/wire/facts_wire.h"
 
 const char record_magic[RECORD_MAGIC_BYTES] = {'\x89', 'G', 'M', 'R', '\r', '\n', '\x1a', '\n'};
 

@@ -9,7 +9,7 @@
 #include "device/replay/ask.h"
 #include "device/replay/entry.h"
 #include "device/replay/record.h"
-#include "inventory/facts_wire.h"
+#include "inventory/wire/facts_wire.h"
 
 /* Where entries go. A record that cannot be written any more ends there; what is measured is not
  * affected. */

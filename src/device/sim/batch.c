@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "device/sim/gpu.h"
-#include "device/sim/run.h"
+#include "device/sim/job_run.h"
 
 /* Loads that a job executes before another one in flight gets its turn. */
 enum { QUANTUM_LOADS = 16, SERIAL_LOADS = 1 << 30 };

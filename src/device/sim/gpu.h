@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cachesim/cache.h"
 #include "device/device.h"
-#include "device/sim/cache.h"
 #include "device/sim/model.h"
 #include "device/sim/sim.h"
 #include "device/turn.h"

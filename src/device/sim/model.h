@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/yaml.h"
+#include "cachesim/cache.h"
 #include "device/device.h"
-#include "device/sim/cache.h"
 #include "device/sim/sim.h"
 
 enum {

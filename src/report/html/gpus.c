@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 /* Up to so many GPUs stand in one table with all their values; more are grouped by node, folded,
  * with the values that tell most: a page of 10,000 GPUs has to stay usable. */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 /* By oddity: the class of the cell and the sign in it, so that colour is not all there is. */
 static const struct {

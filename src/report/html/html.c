@@ -5,7 +5,7 @@
 
 #include "html_assets.h"
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 /* Even if a foreign name got past the escaping, nothing but the page's own script could run. */
 static void put_head(struct strbuf *out)

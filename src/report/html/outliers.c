@@ -5,7 +5,7 @@
 
 #include "report/drain.h"
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 enum { FINDINGS_MAX = 6, ROWS_MAX = 1000 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 /* The different values of a fact of the boards, each with the number of its GPUs. */
 static void put_versions(struct strbuf *out, const struct inventory *v, const char *title,

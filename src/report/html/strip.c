@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "report/html/markup.h"
-#include "report/html/parts.h"
+#include "report/html/sections.h"
 
 enum {
     WIDTH = 340,

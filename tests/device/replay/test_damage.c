@@ -9,7 +9,7 @@
 #include "device/replay/answer.h"
 #include "device/replay/parts.h"
 #include "device/replay/record_read.h"
-#include "inventory/frame.h"
+#include "inventory/wire/frame.h"
 #include "tape.h"
 
 static void record_something(struct tape *tape)

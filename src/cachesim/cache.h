@@ -1,0 +1,93 @@
+/* One simulated cache (or TLB): which lines and sectors it holds. Knows nothing of time. */
+#ifndef GPUMEMTOPO_CACHESIM_CACHE_H
+#define GPUMEMTOPO_CACHESIM_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "cachesim/divider.h"
+
+enum cache_index { CACHE_MODULO, CACHE_HASHED };
+enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
+
+enum { CACHE_SECTORS_MAX = 16 };
+
+/* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
+ * sectors. ways 0: fully associative. */
+struct cache_geometry {
+    uint64_t size;
+    uint64_t line;
+    uint64_t sector;
+    uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
+    uint64_t ways;
+    enum cache_index index;
+    enum cache_policy policy;
+    double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
+    double slack;      /* share of the victims that are not the policy's choice but any line */
+    bool mostly_hits;  /* L2: its sets are searched in the way that makes hits fast, not misses */
+};
+
+/* Small, so that a search and what follows stay within few lines of the real cache. */
+struct cache_line {
+    uint64_t key;  /* its number + 1 + the cache's base: that of before a reset is never found */
+    uint32_t used; /* tick of the last use */
+    uint16_t sectors;
+};
+
+struct cache_set {
+    uint32_t first; /* its lines are first .. first + ways - 1, the first `filled` valid */
+    uint32_t ways;
+    uint32_t filled;
+    uint32_t resets;         /* of the cache, when the set was last touched: else it is empty */
+    uint32_t newest, oldest; /* ends of the list by use; linked caches only */
+};
+
+/* Sets of many ways are searched through a hash table and ordered by a list. */
+struct cache_link {
+    uint32_t chain, newer, older;
+};
+
+/* Fields are for cache.c, but for `fills` and `epoch`. */
+struct cache {
+    struct cache_geometry geometry;
+    struct divider by_line, by_sector, by_sets;
+    uint16_t fetch_masks[CACHE_SECTORS_MAX];
+    uint32_t lines_max, line_count, set_count;
+    uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
+    struct cache_line *lines;
+    uint32_t last;     /* the line used last of all */
+    uint32_t last_way; /* where the last search found a line */
+    struct cache_set *sets;
+    struct cache_link *links; /* NULL: sets are scanned */
+    uint32_t *buckets;        /* slot + 1, 0: none */
+    uint32_t bucket_mask;
+    uint32_t tick;
+    uint32_t resets;
+    uint64_t base;  /* of keys; rises with each reset, so that emptying costs nothing */
+    uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
+    uint64_t epoch; /* the owner's mark of when it was reset */
+};
+
+/* Empty cache of at most geometry->size; NULL when out of memory. */
+struct cache *cache_create(const struct cache_geometry *geometry);
+void cache_destroy(struct cache *cache); /* accepts NULL */
+
+/* Empties it and sets its size (at least one line, at most the size it was created with). */
+void cache_reset(struct cache *cache, uint64_t size_bytes);
+
+/* One load: true when its sector was there; brings it in otherwise. */
+bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
+
+/* True when the line of this address was the last one used: another access would change nothing.
+ * For caches of one sector per line and lines of a power of two, such as TLBs. */
+static inline bool cache_is_last(const struct cache *cache, uint64_t address)
+{
+    return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1 + cache->base;
+}
+
+/* Bytes after which addresses meet the same set again. */
+uint64_t cache_span(const struct cache *cache);
+
+#endif

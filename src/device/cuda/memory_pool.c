@@ -1,0 +1,207 @@
+/* Memory for arrays and the chains written into it. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+
+/* The driver's page size for large allocations: TLB effects do not depend on the place. */
+static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
+
+/* Room for a chain in each SM's own place at once. (The host's memory is pinned page by page, which
+ * takes a good part of a millisecond per MiB: no more of it than is asked for.) */
+static const uint64_t POOL_MIN_BYTES = UINT64_C(512) << 20;
+enum { LINK_THREADS = 256, LINK_BLOCKS_MAX = 1024, TEXTURE_WORD_BYTES = 4 };
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+static int create_texture(struct cuda_gpu *gpu, const struct memory_pool *pool, struct err *err)
+{
+    int width;
+    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, &width, err);
+    if (rc)
+        return rc;
+    uint64_t reach = (uint64_t)width * TEXTURE_WORD_BYTES;
+    CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
+    resource.res.linear.devPtr = pool->base;
+    resource.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT32;
+    resource.res.linear.numChannels = 1;
+    resource.res.linear.sizeInBytes = reach < pool->size_bytes ? reach : pool->size_bytes;
+    const CUDA_TEXTURE_DESC texture = {.flags = CU_TRSF_READ_AS_INTEGER};
+    rc = cuda_check(gpu, gpu->driver->cuTexObjectCreate(&gpu->texture, &resource, &texture, NULL),
+                    "cuTexObjectCreate", err);
+    if (!rc)
+        gpu->texture_bytes = resource.res.linear.sizeInBytes;
+    return rc;
+}
+
+static int allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
+                    struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc;
+    if (pool->memory == MEMORY_HOST) {
+        rc = cuda_check(gpu,
+                        driver->cuMemHostAlloc(&pool->host, size_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
+                        "cuMemHostAlloc", err);
+        if (rc)
+            return rc;
+        memset(pool->host, 0, size_bytes);
+        rc = cuda_check(gpu, driver->cuMemHostGetDevicePointer(&pool->base, pool->host, 0),
+                        "cuMemHostGetDevicePointer", err);
+        pool->size_bytes = size_bytes;
+        return rc;
+    }
+    rc = cuda_check(gpu, driver->cuMemAlloc(&pool->base, size_bytes), "cuMemAlloc", err);
+    if (rc)
+        return rc;
+    pool->size_bytes = size_bytes;
+    rc = cuda_check(gpu, driver->cuMemsetD32Async(pool->base, 0, size_bytes / 4, gpu->streams[0]),
+                    "cuMemsetD32Async", err);
+    return rc ? rc : create_texture(gpu, pool, err);
+}
+
+static void release(struct cuda_gpu *gpu, struct memory_pool *pool)
+{
+    if (pool->memory == MEMORY_GLOBAL && gpu->texture) {
+        gpu->driver->cuTexObjectDestroy(gpu->texture);
+        gpu->texture = 0;
+        gpu->texture_bytes = 0;
+    }
+    if (pool->host)
+        gpu->driver->cuMemFreeHost(pool->host);
+    else if (pool->base)
+        gpu->driver->cuMemFree(pool->base);
+    pool->host = NULL;
+    pool->base = 0;
+    pool->size_bytes = 0;
+    memory_pool_forget(pool);
+}
+
+int memory_pool_reserve(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
+                        struct err *err)
+{
+    if (size_bytes <= pool->size_bytes)
+        return 0;
+    if (size_bytes > pool->limit_bytes)
+        return err_set(err, -ENOMEM, "arrays need %llu bytes, the limit is %llu",
+                       (unsigned long long)size_bytes, (unsigned long long)pool->limit_bytes);
+    release(gpu, pool);
+    uint64_t wanted = round_up(size_bytes, PLACE_BYTES);
+    if (pool->memory == MEMORY_GLOBAL && wanted < POOL_MIN_BYTES)
+        wanted = POOL_MIN_BYTES;
+    if (wanted > pool->limit_bytes)
+        wanted = pool->limit_bytes;
+    int rc = allocate(gpu, pool, wanted, err);
+    if (rc)
+        release(gpu, pool);
+    return rc;
+}
+
+void memory_pool_forget(struct memory_pool *pool)
+{
+    pool->used_bytes = 0;
+    pool->region_count = 0;
+}
+
+void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool)
+{
+    release(gpu, pool);
+    free(pool->regions);
+    *pool = (struct memory_pool){.memory = pool->memory};
+}
+
+static int link_chain(struct cuda_gpu *gpu, const struct memory_pool *pool, uint64_t offset,
+                      const struct layout_chain *chain, struct err *err)
+{
+    bool pointers = layout_word_bytes(chain->array.path) == 8;
+    struct kernel_link link = {
+        .base = pool->base + offset + chain->array.offset_bytes + chain->slot_bytes,
+        .stride = chain->array.stride_bytes,
+        .origin = pointers ? 0 : pool->base,
+        .count = (uint32_t)chain->count,
+        .permuted = chain->array.order == DEVICE_RANDOM,
+        .key = layout_key(&chain->array),
+        .shift = pointers ? 0 : 2,
+        .wide = pointers,
+    };
+    uint64_t blocks = (chain->count + LINK_THREADS - 1) / LINK_THREADS;
+    void *parameters[] = {&link};
+    return cuda_launch(gpu, gpu->link_chain,
+                       blocks < LINK_BLOCKS_MAX ? (uint32_t)blocks : LINK_BLOCKS_MAX, LINK_THREADS,
+                       0, parameters, err);
+}
+
+static bool region_fits(const struct memory_pool *pool, const struct memory_pool_region *region,
+                        const struct layout *layout)
+{
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < layout->chain_count; i++) {
+        bool found = layout_memory(layout->chains[i].array.path) != pool->memory;
+        wanted += !found;
+        for (uint32_t j = 0; !found && j < region->chain_count; j++)
+            found = layout_same_chain(&region->chains[j], &layout->chains[i]);
+        if (!found)
+            return false;
+    }
+    return wanted == region->chain_count && region->size_bytes >= layout->end_bytes[pool->memory];
+}
+
+static int write_region(struct cuda_gpu *gpu, struct memory_pool *pool, const struct layout *layout,
+                        struct err *err)
+{
+    struct memory_pool_region *regions =
+        mem_grow(pool->regions, &pool->region_capacity, pool->region_count + 1, sizeof *regions);
+    if (!regions)
+        return err_no_memory(err);
+    pool->regions = regions;
+    struct memory_pool_region region = {.offset_bytes = pool->used_bytes,
+                                        .size_bytes = layout->end_bytes[pool->memory]};
+    for (uint32_t i = 0; i < layout->chain_count; i++) {
+        const struct layout_chain *chain = &layout->chains[i];
+        if (layout_memory(chain->array.path) != pool->memory)
+            continue;
+        int rc = link_chain(gpu, pool, region.offset_bytes, chain, err);
+        if (rc)
+            return rc;
+        region.chains[region.chain_count++] = *chain;
+    }
+    pool->used_bytes += round_up(region.size_bytes, PLACE_BYTES);
+    pool->regions[pool->region_count++] = region;
+    return 0;
+}
+
+int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const struct layout *layout,
+                      bool may_forget, uint64_t *out_offset, struct err *err)
+{
+    uint64_t end = layout->end_bytes[pool->memory];
+    bool plain = !layout_has_chains(layout, pool->memory);
+    /* Without chains the content does not matter: such arrays lie over whatever is there. */
+    for (size_t i = 0; !plain && i < pool->region_count; i++)
+        if (region_fits(pool, &pool->regions[i], layout)) {
+            *out_offset = pool->regions[i].offset_bytes;
+            return 0;
+        }
+    /* A wave that begins has room for a place like this on every SM. */
+    uint64_t places = may_forget ? gpu->base.limits.sm_count : 1;
+    uint64_t needed = plain ? end : pool->used_bytes + places * round_up(end, PLACE_BYTES);
+    if (needed > pool->size_bytes) {
+        if (!may_forget)
+            return 1;
+        memory_pool_forget(pool);
+        int rc = memory_pool_reserve(gpu, pool, end, err);
+        if (rc)
+            return rc;
+    }
+    uint64_t offset = plain ? 0 : pool->used_bytes;
+    int rc = plain ? 0 : write_region(gpu, pool, layout, err);
+    if (!rc)
+        *out_offset = offset;
+    return rc;
+}

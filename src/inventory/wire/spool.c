@@ -1,0 +1,264 @@
+/* Spool files: names, writing, reading. A line of text, then two frames: where the file comes from,
+ * and what it says. */
+#include "inventory/wire/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/new_file.h"
+#include "base/yaml.h"
+#include "inventory/wire/frame.h"
+#include "inventory/wire/spool_wire.h"
+
+static const char gpu_prefix[] = "gpu-";
+static const char suffix[] = ".spool";
+static const char survey_prefix[] = "survey-";
+static const char rank_infix[] = "-rank-"; /* of the plan of one rank */
+static const char magic[] = "gpumemtopo spool ";
+
+static bool plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+}
+
+void spool_plain_name(char *name)
+{
+    for (; *name; name++)
+        *name = plain(*name) ? *name : '-';
+}
+
+/* Any `of` gives a name that is fit for a file, and different ones different names. */
+static char *path_of(const char *folder, const char *prefix, const char *of)
+{
+    enum { NAME_MAX_CHARS = 100 };
+    char name[NAME_MAX_CHARS + 1];
+    size_t length = 0;
+    bool odd = false;
+    for (const char *c = of; *c && length < NAME_MAX_CHARS; c++) {
+        odd |= !plain(*c);
+        name[length++] = plain(*c) ? *c : '_';
+    }
+    name[length] = '\0';
+    odd |= length != strlen(of) || !length;
+    if (odd)
+        return str_format("%s/%s%s-%016llx%s", folder, prefix, name,
+                          (unsigned long long)str_hash(of), suffix);
+    return str_format("%s/%s%s%s", folder, prefix, name, suffix);
+}
+
+char *spool_gpu_path(const char *folder, const char *uuid)
+{
+    return path_of(folder, gpu_prefix, uuid);
+}
+
+static int write_file(const char *path, const struct strbuf *bytes, struct err *err)
+{
+    struct new_file file = {0};
+    char line[sizeof magic + 16];
+    int length = snprintf(line, sizeof line, "%s%d\n", magic, SPOOL_SCHEMA);
+    int rc = bytes->failed || !path ? err_no_memory(err) : new_file_create(path, &file, err);
+    if (rc)
+        return rc;
+    rc = new_file_append(&file, line, (size_t)length, err);
+    if (!rc)
+        rc = new_file_append(&file, bytes->data, bytes->length, err);
+    if (!rc)
+        rc = new_file_finish(&file, err);
+    new_file_fini(&file);
+    return rc;
+}
+
+int spool_write_gpu(const char *folder, const struct spool_origin *origin,
+                    const struct gpu_result *gpu, struct err *err)
+{
+    struct strbuf bytes = {0};
+    char *path = spool_gpu_path(folder, gpu->uuid);
+    spool_encode_gpu(origin, gpu, &bytes);
+    int rc = write_file(path, &bytes, err);
+    strbuf_fini(&bytes);
+    free(path);
+    return rc;
+}
+
+int spool_write_survey(const char *folder, const struct spool_origin *origin,
+                       const struct spool_survey *survey, struct err *err)
+{
+    struct strbuf bytes = {0};
+    char *name = survey->apart ? str_format("%s%s%u", origin->survey, rank_infix, survey->rank)
+                               : str_copy(origin->survey);
+    char *path = name ? path_of(folder, survey_prefix, name) : NULL;
+    spool_encode_survey(origin, survey, &bytes);
+    int rc = write_file(path, &bytes, err);
+    strbuf_fini(&bytes);
+    free(path);
+    free(name);
+    return rc;
+}
+
+bool spool_is_name(const char *name)
+{
+    size_t length = strlen(name), tail = sizeof suffix - 1;
+    bool known = strncmp(name, gpu_prefix, sizeof gpu_prefix - 1) == 0 ||
+                 strncmp(name, survey_prefix, sizeof survey_prefix - 1) == 0;
+    return known && length > tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+/* Calls `see` with each spool file's name until it says no. */
+static int each_name(const char *path, bool (*see)(void *user, DIR *folder, const char *name),
+                     void *user)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == ENOENT ? 0 : -errno;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (spool_is_name(entry->d_name) && !see(user, folder, entry->d_name))
+            break;
+    closedir(folder);
+    return 0;
+}
+
+static bool see_any(void *user, DIR *folder, const char *name)
+{
+    (void)folder, (void)name;
+    *(bool *)user = true;
+    return false;
+}
+
+bool spool_has_files(const char *folder)
+{
+    bool found = false;
+    each_name(folder, see_any, &found);
+    return found;
+}
+
+static bool remove_name(void *user, DIR *folder, const char *name)
+{
+    (void)user;
+    unlinkat(dirfd(folder), name, 0);
+    return true;
+}
+
+void spool_remove_files(const char *folder)
+{
+    each_name(folder, remove_name, NULL);
+}
+
+bool spool_begins(const void *data, size_t length)
+{
+    return length >= sizeof magic - 1 && memcmp(data, magic, sizeof magic - 1) == 0;
+}
+
+/* The first line: who it is by, and by which version of the format. Length of the line. */
+static int read_line(const char *data, size_t length, size_t *out_length, struct err *err)
+{
+    const char *number = data + sizeof magic - 1;
+    const char *end =
+        spool_begins(data, length) ? memchr(number, '\n', length - (size_t)(number - data)) : NULL;
+    size_t digits = end ? (size_t)(end - number) : 0;
+    char text[32] = "";
+    uint64_t schema = 0;
+    if (digits < sizeof text)
+        memcpy(text, number, digits);
+    if (str_parse_u64(text, &schema))
+        return err_set(err, -EBADMSG, "not a spool file");
+    if (schema != SPOOL_SCHEMA)
+        return err_set(err, -ENOTSUP,
+                       "a spool file of schema %llu, this program knows %d: read it with the "
+                       "gpumemtopo that wrote it",
+                       (unsigned long long)schema, SPOOL_SCHEMA);
+    *out_length = (size_t)(end - data) + 1;
+    return 0;
+}
+
+static int next_frame(struct frame_reader *reader, struct frame *out_frame, struct err *err)
+{
+    int rc = frame_reader_next(reader, out_frame, err);
+    return rc > 0 ? 0 : rc < 0 ? rc : err_set(err, -EBADMSG, "it is cut off");
+}
+
+static int read_frames(struct frame_reader *reader, struct spool_file *file, struct err *err)
+{
+    struct frame frame;
+    int rc = next_frame(reader, &frame, err);
+    if (!rc)
+        rc = spool_decode_origin(&frame, &file->origin, err);
+    if (!rc)
+        rc = next_frame(reader, &frame, err);
+    if (!rc)
+        rc = spool_decode_body(&frame, file, err);
+    if (!rc && frame_reader_pending(reader))
+        rc = err_set(err, -EBADMSG, "more follows behind its end");
+    return rc;
+}
+
+int spool_read(const void *data, size_t length, const char *name, struct spool_file *out_file,
+               struct err *err)
+{
+    struct frame_reader reader = {0};
+    struct spool_file file = {0};
+    size_t line = 0;
+    int rc = read_line(data, length, &line, err);
+    if (!rc && frame_reader_add(&reader, (const char *)data + line, length - line))
+        rc = err_no_memory(err);
+    if (!rc)
+        rc = read_frames(&reader, &file, err);
+    frame_reader_fini(&reader);
+    if (rc) {
+        spool_file_fini(&file);
+        if (rc != -ENOMEM)
+            err_prefix(err, "%s", name);
+        return rc;
+    }
+    *out_file = file;
+    return 0;
+}
+
+int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
+                   struct gpu_result *out_gpu)
+{
+    struct strbuf bytes = {0};
+    struct spool_file file = {0};
+    struct err ignored = {0};
+    char *path = spool_gpu_path(folder, uuid);
+    int rc = path ? yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored) : -ENOMEM;
+    if (!rc)
+        rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);
+    if (!rc && (file.kind != SPOOL_GPU || !str_equal(file.origin.survey, survey)))
+        rc = -ENOENT;
+    if (!rc) {
+        *out_gpu = file.gpu;
+        memset(&file.gpu, 0, sizeof file.gpu);
+    }
+    spool_file_fini(&file);
+    strbuf_fini(&bytes);
+    free(path);
+    return rc;
+}
+
+struct counting {
+    char *plans; /* how names of plans begin */
+    struct spool_count count;
+};
+
+static bool count_name(void *user, DIR *folder, const char *name)
+{
+    (void)folder;
+    struct counting *counting = user;
+    counting->count.files++;
+    counting->count.plans += strncmp(name, counting->plans, strlen(counting->plans)) == 0;
+    return true;
+}
+
+int spool_count(const char *folder, const char *survey, struct spool_count *out_count)
+{
+    struct counting counting = {.plans = str_format("%s%s%s", survey_prefix, survey, rank_infix)};
+    int rc = counting.plans ? each_name(folder, count_name, &counting) : -ENOMEM;
+    free(counting.plans);
+    if (!rc)
+        *out_count = counting.count;
+    return rc;
+}

@@ -1,0 +1,312 @@
+/* Which survey a spool folder belongs to, and whether that survey still runs. */
+#include "inventory/wire/spool_owner.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/out_file.h"
+#include "base/str.h"
+#include "inventory/wire/spool.h"
+
+void spool_identity_fini(struct spool_identity *identity)
+{
+    free(identity->survey);
+    free(identity->job);
+    free(identity->output);
+    free(identity->who);
+    memset(identity, 0, sizeof *identity);
+}
+
+/* Locks of the open file, not of the process: they survive when the process closes another
+ * descriptor of the same file. Going from exclusive to shared is atomic. */
+static int lock(int fd, short type, off_t from, off_t count)
+{
+    struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = count};
+    return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
+}
+
+enum { ALL = 0 }; /* as a count: to the end, wherever that is */
+
+/* From the lock on all bytes to that on one, with no moment in between. */
+static void keep_own(const struct spool_owner *owner)
+{
+    lock(owner->fd, F_RDLCK, owner->rank, 1);
+    if (owner->rank)
+        lock(owner->fd, F_UNLCK, 0, owner->rank);
+    lock(owner->fd, F_UNLCK, owner->rank + 1, ALL);
+}
+
+static bool is_held(int rc)
+{
+    return rc == -EAGAIN || rc == -EACCES;
+}
+
+/* Lines "key: value". */
+static const char *const keys[] = {"survey", "job", "output", "who", "merged"};
+
+static int read_identity(int fd, struct spool_identity *out)
+{
+    char text[16384];
+    struct spool_identity identity = {0};
+    char *merged = NULL;
+    char **const values[] = {&identity.survey, &identity.job, &identity.output, &identity.who,
+                             &merged};
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    int rc = 0;
+    char *rest = text;
+    for (char *line; !rc && (line = strsep(&rest, "\n"));)
+        for (size_t i = 0; i < COUNT_OF(keys); i++) {
+            size_t n = strlen(keys[i]);
+            if (strncmp(line, keys[i], n) == 0 && line[n] == ':' && line[n + 1] == ' ' &&
+                !*values[i])
+                rc = str_copy_to(values[i], line + n + 2);
+        }
+    identity.merged = merged ? strtoul(merged, NULL, 10) : 0;
+    free(merged);
+    if (rc)
+        spool_identity_fini(&identity);
+    else
+        *out = identity;
+    return rc;
+}
+
+static int write_identity(int fd, const struct spool_identity *identity)
+{
+    struct strbuf text = {0};
+    strbuf_printf(&text, "survey: %s\njob: %s\noutput: %s\nwho: %s\nmerged: %zu\n",
+                  identity->survey, identity->job, identity->output, identity->who,
+                  identity->merged);
+    int rc = text.failed ? -ENOMEM : lseek(fd, 0, SEEK_SET) ? -errno : 0;
+    if (!rc)
+        rc = io_write_all(fd, text.data, text.length);
+    if (!rc && ftruncate(fd, (off_t)text.length))
+        rc = -errno;
+    strbuf_fini(&text);
+    return rc;
+}
+
+static int make_folder(const char *path, struct err *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return err_set_at(err, -errno, path, 0, 0, "cannot make the spool folder: %s",
+                          strerror(errno));
+    if (stat(path, &info) || !S_ISDIR(info.st_mode))
+        return err_set_at(err, -ENOTDIR, path, 0, 0, "is no folder; --spool names one");
+    if (access(path, W_OK | X_OK))
+        return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
+    return 0;
+}
+
+/* In a folder for one survey there is one owner, in a named one an owner for each output; many
+ * surveys may write to one pipe or device. */
+static char *owner_path(const struct spool_candidate *candidate)
+{
+    const char *of = candidate->output;
+    if (candidate->exclusive)
+        return str_format("%s/.owner", candidate->folder);
+    if (out_file_in_place(of))
+        of = *candidate->job ? candidate->job : candidate->survey;
+    return str_format("%s/.owner-%016" PRIx64, candidate->folder, str_hash(of));
+}
+
+static bool is_same_job(const struct spool_identity *identity, const struct spool_candidate *own)
+{
+    return *own->job && str_equal(identity->job, own->job) && identity->survey && identity->output;
+}
+
+/* Another process may have removed the file, or moved the folder, since it was opened. */
+static bool is_in_place(const struct spool_owner *owner)
+{
+    struct stat opened, named;
+    return fstat(owner->fd, &opened) == 0 && stat(owner->path, &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+static int set_aside(const char *folder, char **out_aside, struct err *err)
+{
+    char stamp[CLOCK_STAMP_MAX];
+    clock_utc_stamp(1, stamp);
+    char *aside = str_format("%s.before-%s", folder, stamp);
+    if (!aside)
+        return err_no_memory(err);
+    if (rename(folder, aside)) {
+        int rc = err_set_at(err, -errno, folder, 0, 0,
+                            "has results of an earlier survey and cannot be moved to %s: %s", aside,
+                            strerror(errno));
+        free(aside);
+        return rc;
+    }
+    free(*out_aside);
+    *out_aside = aside;
+    return 0;
+}
+
+/* Copies what the candidate brings along into the file. */
+static int become_owner(const struct spool_candidate *candidate, struct spool_owner *owner,
+                        struct err *err)
+{
+    struct spool_identity own = {0};
+    if (str_copy_to(&own.survey, candidate->survey) || str_copy_to(&own.job, candidate->job) ||
+        str_copy_to(&own.output, candidate->output) || str_copy_to(&own.who, candidate->who)) {
+        spool_identity_fini(&own);
+        return err_no_memory(err);
+    }
+    spool_identity_fini(&owner->identity);
+    owner->identity = own;
+    int rc = write_identity(owner->fd, &own);
+    if (!rc)
+        return 0;
+    unlink(owner->path);
+    rmdir(candidate->folder); /* unless something is in it */
+    return err_set_at(err, rc, owner->path, 0, 0, "cannot be written: %s", strerror(-rc));
+}
+
+/* 0: all bytes are locked, or there are no locks here. 1: the own byte is. -EAGAIN: neither can be
+ * had now, since another process is just coming, or leaving as the last. */
+static int lock_any(struct spool_owner *owner)
+{
+    int rc = lock(owner->fd, F_WRLCK, 0, ALL);
+    owner->unlocked = rc && !is_held(rc);
+    if (!is_held(rc))
+        return 0;
+    return lock(owner->fd, F_RDLCK, owner->rank, 1) ? -EAGAIN : 1;
+}
+
+static int refuse(const struct spool_candidate *candidate, const struct spool_owner *owner,
+                  struct err *err)
+{
+    const char *who = owner->identity.who;
+    return err_set_at(err, -EBUSY, candidate->output, 0, 0,
+                      "another survey is running with this output (%.200s): wait for its end, or "
+                      "name another output",
+                      who ? who : "unknown");
+}
+
+/* One try. -EAGAIN: something moved meanwhile. */
+static int try_join(const struct spool_candidate *candidate, struct spool_owner *owner,
+                    char **out_aside, struct err *err)
+{
+    owner->fd = open(owner->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (owner->fd < 0)
+        return errno == ENOENT ? -EAGAIN
+                               : err_set_at(err, -errno, owner->path, 0, 0, "cannot create: %s",
+                                            strerror(errno));
+    int locked = lock_any(owner);
+    if (locked < 0 || !is_in_place(owner))
+        return -EAGAIN;
+    spool_identity_fini(&owner->identity);
+    if (read_identity(owner->fd, &owner->identity))
+        return err_no_memory(err);
+    bool ours = is_same_job(&owner->identity, candidate);
+    if (locked)
+        return ours ? 0 : refuse(candidate, owner, err);
+    struct spool_count left = {0};
+    int rc = ours ? 0 : spool_count(candidate->folder, "", &left);
+    if (rc)
+        return err_set_at(err, rc, candidate->folder, 0, 0, "cannot be read: %s", strerror(-rc));
+    if (left.files && candidate->exclusive) {
+        rc = set_aside(candidate->folder, out_aside, err);
+        return rc ? rc : -EAGAIN;
+    }
+    owner->mixed = left.files != 0;
+    rc = ours ? 0 : become_owner(candidate, owner, err);
+    keep_own(owner);
+    return rc;
+}
+
+int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner *out_owner,
+                     char **out_aside, struct err *err)
+{
+    enum { TRIES = 6000 };
+    const struct timespec pause = {.tv_nsec = 10000000};
+    struct spool_owner owner = {.fd = -1, .rank = candidate->rank, .path = owner_path(candidate)};
+    int rc = owner.path ? -EAGAIN : err_no_memory(err);
+    for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
+        if (i)
+            nanosleep(&pause, NULL);
+        rc = make_folder(candidate->folder, err);
+        if (!rc)
+            rc = try_join(candidate, &owner, out_aside, err);
+        if (rc && owner.fd >= 0) {
+            close(owner.fd);
+            owner.fd = -1;
+        }
+    }
+    if (rc == -EAGAIN)
+        rc = refuse(candidate, &owner, err);
+    if (rc)
+        spool_owner_fini(&owner);
+    else
+        *out_owner = owner;
+    return rc;
+}
+
+int spool_owner_open(const char *path, int rank, struct spool_owner *out_owner, struct err *err)
+{
+    struct spool_owner owner = {.path = str_copy(path), .rank = rank};
+    if (!owner.path)
+        return err_no_memory(err);
+    owner.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int rc = owner.fd < 0 ? -errno : read_identity(owner.fd, &owner.identity);
+    if (rc) {
+        spool_owner_fini(&owner);
+        return err_set_at(err, rc, path, 0, 0, "cannot open: %s", strerror(-rc));
+    }
+    int locked = lock(owner.fd, F_RDLCK, rank, 1);
+    owner.unlocked = locked && !is_held(locked);
+    *out_owner = owner;
+    return 0;
+}
+
+enum spool_others spool_owner_leave(struct spool_owner *owner)
+{
+    struct spool_identity now = {0};
+    if (!owner->path || owner->unlocked)
+        return SPOOL_OTHERS;
+    lock(owner->fd, F_UNLCK, 0, ALL);
+    enum spool_others others = SPOOL_OTHERS;
+    /* Rank 0's byte last: of two that leave at once, the one that has the rest is the last. */
+    if (!lock(owner->fd, F_WRLCK, 1, ALL))
+        others = lock(owner->fd, F_WRLCK, 0, 1) ? SPOOL_RANK_0 : SPOOL_NOBODY;
+    if (!is_in_place(owner))
+        return SPOOL_GONE;
+    if (others == SPOOL_OTHERS || read_identity(owner->fd, &now))
+        return SPOOL_OTHERS;
+    spool_identity_fini(&owner->identity);
+    owner->identity = now;
+    return others;
+}
+
+void spool_owner_set_merged(struct spool_owner *owner, size_t files)
+{
+    owner->identity.merged = files;
+    write_identity(owner->fd, &owner->identity);
+}
+
+void spool_owner_remove(const struct spool_owner *owner)
+{
+    if (owner->path)
+        unlink(owner->path);
+}
+
+void spool_owner_fini(struct spool_owner *owner)
+{
+    if (owner->path && owner->fd >= 0)
+        close(owner->fd);
+    free(owner->path);
+    spool_identity_fini(&owner->identity);
+    *owner = (struct spool_owner){.fd = -1};
+}

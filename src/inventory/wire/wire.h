@@ -1,0 +1,46 @@
+/* Values inside a frame's payload, little-endian. The writers append to a strbuf; the reader checks
+ * every bound and latches `bad`, so that callers check once at the end. */
+#ifndef GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
+#define GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+void wire_put_u32(struct strbuf *buffer, uint32_t value);
+void wire_put_u64(struct strbuf *buffer, uint64_t value);
+void wire_put_f64(struct strbuf *buffer, double value);
+void wire_put_text(struct strbuf *buffer, const char *text); /* NULL stays NULL */
+
+/* Seven bits to a byte, low ones first: small numbers are short. A signed one is folded first, so
+ * that small negative numbers are short too. */
+void wire_put_varint(struct strbuf *buffer, uint64_t value);
+void wire_put_signed(struct strbuf *buffer, int64_t value);
+
+struct wire_reader {
+    const unsigned char *data;
+    size_t length;
+    size_t position;
+    bool bad;
+    bool no_memory; /* bad because an allocation failed; the bytes may be good */
+};
+uint32_t wire_get_u32(struct wire_reader *reader);
+uint64_t wire_get_u64(struct wire_reader *reader);
+double wire_get_f64(struct wire_reader *reader);
+char *wire_get_text(struct wire_reader *reader); /* fresh memory, or NULL (also when bad) */
+uint64_t wire_get_varint(struct wire_reader *reader);
+int64_t wire_get_signed(struct wire_reader *reader);
+
+/* A count of things that take at least item_bytes each: bad when the rest could not hold them. */
+uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes);
+
+/* Latches `bad` and `no_memory`. Callers use it when their own allocation fails. */
+void wire_no_memory(struct wire_reader *reader);
+
+/* 0 when all was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
+int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
+
+#endif

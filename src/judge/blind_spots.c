@@ -1,0 +1,71 @@
+/* Where the judge cannot see. */
+#include "judge/blind_spots.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "judge/divided_models.h"
+#include "judge/place_findings.h"
+#include "judge/reference.h"
+#include "judge/yardstick.h"
+
+/* A figure that may be this much worse without being noticed is no figure to judge by. */
+static const double BLIND = 0.25;
+
+/* GPUs of one model that scatter by less are as alike as GPUs are. */
+static const double SCATTER = 0.05;
+
+static size_t judged_count(const struct fleet *fleet, const struct group *group)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < group->count; i++)
+        count += fleet_judged(&fleet->gpus[group->members[i]]);
+    return count;
+}
+
+/* Half of a fleet being slow makes two camps, or scatter: nobody can tell which half is right. */
+static int tell_scattered(const struct judge *judge, const struct group *group,
+                          struct inventory *inventory)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t m = 0; m < config->metric_count; m++) {
+        const struct yardstick *y = yardstick_of(judge, group, m);
+        double scatter = y->sigma / fabs(y->center), hidden = y->bound * scatter;
+        bool told;
+        if (divided_models_tell(judge, group, m, inventory, &told))
+            return -ENOMEM;
+        if (told || !y->usable || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
+            scatter < fmax(SCATTER, config->metrics[m].accuse))
+            continue;
+        char *text =
+            str_format("%zu GPUs of %s: %s scatters by %.0f %% among them: a GPU must be "
+                       "%.0f %% worse to be noticed",
+                       y->n, group->id, config->metrics[m].metric, 100 * scatter, 100 * hidden);
+        if (place_findings_add(inventory, NULL, text, NULL))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int blind_spots_tell(const struct judge *judge, struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *group = &fleet->groups[g];
+        size_t count = judged_count(fleet, group);
+        bool known = judge_references_find(judge->basis.references, fleet_text(fleet, group->name));
+        if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline) {
+            char *text = str_format("%zu of %s: too few to compare, and no reference: judged by "
+                                    "rules alone",
+                                    count, group->id);
+            if (place_findings_add(inventory, NULL, text, NULL))
+                return -ENOMEM;
+        }
+        if (settings_tell_divided(judge, group, inventory) ||
+            tell_scattered(judge, group, inventory))
+            return -ENOMEM;
+    }
+    return 0;
+}

@@ -1,0 +1,301 @@
+/* The fetch unit of L2, how much of an oversized array it keeps, and its line.
+ *
+ * What stays resident is counted twice: with one element per fetch unit it is bytes, with elements
+ * so far apart that each needs a line of its own it is tags. Bytes over tags is the line. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/cpd.h"
+#include "probes/method/chase.h"
+
+enum {
+    WORD_BYTES = 8,      /* the smallest stride: chases follow stored 64-bit pointers */
+    FETCH_BYTES = 16384, /* chased word by word */
+    FETCH_JOBS = 6,
+    FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
+    CAPACITY_LOADS = 4096,
+    CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
+    TAG_LOADS = 4096,
+    TAG_PART = 64,
+    LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
+    TAG_ROUNDS_MAX = 10,
+    LOOKS = 5,
+    PAGES_MIN = 64,
+    PAGES_PART = 4,
+    PAGES_LOADS = 1024,
+};
+
+/* The array over what the driver claims, and how far it is doubled where it fits. */
+static const double OVERSIZE = 1.25, REGION_FACTOR = 8;
+static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /* no claim */
+
+/* Below: all but all of the array is resident. An array over RETRY times the capacity gives a
+ * coarse value only. */
+static const double OVERFILLED_SHARE = 0.03, RETRY = 3;
+
+/* The same for tags: elements far apart do not fall into the sets quite evenly. */
+static const double TAG_OVERSIZE = 2.5, TAGS_OVERFILLED_SHARE = 0.3, TAGS_FEW_SHARE = 0.1,
+                    TAGS_GROWN = 1.06;
+
+/* Elements are a prime number of fetch units apart, so that they fall into all sets, unless the
+ * number of sets is a multiple of it: then the tags seem so few that a line would be longer than
+ * that, or no whole number of fetch units, and another prime is tried. */
+static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
+static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
+static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
+
+/* The median of many normal values against their mean; a deviation from the median absolute one. */
+static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
+
+static void count_distances(const struct device_sample *sample, double threshold,
+                            uint32_t *distances)
+{
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < sample->kept_count; i++) {
+        if (sample->kept[i] <= threshold)
+            continue;
+        if (last != SIZE_MAX && i - last < FETCH_DISTANCE_MAX)
+            distances[i - last]++;
+        last = i;
+    }
+}
+
+/* A cold chase word by word misses once per fetch unit; a stray latency breaks a few distances
+ * up, so the most frequent one counts. */
+int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    struct device_array words = {
+        .path = DEVICE_GLOBAL_CG, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
+    struct device_job jobs[FETCH_JOBS];
+    struct device_answer *answers;
+    for (size_t i = 0; i < FETCH_JOBS; i++) {
+        words.offset_bytes = probe_fresh(context, FETCH_BYTES);
+        jobs[i] = chase_job();
+        jobs[i].cold_l2 = true;
+        chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
+    }
+    int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    uint32_t distances[FETCH_DISTANCE_MAX] = {0}, all = 0;
+    size_t best = 0;
+    for (size_t i = 0; i < FETCH_JOBS; i++)
+        count_distances(&answers[i].samples[0], l2->miss_threshold, distances);
+    for (size_t d = 0; d < FETCH_DISTANCE_MAX; d++) {
+        all += distances[d];
+        if (distances[d] > distances[best])
+            best = d;
+    }
+    device_answers_fini(answers, FETCH_JOBS);
+    free(answers);
+    if (!best)
+        return err_set(err, -ENODATA, "a cold word-by-word chase shows no regular misses");
+    l2->fetch_bytes = best * WORD_BYTES;
+    l2->fetch_agreement = (double)distances[best] / all;
+    l2->fetch_n = all;
+    return 0;
+}
+
+/* The middle of several looks where loads cost next to nothing: how a sample's spacing and the
+ * hashing of addresses meet is a matter of luck. */
+struct resident {
+    double share, error; /* 0..1, its standard error */
+    uint32_t n;
+};
+static int resident_share(struct probe_context *context, const struct l2_study *l2, int32_t sm,
+                          double elements, uint64_t stride, bool tags,
+                          struct resident *out_resident, struct err *err)
+{
+    const struct l2_look look = {.sizes = {(uint64_t)ceil(elements) * stride},
+                                 .count = 1,
+                                 .stride_bytes = stride,
+                                 .sm = sm,
+                                 .window = 1,
+                                 .part = tags ? TAG_PART : CAPACITY_PART,
+                                 .loads = tags ? TAG_LOADS : CAPACITY_LOADS};
+    size_t looks = device_limits(context->device)->loads_max ? 1 : LOOKS;
+    double shares[LOOKS], error = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < looks; i++) {
+        struct l2_shares found;
+        int rc = l2_look(context, l2, &look, &found, err);
+        if (rc)
+            return rc;
+        shares[i] = found.resident;
+        error = found.error;
+        n += found.n;
+    }
+    if (looks > 1) /* of a median */
+        error = MEDIAN_ERROR * MAD_SIGMA * cpd_mad(shares, looks) / sqrt((double)looks);
+    *out_resident = (struct resident){cpd_median(shares, looks), error, n};
+    return 0;
+}
+
+/* The share of loads that look as if L2 (with copies: its near part) did not hold what they ask
+ * for, although it does: one line of each page of as much memory as the capacity, or the tags, were
+ * counted with. Then a TLB does not reach so far. NaN where a record does not tell. */
+static int slow_pages(struct probe_context *context, const struct l2_study *l2, double span_bytes,
+                      double *out_share, struct err *err)
+{
+    uint64_t stride = L2_PAGE_MIN_BYTES + l2->fetch_bytes;
+    uint64_t room = device_limits(context->device)->global_bytes;
+    if (room)
+        span_bytes = fmin(span_bytes, (double)room);
+    struct l2_look look = {.sizes = {(uint64_t)(span_bytes / (double)stride) * stride},
+                           .count = 1,
+                           .stride_bytes = stride,
+                           .window = 1,
+                           .part = PAGES_PART,
+                           .loads = PAGES_LOADS};
+    struct l2_shares found;
+    struct err own = {0};
+    *out_share = NAN;
+    if (look.sizes[0] < PAGES_MIN * stride)
+        return 0;
+    int rc = l2_look(context, l2, &look, &found, &own);
+    if (!rc)
+        *out_share = 1 - found.resident;
+    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
+}
+
+/* Bytes that the part near `sm` (without copies, all of L2) keeps of an array it overflows with;
+ * claim: about how many there should be. unbounded: it overflows with none. */
+static int part_capacity(struct probe_context *context, struct l2_study *l2, int32_t sm,
+                         double claim, double *out_bytes, double *out_error, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    double fetch = (double)l2->fetch_bytes, most = REGION_FACTOR * claim, size = OVERSIZE * claim;
+    if (claim <= 0) {
+        most = REGION_MAX_BYTES;
+        size = REGION_FIRST_BYTES;
+    }
+    if (limits->global_bytes)
+        most = fmin(most, (double)limits->global_bytes / 2);
+    for (bool again = true; again;) {
+        struct resident found;
+        size = fmin(size, most);
+        int rc = resident_share(context, l2, sm, size / fetch, l2->fetch_bytes, false, &found, err);
+        if (rc)
+            return rc;
+        bool fits = found.share > 1 - OVERFILLED_SHARE;
+        *out_bytes = fits ? size : found.share * size;
+        *out_error = found.error * size;
+        l2->resident_n = found.n;
+        l2->unbounded = fits && size >= most;
+        again = fits ? size < most : size > RETRY * *out_bytes;
+        if (*out_bytes < fetch)
+            return err_set(err, -ENODATA, "nothing stays resident in L2");
+        size = fits ? 2 * size : OVERSIZE * *out_bytes;
+    }
+    return 0;
+}
+
+/* With copies each part is asked by an SM of its own side. */
+int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    double claim = (double)device_limits(context->device)->l2_reported_bytes;
+    uint32_t parts = l2->copies ? l2->parts : 1;
+    int rc =
+        part_capacity(context, l2, 0, claim / parts, &l2->near_bytes, &l2->resident_error, err);
+    l2->resident_bytes = l2->near_bytes;
+    for (uint32_t part = 1; part < parts && !rc && !l2->unbounded; part++) {
+        double bytes = 0, error = 0;
+        rc = part_capacity(context, l2, l2->part_sms[part], l2->near_bytes, &bytes, &error, err);
+        l2->resident_bytes += bytes;
+        l2->resident_error = hypot(l2->resident_error, error);
+    }
+    if (rc || l2->unbounded)
+        return rc;
+    return slow_pages(context, l2, OVERSIZE * l2->near_bytes, &l2->slow_pages, err);
+}
+
+/* Tags by elements `stride` apart, beginning with `tags` expected. */
+static int count_tags(struct probe_context *context, const struct l2_study *l2, uint64_t stride,
+                      double expected, double *out_tags, struct err *err)
+{
+    double tags = expected, most = INFINITY;
+    uint64_t room = device_limits(context->device)->global_bytes;
+    if (room)
+        most = (double)(room / stride) - 1;
+    for (int round = 0; round < TAG_ROUNDS_MAX; round++) {
+        double elements = fmin(TAG_OVERSIZE * tags, most);
+        struct resident found;
+        int rc = resident_share(context, l2, 0, elements, stride, true, &found, err);
+        if (rc)
+            return rc;
+        double share = found.share, before = tags;
+        tags = fmax(share * elements, 1);
+        /* Nearly all resident, or more than thought: there may be more. Hardly any: the count is
+         * coarse. */
+        if (share < 1 - TAGS_OVERFILLED_SHARE && share > TAGS_FEW_SHARE &&
+            tags < TAGS_GROWN * before)
+            break;
+        if (elements >= most)
+            return err_set(err, -ENODATA, "too little memory to use up the tags of L2");
+    }
+    *out_tags = tags;
+    return 0;
+}
+
+/* How far a line is from a whole number of fetch units. */
+static double line_distance(const struct l2_study *l2, double line)
+{
+    double units = line / (double)l2->fetch_bytes;
+    return fabs(units - fmax(round(units), 1));
+}
+
+int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err)
+{
+    double fetch = (double)l2->fetch_bytes, doubtful = INFINITY, line = fetch;
+    double expected = l2->near_bytes / fmax(fetch, LINE_EXPECTED_BYTES);
+    size_t first = 0;
+    while (first + 1 < COUNT_OF(PRIMES) && PRIMES[first] * l2->fetch_bytes < TAG_STRIDE_MIN_BYTES)
+        first++;
+    for (size_t i = first; i < COUNT_OF(PRIMES); i++) {
+        uint64_t stride = PRIMES[i] * l2->fetch_bytes;
+        double tags = 1;
+        int rc = count_tags(context, l2, stride, expected, &tags, err);
+        if (rc)
+            return rc;
+        line = l2->near_bytes / tags;
+        l2->stride_bytes = stride;
+        l2->tags = tags;
+        /* Elements that are closer than a line share tags: then this is their distance. */
+        if (line > SHARED_TAGS * (double)stride)
+            continue;
+        if (isfinite(doubtful) || line_distance(l2, line) < TOSS_UP)
+            break;
+        doubtful = line;
+    }
+    l2->line_exact = fmin(line, doubtful);
+    l2->line_bytes = (uint64_t)fmax(round(l2->line_exact / fetch), 1) * l2->fetch_bytes;
+    double span = TAG_OVERSIZE * l2->tags * (double)l2->stride_bytes;
+    return slow_pages(context, l2, span, &l2->slow_tag_pages, err);
+}
+
+int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
+                    uint64_t *out_line_bytes, struct err *err)
+{
+    double tags, fetch = (double)l2->fetch_bytes;
+    int rc = count_tags(context, l2, l2->stride_bytes, l2->tags, &tags, err);
+    if (!rc)
+        *out_line_bytes = (uint64_t)fmax(round(l2->near_bytes / tags / fetch), 1) * l2->fetch_bytes;
+    return rc;
+}
+
+int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,
+                        struct err *err)
+{
+    double fetch = (double)l2->fetch_bytes, size = OVERSIZE * l2->near_bytes, sum = 0;
+    struct resident found;
+    int rc = 0;
+    for (uint32_t part = 0; part < (l2->copies ? l2->parts : 1) && !rc; part++) {
+        rc = resident_share(context, l2, l2->part_sms[part], size / fetch, l2->fetch_bytes, false,
+                            &found, err);
+        sum += rc ? 0 : found.share * size;
+    }
+    *out_bytes = sum;
+    return rc;
+}

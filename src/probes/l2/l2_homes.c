@@ -1,0 +1,279 @@
+/* L2 in parts without copies: a line is near to the SMs of one part and far from all others.
+ *
+ * All SMs time the same elements. Where L2 is one, all see the same differences between elements,
+ * however far apart its slices are. With parts, SMs of one part see the same, SMs of different
+ * parts do not, and each element is near to exactly one group of SMs. What two SMs see differently
+ * in one half of the passes they must see in the other half too: that tells it from noise. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "probes/l2/l2_parts.h"
+
+enum { HALVES = 2, LEADERS_MAX = 16, FEW_SMS = 8, CUT_OF = 50 };
+
+/* Another part is further away by this share of a near hit, and by so many cycles. */
+static const double GAP_SHARE = 0.03, GAP_CYCLES = 4;
+
+/* Differences count from so many standard errors on. */
+static const double SIGNIFICANT = 4;
+
+/* Elements that are hardly nearer to one group than to the next (by less than a third of what is
+ * usual): more than these are slices that lie at all distances; more than those leave a doubt. */
+static const double UNDECIDED_THIRD = 1.0 / 3, UNDECIDED_MAX = 0.2, UNDECIDED_CLEAR = 0.08;
+
+/* A part is the home of at least this share of an even one's elements; it has this share of SMs. */
+static const double HOME_MIN = 0.5, GROUP_MIN = 1.0 / 16;
+
+struct homes {
+    const struct l2_hits *hits;
+    double gap_min;
+    double mean;     /* of all loads */
+    double *rows;    /* half by half, SM by SM: latency less the SM's mean */
+    uint8_t *groups; /* of SMs */
+    size_t leaders[LEADERS_MAX], sizes[LEADERS_MAX], group_count;
+    size_t odd;   /* SMs of groups of several that were too small to be one */
+    double *seen; /* group by group: mean of its SMs' rows */
+};
+
+static double *row_of(const struct homes *homes, size_t half, size_t sm)
+{
+    return homes->rows + (half * homes->hits->sms + sm) * homes->hits->elements;
+}
+
+/* Readings beyond the fence count as the fence. */
+static int fill_rows(struct homes *homes, size_t sm, struct err *err)
+{
+    const struct l2_hits *hits = homes->hits;
+    struct l2_values all = {0};
+    int rc = 0;
+    for (size_t i = 0; i < L2_PASSES * hits->elements && !rc; i++)
+        rc = l2_values_add(&all, l2_hit(hits, sm, 0, i), err);
+    if (!rc) {
+        const struct l2_fence fence = l2_values_fence(&all);
+        double mean = 0;
+        for (size_t i = 0; i < all.count; i++)
+            mean += fmin(all.at[i], fence.high) / (double)all.count;
+        homes->mean += mean / (double)hits->sms;
+        for (size_t pass = 0; pass < L2_PASSES; pass++)
+            for (size_t e = 0; e < hits->elements; e++)
+                row_of(homes, pass % HALVES, sm)[e] +=
+                    (fmin(l2_hit(hits, sm, pass, e), fence.high) - mean) / (L2_PASSES / HALVES);
+    }
+    l2_values_fini(&all);
+    return rc;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Variance over the elements of what two SMs see differently, noise left out; 0 unless it is
+ * significant. The outermost elements are left out: two spikes that meet in one would be enough. */
+static double difference(const struct homes *homes, size_t a, size_t b)
+{
+    size_t n = homes->hits->elements, cut = n / CUT_OF + 1, count = n > 2 * cut ? n - 2 * cut : 0;
+    double products[L2_ELEMENTS_MAX], mean = 0, squares = 0;
+    for (size_t e = 0; e < n; e++)
+        products[e] = (row_of(homes, 0, a)[e] - row_of(homes, 0, b)[e]) *
+                      (row_of(homes, 1, a)[e] - row_of(homes, 1, b)[e]);
+    qsort(products, n, sizeof *products, compare_doubles);
+    for (size_t i = cut; i < cut + count; i++) {
+        mean += products[i] / (double)count;
+        squares += products[i] * products[i] / (double)count;
+    }
+    double error = sqrt(fmax(squares - mean * mean, 0) / (double)(count + 1));
+    return mean > SIGNIFICANT * error ? mean : 0;
+}
+
+/* Half of the elements may be equally far from both SMs. */
+static bool sees_the_same(const struct homes *homes, size_t a, size_t b)
+{
+    return difference(homes, a, b) < homes->gap_min * homes->gap_min / 2;
+}
+
+/* Each SM joins the first whose view it shares. False: there are too many different views. */
+static bool group_sms(struct homes *homes)
+{
+    for (size_t sm = 0; sm < homes->hits->sms; sm++) {
+        size_t g = 0;
+        while (g < homes->group_count && !sees_the_same(homes, sm, homes->leaders[g]))
+            g++;
+        if (g == LEADERS_MAX)
+            return false;
+        if (g == homes->group_count)
+            homes->leaders[homes->group_count++] = sm;
+        homes->groups[sm] = (uint8_t)g;
+        homes->sizes[g]++;
+    }
+    return true;
+}
+
+static bool is_small(const struct homes *homes, size_t group)
+{
+    size_t sms = homes->hits->sms;
+    return sms >= FEW_SMS &&
+           (homes->sizes[group] < 2 || (double)homes->sizes[group] < GROUP_MIN * (double)sms);
+}
+
+/* A few odd SMs are no group: each goes to the one that it differs least from. */
+static void dissolve_small(struct homes *homes)
+{
+    size_t kept = 0, renamed[LEADERS_MAX];
+    for (size_t g = 0; g < homes->group_count; g++) {
+        renamed[g] = LEADERS_MAX;
+        if (is_small(homes, g)) {
+            homes->odd += homes->sizes[g] > 1 ? homes->sizes[g] : 0;
+            continue;
+        }
+        homes->leaders[kept] = homes->leaders[g];
+        renamed[g] = kept++;
+    }
+    for (size_t sm = 0; sm < homes->hits->sms; sm++) {
+        size_t group = renamed[homes->groups[sm]], best = 0;
+        for (size_t g = 1; g < kept; g++)
+            if (difference(homes, sm, homes->leaders[g]) <
+                difference(homes, sm, homes->leaders[best]))
+                best = g;
+        homes->groups[sm] = (uint8_t)(group < LEADERS_MAX ? group : best);
+    }
+    homes->group_count = kept;
+}
+
+static int average_groups(struct homes *homes, struct err *err)
+{
+    size_t n = homes->hits->elements, sizes[L2_PARTS_MAX] = {0};
+    homes->seen = mem_array(homes->group_count * n, sizeof *homes->seen);
+    if (!homes->seen)
+        return err_no_memory(err);
+    for (size_t sm = 0; sm < homes->hits->sms; sm++)
+        sizes[homes->groups[sm]]++;
+    for (size_t sm = 0; sm < homes->hits->sms; sm++)
+        for (size_t e = 0; e < n; e++)
+            homes->seen[homes->groups[sm] * n + e] +=
+                (row_of(homes, 0, sm)[e] + row_of(homes, 1, sm)[e]) / HALVES /
+                (double)sizes[homes->groups[sm]];
+    return 0;
+}
+
+/* Finds each element's home. margins: how much nearer it is to it than to the next group. */
+static int find_homes(const struct homes *homes, struct l2_parts *parts, struct l2_values *margins,
+                      size_t *counts, struct err *err)
+{
+    size_t n = homes->hits->elements;
+    int rc = 0;
+    for (size_t e = 0; e < n && !rc; e++) {
+        double first = INFINITY, second = INFINITY;
+        for (size_t g = 0; g < homes->group_count; g++) {
+            double cycles = homes->seen[g * n + e];
+            if (cycles < first) {
+                second = first;
+                first = cycles;
+                parts->home_of_element[e] = (uint8_t)g;
+            } else {
+                second = fmin(second, cycles);
+            }
+        }
+        counts[parts->home_of_element[e]]++;
+        rc = l2_values_add(margins, second - first, err);
+    }
+    l2_values_sort(margins);
+    return rc;
+}
+
+/* True if elements and groups fit together as parts of L2 do. */
+static bool are_parts(const struct homes *homes, const struct l2_values *margins,
+                      const size_t *counts, struct l2_parts *parts)
+{
+    double usual = l2_values_quantile(margins, 0.5);
+    double undecided = 1 - l2_values_share_above(margins, UNDECIDED_THIRD * usual);
+    double even = (double)homes->hits->elements / (double)homes->group_count;
+    if (usual < homes->gap_min || undecided > UNDECIDED_MAX)
+        return false;
+    for (size_t g = 0; g < homes->group_count; g++)
+        if ((double)counts[g] < HOME_MIN * even)
+            return false;
+    if (undecided > UNDECIDED_CLEAR)
+        snprintf(parts->doubt, sizeof parts->doubt,
+                 "%.0f %% of the lines are hardly nearer to one group of SMs than to another",
+                 100 * undecided);
+    else if (homes->odd)
+        snprintf(parts->doubt, sizeof parts->doubt,
+                 "%zu SMs see L2 as no other SMs do: there may be a further part", homes->odd);
+    parts->confidence = 1 - undecided - 1 / (double)homes->hits->elements;
+    return true;
+}
+
+/* All loads of lines whose home is another part than the SM's; and how wide near ones scatter, as
+ * means over the SMs of a part. */
+static int collect_far(const struct homes *homes, struct l2_parts *parts, double *out_width,
+                       struct err *err)
+{
+    const struct l2_hits *hits = homes->hits;
+    struct l2_values near = {0};
+    int rc = 0;
+    for (size_t e = 0; e < hits->elements && !rc; e++) {
+        uint8_t home = parts->home_of_element[e];
+        rc = l2_values_add(&near, homes->seen[home * hits->elements + e], err);
+        for (size_t g = 0; g < homes->group_count && !rc; g++)
+            if (g != home)
+                rc = l2_values_add(&parts->far_lines,
+                                   homes->mean + homes->seen[g * hits->elements + e], err);
+        for (size_t i = 0; i < hits->sms * L2_PASSES && !rc; i++)
+            if (homes->groups[i / L2_PASSES] != home)
+                rc = l2_values_add(&parts->far_loads, l2_hit(hits, 0, i, e), err);
+    }
+    l2_values_sort(&near);
+    *out_width = l2_values_quantile(&near, 0.95) - l2_values_quantile(&near, 0.05);
+    l2_values_fini(&near);
+    return rc;
+}
+
+static int judge_groups(struct homes *homes, struct l2_parts *parts, struct err *err)
+{
+    struct l2_values margins = {0};
+    size_t counts[L2_PARTS_MAX] = {0};
+    double width;
+    int rc = average_groups(homes, err);
+    if (!rc)
+        rc = find_homes(homes, parts, &margins, counts, err);
+    if (!rc && are_parts(homes, &margins, counts, parts)) {
+        parts->count = (uint32_t)homes->group_count;
+        for (size_t sm = homes->hits->sms; sm-- > 0;) {
+            parts->sms[homes->groups[sm]] = (int32_t)sm;
+            parts->part_of_sm[sm] = homes->groups[sm];
+        }
+        rc = collect_far(homes, parts, &width, err);
+        if (!rc)
+            rc = l2_parts_set_far(parts, width, err);
+    }
+    l2_values_fini(&margins);
+    return rc;
+}
+
+int l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts,
+                      struct err *err)
+{
+    struct homes homes = {.hits = hits, .gap_min = fmax(GAP_CYCLES, GAP_SHARE * near)};
+    homes.rows = mem_array(HALVES * hits->sms * hits->elements, sizeof *homes.rows);
+    homes.groups = mem_array(hits->sms, sizeof *homes.groups);
+    out_parts->part_of_sm = mem_array(hits->sms, sizeof *out_parts->part_of_sm);
+    out_parts->home_of_element = mem_array(hits->elements, sizeof *out_parts->home_of_element);
+    bool there = homes.rows && homes.groups && out_parts->part_of_sm && out_parts->home_of_element;
+    int rc = there ? 0 : err_no_memory(err);
+    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
+        rc = fill_rows(&homes, sm, err);
+    if (!rc && group_sms(&homes)) {
+        dissolve_small(&homes);
+        if (homes.group_count > 1 && homes.group_count <= L2_PARTS_MAX)
+            rc = judge_groups(&homes, out_parts, err);
+    }
+    free(homes.rows);
+    free(homes.groups);
+    free(homes.seen);
+    return rc;
+}

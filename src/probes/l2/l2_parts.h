@@ -1,0 +1,58 @@
+/* In how many parts SMs see L2. Two ways to find out: with copies of far lines in the near part
+ * (l2_copies.c), and without (l2_homes.c). */
+#ifndef GPUMEMTOPO_PROBES_L2_L2_PARTS_H
+#define GPUMEMTOPO_PROBES_L2_L2_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "probes/l2/l2.h"
+#include "probes/l2/l2_stats.h"
+
+enum { L2_PASSES = 4, L2_ELEMENTS_MAX = 256, L2_SAMPLE_MAX = 16 };
+
+/* What every SM sees of one array, once it has loaded it. */
+struct l2_hits {
+    size_t sms, elements;
+    uint32_t *cycles;       /* L2_PASSES rows of `elements` for SM 0, then for SM 1, ... */
+    double average, per_ns; /* of long chases: cycles per load, cycles per ns */
+};
+
+static inline uint32_t l2_hit(const struct l2_hits *hits, size_t sm, size_t pass, size_t element)
+{
+    return hits->cycles[(sm * L2_PASSES + pass) * hits->elements + element];
+}
+
+/* The parts that were found. Zero-initialised is none. */
+struct l2_parts {
+    uint32_t count;              /* 0: this way none */
+    int32_t sms[L2_PARTS_MAX];   /* one near each part; the first is SM 0 */
+    struct l2_latency far;       /* mean of all far loads */
+    double levels[L2_PARTS_MAX]; /* of far loads */
+    size_t level_count;
+    struct l2_values far_loads; /* single ones; sorted */
+    struct l2_values far_lines; /* means, where noise needs them; sorted */
+    double confidence;
+    char doubt[L2_DOUBT_MAX]; /* why this is uncertain; empty: it is not */
+    uint8_t *part_of_sm;      /* without copies, else NULL */
+    uint8_t *home_of_element;
+};
+void l2_parts_fini(struct l2_parts *parts);
+
+/* SMs to be asked, spread over the GPU and, within that, at random; SM 0 is the first. Gives their
+ * number, at most L2_SAMPLE_MAX. */
+size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms);
+
+/* Far loads are sorted, their mean, spread and levels set; near_width: levels closer than near hits
+ * scatter are slices of one. */
+int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err);
+
+/* near: the mean near hit, near_width: of 90 % of them. out_parts is empty before. */
+int l2_look_for_copies(struct probe_context *context, double near, double near_width,
+                       struct l2_parts *out_parts, struct err *err);
+int l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts,
+                      struct err *err);
+
+#endif

@@ -1,0 +1,327 @@
+/* The levels behind loads from constant memory: L1, perhaps L1.5, and L2.
+ *
+ * GPUs empty both caches at each launch. So the first touch of a line in a launch is served by L2,
+ * where an earlier launch has brought it. Then other lines push it out of L1, and it is touched
+ * again: by now it comes from L1.5, if there is one, and from L2 as before if there is none. Each
+ * element is compared with itself on the same SM, since slices of L2 are not equally far; what
+ * first touches of one element differ by from launch to launch is the noise to be held against.
+ *
+ * One job in flight: SMs may share an L1.5, and all see the same constant memory. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/cpd.h"
+#include "probes/method/chase.h"
+#include "probes/method/level.h"
+#include "probes/method/timer.h"
+
+enum {
+    WORD_BYTES = 8,
+    SMALL_BYTES = 256,
+    SMALL_LOADS = 1024,
+    LINE_BYTES = 64,      /* loads so far apart push out enough, whatever the line */
+    ELEMENT_BYTES = 1088, /* further apart than any line, and not always in the same set */
+    ELEMENTS_MAX = 64,
+    DOUBLINGS_MAX = 10, /* of what pushes lines out of L1 */
+    PUSH_MIN_BYTES = 1024,
+    PAST_BYTES = ELEMENT_BYTES * 128,
+};
+
+/* A second touch was not served by L1 where at least this share of its kind is slower than L1's own
+ * loads, spikes aside. L1.5 is what most of those come from sooner than L2, or a few surely so: its
+ * lines may be in each other's way. */
+static const double PUSHED_SHARE = 0.2, MOSTLY = 0.5, SURELY = 0.1;
+
+/* L1's loads are at most as slow as this quantile of them, spikes aside. */
+static const double L1_QUANTILE = 0.99;
+
+/* Ordinary noise ends so many interquartile ranges from the quartiles, and a little. */
+static const double FENCE_RANGES = 3, FENCE_CYCLES = 2;
+
+/* Second touches that take less than this share of the fastest first ones, of which a few are left
+ * out, were not served by L2, however much first touches differ: so they do where L2's copies of a
+ * line come and go. */
+static const double FASTER_SHARE = 0.85, FASTEST_QUANTILE = 0.02;
+
+/* Where the timer counts in steps of more cycles, two caches that are no further apart look like
+ * one, unless at least this share of what L1 lost is read as slower than all of its own loads. */
+static const double COARSE_CYCLES = 24, TOLD_APART = 0.85;
+
+/* First touches that take less than this share of L2's loads were not served by L2. */
+static const double HELD_SHARE = 0.7;
+
+/* Jobs SM by SM, and for each the growing sizes of what pushes lines out. */
+struct trial {
+    size_t sms, sizes, elements;
+    uint64_t push_bytes[DOUBLINGS_MAX];
+    double *first, *second; /* [sm][size][element], timer included */
+    double *usual;          /* [sm][element]: median of the first touches */
+    double low;             /* a second touch that is below its usual first by more is sooner */
+    double floor;           /* and so is one below this: no first touch was as fast */
+};
+
+static size_t at(const struct trial *trial, size_t sm, size_t size, size_t element)
+{
+    return (sm * trial->sizes + size) * trial->elements + element;
+}
+
+static int trial_init(struct probe_context *context, struct trial *trial, struct err *err)
+{
+    uint64_t limit = device_limits(context->device)->constant_bytes;
+    if (limit < 4 * ELEMENT_BYTES)
+        return err_set(err, -ENOTSUP, "too little constant memory");
+    *trial = (struct trial){.sms = level_count(context, LEVEL_SMS)};
+    for (uint64_t bytes = PUSH_MIN_BYTES; bytes <= limit && trial->sizes < DOUBLINGS_MAX;
+         bytes *= 2)
+        trial->push_bytes[trial->sizes++] = bytes;
+    uint64_t room = limit / ELEMENT_BYTES - 1; /* the last one is for the launch's first load */
+    trial->elements = room < ELEMENTS_MAX ? (size_t)room : ELEMENTS_MAX;
+    size_t count = trial->sms * trial->sizes * trial->elements;
+    trial->first = mem_array(2 * count + trial->sms * trial->elements, sizeof *trial->first);
+    trial->second = trial->first + count;
+    trial->usual = trial->second + count;
+    return trial->first ? 0 : err_no_memory(err);
+}
+
+static struct device_array constant_array(uint64_t offset, uint64_t bytes, uint64_t stride)
+{
+    return (struct device_array){.path = DEVICE_CONSTANT,
+                                 .offset_bytes = offset,
+                                 .size_bytes = bytes,
+                                 .stride_bytes = stride};
+}
+
+void constant_prime(const struct probe_context *context, struct device_job *job, uint32_t agent)
+{
+    uint64_t limit = device_limits(context->device)->constant_bytes;
+    const struct device_array last = constant_array(limit - LINE_BYTES, LINE_BYTES, LINE_BYTES);
+    chase_add(job, DEVICE_WARM, &last, 0)->agent = agent;
+}
+
+static struct device_job trial_job(const struct probe_context *context, const struct trial *trial,
+                                   size_t sm, size_t size)
+{
+    const struct device_array elements =
+        constant_array(0, trial->elements * ELEMENT_BYTES, ELEMENT_BYTES);
+    const struct device_array push = constant_array(0, trial->push_bytes[size], LINE_BYTES);
+    struct device_job job = chase_job();
+    job.agents[0].sm = level_sm(context, sm, trial->sms);
+    constant_prime(context, &job, 0);
+    chase_add(&job, DEVICE_CHASE, &elements, 0)->keep = (uint32_t)trial->elements;
+    chase_add(&job, DEVICE_WARM, &push, 0);
+    chase_add(&job, DEVICE_CHASE, &elements, 0)->keep = (uint32_t)trial->elements;
+    return job;
+}
+
+static int run_trial(struct probe_context *context, struct trial *trial, struct err *err)
+{
+    size_t count = trial->sms * trial->sizes;
+    struct device_job *jobs = mem_array(count, sizeof *jobs);
+    struct device_answer *answers;
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = trial_job(context, trial, i / trial->sizes, i % trial->sizes);
+    int rc = chase_run(context, jobs, count, 1, &answers, err);
+    free(jobs);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count * trial->elements; i++) {
+        const struct device_sample *samples = answers[i / trial->elements].samples;
+        trial->first[i] = samples[0].kept[i % trial->elements];
+        trial->second[i] = samples[1].kept[i % trial->elements];
+    }
+    device_answers_fini(answers, count);
+    free(answers);
+    return 0;
+}
+
+/* What first touches of the same element differ by is noise. */
+static void learn_noise(struct trial *trial)
+{
+    size_t count = trial->sms * trial->sizes * trial->elements;
+    double *noise = mem_array(count, sizeof *noise);
+    for (size_t sm = 0; sm < trial->sms; sm++)
+        for (size_t e = 0; e < trial->elements; e++) {
+            double touches[DOUBLINGS_MAX];
+            for (size_t size = 0; size < trial->sizes; size++)
+                touches[size] = trial->first[at(trial, sm, size, e)];
+            double usual = cpd_median(touches, trial->sizes);
+            trial->usual[sm * trial->elements + e] = usual;
+            for (size_t size = 0; noise && size < trial->sizes; size++)
+                noise[at(trial, sm, size, e)] = touches[size] - usual;
+        }
+    if (!noise) {
+        trial->low = NAN;
+        return;
+    }
+    double lower = cpd_quantile(noise, count, 0.25), upper = cpd_quantile(noise, count, 0.75);
+    trial->low = lower - FENCE_RANGES * (upper - lower) - FENCE_CYCLES;
+    free(noise);
+}
+
+/* Of one size: the second touches that L1 did not serve, and how many of them came sooner than from
+ * L2. */
+struct pushed {
+    double missed, sooner; /* shares: of all; of those */
+    double surely;         /* of those too: sooner than any first touch */
+    struct pool pool;      /* the sooner ones */
+};
+
+static void look_at(const struct trial *trial, size_t size, double l1_cut, struct pushed *out)
+{
+    double missed = 0, sooner = 0, surely = 0, all = (double)(trial->sms * trial->elements);
+    *out = (struct pushed){0};
+    for (size_t sm = 0; sm < trial->sms; sm++)
+        for (size_t e = 0; e < trial->elements; e++) {
+            double cycles = trial->second[at(trial, sm, size, e)];
+            if (cycles <= l1_cut)
+                continue;
+            missed++;
+            if (cycles - trial->usual[sm * trial->elements + e] >= trial->low &&
+                cycles >= trial->floor)
+                continue;
+            sooner++;
+            surely += cycles < trial->floor;
+            pool_add_load(&out->pool, cycles);
+        }
+    out->missed = missed / all;
+    out->sooner = missed > 0 ? sooner / missed : 0;
+    out->surely = missed > 0 ? surely / missed : 0;
+}
+
+struct constant_pools {
+    struct pool l1_hits, l15_hits, first, past;
+    struct pushed pushed; /* for find_l15 */
+};
+
+/* The size of which most was pushed out of L1 while L1.5 still had it. out_missed: that share. */
+static bool find_l15(const struct trial *trial, const struct study *l1, struct study *l15,
+                     struct constant_pools *pools, double *out_missed)
+{
+    struct pushed *pushed = &pools->pushed;
+    double ordinary = L1_QUANTILE * (1 - l1->spike_share);
+    double cut = pool_reading(&pools->l1_hits, ordinary) + FENCE_CYCLES, best = 0;
+    *out_missed = 0;
+    for (size_t size = 0; size < trial->sizes; size++) {
+        look_at(trial, size, cut, pushed);
+        double weight = pushed->missed * pushed->sooner;
+        /* L1's own slow loads are sooner too. */
+        double strays = l1->spike_share + 1 - L1_QUANTILE;
+        bool surely = pushed->missed * (pushed->surely - SURELY) >= strays;
+        bool seen = pushed->sooner >= MOSTLY || surely;
+        if (pushed->missed < l1->spike_share + PUSHED_SHARE || !seen || weight <= best)
+            continue;
+        best = weight;
+        *out_missed = pushed->missed;
+        pools->l15_hits = pushed->pool;
+        l15->push_bytes = trial->push_bytes[size];
+    }
+    return best > 0;
+}
+
+/* Loads of constant L1, and past all caches before L2; the former bring constant memory into L2. */
+static int measure_ends(struct probe_context *context, struct constant_pools *pools,
+                        struct err *err)
+{
+    uint64_t limit = device_limits(context->device)->constant_bytes;
+    const struct device_array all = constant_array(0, limit, LINE_BYTES);
+    const struct device_array small = constant_array(0, SMALL_BYTES, WORD_BYTES);
+    const struct device_array past = {
+        .path = DEVICE_GLOBAL_CG, .size_bytes = PAST_BYTES, .stride_bytes = ELEMENT_BYTES};
+    size_t sms = level_count(context, LEVEL_SMS);
+    struct device_job jobs[2 * LEVEL_SMS];
+    struct device_answer *answers;
+    for (size_t i = 0; i < 2 * sms; i++) {
+        jobs[i] = chase_twice(i < sms ? &small : &past, SMALL_LOADS);
+        jobs[i].agents[0].sm = level_sm(context, i % sms, sms);
+    }
+    chase_add(&jobs[0], DEVICE_WARM, &all, 0);
+    int rc = chase_run(context, jobs, 2 * sms, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < 2 * sms; i++)
+        pool_add(i < sms ? &pools->l1_hits : &pools->past, &answers[i].samples[0]);
+    device_answers_fini(answers, 2 * sms);
+    free(answers);
+    return 0;
+}
+
+/* Where something held constant memory from one launch to the next, nothing follows from that no
+ * L1.5 was seen. */
+static int check_emptied(const struct probe_context *context, const struct constant_pools *pools,
+                         struct err *err)
+{
+    double first = pool_centre(&pools->first).cycles - timer_overhead(context, DEVICE_CONSTANT);
+    double past = pool_centre(&pools->past).cycles - timer_overhead(context, DEVICE_GLOBAL_CG);
+    if (first >= HELD_SHARE * past)
+        return 0;
+    return err_set(err, -ENODATA,
+                   "first loads of constant memory take %.0f cycles where L2 takes %.0f: it was "
+                   "cached before the launch",
+                   first, past);
+}
+
+/* What divides all readings: the step of a timer that counts in several cycles at once. Loads of
+ * one cache alone do not always tell it, since all of them may read the same. */
+static double common_divisor(const struct trial *trial)
+{
+    uint64_t divisor = 0;
+    for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++) {
+        const uint64_t readings[] = {(uint64_t)trial->first[i], (uint64_t)trial->second[i]};
+        for (size_t k = 0; k < COUNT_OF(readings); k++)
+            for (uint64_t rest = readings[k]; rest;) {
+                uint64_t next = divisor % rest;
+                divisor = rest;
+                rest = next;
+            }
+    }
+    return (double)divisor;
+}
+
+static int settle(struct probe_context *context, struct trial *trial, struct constant_pools *pools,
+                  struct err *err)
+{
+    struct study *l1 = &context->studies[STUDY_CONSTANT_L1];
+    struct study *l15 = &context->studies[STUDY_CONSTANT_L15];
+    double missed = 0;
+    learn_noise(trial);
+    if (isnan(trial->low))
+        return err_no_memory(err);
+    for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++)
+        pool_add_load(&pools->first, trial->first[i]);
+    trial->floor = FASTER_SHARE * pool_quantile(&pools->first, FASTEST_QUANTILE);
+    level_settle(l1, &pools->l1_hits, &pools->first);
+    l1->supported = l1->hit_cycles < l1->miss_cycles && l1->stray_share + l1->slip_share < MOSTLY;
+    l15->supported = l1->supported && find_l15(trial, l1, l15, pools, &missed);
+    double step = fmax(pool_centre(&pools->l1_hits).step, common_divisor(trial));
+    if (l1->supported && step > COARSE_CYCLES && missed < TOLD_APART)
+        return err_set(err, -ENODATA,
+                       "the timer counts in steps of %.0f cycles: L1 is not told from what may be "
+                       "behind it",
+                       step);
+    if (!l15->supported)
+        return check_emptied(context, pools, err);
+    level_settle(l15, &pools->l15_hits, &pools->first);
+    l15->spike_share = l1->spike_share; /* its own are among what was taken for loads of L2 */
+    level_settle(l1, &pools->l1_hits, &pools->l15_hits);
+    return level_check(l1, err);
+}
+
+int constant_level_measure(struct probe_context *context, struct err *err)
+{
+    struct constant_pools *pools = calloc(1, sizeof *pools);
+    struct trial trial = {0};
+    int rc = pools ? trial_init(context, &trial, err) : err_no_memory(err);
+    if (!rc)
+        rc = measure_ends(context, pools, err);
+    if (!rc)
+        rc = run_trial(context, &trial, err);
+    if (!rc)
+        rc = settle(context, &trial, pools, err);
+    free(trial.first);
+    free(pools);
+    return rc;
+}

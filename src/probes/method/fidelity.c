@@ -1,0 +1,76 @@
+/* Does spreading jobs over all SMs change what is measured? SMs may share more than L2. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "probes/method/chase.h"
+
+enum {
+    SIZES = 8,  /* doubling, the largest at the end of the path's memory or of the search */
+    SPARSE = 4, /* one load per so many fetch units: this is about disturbance, not detail */
+    JOBS_MAX = 256,
+    REPEATS = 3,
+    LOADS_MIN = 128,
+};
+
+/* Alone a size fits up to the one miss share; in company it must stay below the other, on every SM.
+ * Sizes that do not fit anyhow vary too much under a random policy to tell. */
+static const double FITS = 0.02, DISTURBED = 0.12;
+
+/* Larger arrays are no test: they overflow every SM's cache anyhow. */
+static const uint64_t LARGEST_BYTES = 256 * 1024;
+
+static struct device_job make_job(const struct study *study, size_t number)
+{
+    uint64_t largest = study->limit_bytes < LARGEST_BYTES ? study->limit_bytes : LARGEST_BYTES;
+    uint64_t size = largest >> (number % SIZES), stride = SPARSE * study->fetch_bytes;
+    const struct device_array array = {
+        .path = study->path, .size_bytes = size > stride ? size : stride, .stride_bytes = stride};
+    return chase_twice(&array, LOADS_MIN);
+}
+
+/* The largest miss share of each size, with so many jobs in flight. */
+static int measure(struct probe_context *context, const struct study *study, size_t count,
+                   uint32_t at_once, double *out_shares, struct err *err)
+{
+    struct device_job *jobs = mem_array(count, sizeof *jobs);
+    struct device_answer *answers;
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = make_job(study, i);
+    int rc = chase_run(context, jobs, count, at_once, &answers, err);
+    free(jobs);
+    if (rc)
+        return rc;
+    for (size_t size = 0; size < SIZES; size++) {
+        double worst = 0;
+        for (size_t i = size; i < count; i += SIZES)
+            worst = fmax(worst, chase_share_above(&answers[i].samples[0], study->threshold));
+        out_shares[size] = worst;
+    }
+    device_answers_fini(answers, count);
+    free(answers);
+    return 0;
+}
+
+int fidelity_check(struct probe_context *context, struct study *study, struct err *err)
+{
+    uint32_t sms = device_limits(context->device)->sm_count;
+    double alone[SIZES], together[SIZES];
+    int rc = measure(context, study, REPEATS * SIZES, 1, alone, err);
+    for (uint32_t at_once = sms; !rc && at_once > 1; at_once /= 2) {
+        size_t least = REPEATS * SIZES, count = at_once < JOBS_MAX ? at_once : JOBS_MAX;
+        bool same = true;
+        rc = measure(context, study, count < least ? least : count, at_once, together, err);
+        for (size_t i = 0; i < SIZES && !rc; i++)
+            same = same && (alone[i] > study->stray_share + FITS ||
+                            together[i] < study->stray_share + DISTURBED);
+        if (same) {
+            study->at_once = at_once == sms ? 0 : at_once;
+            return rc;
+        }
+    }
+    study->at_once = 1;
+    return rc;
+}

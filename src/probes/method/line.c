@@ -1,0 +1,345 @@
+/* The line of a cache: the largest stride at which capacity counted as span does not yet grow.
+ *
+ * Several strides on either side of the line are measured, and the line is the whole number of
+ * fetch units that explains all of them best (line_fit.h). Neighbouring strides touch nearly the
+ * same lines, so that neither sets nor policy nor what the sampling evicts makes a difference
+ * between them. */
+#include "probes/method/line.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "probes/method/line_fit.h"
+#include "probes/method/resident.h"
+
+enum {
+    BEYOND = 3,       /* strides beyond the line, so far oversized that every set is full */
+    SATURATE_MAX = 4, /* enlargements until no more tags show */
+    REFINE_MAX = 6,
+    USUAL_UNITS = 4, /* per line on every GPU since Maxwell */
+};
+
+const double LINE_SURE = 0.95;
+
+/* Wanted standard errors: while looking for growth, beyond the line, and where it is a near thing.
+ */
+static const double SEARCH_PRECISION = 0.02, BEYOND_PRECISION = 0.03, FINE_PRECISION = 0.008;
+
+/* A guess is checked so precisely. It holds if the span at that stride differs by less than the
+ * one share, and beyond it grows by what it should, within these factors. Growth
+ * from two or three fetch units on by the last share: lines are one long. */
+static const double GUESS_PRECISION = 0.02, GUESS_FLAT = 0.055, GUESS_LEAST = 0.35,
+                    GUESS_MOST = 1.4, GUESS_ONE = 0.3;
+
+/* Beyond the line: elements over tags; and more tags than thought by this share: not all sets were
+ * full. */
+static const double BEYOND_OVERSIZE = 3, MORE_TAGS = 1.1;
+
+/* The stride that shows best that lines are skipped is at least so many lines; spans that differ by
+ * so many standard errors are not the same. */
+static const double CONTRAST = 1.4, FLAT_ERRORS = 4.5;
+
+/* Two lines are told apart by so much. The logarithm of their odds is a half of that where all
+ * errors are known; less is claimed. */
+static const double CLEAR = 20, CAUTION = 4;
+
+/* What touches every line even if the line is a little less than it seems. */
+static const double TOUCH_SHARE = 0.7;
+
+/* A search under way. */
+struct search {
+    struct probe_context *context;
+    const struct study *study;
+    struct line_evidence evidence;
+    bool one_unit; /* line_guess: even two or three fetch units skip lines */
+};
+
+/* Real caches keep to no policy of the books quite: spans at different strides differ by per cents
+ * (seen on Hopper), however often they are measured. */
+static const double SYSTEMATIC = 0.03;
+
+static struct search begin_search(struct probe_context *context, const struct study *study)
+{
+    return (struct search){.context = context, .study = study, .evidence.systematic = SYSTEMATIC};
+}
+
+static const struct line_observation *last_of(const struct search *search)
+{
+    return &search->evidence.items[search->evidence.count - 1];
+}
+
+/* Adds the share that stays resident of so many elements, about per_tag of them in a line. */
+static int observe(struct search *search, uint64_t units, double elements, double per_tag,
+                   double oversize, double precision, struct err *err)
+{
+    struct line_evidence *e = &search->evidence;
+    if (e->count == LINE_OBSERVATIONS_MAX)
+        return 0;
+    struct line_observation *o = &e->items[e->count];
+    o->units = units;
+    o->layout = resident_plan(search->study, elements, units * search->study->fetch_bytes, per_tag,
+                              oversize, precision);
+    int rc = resident_measure_share(search->context, search->study, &o->layout, &o->share, err);
+    e->count += !rc;
+    return rc;
+}
+
+/* An array of RESIDENT_OVERSIZE times what the capacity seems to be, in fetch units: it overflows
+ * at strides up to the line. */
+static int observe_span(struct search *search, uint64_t units, double capacity, double line,
+                        double precision, struct err *err)
+{
+    return observe(search, units, RESIDENT_OVERSIZE * capacity / (double)units,
+                   line / (double)units, RESIDENT_OVERSIZE, precision, err);
+}
+
+/* Far more elements than there are tags, so that all sets are full; how many tags there are shows
+ * only then. */
+static int observe_beyond(struct search *search, uint64_t units, double tags, double precision,
+                          struct err *err)
+{
+    for (int attempt = 1;; attempt++) {
+        int rc = observe(search, units, BEYOND_OVERSIZE * tags, 1, BEYOND_OVERSIZE, precision, err);
+        if (rc)
+            return rc;
+        double seen = resident_elements(&last_of(search)->layout, &last_of(search)->share, 1);
+        if (seen < MORE_TAGS * tags || attempt == SATURATE_MAX)
+            return 0;
+        tags = seen;
+        search->evidence.count--;
+    }
+}
+
+/* Touched fetch unit by fetch unit. */
+static int observe_all(struct search *search, double precision, struct err *err)
+{
+    const struct study *study = search->study;
+    struct line_observation *o = &search->evidence.items[0];
+    double elements = resident_whole(
+        RESIDENT_OVERSIZE * (double)study->region_high_bytes / (double)study->fetch_bytes, 1);
+    o->units = search->evidence.count = 1;
+    int rc = resident_overflow(search->context, study, elements, study->fetch_bytes, USUAL_UNITS,
+                               precision, &o->layout, &o->share, err);
+    if (!rc && line_capacity(&search->evidence, (struct line_hypothesis){1, true}).units < 1)
+        return err_set(err, -ENODATA, "nothing stays resident in the cache");
+    return rc;
+}
+
+/* Whether the strides up to the longest one so far rule out that it touches every line. */
+static bool skips_lines(const struct line_evidence *e, uint64_t longest)
+{
+    double shorter = INFINITY, longer = INFINITY;
+    for (uint64_t units = 1; units <= LINE_UNITS_MAX; units++) {
+        struct line_hypothesis h;
+        double *least = units < longest ? &shorter : &longer;
+        *least = fmin(*least, line_misfit(e, units, &h));
+    }
+    return longer > shorter + CLEAR;
+}
+
+/* Ever longer strides until one surely skips lines; out_longest is 0 where none does. */
+static int climb(struct search *search, uint64_t *out_longest, struct err *err)
+{
+    static const uint64_t ladder[] = {
+        2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, LINE_UNITS_MAX};
+    for (size_t i = 0; i < COUNT_OF(ladder); i++) {
+        const struct line_hypothesis best = line_judge(&search->evidence).best;
+        int rc = observe_span(search, ladder[i], line_capacity(&search->evidence, best).units,
+                              best.line, SEARCH_PRECISION, err);
+        if (rc)
+            return rc;
+        *out_longest = ladder[i];
+        if (skips_lines(&search->evidence, ladder[i]))
+            return 0;
+    }
+    *out_longest = 0;
+    return 0;
+}
+
+static uint64_t prime_from(uint64_t n)
+{
+    for (;; n++) {
+        uint64_t d = 2;
+        while (d * d <= n && n % d)
+            d++;
+        if (d * d > n)
+            return n;
+    }
+}
+
+/* Strides beyond the line that show its tags. */
+static int look_beyond(struct search *search, uint64_t longest, struct err *err)
+{
+    const uint64_t beyond[BEYOND] = {longest, longest + 1, prime_from(2 * longest + 1)};
+    double tags = resident_elements(&last_of(search)->layout, &last_of(search)->share, 1);
+    int rc = 0;
+    for (size_t i = 0; i < BEYOND && !rc; i++)
+        rc = observe_beyond(search, beyond[i], tags, BEYOND_PRECISION, err);
+    return rc;
+}
+
+/* While two lines explain it nearly as well: both of them, and another stride beyond, precisely. Of
+ * several primes not all divide the number of sets. */
+static int refine(struct search *search, struct line_verdict *verdict, struct err *err)
+{
+    const struct line_evidence *e = &search->evidence;
+    uint64_t beyond = 0;
+    int rc = 0;
+    *verdict = line_judge(e);
+    for (int round = 0; round < REFINE_MAX && verdict->clear < CLEAR && !rc; round++) {
+        double low = fmin(verdict->best.line, verdict->second.line);
+        double high = fmax(verdict->best.line, verdict->second.line);
+        double capacity = line_capacity(e, verdict->best).units;
+        beyond = prime_from((beyond > (uint64_t)high ? beyond : (uint64_t)high) + 1);
+        rc = observe_span(search, (uint64_t)low, capacity, low, FINE_PRECISION, err);
+        if (!rc)
+            rc = observe_span(search, (uint64_t)high, capacity, high, FINE_PRECISION, err);
+        if (!rc)
+            rc = observe_beyond(search, beyond, capacity / low, SEARCH_PRECISION, err);
+        *verdict = line_judge(e);
+    }
+    return rc;
+}
+
+/* The stride well beyond the line that shows most of its tags. */
+static void keep_contrast(struct study *study, const struct line_evidence *e,
+                          struct line_hypothesis h)
+{
+    double best = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        const struct line_observation *o = &e->items[i];
+        double tags = line_span_of(o, h, 0).units / (double)o->units;
+        if ((double)o->units < CONTRAST * h.line || tags <= best)
+            continue;
+        best = tags;
+        study->contrast_units = o->units;
+        study->contrast_elements = o->layout.elements;
+    }
+}
+
+static void settle(struct study *study, const struct line_evidence *e,
+                   const struct line_verdict *verdict)
+{
+    double line = verdict->best.line;
+    study->line_bytes = (uint64_t)line * study->fetch_bytes;
+    study->line_confidence = 1 / (1 + exp(-verdict->clear / CAUTION));
+    study->resident_bytes = line_capacity(e, verdict->best).units * (double)study->fetch_bytes;
+    study->touch_bytes = study->line_bytes;
+    if (study->line_confidence < LINE_SURE)
+        study->touch_bytes = (uint64_t)fmax(1, TOUCH_SHARE * line) * study->fetch_bytes;
+    study->line_n = 0;
+    for (size_t i = 0; i < e->count; i++)
+        study->line_n += e->items[i].share.n;
+    keep_contrast(study, e, verdict->best);
+}
+
+/* The line is not seen, but every fetch unit can be touched. */
+static void settle_without(struct study *study, struct line_evidence *e)
+{
+    const struct line_hypothesis one = {1, false};
+    e->count = 1;
+    study->line_bytes = 0;
+    study->touch_bytes = study->guess_bytes = study->fetch_bytes;
+    study->resident_bytes = line_capacity(e, one).units * (double)study->fetch_bytes;
+}
+
+int line_measure(struct probe_context *context, struct study *study, struct err *err)
+{
+    struct search search = begin_search(context, study);
+    struct line_verdict verdict;
+    uint64_t longest = 0;
+    int rc = observe_all(&search, SEARCH_PRECISION, err);
+    if (!rc)
+        rc = climb(&search, &longest, err);
+    if (!rc && !longest) {
+        settle_without(study, &search.evidence);
+        return 0;
+    }
+    if (!rc)
+        rc = look_beyond(&search, longest, err);
+    if (!rc)
+        rc = refine(&search, &verdict, err);
+    if (!rc)
+        settle(study, &search.evidence, &verdict);
+    return rc;
+}
+
+/* Whether elements so far apart span what neighbouring ones do, and further ones as much more as
+ * they should. */
+static int try_guess(struct search *search, uint64_t units, bool *out_fits, struct err *err)
+{
+    const struct line_hypothesis h = {(double)units, false};
+    struct line_evidence *e = &search->evidence;
+    uint64_t beyond = units + (units < 4 ? 1 : units / 4);
+    double growth = (double)beyond / h.line - 1;
+    e->count = 1;
+    double capacity = line_capacity(e, h).units;
+    int rc = observe_span(search, units, capacity, h.line, GUESS_PRECISION, err);
+    if (!rc)
+        rc = observe_span(search, beyond, capacity, h.line, GUESS_PRECISION, err);
+    if (rc)
+        return rc;
+    double there = line_span_of(&e->items[1], h, 0).units / capacity - 1;
+    double further = line_span_of(&e->items[2], h, 0).units / capacity - 1;
+    *out_fits =
+        fabs(there) < GUESS_FLAT && further > GUESS_LEAST * growth && further < GUESS_MOST * growth;
+    search->one_unit = fmax(there, further) > GUESS_ONE; /* of the last guess, the shortest */
+    return 0;
+}
+
+int line_guess(struct probe_context *context, struct study *study, struct err *err)
+{
+    static const uint64_t guesses[] = {USUAL_UNITS, 8, 2};
+    struct search search = begin_search(context, study);
+    bool fits = false;
+    double line = USUAL_UNITS; /* without a guess that fits: for what the sampling evicts */
+    int rc = observe_all(&search, GUESS_PRECISION, err);
+    study->touch_bytes = study->fetch_bytes;
+    for (size_t i = 0; i < COUNT_OF(guesses) && !rc && !fits; i++) {
+        rc = try_guess(&search, guesses[i], &fits, err);
+        if (fits) {
+            line = (double)guesses[i];
+            study->touch_bytes = guesses[i] * study->fetch_bytes;
+        }
+    }
+    if (rc)
+        return rc;
+    if (!fits && search.one_unit)
+        line = 1;
+    search.evidence.count = 1;
+    study->guess_bytes = (uint64_t)line * study->fetch_bytes;
+    study->resident_bytes =
+        line_capacity(&search.evidence, (struct line_hypothesis){line, false}).units *
+        (double)study->fetch_bytes;
+    return 0;
+}
+
+/* Neither must half of the line span less than the whole of it, nor the contrast less than half way
+ * to what it should. Otherwise what these three speak for is the answer. */
+int line_confirm(struct probe_context *context, const struct study *study, uint64_t *out_line_bytes,
+                 uint32_t *out_n, struct err *err)
+{
+    struct search search = begin_search(context, study);
+    const struct line_observation *seen = search.evidence.items;
+    double line = (double)study->line_bytes / (double)study->fetch_bytes;
+    double capacity = study->resident_bytes / (double)study->fetch_bytes;
+    int rc = observe_span(&search, (uint64_t)line, capacity, line, SEARCH_PRECISION, err);
+    if (!rc)
+        rc = observe_span(&search, ((uint64_t)line + 1) / 2, capacity, line, SEARCH_PRECISION, err);
+    if (!rc)
+        rc = observe(&search, study->contrast_units, (double)study->contrast_elements, 1,
+                     BEYOND_OVERSIZE, BEYOND_PRECISION, err);
+    if (rc)
+        return rc;
+    const struct line_hypothesis h = {line, false};
+    struct line_span whole = line_span_of(&seen[0], h, search.evidence.systematic),
+                     half = line_span_of(&seen[1], h, search.evidence.systematic);
+    double grown = line_span_of(&seen[2], h, 0).units / whole.units - 1;
+    bool flat = fabs(whole.units - half.units) < FLAT_ERRORS * hypot(whole.error, half.error);
+    bool grows = grown > ((double)study->contrast_units / line - 1) / 2;
+    double confirmed = flat && grows ? line : line_judge(&search.evidence).best.line;
+    *out_line_bytes = (uint64_t)confirmed * study->fetch_bytes;
+    *out_n = seen[0].share.n + seen[1].share.n + seen[2].share.n;
+    return 0;
+}

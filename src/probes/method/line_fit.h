@@ -1,0 +1,60 @@
+/* Which line explains what stayed resident at several strides: pure functions.
+ *
+ * Elements up to a line apart touch every line, and what stays resident of them spans the whole
+ * capacity. Elements further apart skip lines: as many as there are tags stay resident, and they
+ * span more. */
+#ifndef GPUMEMTOPO_PROBES_METHOD_LINE_FIT_H
+#define GPUMEMTOPO_PROBES_METHOD_LINE_FIT_H
+
+#include "probes/method/resident.h"
+
+enum {
+    LINE_OBSERVATIONS_MAX = 64,
+    LINE_UNITS_MAX = 64,   /* longest line, in fetch units */
+    LINE_STRIDE_MAX = 255, /* longest stride */
+};
+
+struct line_observation {
+    uint64_t units; /* stride, in fetch units, up to LINE_STRIDE_MAX */
+    struct resident_layout layout;
+    struct resident_share share;
+};
+
+struct line_evidence {
+    struct line_observation items[LINE_OBSERVATIONS_MAX];
+    size_t count;
+    double systematic; /* share that any span may be off, however often it was measured */
+};
+
+/* A capacity in fetch units, and its standard error. */
+struct line_span {
+    double units, error;
+};
+
+/* A line of so many fetch units. What is loaded last stays resident under any policy; under LRU all
+ * that is resident was loaded last. */
+struct line_hypothesis {
+    double line;
+    bool lru;
+};
+
+/* What the resident elements span. */
+struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h,
+                              double systematic);
+
+/* Capacity in fetch units from all strides up to the line; 0 without any. */
+struct line_span line_capacity(const struct line_evidence *e, struct line_hypothesis h);
+
+/* How badly a line of so many fetch units explains all observations, under the policy that does it
+ * better: a sum of squared standard errors. */
+double line_misfit(const struct line_evidence *e, uint64_t units,
+                   struct line_hypothesis *out_better);
+
+struct line_verdict {
+    struct line_hypothesis best, second;
+    double clear; /* misfit of the second less that of the best */
+};
+
+struct line_verdict line_judge(const struct line_evidence *e);
+
+#endif

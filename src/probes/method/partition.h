@@ -1,0 +1,33 @@
+/* SMs divided into groups, by the odds of every pair to belong together. */
+#ifndef GPUMEMTOPO_PROBES_METHOD_PARTITION_H
+#define GPUMEMTOPO_PROBES_METHOD_PARTITION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct partition {
+    size_t sms;
+    double *odds; /* [sm][sm], logarithms; symmetric */
+
+    /* Once divided: */
+    uint32_t *group; /* of each SM; numbered by their first SM */
+    uint32_t group_count;
+    double confidence;   /* that every SM is in the right one */
+    double contradicted; /* share of the pairs whose own odds speak against it */
+};
+
+/* Without any odds. Released by partition_fini, also after an error. */
+int partition_init(struct partition *p, size_t sms, struct err *err);
+void partition_fini(struct partition *p);
+
+/* Evidence about one pair. */
+void partition_add(struct partition *p, size_t a, size_t b, double odds);
+
+int partition_divide(struct partition *p, struct err *err);
+
+/* Members of a group. */
+uint32_t partition_size(const struct partition *p, uint32_t group);
+
+#endif

@@ -1,0 +1,282 @@
+/* Single loads of many samples together: their centre, told from spikes. */
+#include "probes/method/pool.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* Distance of the median from the upper quartile of a normal distribution, in standard deviations,
+ * and its standard error against that of the mean. */
+static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
+
+/* Ordinary loads lie within so many deviations, or leave the same share on either side. What is
+ * beyond so many more is surely none: few spikes do not drown in what both sides differ by. */
+static const double SPIKE_SIGMA = 3, SPIKE_SIGMA_SURE = 5;
+
+/* A coarse timer shows values so many bins apart, each of so many loads, which together are so
+ * many. Its step matters where loads scatter by less than so many of them; within so many there are
+ * no spikes. */
+static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_TOGETHER = 0.5;
+static const double COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
+
+/* The slowest loads, among which spikes are. */
+static const double TAIL_SHARE = 0.1;
+
+/* Two peaks are so far apart (share of the near one, steps of the timer), with so few loads in the
+ * middle third between them, fewer than around either, and so many in the smaller one. They are
+ * looked for in the body: what is slower is a tail. */
+static const double PEAK_GAP_SHARE = 0.03, PEAK_GAP_STEPS = 3, VALLEY_SHARE = 0.08;
+static const double PEAK_OVER_VALLEY = 3, PEAK_SHARE_MIN = 0.2, BODY_SHARE = 0.95;
+
+void pool_add(struct pool *pool, const struct device_sample *sample)
+{
+    for (uint32_t i = 0; i < sample->bin_count; i++) {
+        pool->counts[sample->bins[i].bin] += sample->bins[i].count;
+        pool->all += sample->bins[i].count;
+    }
+}
+
+void pool_add_load(struct pool *pool, double cycles)
+{
+    pool->counts[device_bin_of((uint32_t)cycles)]++;
+    pool->all++;
+}
+
+void pool_cut(struct pool *pool, double cycles)
+{
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++) {
+        if (device_bin_cycles(bin) <= cycles)
+            continue;
+        pool->all -= pool->counts[bin];
+        pool->counts[bin] = 0;
+    }
+}
+
+void pool_join(struct pool *pool, const struct pool *other)
+{
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++)
+        pool->counts[bin] += other->counts[bin];
+    pool->all += other->all;
+}
+
+static uint32_t next_used(const struct pool *pool, uint32_t bin)
+{
+    while (bin < DEVICE_BIN_COUNT && !pool->counts[bin])
+        bin++;
+    return bin;
+}
+
+/* The smallest distance of two readings: a timer's step, at least. */
+static double reading_step(const struct pool *pool)
+{
+    double step = INFINITY;
+    uint32_t bin = next_used(pool, 0), next;
+    for (; (next = next_used(pool, bin + 1)) < DEVICE_BIN_COUNT; bin = next)
+        step = fmin(step, device_bin_cycles(next) - device_bin_cycles(bin));
+    return step;
+}
+
+/* The timer's step where that is what makes the loads differ: the least distance of values that
+ * many of them have. Otherwise 0. */
+static double coarse_step(const struct pool *pool)
+{
+    double before = NAN, step = INFINITY, together = 0;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        if (bin + 1 == DEVICE_BIN_COUNT ||
+            (double)pool->counts[bin] < COARSE_SHARE * (double)pool->all)
+            continue;
+        double cycles = device_bin_cycles(bin);
+        double least = COARSE_STEP * (device_bin_cycles(bin + 1) - cycles);
+        if (!isnan(before) && cycles - before < least)
+            return 0;
+        step = isnan(before) ? step : fmin(step, cycles - before);
+        before = cycles;
+        together += (double)pool->counts[bin];
+    }
+    return isfinite(step) && together >= COARSE_TOGETHER * (double)pool->all ? step : 0;
+}
+
+static double bin_width(uint32_t bin)
+{
+    bin -= bin + 1 == DEVICE_BIN_COUNT;
+    return device_bin_cycles(bin + 1) - device_bin_cycles(bin);
+}
+
+/* A bin reaches half way to its used neighbours, so that a timer which counts in larger steps does
+ * no harm; but no further than half such a step. Where the few loads above may be spikes, the step
+ * is what it was below. */
+double pool_quantile(const struct pool *pool, double q)
+{
+    double wanted = q * (double)pool->all, seen = 0, low = NAN, step = coarse_step(pool);
+    double before = 0; /* distance of the used bin below */
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;) {
+        uint32_t next = next_used(pool, bin + 1);
+        double middle = device_bin_cycles(bin), count = (double)pool->counts[bin];
+        double gap = next < DEVICE_BIN_COUNT ? device_bin_cycles(next) - middle : 0;
+        bool tail = (double)pool->all - seen - count < TAIL_SHARE * (double)pool->all;
+        double step_here = step > 0 ? step : tail ? fmax(before, bin_width(bin)) : INFINITY;
+        double high = middle + fmin(gap, step_here) / 2;
+        low = isnan(low) ? 2 * middle - high : fmax(low, middle - step_here / 2);
+        if (seen + count >= wanted)
+            return low + (high - low) * (wanted - seen) / count;
+        seen += count;
+        low = high;
+        before = gap;
+        bin = next;
+    }
+    return low;
+}
+
+static double share_between(const struct pool *pool, double from, double to)
+{
+    uint64_t count = 0;
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++) {
+        double cycles = device_bin_cycles(bin);
+        if (pool->counts[bin] && cycles > from && cycles < to)
+            count += pool->counts[bin];
+    }
+    return (double)count / (double)pool->all;
+}
+
+double pool_lower_mean(const struct pool *pool, double share)
+{
+    double left = share * (double)pool->all, count = left, sum = 0;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT && left > 0;
+         bin = next_used(pool, bin + 1)) {
+        double taken = fmin(left, (double)pool->counts[bin]);
+        sum += taken * device_bin_cycles(bin);
+        left -= taken;
+    }
+    return sum / (count - left);
+}
+
+double pool_mean(const struct pool *pool)
+{
+    return pool_lower_mean(pool, 1);
+}
+
+double pool_share_below(const struct pool *pool, double cycles)
+{
+    return share_between(pool, -INFINITY, nextafter(cycles, INFINITY));
+}
+
+/* Of all partings of the body in two, the one with the largest variance between both sides. */
+struct parting {
+    double share;     /* of all loads, below */
+    double low, high; /* means of the body's two sides */
+};
+static struct parting best_parting(const struct pool *pool)
+{
+    struct parting best = {0};
+    double body = BODY_SHARE * (double)pool->all,
+           total = BODY_SHARE * pool_lower_mean(pool, BODY_SHARE);
+    double seen = 0, sum = 0, most = 0;
+    total *= (double)pool->all;
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        seen += (double)pool->counts[bin];
+        sum += (double)pool->counts[bin] * device_bin_cycles(bin);
+        if (seen >= body)
+            break;
+        double low = sum / seen, high = (total - sum) / (body - seen);
+        double between = seen * (body - seen) * (high - low) * (high - low);
+        if (between > most) {
+            most = between;
+            best = (struct parting){.share = seen / (double)pool->all, .low = low, .high = high};
+        }
+    }
+    return best;
+}
+
+double pool_reading(const struct pool *pool, double q)
+{
+    double wanted = q * (double)pool->all, seen = 0, width = 0;
+    uint32_t bin = next_used(pool, 0);
+    while (seen + (double)pool->counts[bin] < wanted &&
+           next_used(pool, bin + 1) < DEVICE_BIN_COUNT) {
+        seen += (double)pool->counts[bin];
+        bin = next_used(pool, bin + 1);
+    }
+    if (bin > 0 && bin + 1 < DEVICE_BIN_COUNT)
+        width = (device_bin_cycles(bin + 1) - device_bin_cycles(bin - 1)) / 2;
+    width = width > 1 ? width : 0;
+    return device_bin_cycles(bin) + width * ((wanted - seen) / (double)pool->counts[bin] - 0.5);
+}
+
+/* In the third of a gap around some place. */
+static double share_around(const struct pool *pool, double cycles, double gap)
+{
+    return share_between(pool, cycles - gap / 6, cycles + gap / 6);
+}
+
+bool pool_peaks(const struct pool *pool, double *out_near, double *out_far)
+{
+    const struct parting parting = best_parting(pool);
+    double gap = parting.high - parting.low, middle = (parting.high + parting.low) / 2;
+    double low = share_around(pool, parting.low, gap), high = share_around(pool, parting.high, gap);
+    double valley = share_around(pool, middle, gap);
+    bool apart = gap > PEAK_GAP_SHARE * parting.low && gap > PEAK_GAP_STEPS * reading_step(pool);
+    bool both = parting.share >= PEAK_SHARE_MIN && parting.share <= 1 - PEAK_SHARE_MIN;
+    if (!apart || !both || valley > VALLEY_SHARE || fmin(low, high) < PEAK_OVER_VALLEY * valley)
+        return false;
+    *out_near = pool_reading(pool, parting.share / 2);
+    *out_far = pool_reading(pool, (1 + parting.share) / 2);
+    return true;
+}
+
+int pool_note_percentiles(const struct pool *pool, double overhead, struct facts *notes)
+{
+    if (facts_set_real(notes, "p50", pool_reading(pool, 0.5) - overhead))
+        return -ENOMEM;
+    return facts_set_real(notes, "p95", pool_reading(pool, 0.95) - overhead);
+}
+
+/* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What
+ * they scatter by themselves is what the step does not explain. */
+static struct pool_centre coarse_centre(const struct pool *pool, double median, double sigma,
+                                        double step)
+{
+    double sum = 0, squares = 0, count = 0, spikes = 0;
+    double limit = fmax(ORDINARY_STEPS * step, SPIKE_SIGMA * sigma);
+    for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;
+         bin = next_used(pool, bin + 1)) {
+        double cycles = device_bin_cycles(bin), loads = (double)pool->counts[bin];
+        if (fabs(cycles - median) > limit) {
+            spikes += cycles > median ? loads : -loads;
+            continue;
+        }
+        count += loads;
+        sum += loads * cycles;
+        squares += loads * cycles * cycles;
+    }
+    double mean = sum / count, variance = squares / count - mean * mean;
+    double phase = (mean - floor(mean / step) * step) / step;
+    double own = variance - step * step * phase * (1 - phase);
+    return (struct pool_centre){.cycles = mean,
+                                .error = sqrt(variance / count),
+                                .sigma = own > 0 ? sqrt(own) : 0,
+                                .spike_share = fmax(0, spikes / (double)pool->all),
+                                .step = step};
+}
+
+/* Loads that are slower than the median by more than this, less those that are as much faster. */
+static double excess_beyond(const struct pool *pool, double median, double cycles)
+{
+    return share_between(pool, median + cycles, INFINITY) -
+           share_between(pool, -INFINITY, median - cycles);
+}
+
+struct pool_centre pool_centre(const struct pool *pool)
+{
+    double median = pool_quantile(pool, 0.5);
+    struct pool_centre centre = {.sigma = (pool_quantile(pool, 0.75) - median) / QUARTILE_SIGMA};
+    double step = coarse_step(pool);
+    if (centre.sigma < COARSE_SIGMAS * step)
+        return coarse_centre(pool, median, centre.sigma, step);
+    centre.spike_share =
+        fmax(0, fmax(excess_beyond(pool, median, SPIKE_SIGMA * centre.sigma),
+                     excess_beyond(pool, median, SPIKE_SIGMA_SURE * centre.sigma)));
+    centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);
+    centre.error = MEDIAN_ERROR * centre.sigma / sqrt((double)pool->all);
+    return centre;
+}

@@ -1,0 +1,76 @@
+/* Repetitions of one figure as a measure, and what is missing with its reason. */
+#include "probes/method/repeats.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "cpd/cpd.h"
+
+/* Confidence lost per share of spread. */
+static const double CONFIDENCE_SLOPE = 10;
+
+/* Repetitions with a larger half range than this are unstable. */
+static const double UNSTABLE = 0.02;
+
+size_t probe_repeats(const struct probe_context *context, size_t first)
+{
+    return context->repeating || context->options->profile == PROFILE_QUICK ? 1 : first;
+}
+
+double repeats_half_range(const double *values, size_t count)
+{
+    return (cpd_quantile(values, count, 1) - cpd_quantile(values, count, 0)) / 2;
+}
+
+struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
+                            size_t count, const char *unit, const char *method)
+{
+    struct measure *m =
+        measures_add(context->measures, metric, cpd_median(values, count), unit, method);
+    if (m) {
+        m->spread = repeats_half_range(values, count);
+        m->n = (uint32_t)count;
+        m->confidence = repeats_confidence(m->value, m->spread);
+    }
+    return m;
+}
+
+const char repeats_confirming[] = "confirming";
+
+int repeats_confirm(struct probe_context *context, const char *metric, double value,
+                    const char *unit, uint32_t n, struct err *err)
+{
+    struct measure *m = measures_add(context->measures, metric, value, unit, repeats_confirming);
+    if (!m)
+        return err_no_memory(err);
+    m->n = n;
+    return 0;
+}
+
+int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
+                        struct err *err)
+{
+    bool added = measures_add_missing(context->measures, metric, MEASURE_UNSUPPORTED, reason);
+    return added ? 0 : err_no_memory(err);
+}
+
+int repeats_end(struct probe_context *context, const char *metric, int rc, const struct err *own,
+                struct err *err)
+{
+    if (rc == -ENOTSUP)
+        return repeats_unsupported(context, metric, own->text, err);
+    return rc ? err_set(err, rc, "%s", own->text) : 0;
+}
+
+double repeats_confidence(double value, double spread)
+{
+    return value != 0 ? fmax(0.5, 1 - CONFIDENCE_SLOPE * fabs(spread / value)) : 0.5;
+}
+
+int repeats_settle(struct measure *measure)
+{
+    measure->confidence = repeats_confidence(measure->value, measure->spread);
+    if (fabs(measure->spread) <= UNSTABLE * fabs(measure->value))
+        return 0;
+    return measure_set_status(measure, MEASURE_NOISY, "the repetitions differ by more than 2 %");
+}

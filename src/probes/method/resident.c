@@ -1,0 +1,220 @@
+/* How much of an oversized array stays resident: capacity without regard to the replacement
+ * policy.
+ *
+ * An array larger than the cache is loaded, then single elements are timed: the share of hits
+ * times the array is what the cache holds, whatever was evicted in which order. Each job times
+ * only a few elements, since every miss evicts something; one job per SM at a time. */
+#include "probes/method/resident.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "probes/method/chase.h"
+#include "probes/method/line.h"
+#include "probes/method/line_fit.h"
+
+enum {
+    JOBS_MIN = 1,
+    JOBS_MAX = 8192,
+    ROUNDS = 3,      /* load all, time a few: so often per job */
+    WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
+    ENLARGE_MAX = 3,
+    SMALL_ELEMENTS = 128,
+    TWO_OF = 32, /* of so many a second pick hardly suffers from the first */
+    FEW_ELEMENTS = 1024,
+    WHOLE_UNITS = 16,     /* a multiple of most lines, in fetch units */
+    PICKED_OF = 40,       /* one in so many elements is picked in a round, */
+    PICKED_OF_LINES = 16, /* more where a pick that misses evicts one element, not several */
+};
+
+/* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
+ * milliseconds. */
+static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_PRECISE = 2e6, PRECISE = 0.02;
+
+const double RESIDENT_OVERSIZE = 1.5;
+
+/* From so many elements per line on, a pick that misses evicts several. */
+static const double MANY_PER_TAG = 1.6;
+
+/* What another machine's arithmetic may differ by: a record made there asks for the same. */
+static const double ROUNDING = 1e-6;
+
+/* More than this share of an array resident: the cache may not be full. */
+static const double FULL_SHARE = 0.85;
+
+/* A count of lines with a smaller standard error than this is rounded. */
+static const double SNAP_LINES = 0.12;
+
+/* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
+static const double SIZE_PRECISION = 0.003, QUICK_PRECISION = 0.0056;
+
+/* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
+ * precision needs when about 1 in `oversize` elements stays resident. */
+struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
+                                     double per_tag, double oversize, double precision)
+{
+    struct resident_layout layout = {.stride = stride};
+    double room = (double)(study->limit_bytes / stride);
+    bool bounded = study->path == DEVICE_CONSTANT && elements > room;
+    layout.elements = (uint64_t)fmax(ceil((bounded ? room : elements) - ROUNDING), 1);
+    uint64_t picked_of = per_tag < MANY_PER_TAG ? PICKED_OF_LINES : PICKED_OF;
+    layout.few = layout.elements < SMALL_ELEMENTS ? 1 : layout.elements / picked_of;
+    if (layout.few == 1 && layout.elements >= TWO_OF)
+        layout.few = 2;
+    double picks = (oversize - 1) / (precision * precision);
+    double jobs = picks / (double)(ROUNDS * layout.few);
+    bool precise = precision < PRECISE && layout.elements < FEW_ELEMENTS;
+    double budget = precise ? LOADS_BUDGET_PRECISE : LOADS_BUDGET;
+    double affordable = budget / (double)(layout.elements * (WARM_PASSES + ROUNDS - 1));
+    if (!study->loads_are_dear)
+        affordable = JOBS_MAX;
+    layout.jobs = (size_t)fmin(fmax(fmin(jobs, affordable), JOBS_MIN), JOBS_MAX);
+    return layout;
+}
+
+/* The picks are a random sample: in a regular one, few sets of the cache could get many picks, and
+ * each miss would evict what is picked next. */
+static struct device_job make_job(struct probe_context *context, const struct study *study,
+                                  const struct resident_layout *layout)
+{
+    const struct device_array all = {.path = study->path,
+                                     .size_bytes = layout->elements * layout->stride,
+                                     .stride_bytes = layout->stride};
+    struct device_job job = chase_job();
+    job.shared_bytes = study->shared_bytes;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct device_array picked = all;
+        picked.order = DEVICE_RANDOM;
+        picked.seed = probe_seed(context);
+        chase_add(&job, DEVICE_WARM, &all, (round ? 1 : WARM_PASSES) * layout->elements);
+        chase_add(&job, DEVICE_CHASE, &picked, layout->few)->start =
+            probe_seed(context) % layout->elements;
+    }
+    return job;
+}
+
+/* Hits are misjudged with probability stray, misses with probability slip. */
+static double correct(const struct study *study, double seen)
+{
+    double hits = (seen - study->slip_share) / (1 - study->stray_share - study->slip_share);
+    return hits < 0 ? 0 : hits > 1 ? 1 : hits;
+}
+
+/* A pick that misses evicts a line, unless an earlier pick has brought that line in; what a later
+ * pick looks for then survives with 1 - e / T after e evictions of T lines under LRU, with exp(-e /
+ * T) under a random policy. Taken between the two, to second order. */
+double resident_elements(const struct resident_layout *layout, const struct resident_share *share,
+                         double per_tag)
+{
+    double all = (double)layout->elements, few = (double)(layout->few - 1);
+    double missed = 1 - share->hits, hits = share->hits;
+    double evicted = missed * few / 2 * (1 - (per_tag - 1) * few / (3 * all));
+    for (int i = 0; i < 3; i++) {
+        double tags = fmax(hits * all / per_tag, 1);
+        double left = 1 - evicted / tags + pow(missed * few / tags, 2) / 12;
+        hits = share->hits / fmax(left, 0.5);
+    }
+    return fmin(all, hits * all);
+}
+
+int resident_measure_share(struct probe_context *context, const struct study *study,
+                           const struct resident_layout *layout, struct resident_share *out_share,
+                           struct err *err)
+{
+    struct device_job *jobs = mem_array(layout->jobs, sizeof *jobs);
+    struct device_answer *answers = NULL;
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < layout->jobs; i++)
+        jobs[i] = make_job(context, study, layout);
+    int rc = chase_run(context, jobs, layout->jobs, study->at_once, &answers, err);
+    free(jobs);
+    if (rc)
+        return rc;
+    double seen = 0;
+    for (size_t i = 0; i < layout->jobs; i++)
+        for (size_t round = 0; round < ROUNDS; round++)
+            seen += 1 - chase_share_above(&answers[i].samples[round], study->threshold);
+    seen /= (double)(ROUNDS * layout->jobs);
+    device_answers_fini(answers, layout->jobs);
+    free(answers);
+    out_share->hits = correct(study, seen);
+    out_share->n = (uint32_t)(layout->jobs * ROUNDS * layout->few);
+    out_share->error = sqrt(seen * (1 - seen) / out_share->n);
+    return 0;
+}
+
+double resident_whole(double elements, uint64_t units)
+{
+    double whole = (double)((WHOLE_UNITS + units - 1) / units);
+    return ceil(elements / whole - ROUNDING) * whole;
+}
+
+/* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
+ * begins to miss long before): twice as much of it, up to a limit. */
+int resident_overflow(struct probe_context *context, const struct study *study, double elements,
+                      uint64_t stride, double per_tag, double precision,
+                      struct resident_layout *out_layout, struct resident_share *out_share,
+                      struct err *err)
+{
+    for (int attempt = 0;; attempt++, elements *= 2) {
+        *out_layout = resident_plan(study, elements, stride, per_tag, RESIDENT_OVERSIZE, precision);
+        int rc = resident_measure_share(context, study, out_layout, out_share, err);
+        if (rc || out_share->hits < FULL_SHARE || attempt == ENLARGE_MAX)
+            return rc;
+    }
+}
+
+/* What stays resident of an array touched once per line, or more often where the line is not sure.
+ */
+static int measure_capacity(struct probe_context *context, const struct study *study,
+                            double precision, double *out_bytes, double *out_error, uint32_t *out_n,
+                            struct err *err)
+{
+    double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
+    double line = (double)(study->line_bytes ? study->line_bytes : study->guess_bytes);
+    struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};
+    double elements = RESIDENT_OVERSIZE * study->resident_bytes / touch;
+    if (!study->line_bytes)
+        elements = resident_whole(elements, o.units);
+    int rc = resident_overflow(context, study, elements, study->touch_bytes, line / touch,
+                               precision, &o.layout, &o.share, err);
+    if (rc)
+        return rc;
+    double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}, 0).units * fetch;
+    double error = o.share.error * (double)o.layout.elements;
+    /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
+    bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;
+    *out_bytes = snap ? round(bytes / line) * line : bytes;
+    *out_error = error * touch;
+    *out_n = o.share.n;
+    return 0;
+}
+
+int resident_measure(struct probe_context *context, struct study *study, struct err *err)
+{
+    int rc = line_measure(context, study, err);
+    if (!rc)
+        rc = measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
+                              &study->resident_error, &study->resident_n, err);
+    return rc;
+}
+
+int resident_measure_again(struct probe_context *context, const struct study *study,
+                           double precision, double *out_bytes, double *out_error, struct err *err)
+{
+    uint32_t n;
+    return measure_capacity(context, study, precision, out_bytes, out_error, &n, err);
+}
+
+int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
+                           double *out_error, struct err *err)
+{
+    int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
+    uint32_t n;
+    if (!rc)
+        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
+    return rc;
+}

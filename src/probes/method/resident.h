@@ -1,0 +1,62 @@
+/* How much of an oversized array stays resident: capacity without regard to the replacement
+ * policy. */
+#ifndef GPUMEMTOPO_PROBES_METHOD_RESIDENT_H
+#define GPUMEMTOPO_PROBES_METHOD_RESIDENT_H
+
+#include "probes/probe.h"
+
+/* What to time: elements a stride apart, of which a few are picked after loading all. */
+struct resident_layout {
+    uint64_t elements, stride;
+    uint64_t few; /* picks per round */
+    size_t jobs;
+};
+
+struct resident_share {
+    double hits;  /* 0..1, corrected for misjudged latencies */
+    double error; /* standard error if the picks were independent: an upper bound */
+    uint32_t n;
+};
+
+/* The array's size over what is thought to fit, where nothing speaks for another. */
+extern const double RESIDENT_OVERSIZE;
+
+/* A layout of so many elements, about per_tag of them in a line, and `oversize` times as many as
+ * are thought to stay resident; with as many jobs as the wanted precision (standard error, as a
+ * share) needs. */
+struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
+                                     double per_tag, double oversize, double precision);
+
+/* The share of the layout's elements that are still cached after loading all of them. */
+int resident_measure_share(struct probe_context *context, const struct study *study,
+                           const struct resident_layout *layout, struct resident_share *out_share,
+                           struct err *err);
+
+/* The same for an array that is doubled while nearly all of it stays resident. */
+int resident_overflow(struct probe_context *context, const struct study *study, double elements,
+                      uint64_t stride, double per_tag, double precision,
+                      struct resident_layout *out_layout, struct resident_share *out_share,
+                      struct err *err);
+
+/* Elements `units` fetch units apart, rounded up so that the array does not end inside a line of
+ * any usual length. */
+double resident_whole(double elements, uint64_t units);
+
+/* Elements that were resident before the sampling began. Each miss of it evicts a line, and with it
+ * `per_tag` elements that a later pick may look for. */
+double resident_elements(const struct resident_layout *layout, const struct resident_share *share,
+                         double per_tag);
+
+/* Stage STUDY_RESIDENT: resident_bytes, line_bytes and touch_bytes of the study. */
+int resident_measure(struct probe_context *context, struct study *study, struct err *err);
+
+/* Capacity once more, where touch_bytes and resident_bytes are known, with the wanted standard
+ * error as a share. */
+int resident_measure_again(struct probe_context *context, const struct study *study,
+                           double precision, double *out_bytes, double *out_error, struct err *err);
+
+/* Capacity alone, at stage STUDY_REGION, with a standard error of about a per cent. */
+int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
+                           double *out_error, struct err *err);
+
+#endif

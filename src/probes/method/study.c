@@ -1,0 +1,272 @@
+/* The stages of a cache's study: fetch unit, region of the size. */
+#include "probes/method/study.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "probes/method/chase.h"
+#include "probes/method/level.h"
+#include "probes/method/resident.h"
+#include "probes/method/sweep.h"
+
+enum {
+    WORD_BYTES = 8, /* the smallest stride: chases follow stored 64-bit pointers */
+    FETCH_JOBS = 4,
+    FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
+    REGION_ROUND = 16,       /* sizes per round of the narrowing search */
+    REGION_ROUNDS = 2,
+    REGION_QUICK = 5, /* of one round: the resident share does not need to know it better */
+    FLOOR_FACTOR = 2, /* constant L1.5: arrays of so many times L1 */
+};
+
+/* The search by doubling ends here: no L1 of any GPU is near. */
+static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
+
+/* The least contrast between words that begin a fetch unit and the others. */
+static const double FETCH_CLEAR = 0.3;
+
+/* A size does not fit when this share of its loads misses, strays aside. */
+static const double OVER_SHARE = 0.02;
+
+/* Log-likelihood of `hits` in `count` draws at their own rate. */
+static double certainty(double hits, double count)
+{
+    double rate = count > 0 ? hits / count : 0;
+    return rate > 0 && rate < 1 ? hits * log(rate) + (count - hits) * log(1 - rate) : 0;
+}
+
+/* How well "every d-th word misses, the others do not" explains the misses: highest for the fetch
+ * unit. A multiple of it leaves misses among the others, a fraction has hits among its own.
+ * contrast: share of misses of the ones less that of the others. */
+static double explain(const uint32_t *misses, size_t words, size_t d, double *out_contrast)
+{
+    double on = 0, off = 0, on_count = 0, off_count = 0;
+    for (size_t i = 0; i < words; i++) {
+        *(i % d ? &off : &on) += misses[i];
+        *(i % d ? &off_count : &on_count) += FETCH_JOBS;
+    }
+    *out_contrast = on / on_count - (off_count > 0 ? off / off_count : 0);
+    return certainty(on, on_count) + certainty(off, off_count);
+}
+
+/* A cold chase word by word misses once per fetch unit. Memory is in L2 already, so that misses are
+ * alike: constant memory by earlier launches, global memory by a first pass past the cache. */
+static struct device_job fetch_job(const struct probe_context *context, const struct study *study)
+{
+    const struct device_array words = {
+        .path = study->path, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
+    struct device_array before = words;
+    struct device_job job = chase_job();
+    before.path = DEVICE_GLOBAL_CG;
+    if (study->path == DEVICE_CONSTANT)
+        constant_prime(context, &job, 0);
+    else
+        chase_add(&job, DEVICE_WARM, &before, 0);
+    chase_add(&job, DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
+    return job;
+}
+
+static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
+{
+    enum { WORDS = FETCH_BYTES / WORD_BYTES, UNIT_MAX = 1024 / WORD_BYTES };
+    uint32_t misses[WORDS] = {0};
+    struct device_job jobs[FETCH_JOBS];
+    study->fetch_contrast = 0;
+    for (size_t i = 0; i < FETCH_JOBS; i++)
+        jobs[i] = fetch_job(context, study);
+    struct device_answer *answers;
+    int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < FETCH_JOBS; i++)
+        for (size_t k = 0; k < WORDS && k < answers[i].samples[0].kept_count; k++)
+            misses[k] += answers[i].samples[0].kept[k] > study->threshold;
+    device_answers_fini(answers, FETCH_JOBS);
+    free(answers);
+    double best = -INFINITY;
+    for (size_t d = 1; d <= UNIT_MAX; d++) {
+        double contrast, likely = explain(misses, WORDS, d, &contrast);
+        if (likely > best && contrast > 0) {
+            best = likely;
+            study->fetch_contrast = contrast;
+            study->fetch_bytes = d * WORD_BYTES;
+        }
+    }
+    if (study->fetch_contrast < FETCH_CLEAR)
+        return err_set(err, -ENODATA, "a word-by-word chase shows no regular misses");
+    return 0;
+}
+
+/* The first index from which on sizes are over: the split that contradicts the fewest sizes, so
+ * that a single size with conflict misses does not count. */
+static size_t first_over(const double *shares, size_t count, double limit)
+{
+    size_t best = count, wrong = 0, least;
+    for (size_t i = 0; i < count; i++)
+        wrong += shares[i] > limit;
+    least = wrong; /* split at count: everything should fit */
+    for (size_t split = count; split-- > 0;) {
+        wrong += shares[split] > limit ? (size_t)-1 : 1;
+        if (wrong <= least) {
+            least = wrong;
+            best = split;
+        }
+    }
+    return best;
+}
+
+/* Doubling (thesis 3.2), all powers of an octave group at once: one size per SM. */
+static int search_octave(struct probe_context *context, struct study *study, double limit,
+                         struct err *err)
+{
+    enum { GROUP = 6 };
+    uint64_t highest = study->limit_bytes / study->fetch_bytes * study->fetch_bytes;
+    uint64_t size = study->floor_bytes ? study->floor_bytes : 4 * study->fetch_bytes;
+    study->region_low_bytes = study->floor_bytes ? study->floor_bytes / 2 : study->fetch_bytes;
+    for (bool more = true; more;) {
+        uint64_t sizes[GROUP];
+        double shares[GROUP];
+        size_t count = 0;
+        for (; count < GROUP && more; size *= 2) {
+            more = size < highest; /* the last size is all there is */
+            sizes[count++] = more ? size : highest;
+        }
+        int rc = sweep_sizes(context, study, sizes, count, study->fetch_bytes, shares, err);
+        if (rc)
+            return rc;
+        size_t over = first_over(shares, count, limit);
+        if (over > 0)
+            study->region_low_bytes = sizes[over - 1];
+        if (over < count) {
+            study->region_high_bytes = sizes[over];
+            return 0;
+        }
+    }
+    study->region_high_bytes = study->region_low_bytes;
+    study->unbounded = true;
+    return 0;
+}
+
+/* The thesis's binary search, with as many parts as a round has sizes. */
+static int narrow_region(struct probe_context *context, struct study *study, double limit,
+                         struct err *err)
+{
+    bool quick = context->options->profile == PROFILE_QUICK;
+    for (int round = 0; round < (quick ? 1 : REGION_ROUNDS); round++) {
+        uint64_t unit = study->fetch_bytes;
+        uint64_t units = (study->region_high_bytes - study->region_low_bytes) / unit;
+        uint64_t sizes[REGION_ROUND];
+        double shares[REGION_ROUND];
+        size_t most = quick ? REGION_QUICK : REGION_ROUND;
+        size_t count = units - 1 < most ? (size_t)(units - 1) : most;
+        if (units < 2)
+            break;
+        for (size_t i = 0; i < count; i++)
+            sizes[i] = study->region_low_bytes + (i + 1) * units / (count + 1) * unit;
+        int rc = sweep_sizes(context, study, sizes, count, unit, shares, err);
+        if (rc)
+            return rc;
+        size_t over = first_over(shares, count, limit);
+        if (over < count)
+            study->region_high_bytes = sizes[over];
+        if (over > 0)
+            study->region_low_bytes = sizes[over - 1];
+    }
+    return 0;
+}
+
+static int measure_region(struct probe_context *context, struct study *study, struct err *err)
+{
+    double limit = study->stray_share + OVER_SHARE;
+    int rc = search_octave(context, study, limit, err);
+    return rc || study->unbounded ? rc : narrow_region(context, study, limit, err);
+}
+
+static void describe(struct probe_context *context, enum study_id id, struct study *study)
+{
+    static const enum device_path paths[] = {
+        [STUDY_L1_DATA] = DEVICE_GLOBAL_CA,     [STUDY_TEXTURE] = DEVICE_TEXTURE,
+        [STUDY_READ_ONLY] = DEVICE_READ_ONLY,   [STUDY_CONSTANT_L1] = DEVICE_CONSTANT,
+        [STUDY_CONSTANT_L15] = DEVICE_CONSTANT,
+    };
+    const struct device_limits *limits = device_limits(context->device);
+    study->id = id;
+    study->path = paths[id];
+    study->limit_bytes = study->path == DEVICE_CONSTANT ? limits->constant_bytes : REGION_MAX_BYTES;
+    study->loads_are_dear = limits->loads_max != 0;
+}
+
+const char *study_name(enum study_id id)
+{
+    static const char *const names[] = {
+        [STUDY_L1_DATA] = "l1_data",           [STUDY_TEXTURE] = "texture",
+        [STUDY_READ_ONLY] = "read_only",       [STUDY_CONSTANT_L1] = "constant_l1",
+        [STUDY_CONSTANT_L15] = "constant_l15",
+    };
+    return names[id];
+}
+
+/* Sizes of L1.5 are sought beyond what constant L1 could hold. */
+static int set_floor(struct probe_context *context, struct study *study, struct err *err)
+{
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
+    int rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_REGION, err);
+    if (!rc)
+        study->floor_bytes =
+            FLOOR_FACTOR * before->region_high_bytes / study->fetch_bytes * study->fetch_bytes;
+    return rc;
+}
+
+static int measure_stage(struct probe_context *context, struct study *study, enum study_stage stage,
+                         struct err *err)
+{
+    int rc = 0;
+    switch (stage) {
+    case STUDY_LEVEL:
+        return level_measure(context, study, err);
+    case STUDY_FETCH:
+        return measure_fetch(context, study, err);
+    case STUDY_REGION:
+        if (study->id == STUDY_CONSTANT_L15)
+            rc = set_floor(context, study, err);
+        if (!rc && study->id == STUDY_CONSTANT_L15)
+            study->at_once = 1; /* SMs share it, and all load the same memory */
+        else if (!rc && !study->alone)
+            rc = fidelity_check(context, study, err);
+        return rc ? rc : measure_region(context, study, err);
+    case STUDY_RESIDENT:
+        return resident_measure(context, study, err);
+    default:
+        return 0;
+    }
+}
+
+int study_reach(struct probe_context *context, enum study_id id, enum study_stage stage,
+                struct err *err)
+{
+    struct study *study = &context->studies[id];
+    if (study->stage == STUDY_NOTHING)
+        describe(context, id, study);
+    while (study->stage < stage) {
+        bool ended = (study->stage >= STUDY_LEVEL && !study->supported) ||
+                     (study->stage >= STUDY_REGION && study->unbounded);
+        if (ended)
+            return 0;
+        int rc = measure_stage(context, study, study->stage + 1, err);
+        if (rc)
+            return rc;
+        study->stage++;
+    }
+    return 0;
+}
+
+void study_begin_alone(struct study *study)
+{
+    study->stage = STUDY_FETCH;
+    study->at_once = 1;
+    study->alone = true;
+    study->unbounded = false;
+    study->touch_bytes = 0;
+}

@@ -1,0 +1,96 @@
+/* What is learnt of one cache on the way to its attributes: each stage is measured when it is
+ * first asked for, once, and shared by the probes of that cache. */
+#ifndef GPUMEMTOPO_PROBES_METHOD_STUDY_H
+#define GPUMEMTOPO_PROBES_METHOD_STUDY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+
+struct probe_context;
+
+/* The caches that are studied this way. */
+enum study_id {
+    STUDY_L1_DATA,
+    STUDY_TEXTURE,
+    STUDY_READ_ONLY,
+    STUDY_CONSTANT_L1,
+    STUDY_CONSTANT_L15, /* behind constant L1 */
+    STUDY_COUNT
+};
+
+enum study_stage {
+    STUDY_NOTHING,
+    STUDY_LEVEL,    /* hit and miss latency, threshold between them */
+    STUDY_FETCH,    /* the fetch unit */
+    STUDY_REGION,   /* the octave and then the narrow region in which misses begin */
+    STUDY_RESIDENT, /* capacity by the resident share, and the line */
+};
+
+struct study {
+    enum study_id id;
+    enum study_stage stage; /* the last stage that is done */
+    enum device_path path;
+    uint64_t limit_bytes;  /* arrays on this path end here */
+    bool loads_are_dear;   /* the device executes each by itself (device_limits.loads_max) */
+    uint64_t floor_bytes;  /* smaller arrays stay in the cache before this one */
+    uint64_t shared_bytes; /* shared memory its jobs ask for */
+
+    bool supported;       /* loads on this path are served by this cache */
+    double hit_cycles;    /* means without spikes, timer overhead included */
+    double miss_cycles;   /* served by the next level */
+    double threshold;     /* a load above it is a miss */
+    double penalty_error; /* standard error of their difference */
+    uint32_t level_n;     /* loads behind them */
+    double sigma_cycles;  /* scatter of hits, spikes aside */
+    double spike_share;   /* hits far beyond that scatter */
+    double stray_share;   /* hits that look like misses: jitter and spikes */
+    double slip_share;    /* misses that look like hits */
+
+    uint64_t fetch_bytes;
+    double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
+
+    uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
+    bool alone;       /* at_once is 1 by decision, not by the fidelity check */
+
+    bool unbounded;                               /* no miss up to region_high_bytes */
+    uint64_t region_low_bytes, region_high_bytes; /* fits; does not */
+
+    double resident_bytes; /* capacity by the resident share */
+    double resident_error; /* its standard error */
+    uint32_t resident_n;   /* positions sampled */
+    uint64_t line_bytes;
+    double line_confidence;
+    uint32_t line_n;      /* positions sampled for it */
+    uint64_t guess_bytes; /* what it is taken for before that; 0: not guessed */
+    uint64_t touch_bytes; /* loads so far apart touch every line: the line, where it is sure */
+
+    /* The stride in fetch units, and the elements, that show best that lines are skipped. */
+    uint64_t contrast_units, contrast_elements;
+
+    uint64_t reach_bytes; /* where the sweep saw misses begin; 0: not swept */
+    bool size_by_sweep;   /* that is the size reported, else resident_bytes is */
+
+    uint64_t push_bytes; /* constant L1.5 only: so much pushes lines out of L1, but not of L1.5 */
+};
+
+/* Brings the study of a cache to a stage. 0 also when !supported or unbounded ends it early. */
+int study_reach(struct probe_context *context, enum study_id id, enum study_stage stage,
+                struct err *err);
+
+/* Takes the study back to before the region and measures from there on with one job at a time: for
+ * a sweep that contradicts the region, as one that other SMs disturb does. */
+void study_begin_alone(struct study *study);
+
+/* The name in the inventory: "l1_data", ... */
+const char *study_name(enum study_id id);
+
+/* Finds at_once (fidelity.c): sizes measured on all SMs at once must look as they do alone. */
+int fidelity_check(struct probe_context *context, struct study *study, struct err *err);
+
+/* Stage STUDY_LEVEL (level.c). */
+int level_measure(struct probe_context *context, struct study *study, struct err *err);
+
+#endif

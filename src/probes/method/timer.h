@@ -1,0 +1,17 @@
+/* What timing a load by itself adds to it, path by path. */
+#ifndef GPUMEMTOPO_PROBES_METHOD_TIMER_H
+#define GPUMEMTOPO_PROBES_METHOD_TIMER_H
+
+#include "base/err.h"
+#include "device/device.h"
+
+struct probe_context;
+
+/* Measures it for every path, on the warm GPU. A record that was made without it has one value for
+ * all paths. */
+int timer_calibrate(struct probe_context *context, struct err *err);
+
+/* In cycles, to be subtracted from a single load's latency. */
+double timer_overhead(const struct probe_context *context, enum device_path path);
+
+#endif

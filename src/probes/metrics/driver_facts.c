@@ -1,0 +1,145 @@
+/* The probes of what only the driver knows: sizes of main and shared memory, the memory clock. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "probes/method/chase.h"
+#include "probes/method/repeats.h"
+#include "probes/method/throttle_note.h"
+
+static const char METHOD[] = "reported";
+
+/* Nothing but the driver's word stands behind it: how sure it is, nobody can tell. */
+static struct measure *add_claim(struct probe_context *context, const char *metric, double value,
+                                 const char *unit)
+{
+    struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
+    if (m) {
+        m->n = 1;
+        m->confidence = NAN;
+    }
+    return m;
+}
+
+/* A number among what the driver tells of the hardware; -1 where it does not. */
+static int read_hardware(struct probe_context *context, const char *key, int64_t *out_value,
+                         struct err *err)
+{
+    struct facts hardware = {0}, board = {0}, config = {0};
+    int rc = device_identify(context->device, &hardware, &board, &config, err);
+    if (!rc)
+        *out_value = facts_int(&hardware, key, -1);
+    facts_fini(&hardware);
+    facts_fini(&board);
+    facts_fini(&config);
+    return rc;
+}
+
+static int run_main_size(struct probe_context *context, struct err *err)
+{
+    int64_t bytes;
+    uint64_t usable = device_limits(context->device)->global_bytes;
+    int rc = read_hardware(context, "memory_bytes", &bytes, err);
+    if (rc)
+        return rc;
+    if (bytes < 0)
+        return repeats_unsupported(context, "main.size", "the driver does not tell it", err);
+    struct measure *m = add_claim(context, "main.size", (double)bytes, "B");
+    if (!m || facts_set_int(&m->notes, "reported", bytes) ||
+        (usable && facts_set_int(&m->notes, "used_by_probes", (int64_t)usable)))
+        return err_no_memory(err);
+    return 0;
+}
+
+/* A block with all the shared memory that the driver reports must run. */
+static int run_largest_block(struct probe_context *context, uint64_t bytes, struct err *err)
+{
+    const struct device_array word = {.path = DEVICE_GLOBAL_CG, .size_bytes = 8, .stride_bytes = 8};
+    struct device_job job = chase_job();
+    struct device_answer *answers;
+    chase_add(&job, DEVICE_CHASE, &word, 1);
+    job.shared_bytes = bytes;
+    int rc = chase_run(context, &job, 1, 1, &answers, err);
+    if (rc)
+        return rc;
+    device_answers_fini(answers, 1);
+    free(answers);
+    return 0;
+}
+
+static int report_block_size(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "shared.size";
+    uint64_t bytes = device_limits(context->device)->shared_bytes_max;
+    struct err own = {0};
+    int64_t reported;
+    int rc = read_hardware(context, "shared_per_block_bytes", &reported, err);
+    if (rc)
+        return rc;
+    if (!bytes)
+        return repeats_unsupported(context, metric, "a block has no shared memory", err);
+    rc = run_largest_block(context, bytes, &own);
+    if (rc)
+        return repeats_end(context, metric, rc, &own, err);
+    struct measure *m =
+        measures_add(context->measures, metric, (double)bytes, "B", "a block that uses it all ran");
+    if (!m || (reported >= 0 && facts_set_int(&m->notes, "reported", reported)))
+        return err_no_memory(err);
+    m->n = 1;
+    m->confidence = NAN; /* it ran, or it did not */
+    return 0;
+}
+
+/* What the blocks of an SM have together, what the system takes of each block included. */
+static int report_sm_size(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "shared.size_per_sm";
+    int64_t bytes;
+    int rc = read_hardware(context, "shared_per_sm_bytes", &bytes, err);
+    if (rc)
+        return rc;
+    if (bytes <= 0)
+        return repeats_unsupported(context, metric, "the driver does not tell it", err);
+    struct measure *m = add_claim(context, metric, (double)bytes, "B");
+    return m && !facts_set_int(&m->notes, "reported", bytes) ? 0 : err_no_memory(err);
+}
+
+static int run_shared_size(struct probe_context *context, struct err *err)
+{
+    int rc = report_block_size(context, err);
+    return rc ? rc : report_sm_size(context, err);
+}
+
+static int run_memory_clock(struct probe_context *context, struct err *err)
+{
+    struct device_clocks clocks;
+    struct err own = {0};
+    int rc = device_read_clocks(context->device, &clocks, &own);
+    if (rc)
+        return repeats_end(context, "clock.memory", rc, &own, err);
+    if (clocks.memory_mhz < 0)
+        return repeats_unsupported(context, "clock.memory", "the driver does not tell it", err);
+    struct measure *m = add_claim(context, "clock.memory", clocks.memory_mhz, "MHz");
+    if (!m || throttle_note(&m->notes, &clocks))
+        return err_no_memory(err);
+    return 0;
+}
+
+const struct probe probe_main_size = {
+    .description = {"main.size", "size of main memory as the driver reports it", PROFILE_QUICK},
+    .metrics = {"main.size"},
+    .run = run_main_size,
+};
+
+const struct probe probe_shared_size = {
+    .description = {"shared.size", "shared memory that a block can use, and that of an SM",
+                    PROFILE_QUICK},
+    .metrics = {"shared.size", "shared.size_per_sm"},
+    .run = run_shared_size,
+};
+
+const struct probe probe_clock_memory = {
+    .description = {"clock.memory", "memory clock as the driver reports it", PROFILE_QUICK},
+    .metrics = {"clock.memory"},
+    .run = run_memory_clock,
+};

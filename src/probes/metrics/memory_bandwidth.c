@@ -1,0 +1,103 @@
+/* The probes of the bandwidth of main memory and of L2. */
+#include "probes/method/bandwidth.h"
+#include "probes/method/repeats.h"
+
+enum {
+    L2_FACTOR = 32, /* main memory: what happens to stay in L2 is 3 % at the very most */
+    L2_DIVISOR = 4, /* L2: half of what one of its two parts holds */
+    UNIT_BYTES = 4096,
+};
+static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20;
+
+static int report_main(struct probe_context *context, const char *metric,
+                       enum device_stream_kind kind, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    uint64_t bytes = L2_FACTOR * limits->l2_reported_bytes;
+    if (bytes < MAIN_MIN_BYTES)
+        bytes = MAIN_MIN_BYTES;
+    if (limits->global_bytes && bytes > limits->global_bytes)
+        bytes = limits->global_bytes;
+    const struct bandwidth_task task = {.metric = metric,
+                                        .kind = kind,
+                                        .path = DEVICE_GLOBAL_CG,
+                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
+    return bandwidth_report(context, &task, err);
+}
+
+static int report_l2(struct probe_context *context, const char *metric,
+                     enum device_stream_kind kind, struct err *err)
+{
+    uint64_t bytes = device_limits(context->device)->l2_reported_bytes / L2_DIVISOR;
+    const struct bandwidth_task task = {.metric = metric,
+                                        .kind = kind,
+                                        .path = DEVICE_GLOBAL_CG,
+                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
+    if (!task.footprint_bytes)
+        return repeats_unsupported(context, metric, "the driver reports no L2", err);
+    return bandwidth_report(context, &task, err);
+}
+
+static int run_main_read(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.read", DEVICE_STREAM_READ, err);
+}
+
+static int run_main_write(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.write", DEVICE_STREAM_WRITE, err);
+}
+
+static int run_main_copy(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.copy", DEVICE_STREAM_COPY, err);
+}
+
+static int run_l2_read(struct probe_context *context, struct err *err)
+{
+    return report_l2(context, "l2.bandwidth.read", DEVICE_STREAM_READ, err);
+}
+
+static int run_l2_write(struct probe_context *context, struct err *err)
+{
+    return report_l2(context, "l2.bandwidth.write", DEVICE_STREAM_WRITE, err);
+}
+
+const struct probe probe_main_bandwidth_read = {
+    .description = {"main.bandwidth.read", "bandwidth of reading main memory", PROFILE_QUICK},
+    .metrics = {"main.bandwidth.read"},
+    .again = true,
+    .within = 0.05,
+    .run = run_main_read,
+};
+
+const struct probe probe_main_bandwidth_write = {
+    .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_QUICK},
+    .metrics = {"main.bandwidth.write"},
+    .again = true,
+    .within = 0.05,
+    .run = run_main_write,
+};
+
+const struct probe probe_main_bandwidth_copy = {
+    .description = {"main.bandwidth.copy", "bandwidth of copying in main memory, both ways counted",
+                    PROFILE_STANDARD},
+    .metrics = {"main.bandwidth.copy"},
+    .run = run_main_copy,
+};
+
+const struct probe probe_l2_bandwidth_read = {
+    .description = {"l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK},
+    .metrics = {"l2.bandwidth.read"},
+    .again = true,
+    .within = 0.05,
+    .run = run_l2_read,
+};
+
+const struct probe probe_l2_bandwidth_write = {
+    .description = {"l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK},
+    .metrics = {"l2.bandwidth.write"},
+    .again = true,
+    .within = 0.05,
+    .run = run_l2_write,
+};

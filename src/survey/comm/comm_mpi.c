@@ -1,0 +1,289 @@
+/* Messages between ranks over MPI: point to point, non-blocking, no collective, since one missing
+ * rank would block it for all. */
+#include "survey/comm/comm_mpi.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { TAG = 1 };
+
+/* A message on its way in or out; MPI owns the bytes until the request is done. */
+struct transfer {
+    MPI_Request request;
+    struct strbuf bytes;
+    int peer;
+};
+
+struct transfers {
+    struct transfer *items;
+    size_t count;
+    size_t capacity;
+};
+
+struct mpi_comm {
+    struct comm base;
+    MPI_Comm handle;
+    struct transfers sends;
+    struct transfers receives;
+    bool singly;   /* "any rank" cannot be asked for: one after the other is */
+    int next_peer; /* then, to be asked first */
+};
+
+static int mpi_error(int code, const char *call, struct err *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
+        snprintf(text, sizeof text, "error %d", code);
+    return err_set(err, -EIO, "%s: %s", call, text);
+}
+
+static struct transfer *new_transfer(struct transfers *list)
+{
+    struct transfer *grown =
+        mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    if (!grown)
+        return NULL;
+    list->items = grown;
+    struct transfer *transfer = &list->items[list->count];
+    *transfer = (struct transfer){.request = MPI_REQUEST_NULL};
+    return transfer;
+}
+
+/* Order matters: answers of one rank must not overtake each other. */
+static void remove_transfer(struct transfers *list, size_t i)
+{
+    list->count--;
+    memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
+}
+
+/* A failed send is over as well: that rank is gone, its deadline will say so. */
+static bool on_its_way(struct transfer *transfer)
+{
+    int done = 0;
+    return MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;
+}
+
+static int mpi_flush(struct comm *comm)
+{
+    struct mpi_comm *self = (struct mpi_comm *)comm;
+    for (size_t i = 0; i < self->sends.count;) {
+        struct transfer *transfer = &self->sends.items[i];
+        if (on_its_way(transfer)) {
+            i++;
+            continue;
+        }
+        strbuf_fini(&transfer->bytes);
+        remove_transfer(&self->sends, i);
+    }
+    return self->sends.count > INT_MAX ? INT_MAX : (int)self->sends.count;
+}
+
+static int mpi_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
+{
+    struct mpi_comm *self = (struct mpi_comm *)comm;
+    int rc = 0;
+    mpi_flush(comm);
+    struct transfer *transfer = new_transfer(&self->sends);
+    if (!transfer) {
+        rc = err_no_memory(err);
+        goto fail;
+    }
+    if (bytes->length > INT_MAX) {
+        rc = err_set(err, -EMSGSIZE, "a message of %zu bytes", bytes->length);
+        goto fail;
+    }
+    transfer->peer = to;
+    transfer->bytes = *bytes;
+    int code = MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, to, TAG,
+                         self->handle, &transfer->request);
+    if (code != MPI_SUCCESS) {
+        rc = mpi_error(code, "MPI_Isend", err);
+        goto fail;
+    }
+    self->sends.count++;
+    return 0;
+fail:
+    strbuf_fini(bytes);
+    return rc;
+}
+
+/* Starts to receive a message that has arrived. */
+static int begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_Status *status,
+                         struct err *err)
+{
+    int length = 0;
+    int code = MPI_Get_count(status, MPI_BYTE, &length);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "MPI_Get_count", err);
+    struct transfer *transfer = new_transfer(&self->receives);
+    char *data = transfer ? mem_array((size_t)length + 1, 1) : NULL;
+    if (!data)
+        return err_no_memory(err);
+    code = MPI_Imrecv(data, length, MPI_BYTE, message, &transfer->request);
+    if (code != MPI_SUCCESS) {
+        free(data);
+        return mpi_error(code, "MPI_Imrecv", err);
+    }
+    transfer->bytes =
+        (struct strbuf){.data = data, .length = (size_t)length, .capacity = (size_t)length + 1};
+    transfer->peer = status->MPI_SOURCE;
+    self->receives.count++;
+    return 0;
+}
+
+/* Messages of one rank are handed on in the order they were sent, whatever their size. */
+static bool must_wait(const struct transfers *receives, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (receives->items[j].peer == receives->items[i].peer)
+            return true;
+    return false;
+}
+
+/* Asks each rank, begins with another one every time, and passes over those that fail. */
+static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *message,
+                        MPI_Status *status, struct err *err)
+{
+    int code = MPI_SUCCESS, failed = 0, size = self->base.size;
+    for (int i = 0; i < size; i++) {
+        int peer = (self->next_peer + i) % size;
+        if (peer == self->base.rank)
+            continue;
+        int own = MPI_Improbe(peer, TAG, self->handle, arrived, message, status);
+        if (own == MPI_SUCCESS && *arrived) {
+            self->next_peer = peer + 1;
+            return 0;
+        }
+        code = own == MPI_SUCCESS ? code : own;
+        failed += own != MPI_SUCCESS;
+    }
+    *arrived = 0;
+    return failed && failed == size - 1 ? mpi_error(code, "MPI_Improbe", err) : 0;
+}
+
+/* An MPI that tolerates faults has only an error for MPI_ANY_SOURCE once one rank is dead. */
+static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
+                 struct err *err)
+{
+    if (!self->singly)
+        self->singly =
+            MPI_Improbe(MPI_ANY_SOURCE, TAG, self->handle, arrived, message, status) != MPI_SUCCESS;
+    return self->singly ? probe_singly(self, arrived, message, status, err) : 0;
+}
+
+/* The first whole message: 1, or 0. A receive that is under way never blocks the others: a rank may
+ * die half way through a long message. */
+static int take_received(struct transfers *receives, int *out_from, struct strbuf *out_bytes)
+{
+    for (size_t i = 0; i < receives->count; i++) {
+        struct transfer *transfer = &receives->items[i];
+        int done = 0;
+        if (must_wait(receives, i))
+            continue;
+        int code = MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && !done)
+            continue;
+        struct transfer finished = *transfer;
+        remove_transfer(receives, i);
+        if (code != MPI_SUCCESS) {
+            strbuf_fini(&finished.bytes);
+            return 0;
+        }
+        *out_from = finished.peer;
+        *out_bytes = finished.bytes;
+        return 1;
+    }
+    return 0;
+}
+
+static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
+{
+    struct mpi_comm *self = (struct mpi_comm *)comm;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    int arrived = 0;
+    mpi_flush(comm);
+    int rc = probe(self, &arrived, &message, &status, err);
+    if (!rc && arrived)
+        rc = begin_receive(self, &message, &status, err);
+    return take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
+}
+
+/* Bytes of unfinished transfers stay MPI's: they are not freed. */
+static void mpi_destroy(struct comm *comm)
+{
+    struct mpi_comm *self = (struct mpi_comm *)comm;
+    mpi_flush(comm);
+    free(self->sends.items);
+    free(self->receives.items);
+    free(self);
+}
+
+int comm_mpi_start(int *argc, char ***argv, struct err *err)
+{
+    int provided = MPI_THREAD_SINGLE;
+    int code = MPI_Init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
+    if (code != MPI_SUCCESS)
+        return err_set(err, -EIO, "MPI_Init_thread: error %d", code);
+    return 0;
+}
+
+int comm_mpi_stop(struct err *err)
+{
+    int code = MPI_Finalize();
+    return code == MPI_SUCCESS ? 0 : err_set(err, -EIO, "MPI_Finalize: error %d", code);
+}
+
+static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct comm **out_comm,
+                      struct err *err)
+{
+    static const struct comm_ops ops = {
+        .send = mpi_send,
+        .receive = mpi_receive,
+        .flush = mpi_flush,
+        .destroy = mpi_destroy,
+    };
+    int rank = 0, size = 0;
+    int code = MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "MPI_Comm_set_errhandler", err);
+    code = MPI_Comm_rank(handle, &rank);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "MPI_Comm_rank", err);
+    code = MPI_Comm_size(handle, &size);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "MPI_Comm_size", err);
+    struct mpi_comm *self = mem_array(1, sizeof *self);
+    if (!self)
+        return err_no_memory(err);
+    comm_init(&self->base, &ops, rank, size, place);
+    self->base.place.task = rank; /* what MPI says counts */
+    self->base.place.tasks = size;
+    self->handle = handle;
+    *out_comm = &self->base;
+    return 0;
+}
+
+int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err)
+{
+    return mpi_create(MPI_COMM_WORLD, place, out_comm, err);
+}
+
+const char *comm_mpi_version(char *buffer, size_t buffer_size)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS)
+        text[0] = '\0';
+    text[strcspn(text, ",\n")] = '\0';
+    snprintf(buffer, buffer_size, "%s", text);
+    return buffer;
+}

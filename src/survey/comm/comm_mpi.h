@@ -1,0 +1,22 @@
+/* Messages between ranks over MPI: the only file of the project that calls it. */
+#ifndef GPUMEMTOPO_SURVEY_COMM_COMM_MPI_H
+#define GPUMEMTOPO_SURVEY_COMM_COMM_MPI_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "survey/comm/comm.h"
+
+/* Initialises MPI. Blocks until every rank has called it. */
+int comm_mpi_start(int *argc, char ***argv, struct err *err);
+
+/* Ends MPI; may wait for ranks that are no more: call it with an alarm set. */
+int comm_mpi_stop(struct err *err);
+
+/* The transport over all ranks. Freed with comm_destroy, before comm_mpi_stop. */
+int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err);
+
+/* The library's own version text for --version; "" where unknown. Works before MPI is up. */
+const char *comm_mpi_version(char *buffer, size_t buffer_size);
+
+#endif

@@ -1,0 +1,100 @@
+/* What ranks tell rank 0 and what it answers: the messages and their binary form.
+ *
+ * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it.
+ * 0 -> rank: ASSIGN, STOP (end the workers, report what there is), QUIT.
+ * BEAT goes both ways: the sender lives; rank 0 answers each. A rank's tells what its slowest
+ * worker is doing, rank 0's is empty. */
+#ifndef GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
+#define GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/gpu_result.h"
+#include "inventory/wire/frame.h"
+
+enum message_type {
+    MESSAGE_ANNOUNCE = 1,
+    MESSAGE_ASSIGN,
+    MESSAGE_RESULT,
+    MESSAGE_STOP,
+    MESSAGE_QUIT,
+    MESSAGE_BEAT,
+};
+
+/* How listing the GPUs went. */
+enum listing_status {
+    LISTING_OK,
+    LISTING_NO_DEVICE, /* no driver, no GPU, or no backend for it */
+    LISTING_BAD_INPUT, /* the fleet file */
+    LISTING_FAILED,    /* the listing worker crashed, hung, ... */
+};
+
+/* Zero-initialised is empty. */
+struct announce {
+    char *host;
+    char *boot_id;    /* tells machines of one name apart; NULL unknown */
+    uint32_t at_once; /* workers that the rank runs together; 0 is all */
+    enum listing_status listing;
+    enum gpu_status failed_as; /* LISTING_FAILED: timed_out, crashed, failed */
+    struct err err;            /* not LISTING_OK: why */
+    struct gpu_result *gpus;   /* identity only */
+    size_t gpu_count, gpu_capacity;
+    char **bare_nodes; /* that the source knows to have no GPU */
+    size_t bare_count, bare_capacity;
+};
+void announce_encode(const struct announce *announce, struct strbuf *buffer);
+int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err);
+void announce_fini(struct announce *announce);
+
+/* Zero-initialised is empty. */
+struct assignment {
+    double time_limit_s;
+    uint32_t *positions; /* in the announced list */
+    size_t count;
+    char *spool;  /* folder for the results; NULL: none */
+    char *survey; /* its name in spool files */
+    char *owner;  /* the file to lock there */
+};
+void assignment_encode(const struct assignment *assignment, struct strbuf *buffer);
+int assignment_decode(const struct frame *frame, struct assignment *out_assignment,
+                      struct err *err);
+void assignment_fini(struct assignment *assignment);
+
+/* RESULT: the GPU's position in the announced list, the result, and where the survey is recorded
+ * the GPU's part of the record. unspooled: why it could not be spooled; NULL: it is. */
+struct result_message {
+    uint32_t position;
+    struct gpu_result result;
+    const char *record; /* of the frame when read */
+    size_t record_bytes;
+    char *unspooled;
+};
+void result_encode(const struct result_message *message, struct strbuf *buffer);
+int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
+void result_fini(struct result_message *message); /* one that was read */
+
+/* BEAT of a rank: the worker that runs longest; probe "": none runs. */
+struct doing {
+    uint32_t position;
+    double since_s; /* how long it runs */
+    char probe[48]; /* that it began last */
+};
+void doing_encode(const struct doing *doing, struct strbuf *buffer);
+int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err);
+
+/* QUIT: whether ranks are lost, so that nobody should wait for all. */
+void quit_encode(bool lost_ranks, struct strbuf *buffer);
+int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
+
+/* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
+ * model_key) and an error. */
+void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
+void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
+void message_put_err(struct strbuf *buffer, const struct err *err);
+void message_get_err(struct wire_reader *reader, struct err *out_err);
+
+#endif

@@ -1,0 +1,326 @@
+/* One worker process seen from its rank. */
+#include "survey/rank/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "survey/comm/limits.h"
+
+extern char **environ;
+
+/* A worker that sits in the driver does not die of SIGKILL before the driver lets go of it: after
+ * this long it is left to init. After an interruption sooner: rank 0 waits for LIMIT_INTERRUPTED_S.
+ */
+static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRUPTED_S - 1;
+
+/* The worker's fixed descriptors lie below, so that no dup2 hits another end. */
+enum { ABOVE = 10 };
+
+static int make_pipe(int out_ends[2], struct err *err)
+{
+    int ends[2], high[2] = {-1, -1};
+    if (pipe2(ends, O_CLOEXEC))
+        return err_set(err, -errno, "pipe: %s", strerror(errno));
+    int rc = 0;
+    for (int i = 0; i < 2; i++) {
+        high[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, ABOVE);
+        if (high[i] < 0 && !rc)
+            rc = err_set(err, -errno, "pipe: %s", strerror(errno));
+        close(ends[i]);
+    }
+    if (!rc) {
+        memcpy(out_ends, high, sizeof high);
+        return 0;
+    }
+    for (int i = 0; i < 2; i++)
+        if (high[i] >= 0)
+            close(high[i]);
+    return rc;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* In memory, so that what the worker wrote is there however it ends. Without one (-1) the GPU is
+ * measured all the same, and its record is empty: the worker is asked for none. */
+static int make_record(const struct worker_request *request)
+{
+    int fd = request->record ? memfd_create("gpumemtopo-record", MFD_CLOEXEC) : -1;
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+    if (fd >= 0)
+        close(fd);
+    return high;
+}
+
+static int spawn(const int request[2], const int answers[2], const int text[2], int record,
+                 pid_t *out_pid)
+{
+    char *const argv[] = {(char *)"gpumemtopo-worker", (char *)WORKER_ARGUMENT, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    int rc = posix_spawn_file_actions_init(&actions);
+    if (rc)
+        return rc;
+    rc = posix_spawnattr_init(&attributes);
+    if (rc)
+        goto out;
+    sigemptyset(&none);
+    sigfillset(&all);
+    rc = posix_spawn_file_actions_adddup2(&actions, request[0], STDIN_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!rc)
+        rc = posix_spawn_file_actions_adddup2(&actions, text[1], STDERR_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_adddup2(&actions, answers[1], WORKER_ANSWER_FD);
+    if (!rc && record >= 0)
+        rc = posix_spawn_file_actions_adddup2(&actions, record, WORKER_RECORD_FD);
+    if (!rc)
+        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                                       POSIX_SPAWN_SETSIGDEF);
+    if (!rc)
+        rc = posix_spawnattr_setsigmask(&attributes, &none);
+    if (!rc)
+        rc = posix_spawnattr_setsigdefault(&attributes, &all);
+    if (!rc)
+        rc = posix_spawn(out_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+out:
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+/* Does not block: a request is smaller than a pipe can be made to hold. False: not all of it went;
+ * a worker that is dead by now is noticed when it is reaped, too. */
+static bool hand_over(int fd, const struct strbuf *bytes)
+{
+    enum { PIPE_BYTES = 65536 };
+    if (bytes->length > PIPE_BYTES)
+        fcntl(fd, F_SETPIPE_SZ, (int)bytes->length);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return write(fd, bytes->data, bytes->length) == (ssize_t)bytes->length;
+}
+
+int child_start(struct child *child, const struct worker_request *request, double now_s,
+                struct err *err)
+{
+    int request_ends[2] = {-1, -1}, answer_ends[2] = {-1, -1}, text_ends[2] = {-1, -1};
+    int record_fd = make_record(request);
+    struct worker_request asked = *request; /* a view */
+    struct strbuf bytes = {0};
+    pid_t pid = 0;
+    asked.record = record_fd >= 0;
+    worker_request_write(&asked, &bytes);
+    int rc = bytes.failed ? err_no_memory(err) : make_pipe(request_ends, err);
+    if (!rc)
+        rc = make_pipe(answer_ends, err);
+    if (!rc)
+        rc = make_pipe(text_ends, err);
+    if (rc)
+        goto out;
+    int code = spawn(request_ends, answer_ends, text_ends, record_fd, &pid);
+    if (code) {
+        rc = err_set(err, -code, "a worker process cannot be started: %s", strerror(code));
+        goto out;
+    }
+    hand_over(request_ends[1], &bytes);
+    *child = (struct child){.pid = pid,
+                            .answer_fd = answer_ends[0],
+                            .text_fd = text_ends[0],
+                            .request_fd = request->task == WORKER_LIST ? request_ends[1] : -1,
+                            .record_fd = record_fd,
+                            .started_s = now_s};
+    fcntl(child->answer_fd, F_SETFL, O_NONBLOCK);
+    fcntl(child->text_fd, F_SETFL, O_NONBLOCK);
+    answer_ends[0] = text_ends[0] = record_fd = -1;
+    if (child->request_fd >= 0)
+        request_ends[1] = -1;
+out:
+    for (int i = 0; i < 2; i++) {
+        close_end(&request_ends[i]);
+        close_end(&answer_ends[i]);
+        close_end(&text_ends[i]);
+    }
+    close_end(&record_fd);
+    strbuf_fini(&bytes);
+    return rc;
+}
+
+int child_ask(struct child *child, const struct worker_request *request, double now_s)
+{
+    struct strbuf bytes = {0};
+    if (!child->pid || child->over || child->give_up_s > 0 || child->request_fd < 0)
+        return -EPIPE;
+    worker_request_write(request, &bytes);
+    bool asked = !bytes.failed && hand_over(child->request_fd, &bytes);
+    strbuf_fini(&bytes);
+    child_dismiss(child); /* what was written stays in the pipe */
+    child->started_s = now_s;
+    return asked ? 0 : -EPIPE;
+}
+
+void child_dismiss(struct child *child)
+{
+    if (child->pid)
+        close_end(&child->request_fd);
+}
+
+int child_record(const struct child *child, struct strbuf *out_record, struct err *err)
+{
+    enum { BLOCK_BYTES = 65536 };
+    char block[BLOCK_BYTES];
+    ssize_t n = 0;
+    if (!child->pid || child->record_fd < 0)
+        return 0;
+    for (off_t at = 0; (n = pread(child->record_fd, block, sizeof block, at)) > 0; at += n)
+        strbuf_append(out_record, block, (size_t)n);
+    if (n < 0)
+        return err_set(err, -errno, "cannot read back what the worker recorded: %s",
+                       strerror(errno));
+    return out_record->failed ? err_no_memory(err) : 0;
+}
+
+size_t child_poll(const struct child *child, struct pollfd *out_fds)
+{
+    size_t count = 0;
+    if (!child->pid || child->over)
+        return 0;
+    if (child->answer_fd >= 0)
+        out_fds[count++] = (struct pollfd){.fd = child->answer_fd, .events = POLLIN};
+    if (child->text_fd >= 0)
+        out_fds[count++] = (struct pollfd){.fd = child->text_fd, .events = POLLIN};
+    return count;
+}
+
+static void keep_tail(struct child *child, const char *data, size_t length)
+{
+    if (length > CHILD_TAIL_BYTES) {
+        data += length - CHILD_TAIL_BYTES;
+        length = CHILD_TAIL_BYTES;
+    }
+    size_t excess = child->tail_length + length > CHILD_TAIL_BYTES
+                        ? child->tail_length + length - CHILD_TAIL_BYTES
+                        : 0;
+    child->tail_length -= excess;
+    memmove(child->tail, child->tail + excess, child->tail_length);
+    memcpy(child->tail + child->tail_length, data, length);
+    child->tail_length += length;
+    child->tail[child->tail_length] = '\0';
+}
+
+/* Bytes of one block; 0 when there is nothing more for now. A worker that floods its pipes must not
+ * keep the rank from its other work, hence the bound in child_pump. */
+static ssize_t read_block(int *fd, char *block, size_t size)
+{
+    if (*fd < 0)
+        return 0;
+    ssize_t n = read(*fd, block, size);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        close_end(fd);
+    return n > 0 ? n : 0;
+}
+
+static int take_frames(struct child *child, child_frame_taker *take, void *user, struct err *err)
+{
+    struct frame frame;
+    int rc = 0;
+    while ((rc = frame_reader_next(&child->frames, &frame, err)) > 0) {
+        rc = take(user, &frame, err);
+        if (rc)
+            return rc;
+    }
+    return rc;
+}
+
+static void read_pipes(struct child *child, double now_s, child_frame_taker *take, void *user,
+                       struct err *err)
+{
+    enum { BLOCK_BYTES = 16384, BLOCKS_MAX = 64 };
+    char block[BLOCK_BYTES];
+    ssize_t n = 0;
+    for (int i = 0; i < BLOCKS_MAX && (n = read_block(&child->text_fd, block, sizeof block)); i++)
+        keep_tail(child, block, (size_t)n);
+    for (int i = 0; i < BLOCKS_MAX && (n = read_block(&child->answer_fd, block, sizeof block));
+         i++) {
+        if (child->end == CHILD_GARBAGE)
+            continue;
+        int rc = frame_reader_add(&child->frames, block, (size_t)n);
+        if (rc)
+            err_no_memory(err);
+        else
+            rc = take_frames(child, take, user, err);
+        if (rc)
+            child_stop(child, CHILD_GARBAGE, now_s);
+    }
+}
+
+static void reap(struct child *child)
+{
+    siginfo_t info = {0};
+    int rc = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    child->gone = rc && errno == ECHILD;
+    if (rc || !info.si_pid)
+        return;
+    /* Whatever it may have started; before the wait, while its group's number is still its own. */
+    kill(-child->pid, SIGKILL);
+    child->reaped = waitpid(child->pid, &child->wait_status, 0) == child->pid;
+}
+
+void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
+                struct err *err)
+{
+    if (!child->pid || child->over)
+        return;
+    /* Reaped first, read after: what it wrote before its end is then all in the pipes. */
+    reap(child);
+    read_pipes(child, now_s, take, user, err);
+    child->over =
+        child->reaped || child->gone || (child->give_up_s > 0 && now_s >= child->give_up_s);
+    if (child->over) {
+        close_end(&child->answer_fd);
+        close_end(&child->text_fd);
+    }
+}
+
+void child_stop(struct child *child, enum child_end end, double now_s)
+{
+    if (!child->pid || child->over)
+        return;
+    double give_up_s = now_s + (end == CHILD_INTERRUPTED ? give_up_interrupted_s : give_up_after_s);
+    bool stopped = child->give_up_s > 0;
+    if (!stopped || give_up_s < child->give_up_s)
+        child->give_up_s = give_up_s;
+    if (stopped)
+        return;
+    child->end = end;
+    kill(-child->pid, SIGKILL);
+}
+
+void child_fini(struct child *child)
+{
+    enum { WAITS = 100, WAIT_US = 10000 };
+    if (child->pid && !child->over) {
+        kill(-child->pid, SIGKILL);
+        for (int i = 0; i < WAITS && waitpid(child->pid, NULL, WNOHANG) == 0; i++)
+            usleep(WAIT_US);
+    }
+    if (child->pid) {
+        close_end(&child->request_fd);
+        close_end(&child->answer_fd);
+        close_end(&child->text_fd);
+        close_end(&child->record_fd);
+    }
+    frame_reader_fini(&child->frames);
+    memset(child, 0, sizeof *child);
+}

@@ -1,0 +1,228 @@
+/* The GPUs that a rank was assigned. */
+#include "survey/rank/jobs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "device/replay/record.h"
+
+enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
+
+struct gpu_job {
+    uint32_t position; /* in the announced list */
+    enum job_state state;
+    bool taken_over; /* its worker is the one that listed */
+    struct job job;
+};
+
+int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err)
+{
+    for (size_t i = 0; i < assignment->count; i++)
+        if (assignment->positions[i] >= jobs->announce->gpu_count)
+            return err_set(err, -EBADMSG, "assigned a GPU that was not announced");
+    if (jobs->assigned)
+        return err_set(err, -EBADMSG, "assigned twice");
+    struct gpu_job *items = mem_array(assignment->count, sizeof *items);
+    if (!items)
+        return err_no_memory(err);
+    for (size_t i = 0; i < assignment->count; i++)
+        items[i].position = assignment->positions[i];
+    jobs->assigned = true;
+    jobs->items = items;
+    jobs->count = assignment->count;
+    jobs->time_limit_s = assignment->time_limit_s;
+    if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey,
+                      assignment->owner, jobs->comm->place.task))
+        return err_no_memory(err);
+    return 0;
+}
+
+/* The GPU's part of the record. One that cannot be had costs nothing but itself. */
+static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
+                        const struct gpu_result *result, struct strbuf *out_part)
+{
+    struct strbuf body = {0};
+    struct err err = {0};
+    bool closed = false;
+    if (!jobs->options->record)
+        return;
+    if (child_record(&gpu->job.child, &body, &err))
+        log_warning("%s: %s", result->uuid, err.text);
+    size_t whole = record_body_whole(body.data, body.length, &closed);
+    if (!closed && result->status == GPU_OK)
+        log_warning("%s: its record is not complete", result->uuid);
+    record_put_gpu(out_part, result, body.data, whole, closed);
+    if (out_part->failed) {
+        log_warning("%s: it is not in the record: out of memory", result->uuid);
+        strbuf_fini(out_part);
+    }
+    strbuf_fini(&body);
+}
+
+/* Rank 0 may be beyond reach: the result is spooled, and this rank goes on. */
+static int send_result(struct jobs *jobs, const struct result_message *message, struct err *err)
+{
+    struct strbuf payload = {0};
+    struct err why = {0};
+    result_encode(message, &payload);
+    int rc = comm_send_payload(jobs->comm, 0, MESSAGE_RESULT, &payload, &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc)
+        log_debug("a result cannot be sent: %s", why.text);
+    return 0;
+}
+
+static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *ending,
+                  struct err *err)
+{
+    struct result_message message = {.position = gpu->position};
+    struct strbuf record = {0};
+    int rc = outcome_result(&gpu->job.outcome, ending, &jobs->announce->gpus[gpu->position],
+                            jobs->comm->place.task, &message.result, err);
+    if (rc)
+        return rc;
+    if (gpu->job.outcome.remark)
+        log_warning("%s: %s", message.result.uuid, gpu->job.outcome.remark);
+    make_record(jobs, gpu, &message.result, &record);
+    message.record = record.data;
+    message.record_bytes = record.length;
+    spooling_gpu(&jobs->spooling, &message.result);
+    message.unspooled = jobs->spooling.failed.code ? jobs->spooling.failed.text : NULL;
+    rc = send_result(jobs, &message, err);
+    gpu_result_fini(&message.result);
+    strbuf_fini(&record);
+    gpu->state = JOB_SENT;
+    return rc;
+}
+
+static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
+{
+    const struct ending interrupted = {.end = CHILD_INTERRUPTED};
+    const struct ending not_started = {.end = CHILD_BY_ITSELF};
+    const char *uuid = jobs->announce->gpus[gpu->position].uuid;
+    if (jobs->stopped)
+        return report(jobs, gpu, &interrupted, err);
+    gpu->taken_over = jobs->listing && job_take_over(&gpu->job, jobs->listing, jobs->comm,
+                                                     jobs->options, uuid, now_s);
+    jobs->listing = NULL;
+    if (!gpu->taken_over &&
+        job_start(&gpu->job, jobs->comm, jobs->options, WORKER_MEASURE, uuid, now_s))
+        return report(jobs, gpu, &not_started, err);
+    gpu->state = JOB_RUNNING;
+    jobs->running++;
+    return 0;
+}
+
+/* The worker that listed left before it began to measure: the GPU has yet to be tried. */
+static bool never_began(const struct gpu_job *gpu)
+{
+    const struct outcome *outcome = &gpu->job.outcome;
+    return gpu->taken_over && gpu->job.child.end == CHILD_BY_ITSELF && !outcome->probe &&
+           !outcome->done && !outcome->failed;
+}
+
+/* What is known is told at once: the driver takes its time to let go of a worker, and a rank may
+ * die meanwhile. A record is whole only when the worker has left. */
+static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
+{
+    bool over = job_hear(&gpu->job, jobs->time_limit_s, now_s);
+    bool known = over || (gpu->job.outcome.done && !jobs->options->record);
+    int rc = 0;
+    if (over && never_began(gpu)) {
+        jobs->running--;
+        job_fini(&gpu->job);
+        return start(jobs, gpu, now_s, err);
+    }
+    if (gpu->state == JOB_RUNNING && known) {
+        const struct ending ending = job_ending(&gpu->job, jobs->time_limit_s);
+        rc = report(jobs, gpu, &ending, err);
+    }
+    if (over) {
+        jobs->running--;
+        job_remark(&gpu->job, jobs->announce->gpus[gpu->position].uuid);
+        job_fini(&gpu->job);
+    }
+    return rc;
+}
+
+static bool has_worker(const struct gpu_job *gpu)
+{
+    return gpu->job.child.pid != 0;
+}
+
+int jobs_step(struct jobs *jobs, double now_s, struct err *err)
+{
+    uint32_t at_once = jobs->announce->at_once;
+    int rc = 0;
+    for (size_t i = 0; i < jobs->next && !rc; i++)
+        if (has_worker(&jobs->items[i]))
+            rc = hear(jobs, &jobs->items[i], now_s, err);
+    while (!rc && jobs->next < jobs->count && (!at_once || jobs->running < at_once))
+        rc = start(jobs, &jobs->items[jobs->next++], now_s, err);
+    return rc;
+}
+
+size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < jobs->next; i++)
+        if (has_worker(&jobs->items[i]))
+            count += child_poll(&jobs->items[i].job.child, out_fds + count);
+    return count;
+}
+
+void jobs_stop(struct jobs *jobs, double now_s)
+{
+    jobs->stopped = true;
+    for (size_t i = 0; i < jobs->next; i++)
+        child_stop(&jobs->items[i].job.child, CHILD_INTERRUPTED, now_s);
+}
+
+bool jobs_done(const struct jobs *jobs)
+{
+    return jobs->next == jobs->count && !jobs->running;
+}
+
+bool jobs_settle(struct jobs *jobs, double now_s)
+{
+    struct err ignored = {0};
+    bool settled = true;
+    for (size_t i = 0; i < jobs->next; i++) {
+        struct gpu_job *gpu = &jobs->items[i];
+        if (has_worker(gpu) && gpu->state != JOB_RUNNING)
+            hear(jobs, gpu, now_s, &ignored);
+        settled &= !has_worker(gpu) || gpu->state == JOB_RUNNING;
+    }
+    return settled;
+}
+
+struct doing jobs_slowest(const struct jobs *jobs, double now_s)
+{
+    struct doing doing = {0};
+    for (size_t i = 0; i < jobs->next; i++) {
+        const struct gpu_job *gpu = &jobs->items[i];
+        double since_s = now_s - gpu->job.child.started_s;
+        if (gpu->state != JOB_RUNNING || (doing.probe[0] && since_s <= doing.since_s))
+            continue;
+        doing.position = gpu->position;
+        doing.since_s = since_s;
+        snprintf(doing.probe, sizeof doing.probe, "%s",
+                 gpu->job.outcome.probe ? gpu->job.outcome.probe : "opening");
+    }
+    return doing;
+}
+
+void jobs_fini(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        job_fini(&jobs->items[i].job);
+    spooling_fini(&jobs->spooling);
+    free(jobs->items);
+    memset(jobs, 0, sizeof *jobs);
+}

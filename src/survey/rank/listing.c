@@ -1,0 +1,82 @@
+/* The list of a rank's GPUs. */
+#include "survey/rank/listing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "base/str.h"
+#include "survey/comm/limits.h"
+
+/* Simulated and replayed GPUs compete for the CPUs, real ones do not. */
+static uint32_t workers_at_once(const struct survey_options *options)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!options->simulate && !options->replay)
+        return 0;
+    return cpus < 1 ? 1 : (uint32_t)cpus;
+}
+
+int listing_introduce(const struct survey_options *options, struct announce *out_announce,
+                      struct err *err)
+{
+    char host[HOST_NAME_MAX_BYTES];
+    host_name(host);
+    char *copy = str_copy(host), *boot_id = NULL;
+    if (!copy || host_boot_id(&boot_id)) {
+        free(copy);
+        return err_no_memory(err);
+    }
+    out_announce->host = copy;
+    out_announce->boot_id = boot_id;
+    out_announce->at_once = workers_at_once(options);
+    return 0;
+}
+
+double listing_limit_s(const struct survey_options *options)
+{
+    double asked_s = options->time_limit_s;
+    return asked_s > 0 && asked_s < LIMIT_LISTING_S ? asked_s : LIMIT_LISTING_S;
+}
+
+/* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
+static enum listing_status classify(const struct survey_options *options, const struct job *job)
+{
+    const struct err *err = &job->outcome.err;
+    if (!job->outcome.failed || !job->child.pid)
+        return LISTING_FAILED; /* the worker said nothing, or was none */
+    if (options->simulate || options->replay)
+        return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
+    if (err->code == -ENODEV || err->code == -ENOTSUP)
+        return LISTING_NO_DEVICE;
+    return LISTING_FAILED;
+}
+
+int listing_adopt(struct job *job, const struct survey_options *options, struct announce *announce,
+                  struct err *err)
+{
+    const struct outcome *outcome = &job->outcome;
+    struct announce *heard = &job->outcome.listing;
+    const struct ending ending = job_ending(job, listing_limit_s(options));
+    char *reason = NULL;
+    announce->failed_as = outcome_judge(outcome, &ending, &reason);
+    if (announce->failed_as != GPU_OK) {
+        announce->listing = classify(options, job);
+        announce->err = outcome->err;
+        if (!outcome->failed)
+            err_set(&announce->err, -EIO, "listing the GPUs: %s", reason ? reason : "failed");
+        free(reason);
+        return 0;
+    }
+    announce->gpus = heard->gpus;
+    announce->gpu_count = heard->gpu_count;
+    announce->bare_nodes = heard->bare_nodes;
+    announce->bare_count = heard->bare_count;
+    memset(heard, 0, sizeof *heard);
+    for (size_t i = 0; i < announce->gpu_count; i++)
+        if (!announce->gpus[i].node && !(announce->gpus[i].node = str_copy(announce->host)))
+            return err_no_memory(err);
+    return 0;
+}

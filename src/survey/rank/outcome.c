@@ -1,0 +1,265 @@
+/* What a worker has said so far, and what becomes of its GPU when it ends. */
+#include "survey/rank/outcome.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
+#include "inventory/names.h"
+#include "inventory/wire/facts_wire.h"
+
+void outcome_fini(struct outcome *outcome)
+{
+    free(outcome->probe);
+    free(outcome->remark);
+    gpu_result_fini(&outcome->result);
+    announce_fini(&outcome->listing);
+    memset(outcome, 0, sizeof *outcome);
+}
+
+static int take_fail(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct err said = {0};
+    message_get_err(&reader, &said);
+    int rc = wire_end(&reader, "failure", err);
+    if (rc)
+        return rc;
+    outcome->err = said;
+    outcome->failed = true;
+    return 0;
+}
+
+static int take_text(const struct frame *frame, char **out_text, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    char *text = wire_get_text(&reader);
+    int rc = wire_end(&reader, "text", err);
+    if (!rc && !text)
+        rc = err_set(err, -EBADMSG, "a text is missing");
+    if (rc)
+        free(text);
+    else
+        *out_text = text;
+    return rc;
+}
+
+static int take_info(struct announce *listing, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct gpu_result gpu = {0};
+    message_get_identity(&reader, &gpu);
+    int rc = wire_end(&reader, "identity", err);
+    struct gpu_result *grown = rc ? NULL
+                                  : mem_grow(listing->gpus, &listing->gpu_capacity,
+                                             listing->gpu_count + 1, sizeof *listing->gpus);
+    if (!rc && !grown)
+        rc = err_no_memory(err);
+    if (rc) {
+        gpu_result_fini(&gpu);
+        return rc;
+    }
+    listing->gpus = grown;
+    listing->gpus[listing->gpu_count++] = gpu;
+    return 0;
+}
+
+static int take_bare(struct announce *listing, const struct frame *frame, struct err *err)
+{
+    char *node = NULL;
+    int rc = take_text(frame, &node, err);
+    if (rc)
+        return rc;
+    char **grown = mem_grow(listing->bare_nodes, &listing->bare_capacity, listing->bare_count + 1,
+                            sizeof *listing->bare_nodes);
+    if (!grown) {
+        free(node);
+        return err_no_memory(err);
+    }
+    listing->bare_nodes = grown;
+    listing->bare_nodes[listing->bare_count++] = node;
+    return 0;
+}
+
+static int foreign(const struct frame *frame, struct err *err)
+{
+    return err_set(err, -EBADMSG, "a message of type %u out of place", frame->type);
+}
+
+int outcome_take_listing(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    if (outcome->done || outcome->failed)
+        return foreign(frame, err);
+    switch (frame->type) {
+    case WORKER_INFO:
+        return take_info(&outcome->listing, frame, err);
+    case WORKER_BARE:
+        return take_bare(&outcome->listing, frame, err);
+    case WORKER_DONE:
+        outcome->done = true;
+        return 0;
+    case WORKER_FAIL:
+        return take_fail(outcome, frame, err);
+    default:
+        return foreign(frame, err);
+    }
+}
+
+/* The last partial result stands, with this status. */
+static int take_ended(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    uint32_t status = wire_get_enum(&reader, GPU_STATUS_COUNT);
+    char *reason = wire_get_text(&reader);
+    int rc = wire_end(&reader, "ending", err);
+    if (rc) {
+        free(reason);
+        return rc;
+    }
+    free(outcome->result.reason);
+    outcome->result.status = (enum gpu_status)status;
+    outcome->result.reason = reason;
+    outcome->done = true;
+    return 0;
+}
+
+/* Replaces a text that outcome keeps. */
+static int take_kept_text(char **kept, const struct frame *frame, struct err *err)
+{
+    char *text = NULL;
+    int rc = take_text(frame, &text, err);
+    if (rc)
+        return rc;
+    free(*kept);
+    *kept = text;
+    return 0;
+}
+
+int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, struct err *err)
+{
+    struct gpu_result result = {0};
+    int rc = 0;
+    if (outcome->done || outcome->failed)
+        return foreign(frame, err);
+    switch (frame->type) {
+    case WORKER_BEGIN:
+        return take_kept_text(&outcome->probe, frame, err);
+    case WORKER_REMARK:
+        return take_kept_text(&outcome->remark, frame, err);
+    case WORKER_ENDED:
+        return take_ended(outcome, frame, err);
+    case WORKER_PARTIAL:
+    case WORKER_DONE:
+        rc = gpu_result_decode(frame->payload, frame->length, &result, err);
+        if (rc)
+            return rc;
+        gpu_result_fini(&outcome->result);
+        outcome->result = result;
+        outcome->done = frame->type == WORKER_DONE;
+        return 0;
+    case WORKER_FAIL:
+        return take_fail(outcome, frame, err);
+    default:
+        return foreign(frame, err);
+    }
+}
+
+/* stderr as one line: it goes into a YAML value and on terminals. */
+static void add_tail(struct strbuf *text, const char *tail)
+{
+    if (!tail || !*tail)
+        return;
+    strbuf_puts(text, "; stderr: ");
+    size_t start = text->length;
+    for (; *tail; tail++) {
+        bool blank = (unsigned char)*tail <= ' ' || *tail == 0x7f;
+        if (!blank)
+            strbuf_append(text, tail, 1);
+        else if (text->length > start && text->data[text->length - 1] != ' ')
+            strbuf_append(text, " ", 1);
+    }
+    while (text->length && text->data[text->length - 1] == ' ')
+        text->data[--text->length] = '\0';
+}
+
+static enum gpu_status explain(const struct outcome *outcome, const struct ending *ending,
+                               struct strbuf *text)
+{
+    char buffer[ERR_LINE_MAX];
+    if (ending->end == CHILD_TIME_LIMIT) {
+        strbuf_printf(text, "no answer in %g s", ending->limit_s);
+        return GPU_TIMED_OUT;
+    }
+    if (ending->end == CHILD_INTERRUPTED) {
+        strbuf_puts(text, "the survey was interrupted");
+        return GPU_FAILED;
+    }
+    if (ending->end == CHILD_GARBAGE) {
+        strbuf_printf(text, "garbage on the worker's pipe (%s)",
+                      ending->garbage ? ending->garbage : "");
+        return GPU_CRASHED;
+    }
+    if (outcome->failed) {
+        strbuf_puts(text, err_format(&outcome->err, buffer, sizeof buffer));
+        return outcome->err.code == -EBUSY ? GPU_BUSY : GPU_FAILED;
+    }
+    if (ending->reaped && WIFSIGNALED(ending->wait_status)) {
+        int number = WTERMSIG(ending->wait_status);
+        strbuf_printf(text, "worker killed by signal %d (%s)", number, strsignal(number));
+        return GPU_CRASHED;
+    }
+    if (ending->half_record) {
+        strbuf_puts(text, "worker left half a record");
+        return GPU_CRASHED;
+    }
+    if (ending->reaped)
+        strbuf_printf(text, "worker exited with code %d without a result",
+                      WEXITSTATUS(ending->wait_status));
+    else
+        strbuf_puts(text, "worker ended without a result");
+    return GPU_FAILED;
+}
+
+enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending *ending,
+                              char **out_reason)
+{
+    struct strbuf text = {0};
+    *out_reason = NULL;
+    /* A complete answer stands, even if the driver then fails to shut down. */
+    if (outcome->done && ending->end != CHILD_GARBAGE)
+        return GPU_OK;
+    enum gpu_status status = explain(outcome, ending, &text);
+    if (outcome->probe)
+        strbuf_printf(&text, " during %s", outcome->probe);
+    add_tail(&text, ending->tail);
+    if (text.failed)
+        strbuf_fini(&text);
+    *out_reason = text.data;
+    return status;
+}
+
+int outcome_result(struct outcome *outcome, const struct ending *ending,
+                   const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,
+                   struct err *err)
+{
+    char *reason = NULL;
+    enum gpu_status status = outcome_judge(outcome, ending, &reason);
+    struct gpu_result result = outcome->result;
+    memset(&outcome->result, 0, sizeof outcome->result);
+    if (gpu_result_set_identity(&result, identity)) {
+        gpu_result_fini(&result);
+        free(reason);
+        return err_no_memory(err);
+    }
+    result.rank = rank;
+    if (status != GPU_OK || result.status == GPU_OK) { /* otherwise the worker itself told more */
+        free(result.reason);
+        result.reason = reason;
+        result.status = status;
+    }
+    *out_result = result;
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* A rank's own part of the survey. */
+#include "survey/rank/rank.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "survey/comm/limits.h"
+#include "survey/comm/message.h"
+#include "survey/rank/job.h"
+#include "survey/rank/jobs.h"
+#include "survey/rank/listing.h"
+
+struct rank {
+    struct comm *comm;
+    const struct survey_options *options;
+    struct announce announce;
+    bool announced;
+    struct job listing;
+    bool listed; /* its worker has left */
+    struct jobs jobs;
+    double begun_s, now_s;
+    double announced_s;
+    bool heard;         /* rank 0 has said something, */
+    double heard_s;     /* this time for the last time */
+    double next_beat_s; /* when rank 0 is told again that this rank lives */
+    bool stopped, quit;
+    bool lost_ranks; /* as rank 0 said at the end */
+    struct pollfd *fds;
+    size_t fd_capacity;
+};
+
+/* Also to a rank 0 that is not heard, so that it finds all there. */
+static void beat(struct rank *rank)
+{
+    struct err ignored = {0};
+    struct strbuf payload = {0};
+    if (rank->now_s < rank->next_beat_s || rank->quit)
+        return;
+    rank->next_beat_s = rank->now_s + limit_beat_s(rank->comm->size);
+    const struct doing doing = jobs_slowest(&rank->jobs, rank->now_s);
+    doing_encode(&doing, &payload);
+    comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
+}
+
+int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
+                struct rank **out_rank, struct err *err)
+{
+    struct rank *rank = mem_array(1, sizeof *rank);
+    if (!rank)
+        return err_no_memory(err);
+    rank->comm = comm;
+    rank->options = options;
+    rank->begun_s = rank->now_s = rank->heard_s = rank->next_beat_s = now_s;
+    rank->jobs = (struct jobs){
+        .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
+    int rc = listing_introduce(options, &rank->announce, err);
+    if (rc) {
+        rank_destroy(rank);
+        return rc;
+    }
+    beat(rank); /* a rank that was heard once is missed sooner */
+    /* Without a worker there is nothing to list: that is announced. */
+    job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
+    *out_rank = rank;
+    return 0;
+}
+
+static int announce(struct rank *rank, struct err *err)
+{
+    struct strbuf payload = {0};
+    int rc = listing_adopt(&rank->listing, rank->options, &rank->announce, err);
+    if (rc)
+        return rc;
+    announce_encode(&rank->announce, &payload);
+    rank->announced = true;
+    rank->announced_s = rank->now_s;
+    return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
+}
+
+static bool told_all(const struct rank *rank)
+{
+    return rank->jobs.assigned && jobs_done(&rank->jobs);
+}
+
+/* How long rank 0 may be silent. It hears and answers nobody while it makes its report, which takes
+ * less than two milliseconds for each rank. */
+static double patience_s(const struct rank *rank)
+{
+    const double report_per_rank_s = 0.002;
+    if (!rank->heard)
+        return rank->comm->place.patience_s;
+    return limit_silence_s(rank->comm->size) +
+           (told_all(rank) ? report_per_rank_s * rank->comm->size : 0);
+}
+
+static double unheard_s(const struct rank *rank)
+{
+    return rank->now_s - rank->heard_s;
+}
+
+static bool orphaned(const struct rank *rank)
+{
+    return !rank->quit && rank->comm->rank && unheard_s(rank) > patience_s(rank);
+}
+
+/* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once
+ * more, as long as the limit of one GPU is not over: the job must end soon after that. */
+static bool given_up(const struct rank *rank)
+{
+    double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
+    bool over = limit_s > 0 && rank->now_s - rank->begun_s > limit_s;
+    return orphaned(rank) &&
+           (rank->stopped || over || !rank->heard || unheard_s(rank) > 2 * patience_s(rank));
+}
+
+/* The list is announced when it is there; the driver may take its time to let go of the worker. */
+static int hear_listing(struct rank *rank, double now_s, struct err *err)
+{
+    struct job *job = &rank->listing;
+    if (rank->listed)
+        return 0;
+    rank->listed = job->child.over || job_hear(job, listing_limit_s(rank->options), now_s);
+    if (rank->listed)
+        job_remark(job, "the list of GPUs");
+    bool known = rank->listed || job->outcome.done;
+    return known && !rank->announced ? announce(rank, err) : 0;
+}
+
+int rank_step(struct rank *rank, double now_s, struct err *err)
+{
+    rank->now_s = now_s;
+    beat(rank);
+    int rc = hear_listing(rank, now_s, err);
+    return rc ? rc : jobs_step(&rank->jobs, now_s, err);
+}
+
+static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
+{
+    struct assignment assignment = {0};
+    int rc = assignment_decode(frame, &assignment, err);
+    if (rc)
+        return rc;
+    rc = jobs_assign(&rank->jobs, &assignment, err);
+    if (!assignment.count) /* nobody has work for the worker that listed */
+        child_dismiss(&rank->listing.child);
+    assignment_fini(&assignment);
+    return rc;
+}
+
+int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
+{
+    rank->heard = true;
+    rank->heard_s = rank->now_s;
+    switch (message->frame.type) {
+    case MESSAGE_ASSIGN:
+        return take_assignment(rank, &message->frame, err);
+    case MESSAGE_STOP:
+        rank_stop(rank, rank->now_s);
+        return 0;
+    case MESSAGE_BEAT:
+        return 0;
+    case MESSAGE_QUIT:
+        rank->quit = true;
+        return quit_decode(&message->frame, &rank->lost_ranks, err);
+    default:
+        return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
+    }
+}
+
+struct pollfd *rank_poll(struct rank *rank, size_t *out_count)
+{
+    size_t needed = (rank->jobs.running + 1) * CHILD_POLL_MAX;
+    struct pollfd *grown = mem_grow(rank->fds, &rank->fd_capacity, needed, sizeof *rank->fds);
+    if (!grown)
+        return NULL;
+    rank->fds = grown;
+    size_t count = child_poll(&rank->listing.child, rank->fds);
+    *out_count = count + jobs_poll(&rank->jobs, rank->fds + count);
+    return rank->fds;
+}
+
+void rank_stop(struct rank *rank, double now_s)
+{
+    if (rank->stopped)
+        return;
+    rank->stopped = true;
+    child_stop(&rank->listing.child, CHILD_INTERRUPTED, now_s);
+    jobs_stop(&rank->jobs, now_s);
+}
+
+bool rank_may_leave(const struct rank *rank)
+{
+    return rank->quit || (given_up(rank) && jobs_done(&rank->jobs));
+}
+
+void rank_settle(struct rank *rank, struct clock_awake *clock)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    struct err ignored = {0};
+    child_dismiss(&rank->listing.child);
+    for (;;) {
+        double now_s = clock_awake_tick(clock, clock_monotonic_s());
+        bool settled = jobs_settle(&rank->jobs, now_s);
+        if (rank->announced)
+            hear_listing(rank, now_s, &ignored);
+        if (settled && (rank->listed || !rank->announced))
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+struct rank_end rank_end(const struct rank *rank)
+{
+    return (struct rank_end){
+        .orphaned = orphaned(rank),
+        .assigned = rank->jobs.assigned,
+        .unheard_s = unheard_s(rank),
+        .spool = rank->jobs.spooling.folder,
+        .owner = rank->jobs.spooling.owner.path,
+        .saw_loss = !rank->quit || rank->lost_ranks,
+        .listing_s = rank->announced ? rank->announced_s - rank->begun_s : 0,
+    };
+}
+
+void rank_destroy(struct rank *rank)
+{
+    if (!rank)
+        return;
+    job_fini(&rank->listing);
+    jobs_fini(&rank->jobs);
+    announce_fini(&rank->announce);
+    free(rank->fds);
+    free(rank);
+}

@@ -1,0 +1,29 @@
+/* Which rank measures which GPU: a pure function of what the ranks announced. */
+#ifndef GPUMEMTOPO_SURVEY_ROOT_ASSIGN_H
+#define GPUMEMTOPO_SURVEY_ROOT_ASSIGN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* What one rank sees. */
+struct assign_rank {
+    const char *const *uuids;
+    size_t count;
+};
+
+/* What one rank shall measure: positions in its own list, ascending. */
+struct assign_share {
+    uint32_t *positions;
+    size_t count;
+};
+
+/* Gives each UUID to exactly one of the ranks that see it: GPUs with few viewers first, then in
+ * rank order, each to its least loaded viewer (the lowest rank among equals). shares: one per rank,
+ * released with assign_shares_fini. O(n log n) in the sum of all lists. 0 or -ENOMEM. */
+int assign_gpus(const struct assign_rank *ranks, size_t rank_count, struct assign_share *out_shares,
+                struct err *err);
+void assign_shares_fini(struct assign_share *shares, size_t rank_count);
+
+#endif

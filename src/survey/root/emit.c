@@ -1,0 +1,195 @@
+/* From what was collected to the inventory file, the summary and the exit code. */
+#include "survey/root/emit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out_file.h"
+#include "inventory/build.h"
+#include "report/html/html.h"
+#include "report/summary.h"
+#include "report/timing.h"
+
+enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
+{
+    if (unmeasured || lost_ranks)
+        return SURVEY_EXIT_INCOMPLETE;
+    return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
+}
+
+int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err)
+{
+    const struct named {
+        const char *flag, *path;
+    } outputs[] = {{"--output", output}, {"--html", options->html}, {"--record", options->record}},
+      inputs[] = {{"--simulate", options->simulate},
+                  {"--replay", options->replay},
+                  {"--config", options->config}};
+    for (size_t o = 0; o < COUNT_OF(outputs); o++)
+        for (size_t i = 0; i < COUNT_OF(inputs); i++)
+            if (outputs[o].path && inputs[i].path &&
+                out_file_replaces(outputs[o].path, inputs[i].path))
+                return err_set(err, -EINVAL, "%s and %s name the same file", inputs[i].flag,
+                               outputs[o].flag);
+    return 0;
+}
+
+/* Where and by what the figures were measured is the record's to tell. */
+static const char *backend_of(const struct emit_input *input)
+{
+    if (input->replayed)
+        return record_provenance(input->replayed)->backend;
+    return input->target.options->simulate ? "sim" : "cuda";
+}
+
+static void fill_counts(const struct emit_input *input, struct inventory *inventory)
+{
+    inventory->nodes = (uint32_t)input->view.node_count;
+    inventory->ranks = (uint32_t)input->ranks;
+    inventory->lost_ranks = (uint32_t)input->view.lost_ranks;
+    if (!input->replayed)
+        return;
+    inventory->nodes = record_survey(input->replayed)->nodes;
+    inventory->ranks = record_provenance(input->replayed)->ranks;
+    inventory->lost_ranks += record_survey(input->replayed)->lost_ranks;
+}
+
+static int fill_head(const struct emit_input *input, struct inventory *inventory)
+{
+    const struct root_view *view = &input->view;
+    inventory->seed = input->target.options->seed;
+    inventory->wall_s = round(input->wall_s * 100) / 100;
+    fill_counts(input, inventory);
+    int rc = inventory_set_head(inventory, GPUMEMTOPO_VERSION, backend_of(input), input->argv,
+                                (size_t)input->argc);
+    return rc ? rc : inventory_add_bare(inventory, view->bare_nodes, view->bare_count);
+}
+
+/* Ranks of whose GPUs nothing is known are listed, but they are no GPUs to be judged. */
+static int add_unknown(const struct gpu_result *results, size_t count, struct inventory *inventory)
+{
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct inventory_unmeasured entry = {
+            .node = results[i].node,
+            .rank = results[i].rank,
+            .status = results[i].status,
+            .reason = results[i].reason,
+        };
+        if (!results[i].uuid)
+            rc = inventory_add_unknown(inventory, &entry);
+    }
+    return rc;
+}
+
+static int judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
+{
+    static const struct record_survey none;
+    const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
+    const struct root_view *view = &input->view;
+    int rc = 0;
+    for (size_t i = 0; i < view->unmeasured_count && !rc; i++) {
+        struct gpu_result lost = {0};
+        if (!view->unmeasured[i].uuid)
+            continue;
+        rc = gpu_result_copy(&lost, &view->unmeasured[i])
+                 ? err_no_memory(err)
+                 : judging_take(input->judging, view->unmeasured_count, &lost, err);
+        gpu_result_fini(&lost);
+    }
+    if (!rc)
+        rc = judging_finish(input->judging, inventory, err);
+    size_t known = inventory->unmeasured_length;
+    if (!rc && (add_unknown(view->unmeasured, view->unmeasured_count, inventory) ||
+                add_unknown(was->unknown, was->unknown_count, inventory)))
+        rc = err_no_memory(err);
+    if (!rc)
+        inventory_settle_unknown(inventory, known);
+    return rc;
+}
+
+/* What would be nowhere else. */
+static void rescue(const struct inventory *inventory)
+{
+    struct strbuf text = {0};
+    inventory_print(inventory, &text);
+    char *path = text.failed ? NULL : out_file_rescue(text.data, text.length, ".yaml");
+    if (path)
+        log_error("the inventory is in %s: neither its own place nor a spool has it", path);
+    strbuf_fini(&text);
+    free(path);
+}
+
+/* A page that cannot be written costs nothing else. */
+static bool write_page(const struct emit_target *target, const struct inventory *inventory)
+{
+    struct strbuf page = {0};
+    struct err err = {0};
+    report_html(inventory, target->references, &page);
+    int rc = page.failed ? err_no_memory(&err)
+                         : out_file_write(target->options->html, page.data, page.length, &err);
+    strbuf_fini(&page);
+    if (rc)
+        log_failure(&err);
+    return rc == 0;
+}
+
+static void say_summary(const struct emit_target *target, const struct inventory *inventory,
+                        bool page)
+{
+    const struct report_style style = report_style_for(STDERR_FILENO);
+    struct strbuf summary = {0};
+    if (target->options->quiet)
+        return;
+    report_summary(inventory, &style, &summary);
+    if (target->slowest)
+        timing_print(target->slowest, &summary);
+    if (summary.data)
+        fputs(summary.data, stderr);
+    strbuf_fini(&summary);
+    if (strcmp(target->output, "-") != 0)
+        log_info("inventory written to %s", target->output);
+    if (page)
+        log_info("page written to %s", target->options->html);
+}
+
+int emit_write(const struct emit_target *target, const struct inventory *inventory,
+               enum survey_exit *out_code, struct err *err)
+{
+    bool page = target->options->html && write_page(target, inventory);
+    bool missing = target->unrecorded || (target->options->html && !page);
+    int rc = inventory_write_checked(inventory, target->output, err);
+    if (rc) {
+        if (target->unspooled)
+            rescue(inventory);
+        return rc;
+    }
+    /* The inventory's own code tells what the survey found, whatever else could be written. */
+    enum survey_exit code = (enum survey_exit)inventory->exit_code;
+    *out_code = missing && code == SURVEY_EXIT_OK ? SURVEY_EXIT_NO_REPORT : code;
+    say_summary(target, inventory, page);
+    return 0;
+}
+
+int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, struct err *err)
+{
+    struct inventory inventory = {0};
+    int rc = 0;
+    if (fill_head(input, &inventory))
+        rc = err_no_memory(err);
+    if (!rc)
+        rc = judge(input, &inventory, err);
+    if (!rc) {
+        inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
+                                                  inventory.outlier_count);
+        rc = emit_write(&input->target, &inventory, out_code, err);
+    }
+    inventory_fini(&inventory);
+    return rc;
+}

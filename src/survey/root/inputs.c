@@ -1,0 +1,113 @@
+/* What rank 0 needs before anything is measured. */
+#include "survey/root/inputs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/out_file.h"
+#include "device/replay/record.h"
+#include "device/replay/record_read.h"
+#include "device/turn.h"
+#include "survey/root/emit.h"
+#include "survey/root/recording.h"
+
+void inputs_fini(struct inputs *preparation)
+{
+    survey_config_fini(&preparation->config);
+    report_basis_fini(&preparation->basis);
+    recording_destroy(preparation->recording);
+    judging_fini(&preparation->judging);
+    spooling_fini(&preparation->spooling);
+}
+
+/* A replay judges by the configuration of its record, unless another is named. */
+static int load_config(const struct inputs_request *input, struct survey_config *out_config,
+                       struct err *err)
+{
+    if (!input->record || input->options->config)
+        return survey_config_load(input->options->config, out_config, err);
+    const struct record_provenance *was = record_provenance(input->record);
+    int rc = survey_config_read(was->config_text, was->config, out_config, err);
+    if (rc)
+        err_prefix(err, "configuration in %.200s (--config names another)", input->options->replay);
+    return rc;
+}
+
+static int begin_recording(const struct inputs_request *input, struct inputs *out, struct err *err)
+{
+    const struct recording_input recorded = {
+        .options = input->options,
+        .config = &out->config,
+        .argc = input->argc,
+        .argv = input->argv,
+        .ranks = input->comm->place.tasks,
+    };
+    return recording_begin(&recorded, &out->recording, err);
+}
+
+static int check_record(const char *path, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record names one");
+    return out_file_check("--record", path, err);
+}
+
+static int begin_spool(const struct inputs_request *input, struct inputs *out, struct err *err)
+{
+    bool in_place = comm_is_apart(input->comm) && out_file_in_place(out->output);
+    return spooling_begin(&out->spooling, input->options, &input->comm->place, out->output,
+                          in_place ? out->default_output : out->output, err);
+}
+
+/* Other surveys may have begun here in this very second: each has a file of its own. */
+static int begin_default(const struct inputs_request *input, const char *stamp, struct inputs *out,
+                         struct err *err)
+{
+    enum { NAMES = 100 };
+    int rc = -EBUSY;
+    for (int i = 2; i <= NAMES && rc == -EBUSY; i++) {
+        char *folder = realpath(".", NULL);
+        if (turn_claim(folder ? folder : ".", out->default_output) &&
+            access(out->default_output, F_OK))
+            rc = begin_spool(input, out, err);
+        free(folder);
+        if (rc == -EBUSY)
+            snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
+                     stamp, i);
+    }
+    return rc == -EBUSY ? err_set(err, rc, "too many surveys begin here at once: name an --output")
+                        : rc;
+}
+
+int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err)
+{
+    const struct survey_options *options = input->options;
+    char stamp[CLOCK_STAMP_MAX];
+    clock_utc_stamp(1, stamp);
+    bool apart = comm_is_apart(input->comm); /* then all must name the same file */
+    snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml",
+             apart ? input->comm->place.job : stamp);
+    out->output = options->output ? options->output : out->default_output;
+    int rc = out_file_check("--output", out->output, err);
+    if (!rc && options->html)
+        rc = out_file_check("--html", options->html, err);
+    if (!rc && options->record)
+        rc = check_record(options->record, err);
+    if (!rc)
+        rc = emit_check_inputs(options, out->output, err);
+    if (!rc)
+        rc = load_config(input, &out->config, err);
+    if (!rc)
+        rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
+    if (!rc && options->record)
+        rc = begin_recording(input, out, err);
+    if (rc)
+        return rc;
+    return options->output || apart ? begin_spool(input, out, err)
+                                    : begin_default(input, stamp, out, err);
+}

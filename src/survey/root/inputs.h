@@ -1,0 +1,41 @@
+/* What rank 0 needs before anything is measured. */
+#ifndef GPUMEMTOPO_SURVEY_ROOT_INPUTS_H
+#define GPUMEMTOPO_SURVEY_ROOT_INPUTS_H
+
+#include "base/err.h"
+#include "report/basis.h"
+#include "survey/config.h"
+#include "survey/options.h"
+#include "survey/rank/spooling.h"
+#include "survey/root/judging.h"
+
+struct record;
+struct recording;
+
+struct inputs_request {
+    const struct survey_options *options;
+    const struct record *record; /* that is replayed; NULL: none */
+    int argc;
+    char *const *argv;
+    const struct comm *comm;
+};
+
+struct inputs {
+    struct survey_config config;
+    struct report_basis basis;
+    struct recording *recording; /* NULL: none */
+    struct spooling spooling;
+    struct judge_basis judge_basis; /* this one and the next: the caller's to connect */
+    struct judging judging;
+    char default_output[128];
+    const char *output;
+};
+
+/* Checks the outputs, claims the default one, reads the inputs, begins record and spool.
+ * `out` points into itself and stays where it is; inputs_fini also after a failure. -EINVAL
+ * and the like with text: nothing was measured yet. */
+int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err);
+
+void inputs_fini(struct inputs *preparation);
+
+#endif

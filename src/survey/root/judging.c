@@ -1,0 +1,56 @@
+/* Judging while results come. */
+#include "survey/root/judging.h"
+
+#include <string.h>
+
+static int make_judge(struct judging *judging, size_t capacity, struct err *err)
+{
+    return judging->judge ? 0 : judge_create(judging->basis, capacity, &judging->judge, err);
+}
+
+/* A replayed GPU belongs to the rank that measured it. */
+static int32_t rank_of(const struct judging *judging, const struct gpu_result *result)
+{
+    const struct record_gpu *was =
+        judging->replayed ? record_find_gpu(judging->replayed, result->uuid) : NULL;
+    return was ? was->gpu.rank : result->rank;
+}
+
+static int keep_slowest(struct judging *judging, struct gpu_result *result, struct err *err)
+{
+    struct gpu_result *slowest = &judging->slowest;
+    if (!result->timings.count || (slowest->uuid && slowest->elapsed_s >= result->elapsed_s))
+        return 0;
+    gpu_result_fini(slowest);
+    slowest->elapsed_s = result->elapsed_s;
+    slowest->timings = result->timings;
+    memset(&result->timings, 0, sizeof result->timings);
+    return str_copy_to(&slowest->uuid, result->uuid) ? err_no_memory(err) : 0;
+}
+
+int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
+                 struct err *err)
+{
+    int rc = make_judge(judging, capacity, err);
+    struct gpu_result view = *result;
+    view.rank = rank_of(judging, result);
+    if (!rc)
+        rc = judge_add(judging->judge, &view, err);
+    if (!rc)
+        rc = keep_slowest(judging, result, err);
+    gpu_result_drop_figures(result);
+    return rc;
+}
+
+int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err)
+{
+    int rc = make_judge(judging, 0, err);
+    return rc ? rc : judge_finish(judging->judge, inventory, err);
+}
+
+void judging_fini(struct judging *judging)
+{
+    judge_destroy(judging->judge);
+    gpu_result_fini(&judging->slowest);
+    memset(judging, 0, sizeof *judging);
+}

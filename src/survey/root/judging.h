@@ -1,0 +1,27 @@
+/* Judging while results come: what the judge has taken over is let go, so that rank 0 holds no more
+ * of a GPU than it needs. */
+#ifndef GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
+#define GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
+
+#include "base/err.h"
+#include "device/replay/record_read.h"
+#include "inventory/gpu_result.h"
+#include "judge/judge.h"
+
+/* Zero-initialised but for the first three. */
+struct judging {
+    const struct judge_basis *basis;
+    const struct record *replayed; /* NULL: measured */
+    struct judge *judge;           /* made with the first result */
+    struct gpu_result slowest;     /* identity and timings of the GPU that took longest */
+};
+
+/* Takes a result of a fleet of at most `capacity` GPUs; identity, status and reason stay. */
+int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
+                 struct err *err);
+
+/* Fills the judged parts of the inventory. Once. */
+int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err);
+void judging_fini(struct judging *judging);
+
+#endif

@@ -1,0 +1,102 @@
+/* The progress line on stderr. */
+#include "survey/root/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "report/text.h"
+
+static const double terminal_every_s = 0.2, log_every_s = 10;
+
+enum { COLUMNS_USUAL = 80, COLUMNS_LOG = 200, NAME_COLUMNS = 30 };
+
+static void put(const char *text)
+{
+    int rc = io_write_all(STDERR_FILENO, text, strlen(text));
+    (void)rc; /* a progress line that cannot be shown is no loss */
+}
+
+void progress_init(struct progress *progress, bool enabled, double now_s)
+{
+    *progress = (struct progress){
+        .enabled = enabled,
+        .terminal = isatty(STDERR_FILENO),
+        .started_s = now_s,
+        .last_s = now_s,
+    };
+}
+
+bool progress_due(const struct progress *progress, double now_s)
+{
+    double every_s = progress->terminal ? terminal_every_s : log_every_s;
+    return progress->enabled && now_s - progress->last_s >= every_s;
+}
+
+static void put_slowest(struct strbuf *line, const struct root_slowest *slowest)
+{
+    strbuf_puts(line, ", slowest ");
+    report_put_clean(line, slowest->gpu->node, NAME_COLUMNS);
+    if (slowest->gpu->index >= 0)
+        strbuf_printf(line, " GPU %d", (int)slowest->gpu->index);
+    strbuf_puts(line, " in ");
+    report_put_clean(line, slowest->probe, NAME_COLUMNS);
+    strbuf_printf(line, " since %.0f s", slowest->since_s);
+}
+
+void progress_line(const struct progress_state *state, unsigned columns, struct strbuf *out_line)
+{
+    struct strbuf line = {0};
+    size_t left = state->total - state->done;
+    strbuf_printf(&line, "%zu of %zu GPUs", state->done, state->total);
+    if (state->slowest)
+        put_slowest(&line, state->slowest);
+    strbuf_printf(&line, "; %.0f s", state->elapsed_s);
+    if (state->done && left)
+        strbuf_printf(&line, ", about %.0f s left",
+                      state->elapsed_s / (double)state->done * (double)left);
+    if (line.data)
+        report_put_clean(out_line, line.data, columns);
+    out_line->failed |= line.failed;
+    strbuf_fini(&line);
+}
+
+static unsigned terminal_columns(void)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col - 1u : COLUMNS_USUAL - 1u;
+}
+
+void progress_show(struct progress *progress, const struct root *root, double now_s)
+{
+    const struct root_view view = root_view(root);
+    struct root_slowest slowest;
+    const struct progress_state state = {
+        .done = view.gpu_done,
+        .total = view.gpu_total,
+        .elapsed_s = now_s - progress->started_s,
+        .slowest = root_slowest(root, &slowest) ? &slowest : NULL,
+    };
+    struct strbuf line = {0};
+    progress->last_s = now_s;
+    strbuf_puts(&line, progress->terminal ? "\r" : "");
+    progress_line(&state, progress->terminal ? terminal_columns() : COLUMNS_LOG, &line);
+    if (progress->terminal) {
+        strbuf_puts(&line, "\x1b[K");
+        put(line.data ? line.data : "");
+        progress->shown = true;
+    } else if (line.data)
+        log_info("%s", line.data);
+    strbuf_fini(&line);
+}
+
+void progress_clear(struct progress *progress)
+{
+    if (progress->shown)
+        put("\r\x1b[K");
+    progress->shown = false;
+}

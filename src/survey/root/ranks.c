@@ -1,0 +1,305 @@
+/* The ranks as rank 0 sees them. */
+#include "survey/root/ranks.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "device/turn.h"
+#include "survey/comm/limits.h"
+
+/* Looking at every rank's deadline in every round would cost more than all else. */
+static const double check_every_s = 0.5;
+
+int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
+               struct unmeasured *unmeasured, struct err *err)
+{
+    struct known_rank *items = mem_array(count, sizeof *items);
+    if (!items)
+        return err_no_memory(err);
+    *ranks = (struct ranks){
+        .items = items, .count = count, .unmeasured = unmeasured, .time_limit_s = time_limit_s};
+    return 0;
+}
+
+void ranks_fini(struct ranks *ranks)
+{
+    for (size_t rank = 0; rank < ranks->count; rank++) {
+        announce_fini(&ranks->items[rank].announce);
+        free(ranks->items[rank].share.positions);
+        free(ranks->items[rank].heard);
+    }
+    free(ranks->items);
+    memset(ranks, 0, sizeof *ranks);
+}
+
+/* A result that no worker gave. gpu NULL: nothing is known of the rank's GPUs. */
+static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
+                          enum gpu_status status, const char *reason, struct err *err)
+{
+    const struct gpu_result unknown = {.index = -1, .node = ranks->items[rank].announce.host};
+    return unmeasured_add(ranks->unmeasured, gpu ? gpu : &unknown, ranks->first + (int32_t)rank,
+                          status, reason, err);
+}
+
+int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, struct err *err)
+{
+    struct known_rank *member = &ranks->items[rank];
+    if (member->announced || ranks->assigned)
+        return err_set(err, -EBADMSG, "announced %s", member->announced ? "twice" : "too late");
+    int rc = announce_decode(frame, &member->announce, err);
+    if (rc)
+        return rc;
+    member->announced = true;
+    ranks->announced++;
+    return 0;
+}
+
+bool ranks_all_announced(const struct ranks *ranks)
+{
+    size_t lost = ranks->assigned ? 0 : ranks->lost;
+    return ranks->announced + lost >= ranks->count;
+}
+
+static void keep_claimed(struct known_rank *member, const char *job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < member->share.count; i++) {
+        uint32_t position = member->share.positions[i];
+        if (turn_claim(job, member->announce.gpus[position].uuid))
+            member->share.positions[kept++] = position;
+    }
+    member->share.count = kept;
+}
+
+int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err)
+{
+    size_t count = ranks->count, total = 0;
+    for (size_t rank = 0; rank < count; rank++)
+        total += ranks->items[rank].announce.gpu_count;
+    struct assign_rank *seen = mem_array(count, sizeof *seen);
+    struct assign_share *shares = mem_array(count, sizeof *shares);
+    const char **uuids = mem_array(total, sizeof *uuids);
+    int rc = seen && shares && uuids ? 0 : err_no_memory(err);
+    size_t used = 0;
+    for (size_t rank = 0; rank < count && !rc; rank++) {
+        const struct announce *announce = &ranks->items[rank].announce;
+        seen[rank] = (struct assign_rank){uuids + used, announce->gpu_count};
+        for (size_t i = 0; i < announce->gpu_count; i++)
+            uuids[used++] = announce->gpus[i].uuid;
+    }
+    if (!rc)
+        rc = assign_gpus(seen, count, shares, err);
+    for (size_t rank = 0; rank < count && !rc; rank++)
+        ranks->items[rank].share = shares[rank];
+    for (size_t rank = 0; rank < count && !rc && apart_job; rank++)
+        keep_claimed(&ranks->items[rank], apart_job);
+    free(uuids);
+    free(shares);
+    free(seen);
+    return rc;
+}
+
+/* A rank holds its workers to their limit by itself, and is lost when it falls silent: this
+ * deadline is for one that lives and yet does not end. Its workers run in rounds, each up to the
+ * limit and the few seconds that ending a stubborn worker takes. */
+static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
+{
+    const double ending_s = 5;
+    size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
+    size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
+    if (ranks->stopped)
+        return now_s + LIMIT_INTERRUPTED_S;
+    return now_s + (double)rounds * (ranks->time_limit_s + ending_s) + ranks->patience_s;
+}
+
+/* A rank that was taken for lost speaks: it is waited for again. One whose GPUs are not known came
+ * too late. */
+static void take_back(struct ranks *ranks, size_t rank)
+{
+    struct known_rank *member = &ranks->items[rank];
+    if (!member->lost || (ranks->assigned && !member->announced))
+        return;
+    member->lost = false;
+    ranks->lost--;
+    if (!ranks->assigned)
+        return;
+    unmeasured_drop_lost(ranks->unmeasured, ranks->first + (int32_t)rank);
+    ranks->open += member->missing > 0;
+}
+
+void ranks_hear(struct ranks *ranks, size_t rank)
+{
+    ranks->items[rank].spoke = true;
+    ranks->items[rank].heard_s = ranks->now_s;
+    take_back(ranks, rank);
+}
+
+static int open_member(struct ranks *ranks, struct known_rank *member, double now_s,
+                       struct err *err)
+{
+    member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);
+    if (!member->heard)
+        return err_no_memory(err);
+    member->missing = member->share.count;
+    member->deadline_s = deadline_s(ranks, member, now_s);
+    ranks->gpu_total += member->share.count;
+    ranks->open += member->missing > 0;
+    ranks->idle += member->missing == 0 && member->announce.listing != LISTING_FAILED;
+    return 0;
+}
+
+static int lose_unannounced(struct ranks *ranks, size_t rank, struct err *err)
+{
+    struct known_rank *member = &ranks->items[rank];
+    char reason[96];
+    snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
+             !member->spoke ? "was never heard"
+             : member->lost ? "fell silent before it had listed its GPUs"
+                            : "did not announce itself in time");
+    ranks->lost += !member->lost;
+    member->lost = true;
+    return add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
+}
+
+int ranks_open(struct ranks *ranks, double now_s, struct err *err)
+{
+    int rc = 0;
+    for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
+        struct known_rank *member = &ranks->items[rank];
+        const struct announce *announce = &member->announce;
+        if (!member->announced)
+            rc = lose_unannounced(ranks, rank, err);
+        else if (announce->listing == LISTING_FAILED)
+            rc = add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text, err);
+        if (!rc && member->announced)
+            rc = open_member(ranks, member, now_s, err);
+    }
+    ranks->assigned = true;
+    return rc;
+}
+
+static bool is_assigned(const struct known_rank *member, uint32_t position)
+{
+    for (size_t i = 0; i < member->share.count; i++)
+        if (member->share.positions[i] == position)
+            return true;
+    return false;
+}
+
+bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid)
+{
+    const struct known_rank *member = &ranks->items[rank];
+    return member->heard && position < member->announce.gpu_count &&
+           str_equal(uuid, member->announce.gpus[position].uuid) && is_assigned(member, position);
+}
+
+void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
+{
+    struct known_rank *member = &ranks->items[rank];
+    member->heard[position] = true;
+    ranks->gpu_done++;
+    if (--member->missing == 0 && !member->lost)
+        ranks->open--;
+}
+
+void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
+{
+    size_t rank = (size_t)(lost->rank - ranks->first);
+    struct known_rank *member = &ranks->items[rank];
+    for (uint32_t i = 0; i < member->announce.gpu_count; i++)
+        if (ranks_expect(ranks, rank, i, lost->uuid) && !member->heard[i])
+            ranks_done(ranks, rank, i);
+    bool told_all = member->lost && !member->missing;
+    member->lost &= !told_all;
+    ranks->lost -= told_all;
+}
+
+static int lose(struct ranks *ranks, size_t rank, const char *how, struct err *err)
+{
+    struct known_rank *member = &ranks->items[rank];
+    char reason[128];
+    int rc = 0;
+    member->lost = true;
+    ranks->lost++;
+    if (!ranks->assigned)
+        return 0; /* ranks_open tells it */
+    snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
+             member->announce.host, how);
+    ranks->open -= member->missing > 0;
+    if (!member->share.count && member->announce.listing != LISTING_FAILED)
+        rc = add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
+    for (size_t i = 0; i < member->share.count && !rc; i++) {
+        uint32_t position = member->share.positions[i];
+        if (!member->heard[position])
+            rc = add_unmeasured(ranks, rank, &member->announce.gpus[position], GPU_LOST, reason,
+                                err);
+    }
+    return rc;
+}
+
+/* Rank 0's own part lives as long as rank 0. */
+static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
+{
+    return rank && ranks->now_s - ranks->items[rank].heard_s > for_s;
+}
+
+static bool silent(const struct ranks *ranks, size_t rank)
+{
+    return unheard(ranks, rank,
+                   ranks->items[rank].spoke ? limit_silence_s((int)ranks->count)
+                                            : ranks->patience_s);
+}
+
+size_t ranks_quiet(const struct ranks *ranks)
+{
+    const double beats = 2.5;
+    size_t count = 0;
+    for (size_t rank = 0; rank < ranks->count; rank++)
+        count += !ranks->items[rank].lost &&
+                 unheard(ranks, rank, beats * limit_beat_s((int)ranks->count));
+    return count;
+}
+
+/* Has something to tell yet, or nothing to do at all but to be there. */
+static bool watched(const struct ranks *ranks, const struct known_rank *member)
+{
+    if (member->lost)
+        return false;
+    return ranks->assigned ? member->missing || !member->share.count : !member->announced;
+}
+
+int ranks_check(struct ranks *ranks, double now_s, struct err *err)
+{
+    int rc = 0;
+    ranks->now_s = now_s;
+    if ((ranks->assigned && !ranks->open) || now_s < ranks->next_check_s)
+        return 0;
+    ranks->next_check_s = now_s + check_every_s;
+    for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
+        struct known_rank *member = &ranks->items[rank];
+        if (!watched(ranks, member))
+            continue;
+        if (silent(ranks, rank))
+            rc = lose(ranks, rank, "fell silent", err);
+        else if (member->missing && now_s > member->deadline_s)
+            rc = lose(ranks, rank,
+                      ranks->stopped ? "did not answer when the survey was interrupted"
+                                     : "is over its time",
+                      err);
+    }
+    return rc;
+}
+
+void ranks_stop(struct ranks *ranks, double now_s)
+{
+    double until_s = now_s + LIMIT_INTERRUPTED_S;
+    ranks->stopped = true;
+    for (size_t rank = 0; rank < ranks->count; rank++)
+        if (ranks->items[rank].deadline_s > until_s)
+            ranks->items[rank].deadline_s = until_s;
+}

@@ -1,0 +1,117 @@
+/* Rank 0's record of the whole survey. */
+#include "survey/root/recording.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "device/replay/record.h"
+#include "survey/config.h"
+#include "survey/options.h"
+#include "survey/root/root.h"
+
+struct recording {
+    struct record_file *file;
+    struct err failed; /* code 0: not */
+};
+
+int recording_begin(const struct recording_input *input, struct recording **out_recording,
+                    struct err *err)
+{
+    const struct survey_options *options = input->options;
+    struct recording *recording = mem_array(1, sizeof *recording);
+    char **command = mem_array((size_t)input->argc, sizeof *command);
+    char stamp[CLOCK_STAMP_MAX], host[HOST_NAME_MAX_BYTES];
+    int rc = recording && command ? 0 : err_no_memory(err);
+    if (rc)
+        goto out;
+    for (int i = 0; i < input->argc; i++)
+        command[i] = i ? input->argv[i] : (char *)str_last_part(input->argv[i]);
+    clock_utc_stamp(0, stamp);
+    host_name(host);
+    const struct record_provenance provenance = {
+        .version = (char *)GPUMEMTOPO_VERSION,
+        .date = stamp,
+        .host = host,
+        .backend = (char *)(options->simulate ? "sim" : "cuda"),
+        .command = command,
+        .command_count = (size_t)input->argc,
+        .seed = options->seed,
+        .profile = options->profile,
+        .probes = (char *)options->probes,
+        .measure_busy = options->measure_busy,
+        .config = (char *)str_last_part(input->config->name),
+        .config_text = input->config->text,
+        .ranks = (uint32_t)input->ranks,
+    };
+    rc = record_file_create(options->record, &provenance, &recording->file, err);
+    if (!rc)
+        *out_recording = recording;
+out:
+    if (rc)
+        free(recording);
+    free(command);
+    return rc;
+}
+
+static void keep_failure(struct recording *recording, const struct err *err)
+{
+    if (!recording->failed.code)
+        recording->failed = *err;
+}
+
+void recording_add(struct recording *recording, const char *part, size_t length)
+{
+    struct err err = {0};
+    if (record_file_append(recording->file, part, length, &err))
+        keep_failure(recording, &err);
+}
+
+/* GPUs of ranks that fell silent: who they are and that they are lost. */
+static void add_lost(struct recording *recording, const struct gpu_result *result)
+{
+    struct strbuf part = {0};
+    struct err err = {0};
+    record_put_gpu(&part, result, NULL, 0, false);
+    if (part.failed) {
+        err_no_memory(&err);
+        keep_failure(recording, &err);
+    } else
+        recording_add(recording, part.data, part.length);
+    strbuf_fini(&part);
+}
+
+int recording_end(struct recording *recording, const struct root_view *view, struct err *err)
+{
+    struct gpu_result *unknown = mem_array(view->unmeasured_count, sizeof *unknown);
+    struct record_survey survey = {
+        .nodes = (uint32_t)view->node_count,
+        .lost_ranks = (uint32_t)view->lost_ranks,
+        .bare_nodes = (char **)view->bare_nodes,
+        .bare_count = view->bare_count,
+        .unknown = unknown,
+    };
+    if (!unknown)
+        return err_no_memory(err);
+    for (size_t i = 0; i < view->unmeasured_count; i++) {
+        const struct gpu_result *result = &view->unmeasured[i];
+        if (!result->uuid)
+            unknown[survey.unknown_count++] = *result;
+        else if (result->status == GPU_LOST)
+            add_lost(recording, result);
+    }
+    if (recording->failed.code)
+        *err = recording->failed;
+    int rc = recording->failed.code ? err->code : record_file_finish(recording->file, &survey, err);
+    free(unknown);
+    return rc;
+}
+
+void recording_destroy(struct recording *recording)
+{
+    if (recording)
+        record_file_destroy(recording->file);
+    free(recording);
+}

@@ -1,0 +1,34 @@
+/* Rank 0's record of the whole survey: begun before anything is measured, one part per GPU. */
+#ifndef GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
+#define GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct recording;
+struct root_view;
+struct survey_config;
+struct survey_options;
+
+/* What is known of the run before it begins. */
+struct recording_input {
+    const struct survey_options *options;
+    const struct survey_config *config;
+    int argc;
+    char *const *argv;
+    int ranks;
+};
+int recording_begin(const struct recording_input *input, struct recording **out_recording,
+                    struct err *err);
+
+/* Adds the part of one GPU, as a rank made it. A record that cannot be written any more fails when
+ * it ends; the survey goes on. */
+void recording_add(struct recording *recording, const char *part, size_t length);
+
+/* Adds what rank 0 knows and puts the file in its place. */
+int recording_end(struct recording *recording, const struct root_view *view, struct err *err);
+
+void recording_destroy(struct recording *recording); /* accepts NULL */
+
+#endif

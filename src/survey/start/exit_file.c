@@ -1,0 +1,70 @@
+/* The end of the survey, for the wrapper that started it. */
+#include "survey/start/exit_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "survey/survey.h"
+
+static const char no_report[] = "1 lost\n";
+_Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");
+
+/* For one rank at a time, until it is closed: a rank 0 that was taken for lost may wake up just
+ * when others claim its loss, and its word counts. */
+static int open_alone(void)
+{
+    const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
+    int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
+}
+
+static bool put(int fd, const char *text)
+{
+    size_t length = strlen(text);
+    return ftruncate(fd, 0) == 0 && write(fd, text, length) == (ssize_t)length;
+}
+
+int exit_file_write(int code, bool lost)
+{
+    int fd = open_alone();
+    if (fd < 0)
+        return code;
+    char text[32];
+    snprintf(text, sizeof text, "%d%s\n", code, lost ? " lost" : "");
+    bool written = put(fd, text);
+    return close(fd) == 0 && written ? 0 : code;
+}
+
+void exit_file_tell_spool(const char *folder, const char *output)
+{
+    char path[4096];
+    const char *file = getenv("GPUMEMTOPO_EXIT_FILE");
+    if (!file)
+        return;
+    snprintf(path, sizeof path, "%s.spool", file);
+    FILE *out = fopen(path, "we");
+    if (!out)
+        return;
+    fprintf(out, "%s\n%s\n", folder, output);
+    fclose(out);
+}
+
+bool exit_file_claim_loss(bool otherwise)
+{
+    struct stat info;
+    int fd = open_alone();
+    if (fd < 0)
+        return otherwise;
+    bool first = fstat(fd, &info) == 0 && info.st_size == 0;
+    if (first)
+        put(fd, no_report);
+    close(fd);
+    return first;
+}

@@ -1,0 +1,91 @@
+/* A survey whose ranks do not speak to each other. */
+#include "survey/start/no_mpi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "survey/comm/limits.h"
+#include "survey/start/last_out.h"
+
+/* Processes that have no name in common would not know each other. */
+static bool is_named(const struct comm_place *place)
+{
+    if (!*place->job && !place->task)
+        log_error("without MPI, %d tasks know each other by a name that this launcher does not "
+                  "give: set GPUMEMTOPO_JOB to a new one for each survey, the same for all tasks",
+                  place->tasks);
+    return *place->job;
+}
+
+/* Waits for the others and makes the inventory if this process is the last. A process that stands
+ * still holds its lock, so the wait has an end: a healthy one is done after its time limit. */
+static void leave(const struct last_out *input, double begin_until_s, double end_until_s,
+                  struct survey_end *end)
+{
+    const struct timespec pause = {.tv_nsec = 100000000};
+    struct last_out last = *input;
+    struct clock_awake clock = {0};
+    struct err err = {0};
+    for (;;) {
+        double now_s = clock_awake_tick(&clock, clock_monotonic_s());
+        bool stop = survey_interrupted() || now_s > end_until_s;
+        if (now_s >= begin_until_s || stop)
+            last.tasks = 0;
+        int state = last_out_try(&last, &end->code, &err);
+        /* The last one's failure is the survey's; where nobody knows who is last, rank 0 says so.
+         */
+        end->reported = state == LAST_OUT_MADE || (state < 0 && state != -ENOLCK);
+        if (state < 0) {
+            log_failure(&err);
+            end->code = SURVEY_EXIT_NO_REPORT;
+        }
+        bool others = state >= 0 && state <= LAST_OUT_EARLY;
+        if (others && stop)
+            log_warning("other ranks still measure; results are in %s: gpumemtopo-report merge "
+                        "makes an inventory of them",
+                        last.folder);
+        if (!others || stop)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+struct survey_end no_mpi_run(const struct comm_place *place, const struct survey_options *given,
+                             int argc, char *const *argv, double patience_s)
+{
+    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
+    struct survey_options options = *given;
+    struct comm *comm = NULL;
+    struct err err = {0};
+    char *record = given->record ? str_format("%s.rank-%d", given->record, place->task) : NULL;
+    bool room = record || !given->record;
+    double begun_s = clock_monotonic_s();
+    options.no_mpi = true;
+    options.record = record;
+    options.no_progress = true;
+    if (!is_named(place))
+        end.code = SURVEY_EXIT_BAD_INPUT;
+    else if (room ? comm_alone_create(place, &comm, &err) : err_no_memory(&err))
+        log_failure(&err);
+    else
+        end = survey_run(comm, &options, argc, argv);
+    comm_destroy(comm);
+    if (end.spool) {
+        const struct last_out last = {
+            .folder = end.spool,
+            .owner = end.owner,
+            .rank = place->task,
+            .options = &options,
+            .tasks = (size_t)place->tasks,
+        };
+        double taken_s = clock_monotonic_s() - begun_s;
+        leave(&last, patience_s - taken_s, patience_s + end.limit_s + LIMIT_GRACE_S, &end);
+    }
+    survey_end_fini(&end);
+    free(record);
+    return end;
+}

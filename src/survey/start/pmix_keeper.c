@@ -1,0 +1,95 @@
+/* Keeps the launcher's connection of a rank open beyond the rank's death. */
+#include "survey/start/pmix_keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Slurm ends it with the node's last task; this is for when nobody does. */
+enum { HOLD_S = 3600 };
+
+static int leash = -1; /* the rank's end of a pipe to the keeper */
+
+static bool is_socket(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+/* A dup2 onto itself clears CLOEXEC in the new process. */
+static int add_sockets(posix_spawn_file_actions_t *actions)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int rc = folder ? 0 : errno;
+    for (struct dirent *entry; !rc && (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (fd > STDERR_FILENO && fd != dirfd(folder) && is_socket(fd))
+            rc = posix_spawn_file_actions_adddup2(actions, fd, fd);
+    }
+    if (folder)
+        closedir(folder);
+    return rc;
+}
+
+/* Nothing of the rank's terminal: a launcher waits for the end of its tasks' output. */
+static int add_standard(posix_spawn_file_actions_t *actions, int pipe_end)
+{
+    int rc = posix_spawn_file_actions_adddup2(actions, pipe_end, STDIN_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!rc)
+        rc = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    return rc;
+}
+
+void pmix_keeper_start(void)
+{
+    char *const argv[] = {(char *)"gpumemtopo-keeper", (char *)KEEPER_ARGUMENT, NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    pid_t pid = 0;
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    int rc = posix_spawn_file_actions_init(&actions);
+    if (!rc) {
+        rc = add_standard(&actions, ends[0]);
+        if (!rc)
+            rc = add_sockets(&actions);
+        if (!rc)
+            rc = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    close(ends[0]);
+    if (rc)
+        close(ends[1]);
+    else
+        leash = ends[1];
+}
+
+void pmix_keeper_release(void)
+{
+    ssize_t written = leash < 0 ? 0 : write(leash, "", 1);
+    (void)written;
+}
+
+int pmix_keeper_main(void)
+{
+    char byte;
+    signal(SIGTERM, SIG_IGN); /* meant for the rank, which tells when it leaves */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    ssize_t n = 0;
+    while ((n = read(STDIN_FILENO, &byte, 1)) < 0 && errno == EINTR)
+        ;
+    for (unsigned left = n == 0 ? HOLD_S : 0; left;)
+        left = sleep(left);
+    return 0;
+}

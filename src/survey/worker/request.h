@@ -1,0 +1,59 @@
+/* What a rank asks of a worker process, and the types of the frames that come back.
+ *
+ * The request is one frame on the worker's stdin. Answers are frames on the pipe at
+ * WORKER_ANSWER_FD. list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both.
+ * After list, the worker waits for a request to measure, or leaves at the end of stdin.
+ * A replay may add REMARK before the end, and end with ENDED. What is to be recorded goes to
+ * WORKER_RECORD_FD. */
+#ifndef GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
+#define GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/wire/frame.h"
+#include "probes/probes.h"
+
+/* The internal first argument that makes the program a worker. */
+#define WORKER_ARGUMENT "--worker"
+
+enum { WORKER_ANSWER_FD = 3, WORKER_RECORD_FD = 4 };
+
+enum worker_message {
+    WORKER_REQUEST = 1,
+    WORKER_INFO,    /* identity of one GPU */
+    WORKER_BARE,    /* text: a node without a GPU */
+    WORKER_BEGIN,   /* text: the probe that begins now */
+    WORKER_PARTIAL, /* gpu_result: all that is known so far */
+    WORKER_DONE,    /* list: empty; measure: gpu_result */
+    WORKER_FAIL,    /* err */
+    WORKER_REMARK,  /* text: for people */
+    WORKER_ENDED,   /* status, reason: what became of the GPU when it was recorded */
+};
+
+enum worker_task { WORKER_LIST, WORKER_MEASURE };
+
+/* Zero-initialised is empty. Strings are borrowed when written, owned when read. */
+struct worker_request {
+    enum worker_task task;
+    int64_t parent; /* pid of the rank: a worker does not outlive it */
+    char *fleet;    /* simulated fleet */
+    char *replay;   /* record; neither: the driver's GPUs */
+    bool record;    /* measure */
+    uint64_t seed;
+    uint32_t rank, ranks;
+    char *uuid; /* measure */
+    enum probe_profile profile;
+    char *probes;      /* NULL: the profile's own */
+    bool measure_busy; /* also a GPU on which other processes compute */
+};
+
+/* Appends the request as one whole frame. */
+void worker_request_write(const struct worker_request *request, struct strbuf *buffer);
+int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
+                          struct err *err);
+void worker_request_fini(struct worker_request *request); /* one that was read */
+
+#endif

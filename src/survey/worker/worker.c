@@ -1,0 +1,416 @@
+/* The worker process: lists the GPUs of a source or measures one of them, and says so in frames. */
+#include "survey/worker/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "device/replay/record.h"
+#include "device/replay/replay.h"
+#include "device/source.h"
+#include "inventory/gpu_result.h"
+#include "inventory/wire/frame.h"
+#include "probes/probes.h"
+#include "survey/comm/message.h"
+#include "survey/worker/request.h"
+
+/* MPI and the launcher leave descriptors without CLOEXEC behind; a worker that kept one would hold
+ * a socket of a rank open. */
+static void close_inherited(int first)
+{
+    enum { OLD_KERNEL_FD_MAX = 4096 };
+    if (close_range((unsigned)first, ~0u, 0) == 0)
+        return;
+    for (int fd = first; fd < OLD_KERNEL_FD_MAX; fd++)
+        close(fd);
+}
+
+/* Sends one frame and releases the payload. */
+static int answer(enum worker_message type, struct strbuf *payload, struct err *err)
+{
+    struct strbuf bytes = {0};
+    int rc = 0;
+    frame_write(&bytes, type, payload->data, payload->length);
+    if (payload->failed || bytes.failed)
+        rc = err_no_memory(err);
+    else if ((rc = io_write_all(WORKER_ANSWER_FD, bytes.data, bytes.length)))
+        err_set(err, rc, "the rank does not listen: %s", strerror(-rc));
+    strbuf_fini(&bytes);
+    strbuf_fini(payload);
+    return rc;
+}
+
+static int answer_text(enum worker_message type, const char *text, struct err *err)
+{
+    struct strbuf payload = {0};
+    wire_put_text(&payload, text);
+    return answer(type, &payload, err);
+}
+
+static int answer_result(enum worker_message type, const struct gpu_result *result, struct err *err)
+{
+    struct strbuf payload = {0};
+    gpu_result_encode(result, &payload);
+    return answer(type, &payload, err);
+}
+
+/* -ENODATA: none came before the end of stdin. */
+static int read_request(struct worker_request *out_request, struct err *err)
+{
+    struct frame_reader reader = {0};
+    struct frame frame;
+    char block[4096];
+    int rc = 0;
+    while ((rc = frame_reader_next(&reader, &frame, err)) == 0) {
+        ssize_t n = read(STDIN_FILENO, block, sizeof block);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0 && !frame_reader_pending(&reader))
+            rc = err_set(err, -ENODATA, "there is no request");
+        else if (n <= 0)
+            rc = err_set(err, -EBADMSG, "the request is not complete");
+        else if (frame_reader_add(&reader, block, (size_t)n))
+            rc = err_no_memory(err);
+        if (rc)
+            break;
+    }
+    if (rc > 0)
+        rc = worker_request_decode(&frame, out_request, err);
+    frame_reader_fini(&reader);
+    return rc;
+}
+
+static int open_backend(const struct worker_request *request, struct device_source **out_source,
+                        struct err *err)
+{
+    if (request->replay)
+        return device_source_replay(request->replay, request->rank, request->ranks, out_source,
+                                    err);
+    if (request->fleet)
+        return device_source_sim(request->fleet, request->seed, request->rank, request->ranks,
+                                 out_source, err);
+    return device_source_cuda(out_source, err);
+}
+
+static int open_source(const struct worker_request *request, struct device_source **out_source,
+                       struct err *err)
+{
+    struct device_source *source = NULL;
+    int rc = open_backend(request, &source, err);
+    if (!rc && request->record) {
+        rc = device_source_record(source, WORKER_RECORD_FD, out_source, err);
+        if (rc)
+            device_source_destroy(source);
+    } else if (!rc)
+        *out_source = source;
+    return rc;
+}
+
+/* A view of the source's strings as a result; not to be released. */
+static struct gpu_result identity_of(const struct device_info *info)
+{
+    return (struct gpu_result){
+        .uuid = (char *)info->uuid,
+        .node = (char *)info->node,
+        .pci = (char *)info->pci,
+        .index = info->index,
+        .name = (char *)info->name,
+        .model_key = (char *)info->model_key,
+    };
+}
+
+static int list(struct device_source *source, const struct worker_request *request, struct err *err)
+{
+    struct strbuf payload = {0};
+    int rc = request->replay ? replay_check(source, err) : 0;
+    for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
+        struct gpu_result gpu = identity_of(device_source_info(source, i));
+        message_put_identity(&payload, &gpu);
+        rc = answer(WORKER_INFO, &payload, err);
+    }
+    for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
+        rc = answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
+    return rc ? rc : answer(WORKER_DONE, &payload, err);
+}
+
+/* What the worker is at, and since when. */
+struct lap {
+    const char *name;
+    double since_s;
+};
+
+/* Books the time since the last call on what was begun then. */
+static int next_lap(struct gpu_result *result, struct lap *lap, const char *name, struct err *err)
+{
+    double now_s = clock_monotonic_s();
+    const char *done = lap->name;
+    double elapsed_s = now_s - lap->since_s;
+    *lap = (struct lap){name, now_s};
+    const struct fact *before = done ? facts_get(&result->timings, done) : NULL;
+    if (done && facts_set_real(&result->timings, done, elapsed_s + (before ? before->real : 0)))
+        return err_no_memory(err);
+    return 0;
+}
+
+/* The GPU in hand. */
+struct target {
+    struct device_source *source;
+    size_t at; /* its place in the source */
+    struct device *device;
+};
+
+/* How a recorded GPU ended, once its replay has come to that point; NULL: go on. */
+static const struct gpu_result *ended(const struct target *target)
+{
+    return replay_ended(target->source, target->at);
+}
+
+/* What the observer needs; `result` owns everything but the measures while probes run. */
+struct measuring {
+    const struct target *target;
+    struct gpu_result *result;
+    struct lap *lap;
+    double started_s;
+    struct err *err;
+};
+
+static int on_begin(void *user, const char *probe)
+{
+    struct measuring *measuring = user;
+    int rc = next_lap(measuring->result, measuring->lap, probe, measuring->err);
+    return rc ? rc : answer_text(WORKER_BEGIN, probe, measuring->err);
+}
+
+static int on_end(void *user, const char *probe, const struct measures *measures, double elapsed_s)
+{
+    (void)probe, (void)elapsed_s;
+    struct measuring *measuring = user;
+    if (ended(measuring->target))
+        return -ECANCELED; /* when it was recorded, this probe never came to an end */
+    struct gpu_result partial = *measuring->result;
+    partial.measures = *measures;
+    partial.elapsed_s = clock_monotonic_s() - measuring->started_s;
+    return answer_result(WORKER_PARTIAL, &partial, measuring->err);
+}
+
+static int run_probes(const struct target *target, const struct worker_request *request,
+                      struct gpu_result *result, struct lap *lap, struct err *err)
+{
+    struct probe_selection selection = {0};
+    struct measures measures = {0};
+    struct measuring measuring = {.target = target,
+                                  .result = result,
+                                  .lap = lap,
+                                  .started_s = clock_monotonic_s(),
+                                  .err = err};
+    const struct probe_options options = {.profile = request->profile, .seed = request->seed};
+    const struct probe_observer observer = {on_begin, on_end, &measuring};
+    int rc = probes_select(request->profile, request->probes, &selection, err);
+    if (!rc)
+        rc = probes_run(target->device, &selection, &options, &observer, &measures, err);
+    result->measures = measures;
+    result->elapsed_s = clock_monotonic_s() - measuring.started_s;
+    free(selection.indices);
+    return rc;
+}
+
+/* A GPU on which others compute is marked; what is measured there is theirs as much as its own. */
+static int mark_busy(struct gpu_result *result, struct err *err)
+{
+    int64_t others = facts_int(&result->health, "processes", 0);
+    if (others <= 0)
+        return 0;
+    result->status = GPU_BUSY;
+    free(result->reason);
+    result->reason = str_format("%lld other process%s on the GPU", (long long)others,
+                                others == 1 ? " computes" : "es compute");
+    return result->reason ? 0 : err_no_memory(err);
+}
+
+/* What is known of a GPU that is not open: if opening it fails, or kills, it is still told who it
+ * was. */
+static int look(struct device_source *source, size_t at, bool thorough, struct gpu_result *result,
+                struct err *err)
+{
+    struct device_look look = {result->board, result->config, result->health};
+    int rc = device_source_look(source, at, thorough, &look, err);
+    result->board = look.board;
+    result->config = look.config;
+    result->health = look.health;
+    if (!rc)
+        rc = mark_busy(result, err);
+    return rc ? rc : answer_result(WORKER_PARTIAL, result, err);
+}
+
+/* Also after a failure, whose cause it may tell: what is known then still reaches the rank. That
+ * failure, not one of reading the health, is what counts. */
+static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
+{
+    struct err own = {0}, *to = rc ? &own : err;
+    device_mark(device, "health");
+    int read = device_read_health(device, &result->config, &result->health, to);
+    if (!read)
+        read = mark_busy(result, to);
+    if (!rc)
+        return read;
+    answer_result(WORKER_PARTIAL, result, &own);
+    return rc;
+}
+
+static int measure_device(const struct target *target, const struct worker_request *request,
+                          struct gpu_result *result, struct lap *lap, struct err *err)
+{
+    int rc = next_lap(result, lap, "identifying", err);
+    if (!rc)
+        rc = device_identify(target->device, &result->hardware, &result->board, &result->config,
+                             err);
+    if (!rc)
+        rc = answer_result(WORKER_PARTIAL, result, err);
+    if (!rc)
+        rc = run_probes(target, request, result, lap, err);
+    if (!rc)
+        rc = next_lap(result, lap, "health", err);
+    return ended(target) ? rc : add_health(target->device, result, rc, err);
+}
+
+static int measure_target(struct target *target, const struct worker_request *request,
+                          struct gpu_result *result, struct err *err)
+{
+    struct lap lap = {"looking", clock_monotonic_s()};
+    int rc = answer_text(WORKER_BEGIN, "opening", err);
+    if (!rc)
+        rc = look(target->source, target->at, false, result, err);
+    if (rc || (result->status == GPU_BUSY && !request->measure_busy))
+        return rc;
+    rc = next_lap(result, &lap, "opening", err);
+    if (!rc)
+        rc = device_source_open(target->source, target->at, &target->device, err);
+    if (rc) {
+        struct err ignored = {0};
+        look(target->source, target->at, true, result, &ignored);
+        return rc;
+    }
+    rc = measure_device(target, request, result, &lap, err);
+    return rc ? rc : next_lap(result, &lap, NULL, err);
+}
+
+/* What was measured until a recorded GPU ended is reported already. */
+static int answer_ended(const struct gpu_result *ending, struct err *err)
+{
+    struct strbuf payload = {0};
+    wire_put_u32(&payload, (uint32_t)ending->status);
+    wire_put_text(&payload, ending->reason);
+    return answer(WORKER_ENDED, &payload, err);
+}
+
+/* Leaves a real GPU to the kernel, which takes back all that an ended process held: giving each
+ * allocation, module and stream back to the driver first does the same work twice, and waits for a
+ * driver that may hang. Sanitizers look for leaks at a regular end. */
+static void leave(const struct device_source *source)
+{
+#ifndef __SANITIZE_ADDRESS__
+    if (str_equal(source->ops->backend, "cuda"))
+        _exit(0);
+#else
+    (void)source;
+#endif
+}
+
+static int measure(struct device_source *source, const struct worker_request *request,
+                   struct err *err)
+{
+    struct target target = {.source = source};
+    struct gpu_result result = {0};
+    size_t count = device_source_count(source);
+    while (target.at < count &&
+           !str_equal(device_source_info(source, target.at)->uuid, request->uuid))
+        target.at++;
+    if (target.at == count)
+        return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
+    const struct gpu_result identity = identity_of(device_source_info(source, target.at));
+    int rc = gpu_result_copy(&result, &identity) ? err_no_memory(err) : 0;
+    if (!rc)
+        rc = measure_target(&target, request, &result, err);
+    const char *missed = replay_missed(source, target.at);
+    struct err ignored = {0}; /* a rank that does not listen is noticed by what follows */
+    if (missed)
+        answer_text(WORKER_REMARK, missed, &ignored);
+    if (ended(&target))
+        rc = answer_ended(ended(&target), err);
+    else if (!rc)
+        rc = answer_result(WORKER_DONE, &result, err);
+    if (!rc)
+        leave(source);
+    device_destroy(target.device);
+    gpu_result_fini(&result);
+    return rc;
+}
+
+/* Who listed may be asked to measure one of the GPUs: its driver is initialised already, which
+ * takes as long as some probes. */
+static int list_and_stay(struct device_source *source, const struct worker_request *request,
+                         struct err *err)
+{
+    struct worker_request next = {0};
+    struct err dismissed = {0};
+    int rc = list(source, request, err);
+    if (rc)
+        return rc;
+    rc = read_request(&next, &dismissed);
+    if (rc == -ENODATA)
+        return 0;
+    if (rc)
+        *err = dismissed;
+    else
+        rc = measure(source, &next, err);
+    worker_request_fini(&next);
+    return rc;
+}
+
+static int serve(const struct worker_request *request, struct err *err)
+{
+    struct device_source *source = NULL;
+    int rc = open_source(request, &source, err);
+    if (!rc)
+        rc = request->task == WORKER_LIST ? list_and_stay(source, request, err)
+                                          : measure(source, request, err);
+    device_source_destroy(source);
+    return rc;
+}
+
+int worker_main(void)
+{
+    struct worker_request request = {0};
+    struct err err = {0};
+    struct strbuf payload = {0};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+        return 1;
+    signal(SIGTERM, SIG_IGN); /* to end the survey is the rank's business, which then ends this */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a record over the file size limit ends, the measuring does not */
+    int rc = read_request(&request, &err);
+    close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);
+    if (rc)
+        goto out;
+    /* The rank may have died before the prctl above. */
+    if (getppid() != (pid_t)request.parent) {
+        worker_request_fini(&request);
+        return 1;
+    }
+    rc = serve(&request, &err);
+out:
+    worker_request_fini(&request);
+    if (!rc)
+        return 0;
+    if (!err.code)
+        err_set(&err, rc, "%s", strerror(-rc));
+    message_put_err(&payload, &err);
+    return answer(WORKER_FAIL, &payload, &err) ? 1 : 0;
+}
