@@ -1,0 +1,401 @@
+/* Opening and closing a GPU: context, kernels, what must be known before the first job. */
+#include "device/cuda/gpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/processes.h"
+
+/* The fat binaries, embedded at build time. */
+extern const unsigned char cuda_chase_fatbin[];
+extern const unsigned char cuda_stream_fatbin[];
+
+static const uint64_t GLOBAL_MAX_BYTES = UINT64_C(4) << 30;
+static const uint64_t HOST_BYTES = UINT64_C(64) << 20;
+static const uint64_t LINK_TURN = UINT64_C(0x686f7374206c696e); /* one on each machine */
+enum { FIND_ROUNDS = 8, WARP_THREADS = 32, BLOCK_WARPS = 32 };
+
+static const char *const chase_names[DEVICE_PATH_COUNT] = {
+    [DEVICE_GLOBAL_CA] = "chase_global_ca", [DEVICE_GLOBAL_CG] = "chase_global_cg",
+    [DEVICE_READ_ONLY] = "chase_read_only", [DEVICE_TEXTURE] = "chase_texture",
+    [DEVICE_CONSTANT] = "chase_constant",   [DEVICE_SHARED] = "chase_shared",
+    [DEVICE_HOST] = "chase_host",
+};
+
+struct wanted_attribute {
+    CUdevice_attribute attribute;
+    int *value;
+};
+
+static int read_attributes(const struct cuda_gpu *gpu, const struct wanted_attribute *wanted,
+                           size_t count, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
+    return rc;
+}
+
+static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
+                         struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->chase_module, name),
+                      name, err);
+}
+
+/* A carve-out of 0 % asks for the largest L1 that still holds the block's shared memory. */
+static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
+                         CUfunction *out_function, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = find_function(gpu, name, out_function, err);
+    if (!rc)
+        rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(
+                            *out_function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                            CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                        "cuFuncSetAttribute", err);
+    if (!rc)
+        rc = cuda_check(gpu,
+                        driver->cuFuncSetAttribute(*out_function,
+                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   shared_max - KERNEL_STATIC_BYTES),
+                        "cuFuncSetAttribute", err);
+    return rc;
+}
+
+static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    size_t bank_bytes;
+    int rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
+                        "loading the chase kernels", err);
+    if (!rc)
+        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
+                        "loading the stream kernels", err);
+    for (int path = 0; !rc && path < DEVICE_PATH_COUNT; path++)
+        rc = prepare_chase(gpu, chase_names[path], shared_max, &gpu->chase[path], err);
+    if (!rc)
+        rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
+    if (!rc)
+        rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
+    if (!rc)
+        rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
+    if (!rc)
+        rc = find_function(gpu, "scrub_l1", &gpu->scrub_l1, err);
+    if (!rc)
+        rc = cuda_check(gpu,
+                        driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
+                                                  gpu->chase_module, "constant_bank"),
+                        "constant_bank", err);
+    if (!rc)
+        rc = cuda_check(gpu,
+                        driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4,
+                                                 gpu->streams[0]),
+                        "cuMemsetD32Async", err);
+    return rc;
+}
+
+/* Runs a kernel of one pointer and gives back what it wrote. */
+static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, size_t words,
+                     struct err *err)
+{
+    CUfunction function;
+    uint32_t count = (uint32_t)words;
+    int rc = find_function(gpu, name, &function, err);
+    if (!rc)
+        rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    void *parameters[] = {&gpu->results.device, &count};
+    if (!rc)
+        rc = cuda_check(
+            gpu, gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words, gpu->streams[0]),
+            "cuMemsetD32Async", err);
+    if (!rc)
+        rc = cuda_launch(gpu, function, blocks, 1, 0, parameters, err);
+    if (!rc)
+        rc = staging_download(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    if (!rc)
+        rc = cuda_wait(gpu, err);
+    return rc;
+}
+
+/* SM ids lie below %nsmid but need not be contiguous: see where blocks land. */
+static int find_sms(struct cuda_gpu *gpu, struct err *err)
+{
+    uint32_t wanted = gpu->base.limits.sm_count, found = 0;
+    int rc = run_small(gpu, "count_sm_ids", 1, 1, err);
+    if (rc)
+        return rc;
+    gpu->sm_id_count = *(const uint32_t *)gpu->results.host;
+    gpu->sm_ids = mem_array(wanted, sizeof *gpu->sm_ids);
+    if (!gpu->sm_ids)
+        return err_no_memory(err);
+    for (uint32_t round = 1; round <= FIND_ROUNDS && found < wanted; round++) {
+        rc = run_small(gpu, "find_sms", wanted * WARP_THREADS * round, gpu->sm_id_count, err);
+        if (rc)
+            return rc;
+        found = 0;
+        const uint32_t *seen = gpu->results.host;
+        for (uint32_t id = 0; id < gpu->sm_id_count; id++)
+            if (seen[id] && found < wanted)
+                gpu->sm_ids[found++] = id;
+    }
+    if (!found)
+        return err_set(err, -EIO, "no SM of the GPU runs a block");
+    gpu->base.limits.sm_count = found;
+    return 0;
+}
+
+/* L1 and shared memory together, and the steps of shared memory: CUDA Programming Guide 13.0,
+ * appendix Compute Capabilities, table "Shared Memory Capacity per Compute Capability"; 7.0 from
+ * section "Shared Memory" of 7.x of the CUDA C++ Programming Guide 12. Zero, which a kernel of ours
+ * never gets, is left out. The driver grants the smallest step that holds what a block asks for and
+ * what the system reserves; which one it granted cannot be queried. */
+struct documented {
+    int capability;
+    uint32_t total_kib;
+    uint16_t steps_kib[12];
+};
+
+static const struct documented documented[] = {
+    {70, 128, {8, 16, 32, 64, 96}},
+    {75, 96, {32, 64}},
+    {80, 192, {8, 16, 32, 64, 100, 132, 164}},
+    {86, 128, {8, 16, 32, 64, 100}},
+    {87, 192, {8, 16, 32, 64, 100, 132, 164}},
+    {89, 128, {8, 16, 32, 64, 100}},
+    {90, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {100, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {103, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {110, 256, {8, 16, 32, 64, 100, 132, 164, 196, 228}},
+    {120, 128, {8, 16, 32, 64, 100}},
+    {121, 128, {8, 16, 32, 64, 100}},
+};
+
+static void set_carveouts(struct device_limits *limits, const struct documented *row,
+                          uint32_t reserved)
+{
+    uint32_t needed = KERNEL_BUFFER_BYTES + KERNEL_STATIC_BYTES + reserved, count = 0;
+    for (const uint16_t *step = row->steps_kib; *step; step++)
+        if (*step * UINT32_C(1024) >= needed)
+            limits->carveout_steps[count++] = *step * UINT64_C(1024);
+    limits->carveout_reserve_bytes = reserved;
+    limits->l1_carveout_bytes = limits->carveout_steps[0];
+    limits->l1_nominal_bytes = row->total_kib * UINT64_C(1024) - limits->carveout_steps[0];
+}
+
+static uint32_t largest_step_bytes(const struct documented *row)
+{
+    const uint16_t *step = row->steps_kib;
+    while (step[1])
+        step++;
+    return *step * UINT32_C(1024);
+}
+
+/* Where the driver tells of another largest step, the table does not speak of this GPU. */
+static int set_documented(struct cuda_gpu *gpu, struct err *err)
+{
+    int major = 0, minor = 0, reserved = 0, per_sm = 0;
+    const struct wanted_attribute wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &reserved},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &per_sm},
+    };
+    int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
+    for (size_t i = 0; !rc && i < COUNT_OF(documented); i++)
+        if (documented[i].capability == 10 * major + minor &&
+            largest_step_bytes(&documented[i]) == (uint32_t)per_sm)
+            set_carveouts(&gpu->base.limits, &documented[i], (uint32_t)reserved);
+    return rc;
+}
+
+static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
+{
+    struct device_limits *limits = &gpu->base.limits;
+    int sms = 0, constant = 0, shared = 0, l2 = 0, threads = 0;
+    const struct wanted_attribute wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &sms},
+        {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, &constant},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads},
+    };
+    size_t free_bytes, total_bytes;
+    int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
+    if (!rc)
+        rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo",
+                        err);
+    if (rc)
+        return rc;
+    cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else it stays unknown */
+    limits->threads_per_sm = (uint32_t)threads;
+    limits->sm_count = (uint32_t)sms;
+    limits->warp_count = BLOCK_WARPS;
+    limits->constant_bytes =
+        constant < KERNEL_CONSTANT_BYTES ? (uint64_t)constant : KERNEL_CONSTANT_BYTES;
+    limits->shared_bytes_max = (uint64_t)shared;
+    limits->shared_array_bytes = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
+    limits->global_bytes = free_bytes / 2 < GLOBAL_MAX_BYTES ? free_bytes / 2 : GLOBAL_MAX_BYTES;
+    limits->host_bytes = HOST_BYTES;
+    gpu->free_bytes = free_bytes;
+    limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;
+    gpu->global =
+        (struct memory_pool){.memory = MEMORY_GLOBAL, .limit_bytes = limits->global_bytes};
+    gpu->host = (struct memory_pool){.memory = MEMORY_HOST, .limit_bytes = HOST_BYTES};
+    *out_shared_max = shared;
+    return 0;
+}
+
+static int create_context(struct cuda_gpu *gpu, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    int rc = cuda_check(gpu, driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
+                        "cuDevicePrimaryCtxRetain", err);
+    if (!rc)
+        rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    for (int i = 0; !rc && i < CUDA_STREAMS; i++)
+        rc = cuda_check(gpu, driver->cuStreamCreate(&gpu->streams[i], CU_STREAM_NON_BLOCKING),
+                        "cuStreamCreate", err);
+    for (int i = 0; !rc && i < CUDA_EVENTS; i++)
+        rc = cuda_check(gpu, driver->cuEventCreate(&gpu->events[i], CU_EVENT_DEFAULT),
+                        "cuEventCreate", err);
+    return rc;
+}
+
+static void destroy(struct device *device)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    const struct driver *driver = gpu->driver;
+    cuda_end_link(device);
+    if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
+        struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims,  &gpu->turns,
+                                            &gpu->results,  &gpu->outputs, &gpu->images,
+                                            &gpu->constants};
+        for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
+            staging_fini(gpu, stagings[i]);
+        if (gpu->flush)
+            driver->cuMemFree(gpu->flush);
+        memory_pool_fini(gpu, &gpu->global);
+        memory_pool_fini(gpu, &gpu->host);
+        for (int i = 0; i < CUDA_EVENTS; i++)
+            if (gpu->events[i])
+                driver->cuEventDestroy(gpu->events[i]);
+        for (int i = 0; i < CUDA_STREAMS; i++)
+            if (gpu->streams[i])
+                driver->cuStreamDestroy(gpu->streams[i]);
+        if (gpu->stream_module)
+            driver->cuModuleUnload(gpu->stream_module);
+        if (gpu->chase_module)
+            driver->cuModuleUnload(gpu->chase_module);
+    }
+    if (gpu->context)
+        driver->cuDevicePrimaryCtxRelease(gpu->device);
+    free(gpu->global.regions);
+    free(gpu->host.regions);
+    free(gpu->sm_ids);
+    free(gpu);
+}
+
+static const struct device_ops cuda_ops = {
+    .backend = "cuda",
+    .identify = cuda_identify,
+    .run_batch = cuda_run_batch,
+    .run_stream = cuda_run_stream,
+    .read_clocks = cuda_read_clocks,
+    .read_health = cuda_read_health,
+    .begin_link = cuda_begin_link,
+    .end_link = cuda_end_link,
+    .destroy = destroy,
+};
+
+/* Why the driver refuses a context: its own words name several reasons at once. */
+static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
+{
+    enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
+    static const struct nvml_row mode_row = {NULL, NVML_SHAPE_NUMBER, NVML_AT(compute_mode)};
+    struct nvml_value mode = {.result = NVML_NOT_SUPPORTED};
+    if (rc == -EBUSY && gpu->told.handle)
+        mode = nvml_read(&gpu->told, &mode_row);
+    if (mode.result != NVML_OK)
+        return rc;
+    if (mode.number == PROHIBITED)
+        return err_set(err, -EACCES, "the GPU's compute mode is prohibited: nobody may use it");
+    if (mode.number == EXCLUSIVE_PROCESS)
+        return err_set(err, -EBUSY,
+                       "another process holds the GPU for itself (compute mode exclusive_process)");
+    return rc;
+}
+
+static int open_context(struct cuda_gpu *gpu, struct err *err)
+{
+    const struct processes before = processes_count(&gpu->told);
+    if (before.result == -ENOMEM)
+        return err_no_memory(err);
+    watch_begin(&gpu->watch, &gpu->told);
+    int rc = create_context(gpu, err);
+    if (rc)
+        return explain_refusal(gpu, rc, err);
+    if (before.result == NVML_OK)
+        rc = watch_opened(&gpu->watch, &gpu->told, before.count);
+    return rc ? err_no_memory(err) : 0;
+}
+
+int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
+              struct device **out_device, struct err *err)
+{
+    struct cuda_gpu *gpu = mem_array(1, sizeof *gpu);
+    if (!gpu)
+        return err_no_memory(err);
+    gpu->base.ops = &cuda_ops;
+    gpu->driver = driver;
+    gpu->told = *told;
+    gpu->device = device;
+    gpu->link.name = LINK_TURN;
+    int shared_max;
+    int rc = open_context(gpu, err);
+    if (!rc)
+        rc = set_limits(gpu, &shared_max, err);
+    if (!rc)
+        rc = set_documented(gpu, err);
+    if (!rc)
+        rc = load_kernels(gpu, shared_max, err);
+    if (!rc)
+        rc = find_sms(gpu, err);
+    if (rc == -EBUSY && gpu->sm_ids) { /* an SM that takes no block is not another's, but broken */
+        rc = -EIO;
+        if (err)
+            err->code = rc;
+    }
+    if (rc)
+        destroy(&gpu->base);
+    else
+        *out_device = &gpu->base;
+    return rc;
+}
+
+int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    static const struct nvml_row rows[] = {
+        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_SM}},
+        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_MEMORY}},
+    };
+    struct cuda_gpu *gpu = cuda_of(device);
+    const struct nvml *nvml = gpu->told.nvml;
+    if (!gpu->told.handle)
+        return err_set(err, -ENOTSUP, "no NVML: %s",
+                       nvml->library ? "it does not know this GPU" : nvml->missing);
+    const struct nvml_value sm = nvml_read(&gpu->told, &rows[0]);
+    const struct nvml_value memory = nvml_read(&gpu->told, &rows[1]);
+    unsigned long long reasons = 0;
+    bool known =
+        nvml->throttle_reasons && nvml->throttle_reasons(gpu->told.handle, &reasons) == NVML_OK;
+    *out_clocks =
+        (struct device_clocks){.sm_mhz = sm.result == NVML_OK ? (double)sm.number : -1,
+                               .memory_mhz = memory.result == NVML_OK ? (double)memory.number : -1,
+                               .throttle_reasons = reasons,
+                               .throttle_known = known};
+    return 0;
+}

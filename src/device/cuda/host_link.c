@@ -1,0 +1,16 @@
+/* The turn at the link to the host, and the CPUs near the GPU meanwhile. */
+#include "device/cuda/gpu.h"
+
+void cuda_begin_link(struct device *device, struct device_link *out_link)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    out_link->alone = turn_take(&gpu->link, TURN_LINK_MS);
+    out_link->near = affinity_near(&gpu->affinity, &gpu->told);
+}
+
+void cuda_end_link(struct device *device)
+{
+    struct cuda_gpu *gpu = cuda_of(device);
+    affinity_restore(&gpu->affinity);
+    turn_give(&gpu->link);
+}
