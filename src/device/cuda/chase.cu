@@ -10,6 +10,14 @@ __constant__ uint32_t constant_bank[KERNEL_CONSTANT_BYTES / 4];
 }
 
 enum path_number { GLOBAL_CA, GLOBAL_CG, READ_ONLY, TEXTURE, CONSTANT, SHARED, HOST, PATH_COUNT };
+static_assert((int)GLOBAL_CA == (int)KERNEL_GLOBAL_CA, "paths as the host numbers them");
+static_assert((int)GLOBAL_CG == (int)KERNEL_GLOBAL_CG, "paths as the host numbers them");
+static_assert((int)READ_ONLY == (int)KERNEL_READ_ONLY, "paths as the host numbers them");
+static_assert((int)TEXTURE == (int)KERNEL_TEXTURE, "paths as the host numbers them");
+static_assert((int)CONSTANT == (int)KERNEL_CONSTANT, "paths as the host numbers them");
+static_assert((int)SHARED == (int)KERNEL_SHARED, "paths as the host numbers them");
+static_assert((int)HOST == (int)KERNEL_HOST, "paths as the host numbers them");
+static_assert((int)PATH_COUNT == (int)KERNEL_PATH_COUNT, "paths as the host numbers them");
 
 /* The second clock read hangs on a comparison of the loaded value, which no stored value makes
  * false. The assembler makes of it: clock, load, comparison, clock, select. Instructions issue in

@@ -29,8 +29,20 @@ enum {
     KERNEL_TURN_CLOSED = 1 << 16,
 };
 
-/* The same values as enum device_step_kind. */
+/* The same values as enum device_step_kind; launch.c asserts it, here and below. */
 enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE, KERNEL_FILL };
+
+/* The same values as enum device_path. */
+enum kernel_path {
+    KERNEL_GLOBAL_CA,
+    KERNEL_GLOBAL_CG,
+    KERNEL_READ_ONLY,
+    KERNEL_TEXTURE,
+    KERNEL_CONSTANT,
+    KERNEL_SHARED,
+    KERNEL_HOST,
+    KERNEL_PATH_COUNT
+};
 
 /* How a step gets from one element to the next: by adding, by what it loaded, by a permutation. */
 enum kernel_order { KERNEL_ASCENDING, KERNEL_CHAINED, KERNEL_PERMUTED };
@@ -46,7 +58,7 @@ struct kernel_step {
     uint64_t lane_stride; /* between the lanes of the warp */
     uint64_t output;      /* KERNEL_CHASE only: where histogram and kept latencies go */
     uint32_t kind;
-    uint32_t path;     /* enum device_path */
+    uint32_t path;     /* enum kernel_path */
     uint32_t order;    /* enum kernel_order */
     uint32_t key;      /* of the permutation */
     uint32_t position; /* of the first element in it */

@@ -20,6 +20,22 @@ enum {
 };
 _Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 
+/* What kernels.h repeats of device.h: steps and their numbers go to the kernels as they are. */
+_Static_assert((int)KERNEL_STEPS_MAX == (int)DEVICE_STEPS_MAX, "steps of a job");
+_Static_assert((int)KERNEL_BIN_COUNT == (int)DEVICE_BIN_COUNT, "bins of a histogram");
+_Static_assert((int)KERNEL_WARM == (int)DEVICE_WARM, "kind of a step");
+_Static_assert((int)KERNEL_CHASE == (int)DEVICE_CHASE, "kind of a step");
+_Static_assert((int)KERNEL_AVERAGE == (int)DEVICE_AVERAGE, "kind of a step");
+_Static_assert((int)KERNEL_FILL == (int)DEVICE_FILL, "kind of a step");
+_Static_assert((int)KERNEL_GLOBAL_CA == (int)DEVICE_GLOBAL_CA, "path");
+_Static_assert((int)KERNEL_GLOBAL_CG == (int)DEVICE_GLOBAL_CG, "path");
+_Static_assert((int)KERNEL_READ_ONLY == (int)DEVICE_READ_ONLY, "path");
+_Static_assert((int)KERNEL_TEXTURE == (int)DEVICE_TEXTURE, "path");
+_Static_assert((int)KERNEL_CONSTANT == (int)DEVICE_CONSTANT, "path");
+_Static_assert((int)KERNEL_SHARED == (int)DEVICE_SHARED, "path");
+_Static_assert((int)KERNEL_HOST == (int)DEVICE_HOST, "path");
+_Static_assert((int)KERNEL_PATH_COUNT == (int)DEVICE_PATH_COUNT, "path");
+
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
