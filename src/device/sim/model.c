@@ -1,5 +1,4 @@
 /* Reading a simulated GPU's model from YAML. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,21 +109,6 @@ static const struct yaml_field bandwidth_fields[] = {
     {"main_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, main_loaded_cycles), .min = 0,
      .max = 1e5},
 };
-
-const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key)
-{
-    const struct yaml_node *node = yaml_get(mapping, key);
-    return node ? node : mapping;
-}
-
-int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
-                  char out_text[SIM_TEXT_MAX], struct err *err)
-{
-    if (strlen(text) >= SIM_TEXT_MAX)
-        return yaml_error(sim_at(mapping, key), err, "longer than %d bytes", SIM_TEXT_MAX - 1);
-    memcpy(out_text, text, strlen(text) + 1);
-    return 0;
-}
 
 static int read_optional(const struct yaml_node *node, const char *key,
                          const struct yaml_field *fields, size_t count, void *out_struct,

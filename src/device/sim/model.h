@@ -183,7 +183,7 @@ int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
 /* The value of a key for an error's position, or the mapping itself where the key is absent. */
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key);
 
-/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. */
+/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. Both are in yaml_text.c. */
 int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
                   char out_text[SIM_TEXT_MAX], struct err *err);
 

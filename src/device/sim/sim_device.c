@@ -1,0 +1,200 @@
+/* Opening a simulated GPU: faults, variation, clocks, shared caches. */
+#include "device/sim/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* What a resident share or the like may take: a few hundredths of a second. */
+enum { LOADS_MAX = 1000000 };
+
+static int read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+{
+    (void)err;
+    const struct gpu *gpu = (const struct gpu *)device;
+    *out_clocks = (struct device_clocks){
+        .sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns),
+        .memory_mhz = gpu->model.clock.memory_mhz,
+        .throttle_reasons = gpu->model.throttle_bits,
+        .throttle_known = true,
+    };
+    return 0;
+}
+
+static void begin_link(struct device *device, struct device_link *out_link)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    if (gpu->link.name)
+        out_link->alone = turn_take(&gpu->link, TURN_LINK_MS);
+}
+
+static void end_link(struct device *device)
+{
+    turn_give(&((struct gpu *)device)->link);
+}
+
+static void destroy(struct device *device)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    turn_give(&gpu->link);
+    for (size_t i = 0; i < gpu->context_count; i++) {
+        for (int c = 0; c < SIM_CACHES_MAX; c++)
+            for (int k = 0; k < SIM_INSTANCES_MAX; k++)
+                cache_destroy(gpu->contexts[i].caches[c][k]);
+        cache_destroy(gpu->contexts[i].tlb);
+    }
+    for (uint32_t c = 0; c < gpu->model.cache_count; c++) {
+        uint32_t groups = gpu_group_count(&gpu->model, gpu->model.caches[c].scope);
+        for (uint32_t g = 0; gpu->wide[c] && g < groups; g++)
+            cache_destroy(gpu->wide[c][g]);
+        free(gpu->wide[c]);
+    }
+    for (int i = 0; i < SIM_PARTS_MAX; i++)
+        cache_destroy(gpu->l2[i]);
+    cache_destroy(gpu->tlb);
+    free(gpu->contexts);
+    free(gpu->runs);
+    free(gpu);
+}
+
+static const struct device_ops ops = {
+    .backend = "sim",
+    .identify = gpu_identify,
+    .run_batch = gpu_run_batch,
+    .run_stream = gpu_run_stream,
+    .read_clocks = read_clocks,
+    .read_health = gpu_read_health,
+    .begin_link = begin_link,
+    .end_link = end_link,
+    .destroy = destroy,
+};
+
+static double vary(struct rng *rng, double deviation)
+{
+    return 1 + deviation * rng_normal(rng);
+}
+
+/* Units of a model differ: the clock reached under load most (published surveys see 8 %), the rest
+ * by fractions of a per cent. */
+static void apply_variation(struct sim_model *model, const struct sim_unit *unit)
+{
+    struct rng rng;
+    rng_init(&rng, unit->identity_seed, "variation");
+    double clock = 1 + unit->vary_sm_clock * (2 * rng_uniform(&rng) - 1);
+    model->clock.sm_mhz *= clock;
+    double deviation = unit->vary_other;
+    if (deviation <= 0)
+        return;
+    double sm = vary(&rng, deviation), l2 = vary(&rng, deviation), main = vary(&rng, deviation);
+    for (int i = 0; i < DEVICE_PATH_COUNT; i++) {
+        struct sim_path *path = &model->paths[i];
+        double dram = (path->main_cycles - path->l2_cycles) * main;
+        for (uint32_t k = 0; k < path->cache_count; k++)
+            path->cache_cycles[k] *= sm;
+        path->l2_cycles *= l2;
+        path->main_cycles = path->l2_cycles + dram;
+    }
+    struct sim_bandwidth *b = &model->bandwidth;
+    double *const all[] = {&b->sm,       &b->l1,        &b->shared,     &b->l2_read,
+                           &b->l2_write, &b->main_read, &b->main_write, &b->main_copy,
+                           &b->h2d,      &b->d2h,       &b->bidir};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        *all[i] *= vary(&rng, deviation);
+}
+
+static void set_limits(struct gpu *gpu)
+{
+    const struct sim_model *model = &gpu->model;
+    gpu->device.limits = (struct device_limits){
+        .sm_count = model->sms,
+        .warp_count = model->hardware.threads_per_block / model->hardware.warp_size,
+        /* The driver keeps a part of the memory for itself. */
+        .global_bytes = (model->memory_bytes - model->hidden_bytes) / 16 * 15,
+        .constant_bytes = model->constant_bytes,
+        .shared_bytes_max = model->shared_bytes_max,
+        .shared_array_bytes = model->shared_bytes_max,
+        .loads_max = LOADS_MAX,
+        .host_bytes = model->host_bytes,
+        .l2_reported_bytes = model->l2.reported,
+        .threads_per_sm = model->hardware.threads_per_sm,
+    };
+    const struct sim_path *path = &gpu->model.paths[DEVICE_GLOBAL_CA];
+    const struct sim_carveout *carveout = &gpu->model.carveout;
+    uint64_t granted = 0, beside = 0;
+    if (path->cache_count)
+        gpu->device.limits.l1_nominal_bytes = gpu->model.caches[path->caches[0]].nominal;
+    if (!carveout->present)
+        return;
+    if (!sim_carveout_grant(carveout, 0, &granted, &beside, NULL))
+        gpu->device.limits.l1_carveout_bytes = granted;
+    memcpy(gpu->device.limits.carveout_steps, carveout->steps,
+           carveout->step_count * sizeof carveout->steps[0]);
+    gpu->device.limits.carveout_reserve_bytes = carveout->reserve;
+}
+
+static int create_shared_caches(struct gpu *gpu, struct err *err)
+{
+    const struct sim_model *model = &gpu->model;
+    struct cache_geometry part = model->l2.geometry;
+    part.size /= model->l2.part_count;
+    for (uint32_t i = 0; i < model->l2.part_count; i++) {
+        gpu->l2[i] = cache_create(&part);
+        if (!gpu->l2[i])
+            return err_no_memory(err);
+    }
+    for (uint32_t c = 0; c < model->cache_count; c++) {
+        if (model->caches[c].scope == SIM_SCOPE_SM)
+            continue;
+        gpu->wide[c] =
+            mem_array(gpu_group_count(model, model->caches[c].scope), sizeof *gpu->wide[c]);
+        if (!gpu->wide[c])
+            return err_no_memory(err);
+    }
+    return 0;
+}
+
+void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
+{
+    uint64_t a = rng_derive(unit->identity_seed, "uuid", 0);
+    uint64_t b = rng_derive(unit->identity_seed, "uuid", 1);
+    snprintf(out_uuid, SIM_UUID_MAX, "GPU-%08x-%04x-%04x-%04x-%012llx", (unsigned)(a >> 32),
+             (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xffff), (unsigned)(b >> 48),
+             (unsigned long long)(b & 0xffffffffffffu));
+}
+
+int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
+                  const struct sim_fault *faults, size_t count, struct device **out_device,
+                  struct err *err)
+{
+    struct gpu *gpu = mem_array(1, sizeof *gpu);
+    if (!gpu)
+        return err_no_memory(err);
+    gpu->device.ops = &ops;
+    gpu->model = *model;
+    gpu->unit = *unit;
+    gpu->link.name = unit->node;
+    sim_unit_uuid(unit, gpu->uuid);
+    gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, 0);
+    apply_variation(&gpu->model, unit);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = sim_model_apply(&gpu->model, &faults[i], err);
+    if (!rc)
+        rc = create_shared_caches(gpu, err);
+    if (rc) {
+        destroy(&gpu->device);
+        return rc;
+    }
+    set_limits(gpu);
+    *out_device = &gpu->device;
+    return 0;
+}
+
+int sim_open(const struct sim_model *model, const struct sim_fault *faults, size_t count,
+             uint64_t seed, struct device **out_device, struct err *err)
+{
+    struct sim_unit unit = {.identity_seed = seed, .noise_seed = seed};
+    return sim_open_unit(model, &unit, faults, count, out_device, err);
+}
