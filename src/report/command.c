@@ -1,8 +1,7 @@
-/* What all commands of gpumemtopo-report share: flags, help, reading and writing. */
+/* Chooses a command of gpumemtopo-report: its name, flags and help. */
 #include "report/command.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -177,64 +176,4 @@ void command_help_all(struct strbuf *out_text)
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
                 "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped.\n");
-}
-
-int command_exit_code(int rc)
-{
-    return !rc ? EXIT_DONE : rc == -ENOMEM ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
-}
-
-int command_read(const char *path, struct inventory *out_inventory)
-{
-    struct err err = {0};
-    int rc = inventory_read_file(path, out_inventory, &err);
-    if (rc)
-        log_failure(&err);
-    return command_exit_code(rc);
-}
-
-static void say_choice(const struct inventory *inventory, const char *id, const char *path)
-{
-    const char *ids[NAMES_MAX];
-    struct strbuf list = {0};
-    size_t count = 0;
-    for (; count < inventory->model_count && count < NAMES_MAX; count++) {
-        ids[count] = inventory->models[count].id;
-        strbuf_printf(&list, "%s%.60s", count ? ", " : "", ids[count]);
-    }
-    const char *near = id ? str_nearest(id, ids, count) : NULL;
-    const char *known = list.data ? list.data : "none";
-    if (near)
-        log_error("%s: no model \"%.60s\"; did you mean \"%s\"?", path, id, near);
-    else if (id)
-        log_error("%s: no model \"%.60s\"; there is %s", path, id, known);
-    else if (!count)
-        log_error("%s: no model in it: no GPU was measured", path);
-    else
-        log_error("%s: several models; choose one with --model: %s", path, known);
-    strbuf_fini(&list);
-}
-
-const struct inventory_model *command_model(const struct inventory *inventory, const char *id,
-                                            const char *path)
-{
-    if (!id && inventory->model_count == 1)
-        return &inventory->models[0];
-    for (size_t i = 0; id && i < inventory->model_count; i++)
-        if (strcmp(inventory->models[i].id, id) == 0)
-            return &inventory->models[i];
-    say_choice(inventory, id, path);
-    return NULL;
-}
-
-int command_write(struct strbuf *text, const char *path)
-{
-    struct err err = {0};
-    int rc = text->failed ? err_no_memory(&err)
-                          : out_file_write(path ? path : "-", text->data ? text->data : "",
-                                           text->length, &err);
-    strbuf_fini(text);
-    if (rc)
-        log_failure(&err);
-    return rc ? EXIT_NO_REPORT : EXIT_DONE;
 }
