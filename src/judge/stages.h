@@ -70,17 +70,17 @@ struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metr
 struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis);
 void findings_fini(struct findings *findings);
 
-/* The stages, in this order. Each 0 or -ENOMEM. */
+/* The stages, in the order in which judge_finish runs them. Each 0 or -ENOMEM. */
 int judge_settings(struct judge *judge);       /* settings.c: facts against the majority */
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */
-int judge_few(struct judge *judge);            /* few.c: figures of models too small for that */
-int judge_nodes(struct judge *judge);          /* nodes.c: figures of a node's GPUs together */
+int judge_few(struct judge *judge);            /* too_few.c: figures of models too small for that */
+int judge_nodes(struct judge *judge);          /* weak_nodes.c: figures of a node's GPUs together */
 int judge_steadiness(struct judge *judge);     /* steadiness.c: figures that do not repeat */
-int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
-int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_specifications(struct judge *judge); /* specification.c: against references */
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
+int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
+int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
 
 /* Settings and versions on which a model is divided, among the inventory's nodes. 0 or -ENOMEM. */
