@@ -1,6 +1,7 @@
 /* Lines for an administrator to drain bad nodes. */
 #include "report/drain.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,8 +147,8 @@ static void put_safe(struct strbuf *out, const char *text, size_t length_max)
     }
 }
 
-/* All suspects of one node: the worst kind, and what was found. */
-static void put_line(struct strbuf *out, const struct suspect *suspects, size_t count)
+/* All suspects of one node: the worst kind, and what was found. NULL when out of memory. */
+static char *line_of(const struct suspect *suspects, size_t count)
 {
     enum { WHAT_CHARS = 60, REASON_CHARS = 200 };
     struct strbuf reason = {0};
@@ -163,32 +164,87 @@ static void put_line(struct strbuf *out, const struct suspect *suspects, size_t 
         if (suspects[i].what)
             put_safe(&reason, suspects[i].what, WHAT_CHARS);
     }
-    strbuf_printf(out, "scontrol update NodeName=%s State=DRAIN Reason=\"%s\"\n", suspects[0].node,
-                  reason.data ? reason.data : "gpumemtopo");
-    out->failed |= reason.failed;
+    char *line = reason.failed ? NULL
+                               : str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"",
+                                            suspects[0].node, reason.data);
     strbuf_fini(&reason);
+    return line;
+}
+
+/* suspects: sorted. 0 or -ENOMEM. */
+static int fill_lines(struct drain_lines *lines, const struct suspects *suspects,
+                      struct strbuf *out_refused)
+{
+    lines->items = mem_array(suspects->count, sizeof *lines->items);
+    if (!lines->items)
+        return -ENOMEM;
+    for (size_t from = 0, to = 0; from < suspects->count; from = to) {
+        const char *node = suspects->items[from].node;
+        while (to < suspects->count && strcmp(suspects->items[to].node, node) == 0)
+            to++;
+        if (!is_node_name(node)) {
+            report_put_clean(out_refused, node, REPORT_WIDTH);
+            strbuf_puts(out_refused, "\n");
+            continue;
+        }
+        char *text = line_of(&suspects->items[from], to - from);
+        if (!text)
+            return -ENOMEM;
+        lines->items[lines->count++] = (struct drain_line){node, text};
+    }
+    return out_refused->failed ? -ENOMEM : 0;
+}
+
+int drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
+                     struct strbuf *out_refused, struct err *err)
+{
+    struct suspects suspects = {0};
+    *lines = (struct drain_lines){0};
+    int rc = collect(inventory, &suspects);
+    if (!rc && suspects.count)
+        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+    if (!rc)
+        rc = fill_lines(lines, &suspects, out_refused);
+    free(suspects.items);
+    if (!rc)
+        return 0;
+    drain_lines_fini(lines);
+    return err_no_memory(err);
+}
+
+void drain_lines_fini(struct drain_lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++)
+        free(lines->items[i].text);
+    free(lines->items);
+    *lines = (struct drain_lines){0};
+}
+
+static int line_order(const void *a, const void *b)
+{
+    const struct drain_line *left = a, *right = b;
+    return strcmp(left->node, right->node);
+}
+
+const char *drain_lines_find(const struct drain_lines *lines, const char *node)
+{
+    const struct drain_line wanted = {.node = node};
+    if (!node || !lines->count)
+        return NULL;
+    const struct drain_line *found =
+        bsearch(&wanted, lines->items, lines->count, sizeof *lines->items, line_order);
+    return found ? found->text : NULL;
 }
 
 int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
                  struct strbuf *out_refused, struct err *err)
 {
-    struct suspects suspects = {0};
-    int rc = collect(inventory, &suspects) ? err_no_memory(err) : 0;
-    if (!rc && suspects.count)
-        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
-    for (size_t from = 0, to = 0; !rc && from < suspects.count; from = to) {
-        while (to < suspects.count &&
-               strcmp(suspects.items[to].node, suspects.items[from].node) == 0)
-            to++;
-        if (is_node_name(suspects.items[from].node)) {
-            put_line(out_lines, &suspects.items[from], to - from);
-            continue;
-        }
-        report_put_clean(out_refused, suspects.items[from].node, REPORT_WIDTH);
-        strbuf_puts(out_refused, "\n");
-    }
-    free(suspects.items);
-    if (!rc && (out_lines->failed || out_refused->failed))
-        rc = err_no_memory(err);
-    return rc;
+    struct drain_lines lines;
+    int rc = drain_lines_init(&lines, inventory, out_refused, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < lines.count; i++)
+        strbuf_printf(out_lines, "%s\n", lines.items[i].text);
+    drain_lines_fini(&lines);
+    return out_lines->failed ? err_no_memory(err) : 0;
 }

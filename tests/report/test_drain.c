@@ -124,10 +124,38 @@ static void hostile_names(void **state)
     strbuf_fini(&lines);
 }
 
+/* The page shows beside each GPU the line of its node. A finding may look like another one's. */
+static void line_of_a_node(void **state)
+{
+    (void)state;
+    struct inventory_finding ecc = finding("health.ecc");
+    struct inventory_finding odd = finding("scontrol update NodeName=n3 State=DRAIN");
+    struct inventory_outlier outliers[] = {
+        {.node = (char *)"n2", .kind = KIND_FAILING, .findings = &ecc, .finding_count = 1},
+        {.node = (char *)"n10", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1},
+    };
+    const struct inventory inventory = {.outliers = outliers, .outliers_length = 2};
+    struct drain_lines lines;
+    struct strbuf refused = {0};
+    struct err err = {0};
+    assert_int_equal(drain_lines_init(&lines, &inventory, &refused, &err), 0);
+    assert_int_equal(lines.count, 2);
+    assert_string_equal(
+        drain_lines_find(&lines, "n2"),
+        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: failing: health.ecc\"");
+    assert_non_null(drain_lines_find(&lines, "n10"));
+    assert_null(drain_lines_find(&lines, "n1"));
+    assert_null(drain_lines_find(&lines, "n3"));
+    assert_null(drain_lines_find(&lines, NULL));
+    drain_lines_fini(&lines);
+    assert_null(drain_lines_find(&lines, "n2"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(which_nodes),
+        cmocka_unit_test(line_of_a_node),
         cmocka_unit_test(whole_model),
         cmocka_unit_test(hostile_names),
     };

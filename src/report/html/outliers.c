@@ -1,7 +1,5 @@
 /* What is odd: outliers, places, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/drain.h"
 #include "report/html/markup.h"
@@ -67,25 +65,18 @@ static void put_where(struct strbuf *out, const struct html_data *data,
 }
 
 /* The node's line of those that `gpumemtopo-report drain` prints. */
-static void put_drain(struct strbuf *out, const struct strbuf *lines, const char *node)
+static void put_drain(struct strbuf *out, const struct drain_lines *lines, const char *node)
 {
-    struct strbuf wanted = {0};
-    strbuf_printf(&wanted, "scontrol update NodeName=%s ", node ? node : "");
-    const char *line = lines->data && wanted.data ? strstr(lines->data, wanted.data) : NULL;
-    if (line) {
-        char *copy = str_copy_n(line, strcspn(line, "\n"));
-        strbuf_puts(out, "<code class=drain>");
-        html_text(out, copy, HTML_SENTENCE);
-        strbuf_puts(out, "</code>\n");
-        out->failed |= !copy;
-        free(copy);
-    }
-    out->failed |= wanted.failed;
-    strbuf_fini(&wanted);
+    const char *line = drain_lines_find(lines, node);
+    if (!line)
+        return;
+    strbuf_puts(out, "<code class=drain>");
+    html_text(out, line, HTML_SENTENCE);
+    strbuf_puts(out, "</code>\n");
 }
 
 static void put_card(struct strbuf *out, const struct html_data *data, size_t number,
-                     const struct strbuf *lines)
+                     const struct drain_lines *lines)
 {
     const struct inventory_outlier *outlier = &data->inventory->outliers[number];
     const struct html_model *model = html_data_model(data, outlier->model);
@@ -169,9 +160,10 @@ static void put_overview(struct strbuf *out, const struct inventory *v)
 void html_outliers(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
-    struct strbuf lines = {0}, refused = {0};
+    struct drain_lines lines;
+    struct strbuf refused = {0};
     struct err err = {0};
-    if (report_drain(v, &lines, &refused, &err))
+    if (drain_lines_init(&lines, v, &refused, &err))
         out->failed = true;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
     if (!v->outlier_count)
@@ -190,7 +182,7 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
         put_table(out, v->outliers + HTML_CARDS_MAX, v->outliers_length - HTML_CARDS_MAX, true);
     }
     strbuf_puts(out, "</section>\n");
-    strbuf_fini(&lines);
+    drain_lines_fini(&lines);
     strbuf_fini(&refused);
 }
 
