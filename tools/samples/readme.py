@@ -1,17 +1,24 @@
 """What the documentation quotes is what reports/demo.yaml says: readme.py REPORT SOURCE_ROOT
 
-README.md: an excerpt of the survey's summary, in its order; "..." stands for what is left out, and what a run
-takes is not compared. All blocks of YAML: each line stands in the file.
+SUMMARIES quote the survey's summary, in its order; "..." stands for what is left out, and the duration is not
+compared. Blocks of YAML in EXCERPTS: each line stands in the file, in the same order.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-report, root = sys.argv[1:3]
-text = (pathlib.Path(root) / "README.md").read_text(encoding="utf-8")
+SUMMARIES = "README.md", "docs/report.md"
+EXCERPTS = "docs/report.md", "docs/outliers.md"
+
+report, root = sys.argv[1], pathlib.Path(sys.argv[2])
 shown = subprocess.run([report, "show", "--width", "100", f"{root}/reports/demo.yaml"], check=True,
                        stdout=subprocess.PIPE).stdout.decode()
+inventory = (root / "reports/demo.yaml").read_text(encoding="utf-8")
+
+
+def read(page):
+    return (root / page).read_text(encoding="utf-8")
 
 
 def lines_of(summary):
@@ -19,17 +26,32 @@ def lines_of(summary):
     return [line for line in lines if line.strip() not in ("", "...")]
 
 
-block = re.search(r"^\d+ GPUs on \d+ nodes: .*?(?=^gpumemtopo-survey: inventory written)", text, re.M | re.S)
-rest = iter(lines_of(shown))
-missing = [line for line in lines_of(block.group()) if line not in rest]
-if missing:
-    print(f"README.md shows what reports/demo.yaml does not give: {missing[0]}")
-    sys.exit(1)
-inventory = (pathlib.Path(root) / "reports/demo.yaml").read_text(encoding="utf-8")
-for page in "README.md", "docs/outliers.md":
-    quoted = re.findall(r"^```yaml\n(.*?)^```", (pathlib.Path(root) / page).read_text(encoding="utf-8"), re.M | re.S)
-    lines = [re.sub(r" +#.*", "", line).strip() for block in quoted for line in block.splitlines()]
-    wrong = [line for line in lines if line not in inventory]
-    if wrong or not lines:
-        print(f"{page} quotes what reports/demo.yaml does not have: {wrong}")
-        sys.exit(1)
+def check_summary(page):
+    block = re.search(r"^\d+ GPUs on \d+ nodes: .*?(?=^gpumemtopo-survey: inventory written)", read(page),
+                      re.M | re.S)
+    if not block:
+        sys.exit(f"{page} quotes no summary")
+    rest = iter(lines_of(shown))
+    missing = [line for line in lines_of(block.group()) if line not in rest]
+    if missing:
+        sys.exit(f"{page} shows what reports/demo.yaml does not give, or in another order: {missing[0]}")
+
+
+def check_excerpts(page):
+    blocks = re.findall(r"^```yaml\n(.*?)^```", read(page), re.M | re.S)
+    if not blocks:
+        sys.exit(f"{page} quotes no YAML")
+    for block in blocks:
+        at = 0
+        for line in block.splitlines():
+            line = re.sub(r" +#.*", "", line).strip()
+            found = inventory.find(line, at)
+            if found < 0:
+                sys.exit(f"{page} quotes what reports/demo.yaml does not have, or in another order: {line}")
+            at = found + len(line)
+
+
+for page in SUMMARIES:
+    check_summary(page)
+for page in EXCERPTS:
+    check_excerpts(page)
