@@ -1,4 +1,5 @@
-"""Checks what no compiler sees: unfinished marks, very long lines, files without an opening sentence."""
+"""Checks what no compiler sees: unfinished marks, very long lines, files without an opening sentence, and
+documents that name files which are not there."""
 import pathlib
 import re
 import sys
@@ -18,5 +19,13 @@ for folder in ("src", "tests"):
                 problems.append(f"{where}:{number}: unfinished mark")
             if len(line) > 100:
                 problems.append(f"{where}:{number}: {len(line)} columns")
+# A name with a capital letter stands for any: configs/sim/NAME.yaml.
+named = re.compile(r"\b(?:src|tests|tools|configs|docs|slurm|reports)/[a-z0-9_/.-]*\w\.[a-z]+\b")
+linked = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+for path in sorted(root.glob("*.md")) + sorted(root.glob("[dst]*/*.md")):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        missing = [name for name in named.findall(line) if not (root / name).exists()]
+        missing += [name for name in linked.findall(line) if not (path.parent / name).exists()]
+        problems += [f"{path.relative_to(root)}:{number}: there is no {name}" for name in missing]
 print("\n".join(problems) or "clean")
 sys.exit(1 if problems else 0)
