@@ -38,10 +38,9 @@ def configured(build):
 
 
 def ran(build):
-    """Name -> result, of the last run."""
-    log = pathlib.Path(build, "meson-logs/testlog.json")
-    lines = log.read_text().splitlines() if log.exists() else []
-    tests = [json.loads(line) for line in lines]
+    """Name -> result, of the last run of each group of suites."""
+    logs = sorted(pathlib.Path(build, "meson-logs").glob("testlog*.json"))
+    tests = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     return {test["name"].split(" / ")[-1]: test["result"] for test in tests}
 
 
