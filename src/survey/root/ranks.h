@@ -9,16 +9,16 @@
 #include "base/err.h"
 #include "survey/comm/message.h"
 #include "survey/root/assign.h"
+#include "survey/root/rank_state.h"
 #include "survey/root/unmeasured.h"
 
 struct known_rank {
-    bool announced, lost;
+    enum rank_state state;
     struct announce announce;
     struct assign_share share;
-    bool *heard;    /* per GPU of the announced list: its result is here; NULL: not assigned */
+    bool *heard;    /* per GPU of the announced list: its result is here; from the assignment on */
     size_t missing; /* assigned but not heard */
     double deadline_s;
-    bool spoke;     /* it was heard at all */
     double heard_s; /* its last sign of life */
     struct doing doing;
 };
@@ -33,10 +33,9 @@ struct ranks {
     double now_s;
     double time_limit_s;
     double next_check_s; /* of the deadlines */
-    bool assigned, stopped;
-    size_t announced, lost;
-    size_t open; /* neither lost nor complete */
-    size_t idle; /* have no GPU of their own to measure */
+    bool stopped;
+    size_t in_state[RANK_STATES]; /* how many ranks are in each state */
+    size_t unlisted;              /* idle because they could not list their GPUs */
     size_t gpu_total, gpu_done;
 };
 
@@ -50,6 +49,8 @@ void ranks_hear(struct ranks *ranks, size_t rank);
 
 /* -EBADMSG: makes no sense, or now. */
 int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, struct err *err);
+
+/* No rank is left that may still announce itself in time. */
 bool ranks_all_announced(const struct ranks *ranks);
 
 /* Who measures what. apart_job: only what no other process of this job has claimed; NULL: all GPUs
@@ -58,6 +59,11 @@ int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err);
 
 /* Those that have announced themselves are waited for from now on, the others are lost. */
 int ranks_open(struct ranks *ranks, double now_s, struct err *err);
+
+bool ranks_assigned(const struct ranks *ranks); /* ranks_open was called */
+bool ranks_complete(const struct ranks *ranks); /* and no result is waited for any more */
+size_t ranks_lost(const struct ranks *ranks);
+size_t ranks_idle(const struct ranks *ranks); /* have no GPU of their own; also those lost since */
 
 /* Whether this is a result that is waited for from that rank: of a GPU that it was assigned. */
 bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid);

@@ -141,7 +141,7 @@ bool root_slowest(const struct root *root, struct root_slowest *out)
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
         const struct doing *doing = &member->doing;
-        if (member->lost || !member->heard || !doing->probe[0] ||
+        if (member->state != RANK_MEASURING || !doing->probe[0] ||
             doing->position >= member->announce.gpu_count || member->heard[doing->position])
             continue;
         double since_s = doing->since_s + root->ranks.now_s - member->heard_s;
@@ -178,7 +178,8 @@ static void say_without(const struct root *root)
     size_t without = 0;
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
-        if (!member->announced || member->announce.listing != LISTING_NO_DEVICE)
+        if (!rank_state_is_announced(member->state) ||
+            member->announce.listing != LISTING_NO_DEVICE)
             continue;
         if (without++ < SAID_MAX)
             log_warning("no GPU visible to rank %d on %.60s: %s", root->ranks.first + (int)rank,
@@ -209,7 +210,7 @@ static int check_listings(const struct root *root, struct err *err)
     const struct announce *first = NULL;
     for (size_t rank = 0; rank < ranks; rank++) {
         const struct announce *announce = &root->ranks.items[rank].announce;
-        if (!root->ranks.items[rank].announced)
+        if (!rank_state_is_announced(root->ranks.items[rank].state))
             continue;
         if (announce->listing == LISTING_BAD_INPUT) {
             *err = announce->err;
@@ -248,7 +249,7 @@ static int send_assignments(struct root *root, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < root->ranks.count && !rc; rank++)
-        if (root->ranks.items[rank].announced)
+        if (rank_state_is_announced(root->ranks.items[rank].state))
             rc = send_assignment(root, rank, err);
     return rc;
 }
@@ -257,7 +258,7 @@ static int count_nodes(struct root *root, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < root->ranks.count && !rc; rank++)
-        if (root->ranks.items[rank].announced)
+        if (rank_state_is_announced(root->ranks.items[rank].state))
             rc = nodes_add(&root->nodes, &root->ranks.items[rank].announce, root->simulated, err);
     return rc ? rc : nodes_settle(&root->nodes, err);
 }
@@ -280,7 +281,7 @@ int root_step(struct root *root, double now_s, struct err *err)
 {
     struct ranks *ranks = &root->ranks;
     ranks->now_s = now_s;
-    if (!ranks->assigned && (ranks_all_announced(ranks) || now_s > root->announce_until_s))
+    if (!ranks_assigned(ranks) && (ranks_all_announced(ranks) || now_s > root->announce_until_s))
         return begin(root, now_s, err);
     return ranks_check(ranks, now_s, err);
 }
@@ -322,7 +323,7 @@ int root_recover(struct root *root, struct err *err)
 
 bool root_complete(const struct root *root)
 {
-    return root->ranks.assigned && !root->ranks.open;
+    return ranks_complete(&root->ranks);
 }
 
 struct root_view root_view(const struct root *root)
@@ -336,9 +337,9 @@ struct root_view root_view(const struct root *root)
         .node_count = root->nodes.node_count,
         .gpu_total = ranks->gpu_total,
         .gpu_done = ranks->gpu_done,
-        .lost_ranks = ranks->lost,
-        .idle_ranks = ranks->idle,
-        .assigned = ranks->assigned,
+        .lost_ranks = ranks_lost(ranks),
+        .idle_ranks = ranks_idle(ranks),
+        .assigned = ranks_assigned(ranks),
         .unspooled = root->unspooled,
         .unspooled_why = root->unspooled_why,
     };
