@@ -6,15 +6,8 @@
 #include <stddef.h>
 
 #include "survey/comm/comm.h"
+#include "survey/exit_code.h"
 #include "survey/options.h"
-
-enum survey_exit {
-    SURVEY_EXIT_OK,
-    SURVEY_EXIT_NO_REPORT,
-    SURVEY_EXIT_BAD_INPUT,
-    SURVEY_EXIT_OUTLIERS,
-    SURVEY_EXIT_INCOMPLETE,
-};
 
 struct survey_end {
     enum survey_exit code; /* of a rank that does not report: OK, unless it failed without MPI */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "survey/survey.h"
+#include "survey/exit_code.h"
 
 static const char no_report[] = "1 lost\n";
 _Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");

@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "survey/exit_code.h"
 #include "survey/options.h"
-#include "survey/survey.h"
 
 struct last_out {
     const char *folder; /* of the spool */
