@@ -18,20 +18,21 @@ struct rank {
     struct announce announce;
     bool announced;
     struct job listing;
-    bool listed; /* its worker has left */
+    bool listed; /* the listing worker has exited */
     struct jobs jobs;
     double begun_s, now_s;
     double announced_s;
-    bool heard;         /* rank 0 has said something, */
-    double heard_s;     /* this time for the last time */
-    double next_beat_s; /* when rank 0 is told again that this rank lives */
+    bool heard;         /* rank 0 has sent at least one message */
+    double heard_s;     /* when its last message came; before that, when this rank began */
+    double next_beat_s; /* when to send the next sign of life */
     bool stopped, quit;
-    bool lost_ranks; /* as rank 0 said at the end */
+    bool lost_ranks; /* from QUIT: some rank is lost */
     struct pollfd *fds;
     size_t fd_capacity;
 };
 
-/* Also to a rank 0 that is not heard, so that it finds all there. */
+/* Sends a sign of life, also to a rank 0 that is silent, so that it takes this rank back when it
+ * wakes up. */
 static void beat(struct rank *rank)
 {
     struct err ignored = {0};
@@ -60,8 +61,8 @@ int rank_create(struct comm *comm, const struct survey_options *options, double 
         rank_destroy(rank);
         return rc;
     }
-    beat(rank); /* a rank that was heard once is missed sooner */
-    /* Without a worker there is nothing to list: that is announced. */
+    beat(rank); /* rank 0 misses a rank sooner once it has heard it */
+    /* If the worker cannot be started, that is announced. */
     job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
     *out_rank = rank;
     return 0;
@@ -84,8 +85,8 @@ static bool told_all(const struct rank *rank)
     return rank->jobs.assigned && jobs_done(&rank->jobs);
 }
 
-/* How long rank 0 may be silent. It hears and answers nobody while it makes its report, which takes
- * less than two milliseconds for each rank. */
+/* How long rank 0 may be silent. It reads no messages while it makes its report, which takes less
+ * than two milliseconds per rank. */
 static double patience_s(const struct rank *rank)
 {
     const double report_per_rank_s = 0.002;
@@ -105,8 +106,8 @@ static bool orphaned(const struct rank *rank)
     return !rank->quit && rank->comm->rank && unheard_s(rank) > patience_s(rank);
 }
 
-/* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once
- * more, as long as the limit of one GPU is not over: the job must end soon after that. */
+/* Rank 0 may only be blocked by a file system and come back. So the rank waits for the same time
+ * once more, unless the time limit of one GPU is over: the job must end soon after that. */
 static bool given_up(const struct rank *rank)
 {
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
@@ -115,7 +116,7 @@ static bool given_up(const struct rank *rank)
            (rank->stopped || over || !rank->heard || unheard_s(rank) > 2 * patience_s(rank));
 }
 
-/* The list is announced when it is there; the driver may take its time to let go of the worker. */
+/* Announces the list as soon as it is complete. The driver may take long to end the worker. */
 static int hear_listing(struct rank *rank, double now_s, struct err *err)
 {
     struct job *job = &rank->listing;
@@ -143,7 +144,7 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
     if (rc)
         return rc;
     rc = jobs_assign(&rank->jobs, &assignment, err);
-    if (!assignment.count) /* nobody has work for the worker that listed */
+    if (!assignment.count) /* no GPU to measure for the worker that listed */
         child_dismiss(&rank->listing.child);
     assignment_fini(&assignment);
     return rc;

@@ -12,7 +12,7 @@
 #include "device/turn.h"
 #include "survey/comm/limits.h"
 
-/* Looking at every rank's deadline in every round would cost more than all else. */
+/* Checking every rank's deadline in every iteration would cost more than everything else. */
 static const double check_every_s = 0.5;
 
 int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
@@ -81,7 +81,7 @@ size_t ranks_idle(const struct ranks *ranks)
     return ranks->in_state[RANK_IDLE] + ranks->in_state[RANK_IDLE_LOST] - ranks->unlisted;
 }
 
-/* A result that no worker gave. gpu NULL: nothing is known of the rank's GPUs. */
+/* Adds a result that does not come from a worker. gpu NULL: the rank's GPUs are not known. */
 static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
                           enum gpu_status status, const char *reason, struct err *err)
 {
@@ -147,9 +147,9 @@ int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err)
     return rc;
 }
 
-/* A rank holds its workers to their limit by itself, and is lost when it falls silent: this
- * deadline is for one that lives and yet does not end. Its workers run in rounds, each up to the
- * limit and the few seconds that ending a stubborn worker takes. */
+/* A rank enforces the time limit of its workers itself, and is lost when it falls silent. This
+ * deadline is for a rank that lives but does not finish. Its workers run in rounds; each round
+ * takes at most the time limit plus a few seconds to end a hanging worker. */
 static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
 {
     const double ending_s = 5;
@@ -168,7 +168,7 @@ void ranks_hear(struct ranks *ranks, size_t rank)
         unmeasured_drop_lost(ranks->unmeasured, ranks->first + (int32_t)rank);
 }
 
-/* Tells of a rank that did not announce itself, by the state in which the assignment found it. */
+/* Adds the reason why a rank did not announce itself. was: its state before the assignment. */
 static int tell_missed(struct ranks *ranks, size_t rank, enum rank_state was, struct err *err)
 {
     char reason[96];
@@ -253,7 +253,7 @@ static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const c
     int rc = 0;
     move(ranks, rank, event);
     if (!rank_state_is_assigned(member->state))
-        return 0; /* ranks_open tells it */
+        return 0; /* ranks_open adds the reason */
     snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
              member->announce.host, how);
     if (!member->share.count && member->announce.listing != LISTING_FAILED)
@@ -267,7 +267,7 @@ static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const c
     return rc;
 }
 
-/* Rank 0's own part lives as long as rank 0. */
+/* Rank 0's own part lives as long as rank 0, so it is never silent. */
 static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
 {
     return rank && ranks->now_s - ranks->items[rank].heard_s > for_s;

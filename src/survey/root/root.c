@@ -1,4 +1,5 @@
-/* Rank 0's part of the survey. Point to point only: a rank that is no more costs its own GPUs. */
+/* Rank 0's part of the survey. All messages are point to point: a rank that is gone loses only its
+ * own GPUs. */
 #include "survey/root/root.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct root {
     struct recording *recording; /* NULL: none */
     struct spool_plan spool;
     size_t unspooled;
-    char *unspooled_why; /* the first one */
+    char *unspooled_why; /* the first reason */
     bool simulated;
     const char *apart_job; /* see ranks_assign */
     double announce_until_s;
@@ -45,7 +46,7 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     root->ranks.now_s = now_s;
     root->comm = comm;
     root->simulated = simulated;
-    /* A rank that gives signs of life holds its listing to a limit by itself. */
+    /* A rank that sends signs of life enforces the limit of its listing itself. */
     root->announce_until_s = now_s + comm->place.patience_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
     *out_root = root;
     return 0;
@@ -72,8 +73,8 @@ void root_record(struct root *root, struct recording *recording)
     root->recording = recording;
 }
 
-/* Sends and releases the payload. A rank that cannot be reached costs its own GPUs, by its
- * deadline; everything else goes on. */
+/* Sends and releases the payload. A rank that cannot be reached loses its own GPUs at its deadline;
+ * everything else goes on. */
 static int tell(struct root *root, size_t rank, enum message_type type, struct strbuf *payload,
                 struct err *err)
 {
@@ -125,7 +126,8 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     return rc;
 }
 
-/* Is answered, so that the rank knows the same of this one; rank 0 needs no answer of its own. */
+/* Answers a sign of life, so that the rank knows that rank 0 lives. Rank 0 does not answer
+ * itself. */
 static int take_beat(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct strbuf nothing = {0};
@@ -171,7 +173,7 @@ int root_take(struct root *root, const struct comm_message *message, struct err 
     }
 }
 
-/* Ranks without a GPU beside others that have one: most often a launcher's flag is missing. */
+/* Warns of ranks that see no GPU while others do: usually a launcher's option is missing. */
 static void say_without(const struct root *root)
 {
     enum { SAID_MAX = 3 };
@@ -202,8 +204,8 @@ static int no_gpu(const struct announce *first, struct err *err)
     return -ENODEV;
 }
 
-/* Bad input anywhere ends the survey, the lowest rank speaks. No driver and no GPU anywhere does
- * too; on some ranks only, they simply have none. */
+/* Bad input on any rank ends the survey; the lowest such rank's error is reported. So does having
+ * no GPU or driver on all ranks. If only some ranks have none, the survey goes on. */
 static int check_listings(const struct root *root, struct err *err)
 {
     size_t without = 0, ranks = root->ranks.count;
@@ -288,7 +290,7 @@ int root_step(struct root *root, double now_s, struct err *err)
 
 void root_stop(struct root *root, double now_s)
 {
-    struct err ignored = {0}; /* a rank that cannot be told will miss its deadline */
+    struct err ignored = {0}; /* a rank that cannot be reached will miss its deadline */
     if (root->ranks.stopped)
         return;
     double until_s = now_s + LIMIT_INTERRUPTED_S;
