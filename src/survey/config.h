@@ -26,10 +26,10 @@ struct survey_config {
  * position for a bad file. out_config untouched on failure; released with survey_config_fini. */
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err);
 
-/* The same from a text; name: what messages call it. */
+/* The same from a text. name: what error messages call it. */
 int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
                        struct err *err);
-/* What holds where no file can be read: the patience alone. */
+/* The values that are used when no file can be read: only the patience is set. */
 void survey_config_defaults(struct survey_config *out_config);
 void survey_config_fini(struct survey_config *config);
 

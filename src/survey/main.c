@@ -1,4 +1,5 @@
-/* gpumemtopo-survey: options, MPI where a launcher is, the survey, the exit code. */
+/* gpumemtopo-survey: reads the options, starts MPI if a launcher is present, runs the survey,
+ * returns the exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -70,7 +71,7 @@ static int print_about(enum survey_action action)
     return code;
 }
 
-/* All that can be wrong with the command line itself; every rank finds the same. */
+/* Finds every error of the command line itself. Every rank finds the same. */
 static int read_command(int argc, char **argv, struct survey_options *out_options, struct err *err)
 {
     struct probe_selection selection = {0};
@@ -113,20 +114,21 @@ static void set_prefix(const struct process *self)
     log_set_prefix(prefix);
 }
 
-/* What the process is to return. The word "lost" in the exit file: the launcher need not be waited
- * for, since other ranks may stand still for ever. */
+/* Returns the exit code of the process. The exit file says "lost": the wrapper need not wait for
+ * the launcher, since other ranks may hang for ever. */
 static int run_without_mpi(const struct process *self, double patience_s)
 {
     set_prefix(self);
     const struct survey_end end =
         no_mpi_run(&self->place, &self->options, self->argc, self->argv, patience_s);
-    /* A launcher would end the others when one of them fails: the last one's code says it. */
+    /* A launcher ends all ranks when one of them returns a failure. So only the process that
+     * reports returns its code, and rank 0 if it failed. */
     return end.reported || (end.code && !self->place.task) ? exit_file_write(end.code, true) : 0;
 }
 
-/* MPI did not start. The launcher's connection stays open beyond the end of this process: Slurm
- * would end the step, in which others still measure. Two ranks say it, since rank 0 may be missing.
- */
+/* MPI did not start. The launcher's connection must stay open after this process ends: otherwise
+ * Slurm would end the step, in which other ranks still measure. Ranks 0 and 1 both print the
+ * warning, since rank 0 may be missing. */
 static void give_up_mpi(void *user)
 {
     const struct process *self = user;
@@ -141,8 +143,8 @@ static void give_up_mpi(void *user)
     _exit(run_without_mpi(self, patience_s));
 }
 
-/* Rank 0 is lost. Where it had told nobody what to measure, the others do as if there were no MPI;
- * otherwise the last of them makes the inventory of what they have spooled. */
+/* Rank 0 is lost. If it had not yet assigned GPUs, the other ranks survey as if there were no MPI.
+ * Otherwise the last of them makes the inventory from the spool. */
 static void outlive_rank_0(const struct process *self, struct survey_end *end)
 {
     const struct last_out last = {.folder = end->spool,
@@ -190,21 +192,21 @@ static struct survey_end run_rank(struct comm *comm, const struct process *self)
     return end;
 }
 
-/* A wrapper that starts the survey under a launcher may name its own stderr: a launcher between
- * would mix its words with ours. A named pipe whose reader is gone must not hold the rank. */
+/* A wrapper that starts the survey under a launcher may name its own stderr, because the launcher
+ * would mix its messages with ours. A named pipe that has no reader must not block the rank. */
 static void speak_directly(void)
 {
     const char *path = getenv("GPUMEMTOPO_STDERR");
     int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    fcntl(fd, F_SETFL, O_APPEND); /* to be waited for again */
+    fcntl(fd, F_SETFL, O_APPEND); /* writes block again */
     dup2(fd, STDERR_FILENO);
     close(fd);
 }
 
-/* The survey is over and has said what it had to say. A wrapper that shows the survey's words only
- * shall not show what MPI has to say about its own end. */
+/* The survey has printed everything. A wrapper that shows only the survey's messages must not show
+ * what MPI prints when it ends. */
 static void be_silent(void)
 {
     int fd = getenv("GPUMEMTOPO_STDERR") ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
@@ -222,8 +224,7 @@ static void leave_at_once(int number)
     _exit(code_at_end);
 }
 
-/* With lost ranks MPI_Finalize waits for somebody who will not come: after some seconds the process
- * leaves without it. */
+/* MPI_Finalize waits for lost ranks. After some seconds the process exits without it. */
 static void stop_mpi(bool lost_ranks, int code)
 {
     struct err err = {0};
@@ -237,7 +238,7 @@ static void stop_mpi(bool lost_ranks, int code)
     alarm(0);
 }
 
-/* With MPI: what the process is to return. */
+/* The survey with MPI. Returns the exit code of the process. */
 static int run_mpi(struct process *self)
 {
     struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT, .lost_ranks = true};
@@ -267,7 +268,7 @@ static int refuse(const struct launcher *launcher, const struct err *err)
     return exit_file_write(SURVEY_EXIT_BAD_INPUT, false);
 }
 
-/* A configuration that cannot be read is told later, once. */
+/* A configuration that cannot be read is reported later, once. */
 static double start_patience_s(const struct survey_options *options, int ranks)
 {
     struct survey_config config = {0};

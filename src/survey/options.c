@@ -12,8 +12,8 @@ struct option_row;
 typedef int option_setter(struct survey_options *options, const struct option_row *row,
                           const char *value, struct err *err);
 
-/* A row without a name is a heading of --help; a flag without help stands on the line of the next.
- */
+/* A row without a name is a heading of --help. A flag without help text shares the line of the next
+ * flag. */
 struct option_row {
     const char *name;
     char letter;
@@ -176,7 +176,8 @@ static int unknown_flag(const char *word, size_t length, struct err *err)
     return err_set(err, -EINVAL, "no such flag: %s; --help lists them", name);
 }
 
-/* Finds the flag of argv[*at] and its value: after '=', glued to a letter, or the next word. */
+/* Finds the flag of argv[*at] and its value: after '=', directly after a short flag, or the next
+ * argument. */
 static int match_flag(int argc, char *const *argv, int *at, const struct option_row **out_row,
                       const char **out_value, struct err *err)
 {

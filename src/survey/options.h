@@ -26,18 +26,18 @@ struct survey_options {
     const char *spool;
     const char *replay;
     enum probe_profile profile;
-    bool measure_busy; /* GPUs on which others compute, too */
+    bool measure_busy; /* also measure GPUs on which other processes compute */
     bool profile_given, seed_given, busy_given;
-    double time_limit_s; /* 0: as the configuration says */
+    double time_limit_s; /* 0: take the configuration's */
     uint64_t seed;
     bool quiet;
     bool verbose;
     bool no_progress;
-    bool no_mpi; /* every task for itself */
+    bool no_mpi; /* every task surveys on its own */
 };
 
-/* Reads argv[1..]. Defaults are set first. -EINVAL with one clear line, with the nearest flag for
- * a misspelt one; out_options untouched on failure. */
+/* Reads argv[1..]. Sets the defaults first. -EINVAL with a one-line message, which suggests the
+ * nearest flag for a misspelt one; out_options is untouched on failure. */
 int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
                          struct err *err);
 

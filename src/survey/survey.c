@@ -26,8 +26,8 @@
 #include "survey/root/root.h"
 #include "survey/start/exit_file.h"
 
-/* MPI gives no descriptor to wait for, so messages are looked for at intervals: short ones while
- * something happens, long ones when not. 64 idle ranks then cost two cores under three per cent. */
+/* MPI has no descriptor to poll, so messages are polled at intervals: short ones while something
+ * happens, long ones otherwise. With these, 64 idle ranks use under three per cent of two cores. */
 enum { SLEEP_MIN_MS = 1, SLEEP_MAX_MS = 32 };
 
 struct run {
@@ -39,11 +39,11 @@ struct run {
     struct clock_awake clock;
     struct rank *rank;
     struct root *root;     /* rank 0 only */
-    struct record *record; /* that is replayed; NULL: none */
+    struct record *record; /* the replayed record; NULL: none */
     struct progress progress;
     int sleep_ms;
-    bool deaf;                     /* that nothing can be received was said */
-    double measured_s, reported_s; /* seconds from the start until then, for --verbose */
+    bool deaf;                     /* the warning that nothing can be received was printed */
+    double measured_s, reported_s; /* seconds since the start, for --verbose */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -59,10 +59,11 @@ static void catch_signals(void)
         int number;
         void (*handler)(int);
     } table[] = {
-        {SIGINT, on_signal}, {SIGTERM, on_signal}, {SIGHUP, on_signal}, /* a session that ends */
-        {SIGPIPE, SIG_IGN},  {SIGCHLD, SIG_DFL}, /* inherited as ignored it would hide how workers
-                                                    end */
-        {SIGXFSZ, SIG_IGN}, /* a file size limit is an error of the write, no death */
+        {SIGINT, on_signal}, {SIGTERM, on_signal}, {SIGHUP, on_signal}, /* the session ends */
+        {SIGPIPE, SIG_IGN},  {SIGCHLD, SIG_DFL}, /* if inherited as ignored, waitpid could not tell
+                                                    how workers end */
+        {SIGXFSZ, SIG_IGN}, /* exceeding a file size limit then fails the write instead of killing
+                               the process */
     };
     struct sigaction was;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
@@ -86,7 +87,7 @@ static bool for_root(const struct comm_message *message)
            message->frame.type == MESSAGE_BEAT;
 }
 
-/* One that makes no sense is dropped and said: its sender will miss its deadline. */
+/* A message that makes no sense is dropped with a warning. Its sender will miss its deadline. */
 static int hand_out(struct run *run, struct comm_message *message, struct err *err)
 {
     struct err odd = {0};
@@ -100,7 +101,8 @@ static int hand_out(struct run *run, struct comm_message *message, struct err *e
     return rc == -EBADMSG ? 0 : rc;
 }
 
-/* Hands out all messages that have come. 1 when there was any, 0, or an error that ends the run. */
+/* Hands out all messages that have arrived. Returns 1 if there was any, 0 if none, or an error that
+ * ends the run. */
 static int drain(struct run *run, struct err *err)
 {
     struct comm_message message;
@@ -115,7 +117,7 @@ static int drain(struct run *run, struct err *err)
         } else if (rc == -ENOMEM)
             *err = odd;
         else {
-            /* What this rank has and what came is reported all the same. */
+            /* What this rank has, and what has arrived so far, is still reported. */
             if (rc && !run->deaf)
                 log_warning("messages cannot be received: %s", odd.text);
             run->deaf |= rc != 0;
@@ -160,7 +162,7 @@ static void show_progress(struct run *run, double now_s)
         progress_show(&run->progress, run->root, now_s);
 }
 
-/* Until rank 0 has everything (rank 0) or says QUIT (the others). */
+/* Runs until rank 0 has everything (on rank 0) or says QUIT (on the others). */
 static int loop(struct run *run, struct err *err)
 {
     for (;;) {
@@ -187,7 +189,7 @@ static enum survey_exit code_of(int rc)
     return rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
 }
 
-/* A record that cannot be had does not cost the report. */
+/* A record that cannot be written does not prevent the report. */
 static bool end_recording(const struct run *run, const struct inputs *prepared)
 {
     const struct root_view view = root_view(run->root);
@@ -200,8 +202,8 @@ static bool end_recording(const struct run *run, const struct inputs *prepared)
     return false;
 }
 
-/* What was spooled goes only when it is all in the inventory: a rank that was lost may have left
- * more than it could say. */
+/* Spooled results are removed only if all of them are in the inventory. A lost rank may have
+ * spooled more than it could send. */
 static void end_spool(struct run *run, const struct inputs *prepared, bool written)
 {
     const struct root_view view = root_view(run->root);
@@ -225,7 +227,8 @@ static void end_spool(struct run *run, const struct inputs *prepared, bool writt
         spooling_remove_folder(spooling);
 }
 
-/* Something was measured that the spool, if there is one, has not. */
+/* True if results were measured that are not in the spool, or there is no spool. A replay measures
+ * nothing. */
 static bool spool_falls_short(const struct run *run, const struct spooling *spooling)
 {
     return !run->options->replay &&
@@ -293,15 +296,15 @@ static void connect_root(struct run *run, struct inputs *prepared)
         root_claim(run->root, run->comm->place.job);
 }
 
-/* Copies where the results are: they outlive the preparation. */
+/* Copies the paths of the spool: `end` outlives `prepared`. */
 static void keep_spool(struct survey_end *end, const char *folder, const char *owner)
 {
     if (!folder || !owner || str_copy_to(&end->spool, folder) || str_copy_to(&end->owner, owner))
         survey_end_fini(end);
 }
 
-/* A process apart leaves its results to the last one. Where the spool has not got them, it makes an
- * inventory of its own. */
+/* A process apart leaves its results to the last one, in the spool. If the spool does not have all
+ * of them, the process makes an inventory of its own. */
 static enum survey_exit leave_results(struct run *run, struct inputs *prepared,
                                       struct survey_end *end, struct err *err)
 {
@@ -368,7 +371,7 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     if (rc) {
         log_failure(&err);
         if (spool_owner_leave(&prepared.spooling.owner) == SPOOL_NOBODY)
-            spooling_remove_folder(&prepared.spooling); /* where nothing is in it */
+            spooling_remove_folder(&prepared.spooling); /* only if it is empty */
     } else if (comm_is_apart(run->comm)) {
         code = leave_results(run, &prepared, end, &err);
     } else {
@@ -410,7 +413,7 @@ static void run_other(struct run *run, struct survey_end *end)
     keep_spool(end, left.spool, left.owner);
 }
 
-/* For --verbose: the time around the measuring. */
+/* For --verbose: how long listing, measuring, reporting and the end of the workers took. */
 static void say_phases(const struct run *run)
 {
     log_debug("rank %d: GPUs listed in %.3f s; results after %.3f s, report after %.3f s, workers "
@@ -419,7 +422,7 @@ static void say_phases(const struct run *run)
               clock_monotonic_s() - run->started_s);
 }
 
-/* For --verbose: what collecting cost this process alone, since MPI is up. */
+/* For --verbose: CPU seconds that this process has used, without its workers. */
 static double used_s(struct rusage *out_usage)
 {
     getrusage(RUSAGE_SELF, out_usage);
@@ -443,7 +446,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
     double used_before_s = used_s(&usage);
     catch_signals();
     progress_init(&run.progress, !options.quiet && !options.no_progress, tick(&run));
-    /* Another rank that cannot read the record announces just that. */
+    /* Any other rank that cannot read the record announces that to rank 0. */
     int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
     if (comm->rank) {
         end.code = SURVEY_EXIT_OK;

@@ -6,37 +6,30 @@
 #include <stddef.h>
 
 #include "survey/comm/comm.h"
+#include "survey/exit_code.h"
 #include "survey/options.h"
 
-enum survey_exit {
-    SURVEY_EXIT_OK,
-    SURVEY_EXIT_NO_REPORT,
-    SURVEY_EXIT_BAD_INPUT,
-    SURVEY_EXIT_OUTLIERS,
-    SURVEY_EXIT_INCOMPLETE,
-};
-
 struct survey_end {
-    enum survey_exit code; /* of a rank that does not report: OK, unless it failed without MPI */
-    bool reported;         /* this process made the inventory, or failed to as the last */
-    bool lost_ranks;       /* some are lost, or silent: MPI_Finalize would wait for them */
-    /* Other ranks than 0 that lost it, and processes without MPI: */
-    bool orphaned;    /* rank 0 fell silent; */
-    double unheard_s; /* so long ago */
+    enum survey_exit code; /* OK on a rank that does not report, unless it failed without MPI */
+    bool reported;         /* this process made the inventory, or was the last one and failed to */
+    bool lost_ranks;       /* some ranks are lost or silent: MPI_Finalize would wait for them */
+    /* Set on ranks that lost rank 0, and on processes without MPI: */
+    bool orphaned;    /* rank 0 fell silent */
+    double unheard_s; /* seconds since rank 0 was last heard */
     bool assigned;    /* this process was told which GPUs to measure */
-    double limit_s;   /* how long the measuring of a GPU may take */
+    double limit_s;   /* time limit for measuring one GPU */
     char *spool;      /* where the results are; NULL: nowhere. Freed with survey_end_fini */
-    char *owner;      /* the file that is locked there */
+    char *owner;      /* the lock file there */
 };
 void survey_end_fini(struct survey_end *end);
 
-/* Runs to the end: rank 0 writes the inventory and speaks to the user, the others work for it and
- * are silent. A process apart (comm_is_apart) spools only. argv: the command line for the
- * inventory. SIGINT, SIGTERM and SIGHUP end it early. */
+/* Runs the whole survey. Rank 0 writes the inventory and prints messages; the other ranks work for
+ * it and print nothing. A process apart (comm_is_apart) only spools. argv: the command line, for
+ * the inventory. SIGINT, SIGTERM and SIGHUP end the survey early. */
 struct survey_end survey_run(struct comm *comm, const struct survey_options *options, int argc,
                              char *const *argv);
 
-/* Such a signal came. */
+/* True if one of these signals came. */
 bool survey_interrupted(void);
 
 #endif

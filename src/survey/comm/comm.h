@@ -1,4 +1,4 @@
-/* Messages between ranks, without saying how they travel. Nothing here blocks. */
+/* Messages between ranks, independent of the transport. Only comm_flush blocks. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_COMM_H
 #define GPUMEMTOPO_SURVEY_COMM_COMM_H
 
@@ -12,9 +12,10 @@
 struct comm;
 struct comm_parcel;
 
-/* The functions of a transport. send takes over the bytes (also when it fails) and has them on
- * their way when it returns. receive gives the bytes of one message from another rank: 1, 0 when
- * there is none, or a negative errno. flush works on what is still being sent: the number left. */
+/* The functions of a transport. send takes over the bytes, also when it fails, and has started to
+ * send them when it returns. receive gives the bytes of one message from another rank: 1, 0 if
+ * there is none, or a negative errno. flush makes progress on pending sends and returns how many
+ * are left. */
 struct comm_ops {
     int (*send)(struct comm *comm, int to, struct strbuf *bytes, struct err *err);
     int (*receive)(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err);
@@ -22,9 +23,9 @@ struct comm_ops {
     void (*destroy)(struct comm *comm);
 };
 
-/* What this process is to its launcher. */
+/* This process as its launcher sees it. */
 struct comm_place {
-    int task, tasks;   /* number of this process and of all, also where each is a world of one */
+    int task, tasks;   /* number of this process, and of all; also if each is a world of one */
     const char *job;   /* the same for all processes; "": unknown */
     double patience_s; /* how long another rank may take until its first message */
 };
@@ -46,7 +47,7 @@ struct comm_message {
     struct frame frame;
 };
 
-/* Whether this process measures its part alone, of a survey of several tasks. */
+/* True if the survey has several tasks and this process measures its part alone. */
 bool comm_is_apart(const struct comm *comm);
 
 /* A world of one process, no MPI. -ENOMEM. */
@@ -56,16 +57,16 @@ int comm_alone_create(const struct comm_place *place, struct comm **out_comm, st
 int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, size_t length,
               struct err *err);
 
-/* The same with a payload that was just encoded; releases it. -ENOMEM when encoding it failed. */
+/* The same with a payload that was just encoded. Releases it. -ENOMEM if encoding failed. */
 int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *payload,
                       struct err *err);
 
-/* 1: a message; 0: none now; -EBADMSG: one came but was damaged (it is dropped, the text names the
+/* 1: a message; 0: none now; -EBADMSG: a damaged message came and was dropped (the text names the
  * sender); other: the transport failed, for now or for good. */
 int comm_receive(struct comm *comm, struct comm_message *out_message, struct err *err);
 void comm_message_fini(struct comm_message *message);
 
-/* Waits up to limit_s for the messages sent to leave. */
+/* Waits up to limit_s until all messages are sent. */
 void comm_flush(struct comm *comm, double limit_s);
 void comm_destroy(struct comm *comm); /* accepts NULL */
 

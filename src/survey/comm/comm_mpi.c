@@ -1,5 +1,5 @@
-/* Messages between ranks over MPI: point to point, non-blocking, no collective, since one missing
- * rank would block it for all. */
+/* Messages between ranks over MPI: point to point and non-blocking. No collectives: one missing
+ * rank would block them for all. */
 #include "survey/comm/comm_mpi.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ struct mpi_comm {
     MPI_Comm handle;
     struct transfers sends;
     struct transfers receives;
-    bool singly;   /* "any rank" cannot be asked for: one after the other is */
-    int next_peer; /* then, to be asked first */
+    bool singly;   /* MPI_ANY_SOURCE fails: probe the ranks one after the other */
+    int next_peer; /* the rank to probe first, if so */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -57,14 +57,14 @@ static struct transfer *new_transfer(struct transfers *list)
     return transfer;
 }
 
-/* Order matters: answers of one rank must not overtake each other. */
+/* Keeps the order: messages of one rank must not overtake each other. */
 static void remove_transfer(struct transfers *list, size_t i)
 {
     list->count--;
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
 }
 
-/* A failed send is over as well: that rank is gone, its deadline will say so. */
+/* A failed send is finished, too: that rank is gone and will miss its deadline. */
 static bool on_its_way(struct transfer *transfer)
 {
     int done = 0;
@@ -139,7 +139,8 @@ static int begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_
     return 0;
 }
 
-/* Messages of one rank are handed on in the order they were sent, whatever their size. */
+/* True if an earlier message of the same rank is still incomplete: messages of one rank are
+ * delivered in the order in which they were sent, whatever their size. */
 static bool must_wait(const struct transfers *receives, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -148,7 +149,7 @@ static bool must_wait(const struct transfers *receives, size_t i)
     return false;
 }
 
-/* Asks each rank, begins with another one every time, and passes over those that fail. */
+/* Probes each rank, starting with a different one every time. Skips ranks that fail. */
 static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *message,
                         MPI_Status *status, struct err *err)
 {
@@ -169,7 +170,7 @@ static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *messag
     return failed && failed == size - 1 ? mpi_error(code, "MPI_Improbe", err) : 0;
 }
 
-/* An MPI that tolerates faults has only an error for MPI_ANY_SOURCE once one rank is dead. */
+/* A fault-tolerant MPI returns an error for MPI_ANY_SOURCE once one rank is dead. */
 static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
                  struct err *err)
 {
@@ -179,8 +180,8 @@ static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_
     return self->singly ? probe_singly(self, arrived, message, status, err) : 0;
 }
 
-/* The first whole message: 1, or 0. A receive that is under way never blocks the others: a rank may
- * die half way through a long message. */
+/* Takes the first complete message: 1, or 0 if there is none. An incomplete receive never blocks
+ * the others: a rank may die in the middle of a long message. */
 static int take_received(struct transfers *receives, int *out_from, struct strbuf *out_bytes)
 {
     for (size_t i = 0; i < receives->count; i++) {
@@ -217,7 +218,7 @@ static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_byte
     return take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
 }
 
-/* Bytes of unfinished transfers stay MPI's: they are not freed. */
+/* MPI still owns the bytes of unfinished transfers, so they are not freed. */
 static void mpi_destroy(struct comm *comm)
 {
     struct mpi_comm *self = (struct mpi_comm *)comm;
@@ -265,7 +266,7 @@ static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct co
     if (!self)
         return err_no_memory(err);
     comm_init(&self->base, &ops, rank, size, place);
-    self->base.place.task = rank; /* what MPI says counts */
+    self->base.place.task = rank; /* MPI's number replaces the launcher's */
     self->base.place.tasks = size;
     self->handle = handle;
     *out_comm = &self->base;

@@ -10,13 +10,13 @@
 /* Initialises MPI. Blocks until every rank has called it. */
 int comm_mpi_start(int *argc, char ***argv, struct err *err);
 
-/* Ends MPI; may wait for ranks that are no more: call it with an alarm set. */
+/* Ends MPI. May wait for ranks that are gone: set an alarm before the call. */
 int comm_mpi_stop(struct err *err);
 
 /* The transport over all ranks. Freed with comm_destroy, before comm_mpi_stop. */
 int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err);
 
-/* The library's own version text for --version; "" where unknown. Works before MPI is up. */
+/* The MPI library's version text for --version; "" if unknown. Works before MPI is up. */
 const char *comm_mpi_version(char *buffer, size_t buffer_size);
 
 #endif

@@ -1,15 +1,16 @@
-/* How long the parts of a survey wait for each other, in seconds in which the waiting process ran
- * (clock_awake; those of MPI_Finalize in real ones). How long ranks wait for each other's start is
- * a setting: survey_config. */
+/* How long the parts of a survey wait for each other. All limits count the seconds in which the
+ * waiting process ran (clock_awake), except those of MPI_Finalize, which are real seconds. How long
+ * ranks wait for each other's start is a setting: survey_config. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 #define GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 
-/* Listing the GPUs: a driver that initialises sixteen of them takes half a minute and more. */
+/* Listing the GPUs. A driver that initialises sixteen GPUs takes half a minute or more. */
 enum { LIMIT_LISTING_S = 120 };
 
-/* Signs of life between a rank and rank 0: seconds from one to the next, so that rank 0 hears, and
- * answers, at most 2000 in a second; and the silence after which the other side is taken for dead,
- * since a rank may be busy with a file system for a while. */
+/* A rank sends rank 0 a sign of life every limit_beat_s, and rank 0 answers it. The interval grows
+ * with the number of ranks, so that rank 0 handles at most 2000 per second. After limit_silence_s
+ * without a message, either side takes the other for dead. That is longer than two beats, because a
+ * file system may block a rank for a while. */
 static inline double limit_beat_s(int ranks)
 {
     return ranks > 2000 ? ranks / 2000.0 : 1;
@@ -19,14 +20,13 @@ static inline double limit_silence_s(int ranks)
     return 5 + 2 * limit_beat_s(ranks);
 }
 
-/* What ending a stubborn worker, judging and writing may take beyond the limits. */
+/* Extra time, beyond the limits, to end a hanging worker, to judge and to write. */
 enum { LIMIT_GRACE_S = 30 };
 
-/* After a signal: what comes within this time is still in the report. */
+/* After a signal: results that arrive within this time are still in the report. */
 enum { LIMIT_INTERRUPTED_S = 3 };
 
-/* MPI_Finalize, when all ranks are there and when some are lost. By then all results are reported.
- */
+/* MPI_Finalize, if all ranks are there and if some are lost. All results are reported by then. */
 enum { LIMIT_FINALIZE_S = 20, LIMIT_FINALIZE_LOST_S = 2 };
 
 #endif

@@ -30,7 +30,7 @@ void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu
     out_gpu->name = wire_get_text(reader);
     out_gpu->model_key = wire_get_text(reader);
     if (!out_gpu->uuid)
-        reader->bad = true; /* the UUID is what a GPU is known by */
+        reader->bad = true; /* a GPU is identified by its UUID */
 }
 
 void message_put_err(struct strbuf *buffer, const struct err *err)

@@ -28,22 +28,22 @@ enum message_type {
 /* How listing the GPUs went. */
 enum listing_status {
     LISTING_OK,
-    LISTING_NO_DEVICE, /* no driver, no GPU, or no backend for it */
-    LISTING_BAD_INPUT, /* the fleet file */
+    LISTING_NO_DEVICE, /* no driver, no GPU, or no backend for the GPU */
+    LISTING_BAD_INPUT, /* the fleet file or the record is bad */
     LISTING_FAILED,    /* the listing worker crashed, hung, ... */
 };
 
 /* Zero-initialised is empty. */
 struct announce {
     char *host;
-    char *boot_id;    /* tells machines of one name apart; NULL unknown */
-    uint32_t at_once; /* workers that the rank runs together; 0 is all */
+    char *boot_id;    /* distinguishes machines of the same name; NULL: unknown */
+    uint32_t at_once; /* workers that the rank runs at the same time; 0: all */
     enum listing_status listing;
     enum gpu_status failed_as; /* LISTING_FAILED: timed_out, crashed, failed */
     struct err err;            /* not LISTING_OK: why */
     struct gpu_result *gpus;   /* identity only */
     size_t gpu_count, gpu_capacity;
-    char **bare_nodes; /* that the source knows to have no GPU */
+    char **bare_nodes; /* nodes without a GPU, as the source says */
     size_t bare_count, bare_capacity;
 };
 void announce_encode(const struct announce *announce, struct strbuf *buffer);
@@ -64,12 +64,12 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
                       struct err *err);
 void assignment_fini(struct assignment *assignment);
 
-/* RESULT: the GPU's position in the announced list, the result, and where the survey is recorded
- * the GPU's part of the record. unspooled: why it could not be spooled; NULL: it is. */
+/* RESULT: the GPU's position in the announced list, its result, and its part of the record if the
+ * survey is recorded. unspooled: why the result could not be spooled; NULL: it is spooled. */
 struct result_message {
     uint32_t position;
     struct gpu_result result;
-    const char *record; /* of the frame when read */
+    const char *record; /* after decoding, points into the frame */
     size_t record_bytes;
     char *unspooled;
 };
@@ -80,18 +80,18 @@ void result_fini(struct result_message *message); /* one that was read */
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
 struct doing {
     uint32_t position;
-    double since_s; /* how long it runs */
-    char probe[48]; /* that it began last */
+    double since_s; /* seconds since it started */
+    char probe[48]; /* the probe that it began last */
 };
 void doing_encode(const struct doing *doing, struct strbuf *buffer);
 int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err);
 
-/* QUIT: whether ranks are lost, so that nobody should wait for all. */
+/* QUIT: says whether ranks are lost; if so, no rank should wait for all others. */
 void quit_encode(bool lost_ranks, struct strbuf *buffer);
 int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
-/* Parts that the worker's messages use too: a GPU's identity (uuid, node, pci, index, name,
- * model_key) and an error. */
+/* Parts that the worker's messages share: a GPU's identity (uuid, node, pci, index, name,
+ * model_key), and an error. */
 void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
 void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
 void message_put_err(struct strbuf *buffer, const struct err *err);

@@ -14,12 +14,13 @@
 
 extern char **environ;
 
-/* A worker that sits in the driver does not die of SIGKILL before the driver lets go of it: after
- * this long it is left to init. After an interruption sooner: rank 0 waits for LIMIT_INTERRUPTED_S.
- */
+/* SIGKILL does not end a worker that is inside the driver until the driver returns. After this many
+ * seconds the rank leaves the worker to init; sooner after an interruption, since rank 0 waits only
+ * LIMIT_INTERRUPTED_S. */
 static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRUPTED_S - 1;
 
-/* The worker's fixed descriptors lie below, so that no dup2 hits another end. */
+/* The rank's ends are at or above this number and the worker's fixed descriptors below it, so that
+ * no dup2 overwrites one of them. */
 enum { ABOVE = 10 };
 
 static int make_pipe(int out_ends[2], struct err *err)
@@ -51,8 +52,8 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-/* In memory, so that what the worker wrote is there however it ends. Without one (-1) the GPU is
- * measured all the same, and its record is empty: the worker is asked for none. */
+/* The record is a file in memory, so that it survives whatever ends the worker. -1: no such file;
+ * the GPU is still measured, the worker is not asked for a record, and its record is empty. */
 static int make_record(const struct worker_request *request)
 {
     int fd = request->record ? memfd_create("gpumemtopo-record", MFD_CLOEXEC) : -1;
@@ -101,8 +102,8 @@ out:
     return rc;
 }
 
-/* Does not block: a request is smaller than a pipe can be made to hold. False: not all of it went;
- * a worker that is dead by now is noticed when it is reaped, too. */
+/* Does not block: the pipe is made large enough for the request. False: not all of it was written.
+ * A worker that died before is also noticed when it is reaped. */
 static bool hand_over(int fd, const struct strbuf *bytes)
 {
     enum { PIPE_BYTES = 65536 };
@@ -219,8 +220,8 @@ static void keep_tail(struct child *child, const char *data, size_t length)
     child->tail[child->tail_length] = '\0';
 }
 
-/* Bytes of one block; 0 when there is nothing more for now. A worker that floods its pipes must not
- * keep the rank from its other work, hence the bound in child_pump. */
+/* Returns the bytes of one block; 0: nothing more for now. The bound in read_pipes keeps a worker
+ * that floods its pipes from blocking the rank. */
 static ssize_t read_block(int *fd, char *block, size_t size)
 {
     if (*fd < 0)
@@ -272,7 +273,8 @@ static void reap(struct child *child)
     child->gone = rc && errno == ECHILD;
     if (rc || !info.si_pid)
         return;
-    /* Whatever it may have started; before the wait, while its group's number is still its own. */
+    /* Kills the processes that the worker started. This comes before waitpid, while the group id
+     * still belongs to the worker. */
     kill(-child->pid, SIGKILL);
     child->reaped = waitpid(child->pid, &child->wait_status, 0) == child->pid;
 }
@@ -282,7 +284,7 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
 {
     if (!child->pid || child->over)
         return;
-    /* Reaped first, read after: what it wrote before its end is then all in the pipes. */
+    /* Reap first, then read: everything that the worker wrote is then in the pipes. */
     reap(child);
     read_pipes(child, now_s, take, user, err);
     child->over =

@@ -13,63 +13,63 @@
 
 enum { CHILD_TAIL_BYTES = 2048, CHILD_POLL_MAX = 2 };
 
-/* Why the rank ended it; CHILD_BY_ITSELF: it did not. */
+/* Why the rank ended the worker. CHILD_BY_ITSELF: it did not. */
 enum child_end {
     CHILD_BY_ITSELF,
     CHILD_TIME_LIMIT,
     CHILD_INTERRUPTED,
     CHILD_GARBAGE,
-    CHILD_LINGERED, /* said all but did not leave */
+    CHILD_LINGERED, /* answered completely, but did not exit */
 };
 
 /* Zero-initialised: never started. */
 struct child {
     pid_t pid;              /* 0: none */
-    int answer_fd, text_fd; /* -1: at its end */
-    int request_fd;         /* open while it may be asked for more; -1: not */
-    int record_fd;          /* a file in memory, where it writes its record; -1: none */
+    int answer_fd, text_fd; /* -1: closed at end of file */
+    int request_fd;         /* open while a second request may follow; -1: closed */
+    int record_fd;          /* file in memory for its record; -1: none */
     struct frame_reader frames;
     char tail[CHILD_TAIL_BYTES + 1]; /* the last of its stderr */
     size_t tail_length;
     double started_s;
-    double give_up_s; /* until when its end is waited for; 0: it was not told to end */
+    double give_up_s; /* when the rank stops waiting for its end; 0: it was not told to end */
     enum child_end end;
     bool over;       /* reaped, gone, or given up */
     bool reaped;     /* wait_status is valid */
-    bool gone;       /* it has ended, and nobody knows how */
+    bool gone;       /* it ended, but its wait status is not known */
     int wait_status; /* as from waitpid */
 };
 
 /* Called for each whole frame; a non-zero return means garbage. */
 typedef int child_frame_taker(void *user, const struct frame *frame, struct err *err);
 
-/* Starts this same program as a worker and hands it the request. One that lists then waits for a
- * second request, or to be dismissed. now_s: clock_monotonic_s. */
+/* Starts this program as a worker and writes the request to it. A worker that lists then waits for
+ * a second request, or until it is dismissed. now_s: clock_monotonic_s. */
 int child_start(struct child *child, const struct worker_request *request, double now_s,
                 struct err *err);
 
-/* Hands a second request to a worker that waits for one; its time begins anew. -EPIPE when it can
- * no longer be asked. */
+/* Writes a second request to a worker that waits for one. Its time limit starts again. -EPIPE if
+ * the worker can no longer be asked. */
 int child_ask(struct child *child, const struct worker_request *request, double now_s);
 
-/* A worker that waits for a second request leaves. */
+/* Tells a worker that waits for a second request to exit. */
 void child_dismiss(struct child *child);
 
 /* Appends what it has recorded so far. */
 int child_record(const struct child *child, struct strbuf *out_record, struct err *err);
 
-/* Descriptors to poll: up to CHILD_POLL_MAX; how many. */
+/* Fills in up to CHILD_POLL_MAX descriptors to poll; returns how many. */
 size_t child_poll(const struct child *child, struct pollfd *out_fds);
 
-/* Reads what has come, hands out frames, reaps. Garbage stops the worker and fills err. */
+/* Reads what has arrived, passes on whole frames, reaps. Garbage stops the worker and fills err. */
 void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err);
 
-/* SIGKILL: a worker heeds no other signal, since Slurm sends those of a job to all its processes.
- * The first reason stays. */
+/* Sends SIGKILL. A worker ignores other signals, because Slurm sends a job's signals to all its
+ * processes. If called twice, the first reason is kept. */
 void child_stop(struct child *child, enum child_end end, double now_s);
 
-/* Ends the process at once if it lives, and releases everything. */
+/* Kills the process if it lives, and releases everything. */
 void child_fini(struct child *child);
 
 #endif

@@ -6,15 +6,16 @@
 
 #include "base/log.h"
 
-/* A complete answer is there; what remains is the driver's shutdown, and in builds for it a
- * sanitizer's search for leaks. The survey is to end within ten seconds after its time limit. */
+/* How long a worker may live after its complete answer. It only waits for the driver's shutdown,
+ * and in sanitized builds for the search for leaks. The survey must end within ten seconds after
+ * its time limit. */
 #ifdef __SANITIZE_ADDRESS__
 static const double linger_s = 100;
 #else
 static const double linger_s = 3;
 #endif
 
-/* A view of strings of others. */
+/* Borrows all strings. */
 static struct worker_request request_of(const struct comm *comm,
                                         const struct survey_options *options, enum worker_task task,
                                         const char *uuid)
@@ -42,7 +43,7 @@ int job_start(struct job *job, const struct comm *comm, const struct survey_opti
     job->task = task;
     int rc = child_start(&job->child, &request, now_s, &job->outcome.err);
     job->outcome.failed = job->child.over = rc != 0;
-    if (options->record) /* the file of a record is handed over at the start */
+    if (options->record) /* a worker gets its record file only at its start */
         child_dismiss(&job->child);
     return rc;
 }
@@ -73,7 +74,7 @@ bool job_hear(struct job *job, double limit_s, double now_s)
     const struct outcome *outcome = &job->outcome;
     child_pump(&job->child, now_s, take, job, &job->garbage);
     if (outcome->done && job->child.pid && job->child.request_fd >= 0)
-        return job->child.over; /* it waits to be asked for more, under no limit */
+        return job->child.over; /* it waits for a second request, without a time limit */
     if ((outcome->done || outcome->failed) && !job->done_s)
         job->done_s = now_s;
     if (job->done_s && now_s - job->done_s >= linger_s)
@@ -96,8 +97,8 @@ struct ending job_ending(const struct job *job, double limit_s)
     };
 }
 
-/* A complete answer stands, but a worker that then stumbled, or wrote to stderr, may have something
- * to tell. */
+/* A complete answer is valid, but a worker that then failed or wrote to stderr may help to find a
+ * problem. */
 void job_remark(const struct job *job, const char *what)
 {
     const struct child *child = &job->child;

@@ -16,7 +16,7 @@ enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
 struct gpu_job {
     uint32_t position; /* in the announced list */
     enum job_state state;
-    bool taken_over; /* its worker is the one that listed */
+    bool taken_over; /* its worker is the one that listed the GPUs */
     struct job job;
 };
 
@@ -42,7 +42,7 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
     return 0;
 }
 
-/* The GPU's part of the record. One that cannot be had costs nothing but itself. */
+/* Makes the GPU's part of the record. If that fails, only the record lacks it. */
 static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
                         const struct gpu_result *result, struct strbuf *out_part)
 {
@@ -64,7 +64,7 @@ static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
     strbuf_fini(&body);
 }
 
-/* Rank 0 may be beyond reach: the result is spooled, and this rank goes on. */
+/* If rank 0 cannot be reached, the rank goes on: the result is in the spool. */
 static int send_result(struct jobs *jobs, const struct result_message *message, struct err *err)
 {
     struct strbuf payload = {0};
@@ -119,7 +119,8 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
     return 0;
 }
 
-/* The worker that listed left before it began to measure: the GPU has yet to be tried. */
+/* True if the worker that listed the GPUs exited before it began to measure: the GPU was not tried
+ * yet. */
 static bool never_began(const struct gpu_job *gpu)
 {
     const struct outcome *outcome = &gpu->job.outcome;
@@ -127,8 +128,9 @@ static bool never_began(const struct gpu_job *gpu)
            !outcome->done && !outcome->failed;
 }
 
-/* What is known is told at once: the driver takes its time to let go of a worker, and a rank may
- * die meanwhile. A record is whole only when the worker has left. */
+/* Reports a result as soon as it is complete, because the driver may take long to end the worker,
+ * and the rank may die meanwhile. With a record it waits for the end of the worker: only then is
+ * the record complete. */
 static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
 {
     bool over = job_hear(&gpu->job, jobs->time_limit_s, now_s);

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "survey/comm/limits.h"
 
-/* Simulated and replayed GPUs compete for the CPUs, real ones do not. */
+/* Simulated and replayed GPUs compete for the CPUs; real ones do not. */
 static uint32_t workers_at_once(const struct survey_options *options)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -41,12 +41,13 @@ double listing_limit_s(const struct survey_options *options)
     return asked_s > 0 && asked_s < LIMIT_LISTING_S ? asked_s : LIMIT_LISTING_S;
 }
 
-/* An input file that cannot be used is the user's to mend; all else is this rank's misfortune. */
+/* A bad input file is the user's error and ends the survey. Any other failure concerns only this
+ * rank. */
 static enum listing_status classify(const struct survey_options *options, const struct job *job)
 {
     const struct err *err = &job->outcome.err;
     if (!job->outcome.failed || !job->child.pid)
-        return LISTING_FAILED; /* the worker said nothing, or was none */
+        return LISTING_FAILED; /* the worker sent no error, or could not be started */
     if (options->simulate || options->replay)
         return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
     if (err->code == -ENODEV || err->code == -ENOTSUP)

@@ -1,4 +1,4 @@
-/* The list of a rank's GPUs: asked of a worker, told to rank 0. */
+/* The list of a rank's GPUs: a worker makes it, rank 0 gets it. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_LISTING_H
 #define GPUMEMTOPO_SURVEY_RANK_LISTING_H
 
@@ -6,16 +6,16 @@
 #include "survey/comm/message.h"
 #include "survey/rank/job.h"
 
-/* What becomes of the worker, which is over, in the announcement: GPUs and nodes, or what failed.
+/* Fills the announcement from the worker's answer: GPUs and nodes, or why listing failed.
  * -ENOMEM. */
 int listing_adopt(struct job *job, const struct survey_options *options, struct announce *announce,
                   struct err *err);
 
-/* Seconds that the worker has. No more than one that measures, where the user set a limit: the
- * survey is to end soon after it. */
+/* Time limit of the listing worker, in seconds. At most the time limit for measuring a GPU, if the
+ * user set one: the survey must end soon after that. */
 double listing_limit_s(const struct survey_options *options);
 
-/* Host, boot id, how many workers at once. -ENOMEM. */
+/* Fills in host, boot id, and how many workers run at once. -ENOMEM. */
 int listing_introduce(const struct survey_options *options, struct announce *out_announce,
                       struct err *err);
 

@@ -1,4 +1,4 @@
-/* What a worker has said so far, and what becomes of its GPU when it ends. */
+/* What a worker has sent so far, and the result of its GPU when the worker ends. */
 #include "survey/rank/outcome.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ int outcome_take_listing(struct outcome *outcome, const struct frame *frame, str
     }
 }
 
-/* The last partial result stands, with this status. */
+/* The last partial result is kept and gets this status. */
 static int take_ended(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
@@ -126,7 +126,7 @@ static int take_ended(struct outcome *outcome, const struct frame *frame, struct
     return 0;
 }
 
-/* Replaces a text that outcome keeps. */
+/* Replaces a text of the outcome. */
 static int take_kept_text(char **kept, const struct frame *frame, struct err *err)
 {
     char *text = NULL;
@@ -167,7 +167,7 @@ int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, s
     }
 }
 
-/* stderr as one line: it goes into a YAML value and on terminals. */
+/* Adds stderr as one line: the text goes into a YAML value and to terminals. */
 static void add_tail(struct strbuf *text, const char *tail)
 {
     if (!tail || !*tail)
@@ -228,7 +228,7 @@ enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending
 {
     struct strbuf text = {0};
     *out_reason = NULL;
-    /* A complete answer stands, even if the driver then fails to shut down. */
+    /* A complete answer is valid, even if the driver then fails to shut down. */
     if (outcome->done && ending->end != CHILD_GARBAGE)
         return GPU_OK;
     enum gpu_status status = explain(outcome, ending, &text);
@@ -255,7 +255,7 @@ int outcome_result(struct outcome *outcome, const struct ending *ending,
         return err_no_memory(err);
     }
     result.rank = rank;
-    if (status != GPU_OK || result.status == GPU_OK) { /* otherwise the worker itself told more */
+    if (status != GPU_OK || result.status == GPU_OK) { /* otherwise keep the worker's own */
         free(result.reason);
         result.reason = reason;
         result.status = status;

@@ -1,4 +1,5 @@
-/* What a worker has said so far, and what becomes of its GPU when it ends, however it ends. */
+/* What a worker has sent so far, and the result of its GPU when the worker ends, however it
+ * ends. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_OUTCOME_H
 #define GPUMEMTOPO_SURVEY_RANK_OUTCOME_H
 
@@ -10,9 +11,9 @@
 #include "survey/comm/message.h"
 #include "survey/rank/child.h"
 
-/* Zero-initialised: nothing said yet. */
+/* Zero-initialised: nothing received yet. */
 struct outcome {
-    char *probe;              /* begun last */
+    char *probe;              /* the probe that it began last */
     bool done;                /* DONE came: the answer is complete */
     bool failed;              /* FAIL came */
     struct err err;           /* of FAIL */
@@ -22,7 +23,7 @@ struct outcome {
 };
 void outcome_fini(struct outcome *outcome);
 
-/* Takes one frame of a listing or of a measuring worker. -EBADMSG for one that does not belong
+/* Takes one frame of a listing or of a measuring worker. -EBADMSG for a frame that does not belong
  * there. */
 int outcome_take_listing(struct outcome *outcome, const struct frame *frame, struct err *err);
 int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, struct err *err);
@@ -31,20 +32,20 @@ int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, s
 struct ending {
     enum child_end end;
     bool reaped;
-    int wait_status; /* as from waitpid, when reaped */
+    int wait_status; /* as from waitpid; valid if reaped */
     double limit_s;
     bool half_record;    /* bytes were left over on the pipe */
     const char *garbage; /* CHILD_GARBAGE: what was wrong */
     const char *tail;    /* of its stderr */
 };
 
-/* The verdict: GPU_OK when the answer is complete, else status and a reason that names the last
- * probe begun, the signal or exit code and the stderr tail. out_reason is NULL for GPU_OK (or when
- * memory is out); freed with free(). */
+/* Returns GPU_OK if the answer is complete. Otherwise returns the status, and a reason that names
+ * the last probe begun, the signal or exit code, and the end of stderr. out_reason is NULL for
+ * GPU_OK and when memory is out; freed with free(). */
 enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending *ending,
                               char **out_reason);
 
-/* The GPU's result: what the worker had finished is kept, identity is the announced one. 0 or
+/* Makes the GPU's result: keeps what the worker had finished, with the announced identity. 0 or
  * -ENOMEM. */
 int outcome_result(struct outcome *outcome, const struct ending *ending,
                    const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,

@@ -11,6 +11,7 @@
 #include "survey/rank/job.h"
 #include "survey/rank/jobs.h"
 #include "survey/rank/listing.h"
+#include "survey/rank/root_contact.h"
 
 struct rank {
     struct comm *comm;
@@ -18,25 +19,26 @@ struct rank {
     struct announce announce;
     bool announced;
     struct job listing;
-    bool listed; /* its worker has left */
+    bool listed; /* the listing worker has exited */
     struct jobs jobs;
     double begun_s, now_s;
     double announced_s;
-    bool heard;         /* rank 0 has said something, */
-    double heard_s;     /* this time for the last time */
-    double next_beat_s; /* when rank 0 is told again that this rank lives */
-    bool stopped, quit;
-    bool lost_ranks; /* as rank 0 said at the end */
+    enum root_contact contact;
+    double heard_s;     /* when rank 0's last message came; before that, when this rank began */
+    double next_beat_s; /* when to send the next sign of life */
+    bool stopped;
+    bool lost_ranks; /* from QUIT: some rank is lost */
     struct pollfd *fds;
     size_t fd_capacity;
 };
 
-/* Also to a rank 0 that is not heard, so that it finds all there. */
+/* Sends a sign of life, also to a rank 0 that is silent, so that it takes this rank back when it
+ * wakes up. */
 static void beat(struct rank *rank)
 {
     struct err ignored = {0};
     struct strbuf payload = {0};
-    if (rank->now_s < rank->next_beat_s || rank->quit)
+    if (rank->now_s < rank->next_beat_s || rank->contact == ROOT_CONTACT_QUIT)
         return;
     rank->next_beat_s = rank->now_s + limit_beat_s(rank->comm->size);
     const struct doing doing = jobs_slowest(&rank->jobs, rank->now_s);
@@ -52,6 +54,7 @@ int rank_create(struct comm *comm, const struct survey_options *options, double 
         return err_no_memory(err);
     rank->comm = comm;
     rank->options = options;
+    rank->contact = ROOT_CONTACT_UNHEARD;
     rank->begun_s = rank->now_s = rank->heard_s = rank->next_beat_s = now_s;
     rank->jobs = (struct jobs){
         .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
@@ -60,8 +63,8 @@ int rank_create(struct comm *comm, const struct survey_options *options, double 
         rank_destroy(rank);
         return rc;
     }
-    beat(rank); /* a rank that was heard once is missed sooner */
-    /* Without a worker there is nothing to list: that is announced. */
+    beat(rank); /* rank 0 misses a rank sooner once it has heard it */
+    /* If the worker cannot be started, that is announced. */
     job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
     *out_rank = rank;
     return 0;
@@ -84,12 +87,12 @@ static bool told_all(const struct rank *rank)
     return rank->jobs.assigned && jobs_done(&rank->jobs);
 }
 
-/* How long rank 0 may be silent. It hears and answers nobody while it makes its report, which takes
- * less than two milliseconds for each rank. */
+/* How long rank 0 may be silent. It reads no messages while it makes its report, which takes less
+ * than two milliseconds per rank. */
 static double patience_s(const struct rank *rank)
 {
     const double report_per_rank_s = 0.002;
-    if (!rank->heard)
+    if (rank->contact == ROOT_CONTACT_UNHEARD)
         return rank->comm->place.patience_s;
     return limit_silence_s(rank->comm->size) +
            (told_all(rank) ? report_per_rank_s * rank->comm->size : 0);
@@ -100,22 +103,27 @@ static double unheard_s(const struct rank *rank)
     return rank->now_s - rank->heard_s;
 }
 
-static bool orphaned(const struct rank *rank)
-{
-    return !rank->quit && rank->comm->rank && unheard_s(rank) > patience_s(rank);
-}
-
-/* Rank 0 may only be waiting for a file system and speak again, so it is given the same time once
- * more, as long as the limit of one GPU is not over: the job must end soon after that. */
-static bool given_up(const struct rank *rank)
+/* Rank 0 may only be blocked by a file system and come back. So the rank waits for the same time
+ * once more, unless the time limit of one GPU is over: the job must end soon after that. */
+static bool waited_enough(const struct rank *rank)
 {
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
     bool over = limit_s > 0 && rank->now_s - rank->begun_s > limit_s;
-    return orphaned(rank) &&
-           (rank->stopped || over || !rank->heard || unheard_s(rank) > 2 * patience_s(rank));
+    return rank->stopped || over || rank->contact == ROOT_CONTACT_UNHEARD ||
+           unheard_s(rank) > 2 * patience_s(rank);
 }
 
-/* The list is announced when it is there; the driver may take its time to let go of the worker. */
+/* Rank 0's own part lives as long as rank 0. */
+static void watch_root(struct rank *rank)
+{
+    if (!rank->comm->rank || unheard_s(rank) <= patience_s(rank))
+        return;
+    root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_FELL_SILENT);
+    if (jobs_done(&rank->jobs) && waited_enough(rank))
+        root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_GAVE_UP);
+}
+
+/* Announces the list as soon as it is complete. The driver may take long to end the worker. */
 static int hear_listing(struct rank *rank, double now_s, struct err *err)
 {
     struct job *job = &rank->listing;
@@ -133,7 +141,10 @@ int rank_step(struct rank *rank, double now_s, struct err *err)
     rank->now_s = now_s;
     beat(rank);
     int rc = hear_listing(rank, now_s, err);
-    return rc ? rc : jobs_step(&rank->jobs, now_s, err);
+    if (!rc)
+        rc = jobs_step(&rank->jobs, now_s, err);
+    watch_root(rank);
+    return rc;
 }
 
 static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
@@ -143,7 +154,7 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
     if (rc)
         return rc;
     rc = jobs_assign(&rank->jobs, &assignment, err);
-    if (!assignment.count) /* nobody has work for the worker that listed */
+    if (!assignment.count) /* no GPU to measure for the worker that listed */
         child_dismiss(&rank->listing.child);
     assignment_fini(&assignment);
     return rc;
@@ -151,7 +162,7 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
 
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
 {
-    rank->heard = true;
+    root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_HEARD);
     rank->heard_s = rank->now_s;
     switch (message->frame.type) {
     case MESSAGE_ASSIGN:
@@ -162,7 +173,7 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
     case MESSAGE_BEAT:
         return 0;
     case MESSAGE_QUIT:
-        rank->quit = true;
+        root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_SAID_QUIT);
         return quit_decode(&message->frame, &rank->lost_ranks, err);
     default:
         return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
@@ -192,7 +203,7 @@ void rank_stop(struct rank *rank, double now_s)
 
 bool rank_may_leave(const struct rank *rank)
 {
-    return rank->quit || (given_up(rank) && jobs_done(&rank->jobs));
+    return rank->contact == ROOT_CONTACT_QUIT || rank->contact == ROOT_CONTACT_GIVEN_UP;
 }
 
 void rank_settle(struct rank *rank, struct clock_awake *clock)
@@ -214,12 +225,12 @@ void rank_settle(struct rank *rank, struct clock_awake *clock)
 struct rank_end rank_end(const struct rank *rank)
 {
     return (struct rank_end){
-        .orphaned = orphaned(rank),
+        .orphaned = rank->contact == ROOT_CONTACT_SILENT || rank->contact == ROOT_CONTACT_GIVEN_UP,
         .assigned = rank->jobs.assigned,
         .unheard_s = unheard_s(rank),
         .spool = rank->jobs.spooling.folder,
         .owner = rank->jobs.spooling.owner.path,
-        .saw_loss = !rank->quit || rank->lost_ranks,
+        .saw_loss = rank->contact != ROOT_CONTACT_QUIT || rank->lost_ranks,
         .listing_s = rank->announced ? rank->announced_s - rank->begun_s : 0,
     };
 }

@@ -1,4 +1,4 @@
-/* A rank's results on disk the moment they are known. */
+/* Writes a rank's results to disk as soon as they are known. */
 #include "survey/rank/spooling.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/out_file.h"
 
-/* --spool, or beside the output; NULL: nowhere. A replay measures nothing that could be lost;
- * stdout, pipes and devices have no place beside them. */
+/* Chooses --spool, or a folder beside the output; NULL: none. A replay measures nothing that could
+ * be lost. stdout, pipes and devices have no folder beside them. */
 static int choose_folder(const struct survey_options *options, const char *beside,
                          char **out_folder)
 {
@@ -31,7 +31,7 @@ static void set_source(struct spooling *spooling, const struct survey_options *o
     spooling->seed = options->seed;
 }
 
-/* Ranks may run in other folders. */
+/* Other ranks may have other working directories. */
 static char *absolute(const char *path)
 {
     if (*path == '/' || out_file_in_place(path))
@@ -113,7 +113,7 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
 int spooling_join(struct spooling *spooling, const struct survey_options *options,
                   const char *folder, const char *survey, const char *owner, int rank)
 {
-    struct err ignored = {0}; /* without the lock, results are spooled all the same */
+    struct err ignored = {0}; /* without the lock, results are still spooled */
     spooling_fini(spooling);
     set_source(spooling, options);
     if (str_copy_to(&spooling->folder, folder) || str_copy_to(&spooling->survey, survey))

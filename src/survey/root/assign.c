@@ -6,14 +6,14 @@
 
 #include "base/mem.h"
 
-/* One rank seeing one GPU. */
+/* One rank that sees one GPU. */
 struct sighting {
     const char *uuid;
     uint32_t rank;
     uint32_t position;
 };
 
-/* One GPU: a run of sightings, the lowest rank's first. */
+/* One GPU: consecutive sightings, the lowest rank first. */
 struct group {
     const struct sighting *first;
     size_t count;

@@ -7,13 +7,13 @@
 
 #include "base/err.h"
 
-/* What one rank sees. */
+/* The GPUs that one rank sees. */
 struct assign_rank {
     const char *const *uuids;
     size_t count;
 };
 
-/* What one rank shall measure: positions in its own list, ascending. */
+/* The GPUs that one rank must measure: positions in its own list, ascending. */
 struct assign_share {
     uint32_t *positions;
     size_t count;

@@ -1,4 +1,4 @@
-/* From what was collected to the inventory file, the summary and the exit code. */
+/* Turns the collected results into the inventory file, the summary and the exit code. */
 #include "survey/root/emit.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int emit_check_inputs(const struct survey_options *options, const char *output, 
     return 0;
 }
 
-/* Where and by what the figures were measured is the record's to tell. */
+/* A replay reports the backend of its record. */
 static const char *backend_of(const struct emit_input *input)
 {
     if (input->replayed)
@@ -71,7 +71,7 @@ static int fill_head(const struct emit_input *input, struct inventory *inventory
     return rc ? rc : inventory_add_bare(inventory, view->bare_nodes, view->bare_count);
 }
 
-/* Ranks of whose GPUs nothing is known are listed, but they are no GPUs to be judged. */
+/* Lists ranks whose GPUs are not known. They are not judged, since they are not GPUs. */
 static int add_unknown(const struct gpu_result *results, size_t count, struct inventory *inventory)
 {
     int rc = 0;
@@ -114,7 +114,7 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     return rc;
 }
 
-/* What would be nowhere else. */
+/* Writes the inventory to TMPDIR, when it would otherwise be lost. */
 static void rescue(const struct inventory *inventory)
 {
     struct strbuf text = {0};
@@ -126,7 +126,7 @@ static void rescue(const struct inventory *inventory)
     free(path);
 }
 
-/* A page that cannot be written costs nothing else. */
+/* If the page cannot be written, everything else is still written. */
 static bool write_page(const struct emit_target *target, const struct inventory *inventory)
 {
     struct strbuf page = {0};
@@ -170,7 +170,8 @@ int emit_write(const struct emit_target *target, const struct inventory *invento
             rescue(inventory);
         return rc;
     }
-    /* The inventory's own code tells what the survey found, whatever else could be written. */
+    /* The inventory's own code says what the survey found, whether or not the page and the record
+     * could be written. */
     enum survey_exit code = (enum survey_exit)inventory->exit_code;
     *out_code = missing && code == SURVEY_EXIT_OK ? SURVEY_EXIT_NO_REPORT : code;
     say_summary(target, inventory, page);

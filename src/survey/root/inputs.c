@@ -24,7 +24,7 @@ void inputs_fini(struct inputs *preparation)
     spooling_fini(&preparation->spooling);
 }
 
-/* A replay judges by the configuration of its record, unless another is named. */
+/* A replay uses the configuration of its record, unless the user names another. */
 static int load_config(const struct inputs_request *input, struct survey_config *out_config,
                        struct err *err)
 {
@@ -64,7 +64,7 @@ static int begin_spool(const struct inputs_request *input, struct inputs *out, s
                           in_place ? out->default_output : out->output, err);
 }
 
-/* Other surveys may have begun here in this very second: each has a file of its own. */
+/* Other surveys may start here in the same second: each gets its own file. */
 static int begin_default(const struct inputs_request *input, const char *stamp, struct inputs *out,
                          struct err *err)
 {
@@ -89,7 +89,7 @@ int inputs_begin(const struct inputs_request *input, struct inputs *out, struct 
     const struct survey_options *options = input->options;
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
-    bool apart = comm_is_apart(input->comm); /* then all must name the same file */
+    bool apart = comm_is_apart(input->comm); /* then all processes must use the same file name */
     snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml",
              apart ? input->comm->place.job : stamp);
     out->output = options->output ? options->output : out->default_output;

@@ -14,7 +14,7 @@ struct recording;
 
 struct inputs_request {
     const struct survey_options *options;
-    const struct record *record; /* that is replayed; NULL: none */
+    const struct record *record; /* the replayed record; NULL: none */
     int argc;
     char *const *argv;
     const struct comm *comm;
@@ -25,15 +25,15 @@ struct inputs {
     struct report_basis basis;
     struct recording *recording; /* NULL: none */
     struct spooling spooling;
-    struct judge_basis judge_basis; /* this one and the next: the caller's to connect */
+    struct judge_basis judge_basis; /* the caller fills in this one and the next */
     struct judging judging;
     char default_output[128];
     const char *output;
 };
 
-/* Checks the outputs, claims the default one, reads the inputs, begins record and spool.
- * `out` points into itself and stays where it is; inputs_fini also after a failure. -EINVAL
- * and the like with text: nothing was measured yet. */
+/* Checks the outputs, claims the default one, reads the inputs, begins the record and the spool.
+ * `out` points into itself and must not be moved; call inputs_fini also after a failure. -EINVAL
+ * and others, with text: nothing was measured yet. */
 int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err);
 
 void inputs_fini(struct inputs *preparation);

@@ -1,4 +1,4 @@
-/* Judging while results come. */
+/* Judges results as they arrive. */
 #include "survey/root/judging.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Judging while results come: what the judge has taken over is let go, so that rank 0 holds no more
- * of a GPU than it needs. */
+/* Judges results as they arrive. Rank 0 then frees what the judge has taken over, so that it holds
+ * no more of a GPU than it needs. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
 #define GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
 
@@ -8,7 +8,7 @@
 #include "inventory/gpu_result.h"
 #include "judge/judge.h"
 
-/* Zero-initialised but for the first three. */
+/* Zero-initialised, except the first three. */
 struct judging {
     const struct judge_basis *basis;
     const struct record *replayed; /* NULL: measured */
@@ -16,11 +16,12 @@ struct judging {
     struct gpu_result slowest;     /* identity and timings of the GPU that took longest */
 };
 
-/* Takes a result of a fleet of at most `capacity` GPUs; identity, status and reason stay. */
+/* Takes a result of a fleet of at most `capacity` GPUs. `result` keeps its identity, status and
+ * reason. */
 int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
                  struct err *err);
 
-/* Fills the judged parts of the inventory. Once. */
+/* Fills the judged parts of the inventory. Call it once. */
 int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err);
 void judging_fini(struct judging *judging);
 

@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* One sighting of a node. Machines of one name are told apart by their boot id. */
+/* One sighting of a node. The boot id distinguishes machines of the same name. */
 struct node_entry {
     char *name;
     char *boot_id; /* NULL: simulated */
-    bool empty;    /* this sighting saw no GPU there */
+    bool empty;    /* no GPU was seen there */
 };
 
 static int add(struct node_list *list, const char *name, const char *boot_id, bool empty,

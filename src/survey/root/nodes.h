@@ -19,12 +19,13 @@ struct node_list {
     size_t bare_count;
 };
 
-/* Notes what one rank announced: nodes of its GPUs, nodes known to be bare, and, unless the GPUs
- * are simulated, its own host. A rank whose listing failed does not make its host bare. */
+/* Adds what one rank announced: the nodes of its GPUs, nodes known to have no GPU, and its own host
+ * unless the GPUs are simulated. If listing failed, the rank's host does not count as a node
+ * without a GPU. */
 int nodes_add(struct node_list *list, const struct announce *announce, bool simulated,
               struct err *err);
 
-/* Counts. O(n log n), once, after all were added. */
+/* Counts the nodes, in O(n log n). Call it once, after all were added. */
 int nodes_settle(struct node_list *list, struct err *err);
 void nodes_fini(struct node_list *list);
 

@@ -17,7 +17,7 @@ enum { COLUMNS_USUAL = 80, COLUMNS_LOG = 200, NAME_COLUMNS = 30 };
 static void put(const char *text)
 {
     int rc = io_write_all(STDERR_FILENO, text, strlen(text));
-    (void)rc; /* a progress line that cannot be shown is no loss */
+    (void)rc; /* a progress line that cannot be shown does not matter */
 }
 
 void progress_init(struct progress *progress, bool enabled, double now_s)

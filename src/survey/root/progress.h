@@ -1,4 +1,4 @@
-/* The progress line on stderr: updated in place on a terminal, now and then in a log. */
+/* The progress line on stderr: updated in place on a terminal, printed now and then in a log. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_PROGRESS_H
 #define GPUMEMTOPO_SURVEY_ROOT_PROGRESS_H
 
@@ -16,24 +16,24 @@ struct progress {
     double last_s;
 };
 
-/* How far the survey is. */
+/* What the line shows. */
 struct progress_state {
     size_t done, total;
     double elapsed_s;
-    const struct root_slowest *slowest; /* NULL: nobody is measuring */
+    const struct root_slowest *slowest; /* NULL: no GPU is being measured */
 };
 
 void progress_init(struct progress *progress, bool enabled, double now_s);
 
-/* Whether it is time for the next line. */
+/* True if it is time for the next line. */
 bool progress_due(const struct progress *progress, double now_s);
 void progress_show(struct progress *progress, const struct root *root, double now_s);
 
-/* "12 of 16 GPUs, slowest gpu003 GPU 2 in l2.size since 14 s; 23 s, about 8 s left", cut to the
- * columns. Names are cleaned. */
+/* Makes the line: "12 of 16 GPUs, slowest gpu003 GPU 2 in l2.size since 14 s; 23 s, about 8 s
+ * left", cut to `columns`. Names are cleaned (report_put_clean). */
 void progress_line(const struct progress_state *state, unsigned columns, struct strbuf *out_line);
 
-/* Wipes the line, so that something else can be said. */
+/* Wipes the line, so that something else can be printed. */
 void progress_clear(struct progress *progress);
 
 #endif

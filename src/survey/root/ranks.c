@@ -12,7 +12,7 @@
 #include "device/turn.h"
 #include "survey/comm/limits.h"
 
-/* Looking at every rank's deadline in every round would cost more than all else. */
+/* Checking every rank's deadline in every iteration would cost more than everything else. */
 static const double check_every_s = 0.5;
 
 int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
@@ -23,6 +23,9 @@ int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
         return err_no_memory(err);
     *ranks = (struct ranks){
         .items = items, .count = count, .unmeasured = unmeasured, .time_limit_s = time_limit_s};
+    for (size_t rank = 0; rank < count; rank++)
+        items[rank].state = RANK_UNHEARD;
+    ranks->in_state[RANK_UNHEARD] = count;
     return 0;
 }
 
@@ -37,7 +40,48 @@ void ranks_fini(struct ranks *ranks)
     memset(ranks, 0, sizeof *ranks);
 }
 
-/* A result that no worker gave. gpu NULL: nothing is known of the rank's GPUs. */
+/* Every change of a rank's state is made here, so that the counts are right. A refused event is
+ * ignored. Returns the state that the rank was in. */
+static enum rank_state move(struct ranks *ranks, size_t rank, enum rank_event event)
+{
+    struct known_rank *member = &ranks->items[rank];
+    enum rank_state was = member->state;
+    if (rank_state_apply(&member->state, event)) {
+        ranks->in_state[was]--;
+        ranks->in_state[member->state]++;
+    }
+    return was;
+}
+
+static size_t count_states(const struct ranks *ranks, bool (*has)(enum rank_state state))
+{
+    size_t count = 0;
+    for (int state = 0; state < RANK_STATES; state++)
+        count += has((enum rank_state)state) ? ranks->in_state[state] : 0;
+    return count;
+}
+
+bool ranks_assigned(const struct ranks *ranks)
+{
+    return count_states(ranks, rank_state_is_assigned) == ranks->count;
+}
+
+bool ranks_complete(const struct ranks *ranks)
+{
+    return ranks_assigned(ranks) && !ranks->in_state[RANK_MEASURING];
+}
+
+size_t ranks_lost(const struct ranks *ranks)
+{
+    return count_states(ranks, rank_state_is_lost);
+}
+
+size_t ranks_idle(const struct ranks *ranks)
+{
+    return ranks->in_state[RANK_IDLE] + ranks->in_state[RANK_IDLE_LOST] - ranks->unlisted;
+}
+
+/* Adds a result that does not come from a worker. gpu NULL: the rank's GPUs are not known. */
 static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
                           enum gpu_status status, const char *reason, struct err *err)
 {
@@ -49,20 +93,19 @@ static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_res
 int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, struct err *err)
 {
     struct known_rank *member = &ranks->items[rank];
-    if (member->announced || ranks->assigned)
-        return err_set(err, -EBADMSG, "announced %s", member->announced ? "twice" : "too late");
+    if (!rank_state_takes(member->state, RANK_EVENT_ANNOUNCED))
+        return err_set(err, -EBADMSG, "announced %s",
+                       rank_state_is_announced(member->state) ? "twice" : "too late");
     int rc = announce_decode(frame, &member->announce, err);
     if (rc)
         return rc;
-    member->announced = true;
-    ranks->announced++;
+    move(ranks, rank, RANK_EVENT_ANNOUNCED);
     return 0;
 }
 
 bool ranks_all_announced(const struct ranks *ranks)
 {
-    size_t lost = ranks->assigned ? 0 : ranks->lost;
-    return ranks->announced + lost >= ranks->count;
+    return !ranks->in_state[RANK_UNHEARD] && !ranks->in_state[RANK_STARTING];
 }
 
 static void keep_claimed(struct known_rank *member, const char *job)
@@ -104,9 +147,9 @@ int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err)
     return rc;
 }
 
-/* A rank holds its workers to their limit by itself, and is lost when it falls silent: this
- * deadline is for one that lives and yet does not end. Its workers run in rounds, each up to the
- * limit and the few seconds that ending a stubborn worker takes. */
+/* A rank enforces the time limit of its workers itself, and is lost when it falls silent. This
+ * deadline is for a rank that lives but does not finish. Its workers run in rounds; each round
+ * takes at most the time limit plus a few seconds to end a hanging worker. */
 static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
 {
     const double ending_s = 5;
@@ -117,69 +160,55 @@ static double deadline_s(const struct ranks *ranks, const struct known_rank *mem
     return now_s + (double)rounds * (ranks->time_limit_s + ending_s) + ranks->patience_s;
 }
 
-/* A rank that was taken for lost speaks: it is waited for again. One whose GPUs are not known came
- * too late. */
-static void take_back(struct ranks *ranks, size_t rank)
-{
-    struct known_rank *member = &ranks->items[rank];
-    if (!member->lost || (ranks->assigned && !member->announced))
-        return;
-    member->lost = false;
-    ranks->lost--;
-    if (!ranks->assigned)
-        return;
-    unmeasured_drop_lost(ranks->unmeasured, ranks->first + (int32_t)rank);
-    ranks->open += member->missing > 0;
-}
-
 void ranks_hear(struct ranks *ranks, size_t rank)
 {
-    ranks->items[rank].spoke = true;
     ranks->items[rank].heard_s = ranks->now_s;
-    take_back(ranks, rank);
+    enum rank_state was = move(ranks, rank, RANK_EVENT_HEARD);
+    if (was == RANK_LOST || was == RANK_IDLE_LOST)
+        unmeasured_drop_lost(ranks->unmeasured, ranks->first + (int32_t)rank);
 }
 
-static int open_member(struct ranks *ranks, struct known_rank *member, double now_s,
-                       struct err *err)
+/* Adds the reason why a rank did not announce itself. was: its state before the assignment. */
+static int tell_missed(struct ranks *ranks, size_t rank, enum rank_state was, struct err *err)
 {
+    char reason[96];
+    snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
+             was == RANK_STARTING ? "did not announce itself in time"
+             : was == RANK_SILENT ? "fell silent before it had listed its GPUs"
+                                  : "was never heard");
+    return add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
+}
+
+static int open_announced(struct ranks *ranks, size_t rank, double now_s, struct err *err)
+{
+    struct known_rank *member = &ranks->items[rank];
+    const struct announce *announce = &member->announce;
+    bool failed = announce->listing == LISTING_FAILED;
+    int rc = failed
+                 ? add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text, err)
+                 : 0;
+    if (rc)
+        return rc;
     member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);
     if (!member->heard)
         return err_no_memory(err);
     member->missing = member->share.count;
     member->deadline_s = deadline_s(ranks, member, now_s);
     ranks->gpu_total += member->share.count;
-    ranks->open += member->missing > 0;
-    ranks->idle += member->missing == 0 && member->announce.listing != LISTING_FAILED;
+    ranks->unlisted += failed && member->state == RANK_IDLE;
     return 0;
-}
-
-static int lose_unannounced(struct ranks *ranks, size_t rank, struct err *err)
-{
-    struct known_rank *member = &ranks->items[rank];
-    char reason[96];
-    snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
-             !member->spoke ? "was never heard"
-             : member->lost ? "fell silent before it had listed its GPUs"
-                            : "did not announce itself in time");
-    ranks->lost += !member->lost;
-    member->lost = true;
-    return add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
 }
 
 int ranks_open(struct ranks *ranks, double now_s, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
-        struct known_rank *member = &ranks->items[rank];
-        const struct announce *announce = &member->announce;
-        if (!member->announced)
-            rc = lose_unannounced(ranks, rank, err);
-        else if (announce->listing == LISTING_FAILED)
-            rc = add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text, err);
-        if (!rc && member->announced)
-            rc = open_member(ranks, member, now_s, err);
+        bool given = ranks->items[rank].share.count > 0;
+        enum rank_state was =
+            move(ranks, rank, given ? RANK_EVENT_GIVEN_GPUS : RANK_EVENT_GIVEN_NONE);
+        rc = was == RANK_ANNOUNCED ? open_announced(ranks, rank, now_s, err)
+                                   : tell_missed(ranks, rank, was, err);
     }
-    ranks->assigned = true;
     return rc;
 }
 
@@ -194,7 +223,7 @@ static bool is_assigned(const struct known_rank *member, uint32_t position)
 bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid)
 {
     const struct known_rank *member = &ranks->items[rank];
-    return member->heard && position < member->announce.gpu_count &&
+    return rank_state_is_assigned(member->state) && position < member->announce.gpu_count &&
            str_equal(uuid, member->announce.gpus[position].uuid) && is_assigned(member, position);
 }
 
@@ -203,8 +232,8 @@ void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
     struct known_rank *member = &ranks->items[rank];
     member->heard[position] = true;
     ranks->gpu_done++;
-    if (--member->missing == 0 && !member->lost)
-        ranks->open--;
+    if (--member->missing == 0)
+        move(ranks, rank, RANK_EVENT_TOLD_ALL);
 }
 
 void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
@@ -214,23 +243,19 @@ void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
     for (uint32_t i = 0; i < member->announce.gpu_count; i++)
         if (ranks_expect(ranks, rank, i, lost->uuid) && !member->heard[i])
             ranks_done(ranks, rank, i);
-    bool told_all = member->lost && !member->missing;
-    member->lost &= !told_all;
-    ranks->lost -= told_all;
 }
 
-static int lose(struct ranks *ranks, size_t rank, const char *how, struct err *err)
+static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const char *how,
+                struct err *err)
 {
     struct known_rank *member = &ranks->items[rank];
     char reason[128];
     int rc = 0;
-    member->lost = true;
-    ranks->lost++;
-    if (!ranks->assigned)
-        return 0; /* ranks_open tells it */
+    move(ranks, rank, event);
+    if (!rank_state_is_assigned(member->state))
+        return 0; /* ranks_open adds the reason */
     snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
              member->announce.host, how);
-    ranks->open -= member->missing > 0;
     if (!member->share.count && member->announce.listing != LISTING_FAILED)
         rc = add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
     for (size_t i = 0; i < member->share.count && !rc; i++) {
@@ -242,7 +267,7 @@ static int lose(struct ranks *ranks, size_t rank, const char *how, struct err *e
     return rc;
 }
 
-/* Rank 0's own part lives as long as rank 0. */
+/* Rank 0's own part lives as long as rank 0, so it is never silent. */
 static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
 {
     return rank && ranks->now_s - ranks->items[rank].heard_s > for_s;
@@ -251,8 +276,8 @@ static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
 static bool silent(const struct ranks *ranks, size_t rank)
 {
     return unheard(ranks, rank,
-                   ranks->items[rank].spoke ? limit_silence_s((int)ranks->count)
-                                            : ranks->patience_s);
+                   ranks->items[rank].state == RANK_UNHEARD ? ranks->patience_s
+                                                            : limit_silence_s((int)ranks->count));
 }
 
 size_t ranks_quiet(const struct ranks *ranks)
@@ -260,34 +285,24 @@ size_t ranks_quiet(const struct ranks *ranks)
     const double beats = 2.5;
     size_t count = 0;
     for (size_t rank = 0; rank < ranks->count; rank++)
-        count += !ranks->items[rank].lost &&
+        count += !rank_state_is_lost(ranks->items[rank].state) &&
                  unheard(ranks, rank, beats * limit_beat_s((int)ranks->count));
     return count;
-}
-
-/* Has something to tell yet, or nothing to do at all but to be there. */
-static bool watched(const struct ranks *ranks, const struct known_rank *member)
-{
-    if (member->lost)
-        return false;
-    return ranks->assigned ? member->missing || !member->share.count : !member->announced;
 }
 
 int ranks_check(struct ranks *ranks, double now_s, struct err *err)
 {
     int rc = 0;
     ranks->now_s = now_s;
-    if ((ranks->assigned && !ranks->open) || now_s < ranks->next_check_s)
+    if (ranks_complete(ranks) || now_s < ranks->next_check_s)
         return 0;
     ranks->next_check_s = now_s + check_every_s;
     for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
-        struct known_rank *member = &ranks->items[rank];
-        if (!watched(ranks, member))
-            continue;
-        if (silent(ranks, rank))
-            rc = lose(ranks, rank, "fell silent", err);
-        else if (member->missing && now_s > member->deadline_s)
-            rc = lose(ranks, rank,
+        const struct known_rank *member = &ranks->items[rank];
+        if (rank_state_takes(member->state, RANK_EVENT_FELL_SILENT) && silent(ranks, rank))
+            rc = lose(ranks, rank, RANK_EVENT_FELL_SILENT, "fell silent", err);
+        else if (rank_state_takes(member->state, RANK_EVENT_OVERDUE) && now_s > member->deadline_s)
+            rc = lose(ranks, rank, RANK_EVENT_OVERDUE,
                       ranks->stopped ? "did not answer when the survey was interrupted"
                                      : "is over its time",
                       err);

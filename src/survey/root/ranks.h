@@ -1,4 +1,4 @@
-/* The ranks as rank 0 sees them: who has announced itself, what it measures, who is lost. */
+/* The ranks as rank 0 sees them: the state of each, its GPUs, and which results are missing. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_RANKS_H
 #define GPUMEMTOPO_SURVEY_ROOT_RANKS_H
 
@@ -9,17 +9,17 @@
 #include "base/err.h"
 #include "survey/comm/message.h"
 #include "survey/root/assign.h"
+#include "survey/root/rank_state.h"
 #include "survey/root/unmeasured.h"
 
 struct known_rank {
-    bool announced, lost;
+    enum rank_state state;
     struct announce announce;
     struct assign_share share;
-    bool *heard;    /* per GPU of the announced list: its result is here; NULL: not assigned */
-    size_t missing; /* assigned but not heard */
+    bool *heard;    /* one per announced GPU: its result is here; allocated by ranks_open */
+    size_t missing; /* results that are assigned but not here */
     double deadline_s;
-    bool spoke;     /* it was heard at all */
-    double heard_s; /* its last sign of life */
+    double heard_s; /* when its last message came */
     struct doing doing;
 };
 
@@ -27,54 +27,63 @@ struct known_rank {
 struct ranks {
     struct known_rank *items; /* one per rank */
     size_t count;
-    struct unmeasured *unmeasured; /* is told what becomes of GPUs of lost ranks */
-    int32_t first;                 /* number of the first one, for people */
-    double patience_s;             /* for the first word of a rank */
+    struct unmeasured *unmeasured; /* gets the GPUs of lost ranks */
+    int32_t first;                 /* number of the first rank in messages to users */
+    double patience_s;             /* how long a rank may take until its first message */
     double now_s;
     double time_limit_s;
-    double next_check_s; /* of the deadlines */
-    bool assigned, stopped;
-    size_t announced, lost;
-    size_t open; /* neither lost nor complete */
-    size_t idle; /* have no GPU of their own to measure */
+    double next_check_s; /* when to check the deadlines again */
+    bool stopped;
+    size_t in_state[RANK_STATES]; /* how many ranks are in each state */
+    size_t unlisted;              /* idle because they could not list their GPUs */
     size_t gpu_total, gpu_done;
 };
 
-/* unmeasured outlives them. -ENOMEM. */
+/* unmeasured outlives ranks. -ENOMEM. */
 int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
                struct unmeasured *unmeasured, struct err *err);
 void ranks_fini(struct ranks *ranks);
 
-/* A message came: the rank lives; one that was taken for lost is waited for again. */
+/* Call it for each message, before the message is handled. A lost rank that speaks again is waited
+ * for again. */
 void ranks_hear(struct ranks *ranks, size_t rank);
 
-/* -EBADMSG: makes no sense, or now. */
+/* Takes an announcement. -EBADMSG: it is damaged, or not allowed in the rank's state. */
 int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, struct err *err);
+
+/* True if rank 0 need not wait for further announcements. */
 bool ranks_all_announced(const struct ranks *ranks);
 
-/* Who measures what. apart_job: only what no other process of this job has claimed; NULL: all GPUs
- * are its ranks' own. -ENOMEM. */
+/* Decides which rank measures which GPU. apart_job: take only GPUs that no other process of this
+ * job has claimed; NULL: take all. -ENOMEM. */
 int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err);
 
-/* Those that have announced themselves are waited for from now on, the others are lost. */
+/* Starts to wait for the results of all ranks that have announced themselves. The others are lost.
+ * -ENOMEM. */
 int ranks_open(struct ranks *ranks, double now_s, struct err *err);
 
-/* Whether this is a result that is waited for from that rank: of a GPU that it was assigned. */
+bool ranks_assigned(const struct ranks *ranks); /* ranks_open was called */
+bool ranks_complete(const struct ranks *ranks); /* and no rank is measuring any more */
+size_t ranks_lost(const struct ranks *ranks);
+size_t ranks_idle(const struct ranks *ranks); /* have no GPU of their own, whether lost or not */
+
+/* True if the rank was assigned the GPU at that position and the UUID is right. */
 bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid);
 
-/* The result at that position is here. */
+/* The rank's result at that position is here. */
 void ranks_done(struct ranks *ranks, size_t rank, uint32_t position);
 
-/* The result of this lost GPU is here; a rank that thus told all is not lost. */
+/* The result of this lost GPU was found in the spool. A rank with no result missing is no longer
+ * lost. */
 void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost);
 
-/* Tells the time; finds those that are silent or over their time, now and then. */
+/* Sets the time. Every now and then, finds ranks that are silent or over their time. -ENOMEM. */
 int ranks_check(struct ranks *ranks, double now_s, struct err *err);
 
-/* Those that have missed beats, too few to be lost: they may be gone all the same. */
+/* How many ranks are not lost but have missed some signs of life: they may be gone, too. */
 size_t ranks_quiet(const struct ranks *ranks);
 
-/* The survey is interrupted: they are waited for only a moment longer. */
+/* The survey is interrupted: rank 0 waits only LIMIT_INTERRUPTED_S longer. */
 void ranks_stop(struct ranks *ranks, double now_s);
 
 #endif

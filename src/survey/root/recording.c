@@ -14,7 +14,7 @@
 
 struct recording {
     struct record_file *file;
-    struct err failed; /* code 0: not */
+    struct err failed; /* code 0: no failure */
 };
 
 int recording_begin(const struct recording_input *input, struct recording **out_recording,
@@ -69,7 +69,7 @@ void recording_add(struct recording *recording, const char *part, size_t length)
         keep_failure(recording, &err);
 }
 
-/* GPUs of ranks that fell silent: who they are and that they are lost. */
+/* Adds a GPU of a lost rank: its identity, and that it is lost. */
 static void add_lost(struct recording *recording, const struct gpu_result *result)
 {
     struct strbuf part = {0};

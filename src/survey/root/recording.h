@@ -1,4 +1,5 @@
-/* Rank 0's record of the whole survey: begun before anything is measured, one part per GPU. */
+/* Rank 0's record of the whole survey. It is begun before anything is measured and has one part per
+ * GPU. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
 #define GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
 
@@ -22,11 +23,11 @@ struct recording_input {
 int recording_begin(const struct recording_input *input, struct recording **out_recording,
                     struct err *err);
 
-/* Adds the part of one GPU, as a rank made it. A record that cannot be written any more fails when
- * it ends; the survey goes on. */
+/* Adds the part of one GPU, as a rank made it. A write error is kept and returned by recording_end;
+ * the survey goes on. */
 void recording_add(struct recording *recording, const char *part, size_t length);
 
-/* Adds what rank 0 knows and puts the file in its place. */
+/* Adds what rank 0 knows, then moves the file to its place. */
 int recording_end(struct recording *recording, const struct root_view *view, struct err *err);
 
 void recording_destroy(struct recording *recording); /* accepts NULL */

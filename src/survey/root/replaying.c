@@ -1,4 +1,4 @@
-/* A survey that is replayed. */
+/* Replay of a recorded survey. */
 #include "survey/root/replaying.h"
 
 #include <errno.h>

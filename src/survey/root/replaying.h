@@ -1,4 +1,4 @@
-/* A survey that is replayed: how it was run comes from its record. */
+/* Replay of a recorded survey: how it was run comes from the record. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_REPLAYING_H
 #define GPUMEMTOPO_SURVEY_ROOT_REPLAYING_H
 
@@ -6,9 +6,9 @@
 #include "device/replay/record_read.h"
 #include "survey/options.h"
 
-/* Opens the record that `options` names and takes from it seed, profile, probes and --busy,
- * unless the command line gave others. The strings belong to the record. -EINVAL for a bad file, or
- * for what this program does not know. */
+/* Opens the record that `options` names. Takes seed, profile, probes and --busy from it, unless the
+ * command line set them. The strings belong to the record. -EINVAL for a bad file, or for one that
+ * needs something this program does not know. */
 int replaying_open(struct survey_options *options, struct record **out_record, struct err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Rank 0's part of the survey. Point to point only: a rank that is no more costs its own GPUs. */
+/* Rank 0's part of the survey. All messages are point to point: a rank that is gone loses only its
+ * own GPUs. */
 #include "survey/root/root.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct root {
     struct recording *recording; /* NULL: none */
     struct spool_plan spool;
     size_t unspooled;
-    char *unspooled_why; /* the first one */
+    char *unspooled_why; /* the first reason */
     bool simulated;
     const char *apart_job; /* see ranks_assign */
     double announce_until_s;
@@ -45,7 +46,7 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     root->ranks.now_s = now_s;
     root->comm = comm;
     root->simulated = simulated;
-    /* A rank that gives signs of life holds its listing to a limit by itself. */
+    /* A rank that sends signs of life enforces the limit of its listing itself. */
     root->announce_until_s = now_s + comm->place.patience_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
     *out_root = root;
     return 0;
@@ -72,8 +73,8 @@ void root_record(struct root *root, struct recording *recording)
     root->recording = recording;
 }
 
-/* Sends and releases the payload. A rank that cannot be reached costs its own GPUs, by its
- * deadline; everything else goes on. */
+/* Sends and releases the payload. A rank that cannot be reached loses its own GPUs at its deadline;
+ * everything else goes on. */
 static int tell(struct root *root, size_t rank, enum message_type type, struct strbuf *payload,
                 struct err *err)
 {
@@ -125,7 +126,8 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     return rc;
 }
 
-/* Is answered, so that the rank knows the same of this one; rank 0 needs no answer of its own. */
+/* Answers a sign of life, so that the rank knows that rank 0 lives. Rank 0 does not answer
+ * itself. */
 static int take_beat(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct strbuf nothing = {0};
@@ -141,7 +143,7 @@ bool root_slowest(const struct root *root, struct root_slowest *out)
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
         const struct doing *doing = &member->doing;
-        if (member->lost || !member->heard || !doing->probe[0] ||
+        if (member->state != RANK_MEASURING || !doing->probe[0] ||
             doing->position >= member->announce.gpu_count || member->heard[doing->position])
             continue;
         double since_s = doing->since_s + root->ranks.now_s - member->heard_s;
@@ -171,14 +173,15 @@ int root_take(struct root *root, const struct comm_message *message, struct err 
     }
 }
 
-/* Ranks without a GPU beside others that have one: most often a launcher's flag is missing. */
+/* Warns of ranks that see no GPU while others do: usually a launcher's option is missing. */
 static void say_without(const struct root *root)
 {
     enum { SAID_MAX = 3 };
     size_t without = 0;
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
-        if (!member->announced || member->announce.listing != LISTING_NO_DEVICE)
+        if (!rank_state_is_announced(member->state) ||
+            member->announce.listing != LISTING_NO_DEVICE)
             continue;
         if (without++ < SAID_MAX)
             log_warning("no GPU visible to rank %d on %.60s: %s", root->ranks.first + (int)rank,
@@ -201,15 +204,15 @@ static int no_gpu(const struct announce *first, struct err *err)
     return -ENODEV;
 }
 
-/* Bad input anywhere ends the survey, the lowest rank speaks. No driver and no GPU anywhere does
- * too; on some ranks only, they simply have none. */
+/* Bad input on any rank ends the survey; the lowest such rank's error is reported. So does having
+ * no GPU or driver on all ranks. If only some ranks have none, the survey goes on. */
 static int check_listings(const struct root *root, struct err *err)
 {
     size_t without = 0, ranks = root->ranks.count;
     const struct announce *first = NULL;
     for (size_t rank = 0; rank < ranks; rank++) {
         const struct announce *announce = &root->ranks.items[rank].announce;
-        if (!root->ranks.items[rank].announced)
+        if (!rank_state_is_announced(root->ranks.items[rank].state))
             continue;
         if (announce->listing == LISTING_BAD_INPUT) {
             *err = announce->err;
@@ -248,7 +251,7 @@ static int send_assignments(struct root *root, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < root->ranks.count && !rc; rank++)
-        if (root->ranks.items[rank].announced)
+        if (rank_state_is_announced(root->ranks.items[rank].state))
             rc = send_assignment(root, rank, err);
     return rc;
 }
@@ -257,7 +260,7 @@ static int count_nodes(struct root *root, struct err *err)
 {
     int rc = 0;
     for (size_t rank = 0; rank < root->ranks.count && !rc; rank++)
-        if (root->ranks.items[rank].announced)
+        if (rank_state_is_announced(root->ranks.items[rank].state))
             rc = nodes_add(&root->nodes, &root->ranks.items[rank].announce, root->simulated, err);
     return rc ? rc : nodes_settle(&root->nodes, err);
 }
@@ -280,14 +283,14 @@ int root_step(struct root *root, double now_s, struct err *err)
 {
     struct ranks *ranks = &root->ranks;
     ranks->now_s = now_s;
-    if (!ranks->assigned && (ranks_all_announced(ranks) || now_s > root->announce_until_s))
+    if (!ranks_assigned(ranks) && (ranks_all_announced(ranks) || now_s > root->announce_until_s))
         return begin(root, now_s, err);
     return ranks_check(ranks, now_s, err);
 }
 
 void root_stop(struct root *root, double now_s)
 {
-    struct err ignored = {0}; /* a rank that cannot be told will miss its deadline */
+    struct err ignored = {0}; /* a rank that cannot be reached will miss its deadline */
     if (root->ranks.stopped)
         return;
     double until_s = now_s + LIMIT_INTERRUPTED_S;
@@ -322,7 +325,7 @@ int root_recover(struct root *root, struct err *err)
 
 bool root_complete(const struct root *root)
 {
-    return root->ranks.assigned && !root->ranks.open;
+    return ranks_complete(&root->ranks);
 }
 
 struct root_view root_view(const struct root *root)
@@ -336,9 +339,9 @@ struct root_view root_view(const struct root *root)
         .node_count = root->nodes.node_count,
         .gpu_total = ranks->gpu_total,
         .gpu_done = ranks->gpu_done,
-        .lost_ranks = ranks->lost,
-        .idle_ranks = ranks->idle,
-        .assigned = ranks->assigned,
+        .lost_ranks = ranks_lost(ranks),
+        .idle_ranks = ranks_idle(ranks),
+        .assigned = ranks_assigned(ranks),
         .unspooled = root->unspooled,
         .unspooled_why = root->unspooled_why,
     };

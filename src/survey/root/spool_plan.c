@@ -1,4 +1,4 @@
-/* The survey as rank 0 plans it, spooled. */
+/* Spools the plan of the survey. */
 #include "survey/root/spool_plan.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int spool_plan_write(const struct spool_plan *spool, const struct comm *comm,
         .apart = comm_is_apart(comm),
         .rank = (uint32_t)comm->place.task,
         .nodes = (uint32_t)nodes->node_count,
-        .lost_ranks = (uint32_t)ranks->lost,
+        .lost_ranks = (uint32_t)ranks_lost(ranks),
         .bare_nodes = nodes->bare,
         .bare_count = nodes->bare_count,
         .expected = expected,
@@ -40,7 +40,7 @@ int spool_plan_write(const struct spool_plan *spool, const struct comm *comm,
         const struct known_rank *member = &ranks->items[rank];
         for (size_t i = 0; i < member->share.count; i++) {
             struct gpu_result *gpu = &expected[survey.expected_count++];
-            *gpu = member->announce.gpus[member->share.positions[i]]; /* a view */
+            *gpu = member->announce.gpus[member->share.positions[i]]; /* borrows all strings */
             gpu->rank = ranks->first + (int32_t)rank;
         }
     }

@@ -1,5 +1,5 @@
-/* The survey as rank 0 plans it, spooled before anything is measured, so that what is missing later
- * has a name. */
+/* Spools the plan of the survey before anything is measured, so that a missing result can be named
+ * later. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_SPOOL_PLAN_H
 #define GPUMEMTOPO_SURVEY_ROOT_SPOOL_PLAN_H
 
@@ -10,7 +10,8 @@
 #include "survey/root/nodes.h"
 #include "survey/root/ranks.h"
 
-/* Where it goes, and what is told beside it; config: name and text of the configuration. */
+/* Where the plan is written, and what else is written with it: command line, and name and text of
+ * the configuration. */
 struct spool_plan {
     struct spooling *spooling; /* NULL: nowhere */
     const char *config_name, *config_text;
@@ -18,8 +19,8 @@ struct spool_plan {
     size_t command_count;
 };
 
-/* Called when GPUs are assigned and nothing is measured: what is collected by then is ranks of
- * which nothing is known. -ENOMEM; what cannot be written is in spooling->failed. */
+/* Call it when GPUs are assigned and nothing is measured: `unmeasured` then has only ranks of which
+ * nothing is known. -ENOMEM; a write error is in spooling->failed. */
 int spool_plan_write(const struct spool_plan *spool, const struct comm *comm,
                      const struct ranks *ranks, const struct node_list *nodes, struct err *err);
 

@@ -1,4 +1,4 @@
-/* What rank 0 has no result of. */
+/* GPUs and ranks without a result. */
 #include "survey/root/unmeasured.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ int unmeasured_add(struct unmeasured *list, const struct gpu_result *gpu, int32_
     list->items = grown;
     view.rank = rank;
     view.status = status;
-    view.reason = (char *)reason; /* is copied */
+    view.reason = (char *)reason; /* gpu_result_copy copies it */
     if (gpu_result_copy(&copy, &view)) {
         gpu_result_fini(&copy);
         return err_no_memory(err);

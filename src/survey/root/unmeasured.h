@@ -1,4 +1,4 @@
-/* What rank 0 has no result of: GPUs, and ranks of whose GPUs nothing is known. */
+/* GPUs without a result, and ranks whose GPUs are not known. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_UNMEASURED_H
 #define GPUMEMTOPO_SURVEY_ROOT_UNMEASURED_H
 
@@ -14,13 +14,13 @@ struct unmeasured {
     size_t count, capacity;
 };
 
-/* Keeps a copy of gpu's identity, with rank, status and reason in place of its own. -ENOMEM. */
+/* Keeps a copy of gpu's identity, with the given rank, status and reason. -ENOMEM. */
 int unmeasured_add(struct unmeasured *list, const struct gpu_result *gpu, int32_t rank,
                    enum gpu_status status, const char *reason, struct err *err);
 
 void unmeasured_drop(struct unmeasured *list, size_t at);
 
-/* Drops what was said of a rank when it was lost. */
+/* Drops the entries that were added when the rank was lost. */
 void unmeasured_drop_lost(struct unmeasured *list, int32_t rank);
 void unmeasured_fini(struct unmeasured *list);
 

@@ -1,4 +1,4 @@
-/* The end of the survey, for the wrapper that started it. */
+/* Tells the wrapper that started the survey how it ended. */
 #include "survey/start/exit_file.h"
 
 #include <fcntl.h>
@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "survey/survey.h"
+#include "survey/exit_code.h"
 
 static const char no_report[] = "1 lost\n";
 _Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");
 
-/* For one rank at a time, until it is closed: a rank 0 that was taken for lost may wake up just
- * when others claim its loss, and its word counts. */
+/* Opens and locks the file. One rank at a time has it: a rank 0 that was taken for lost may wake up
+ * just when another rank claims its loss, and rank 0's code must be the one that stays. */
 static int open_alone(void)
 {
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");

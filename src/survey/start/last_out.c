@@ -1,4 +1,4 @@
-/* The inventory of a survey that has no rank 0 to write it. */
+/* Makes the inventory of a survey without a rank 0 from the spool. */
 #include "survey/start/last_out.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int merge_spool(const struct last_out *input, const char *survey, struct 
     return rc;
 }
 
-/* What the spool has goes when all of it is in the inventory and no rank can add to it. */
+/* Removes the spool if all of it is in the inventory and no rank can add to it. */
 static void tidy(const struct last_out *input, const struct inventory *inventory, size_t files,
                  struct spool_owner *owner)
 {
@@ -63,7 +63,7 @@ static void forsake(const struct last_out *input, const struct inventory *invent
     if (!inventory->gpu_count && !inventory->unmeasured_count && !input->options->spool)
         spool_remove_files(input->folder);
     spool_owner_remove(owner);
-    rmdir(input->folder); /* unless something is in it */
+    rmdir(input->folder); /* fails if it is not empty */
 }
 
 static int make(const struct last_out *input, size_t files, struct spool_owner *owner,
@@ -83,14 +83,14 @@ static int make(const struct last_out *input, size_t files, struct spool_owner *
         rc = emit_write(&target, &inventory, out_code, err);
     if (!rc)
         tidy(input, &inventory, files, owner);
-    else /* it was said, and results stay: nobody else need try */
+    else /* the error is reported and the results stay: no other process need try */
         forsake(input, &inventory, owner);
     inventory_fini(&inventory);
     report_basis_fini(&basis);
     return rc;
 }
 
-/* This process has the spool to itself. */
+/* No other process holds a lock on the spool. */
 static int finish(const struct last_out *input, struct spool_owner *owner,
                   enum survey_exit *out_code, struct err *err)
 {
@@ -102,7 +102,7 @@ static int finish(const struct last_out *input, struct spool_owner *owner,
     if (count.files && count.files == owner->identity.merged)
         return LAST_OUT_DONE;
     if (input->orphans && out_file_in_place(owner->identity.output))
-        return LAST_OUT_RANK_0; /* that has perhaps written into it */
+        return LAST_OUT_RANK_0; /* rank 0 may have written to the pipe or device already */
     int rc = make(input, count.files, owner, out_code, err);
     return rc ? rc : LAST_OUT_MADE;
 }

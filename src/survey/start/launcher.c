@@ -1,4 +1,4 @@
-/* Who started this process, read from the environment. */
+/* Finds the launcher of this process from the environment. */
 #include "survey/start/launcher.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 
 typedef char *get_function(const char *name);
 
-/* The variables of one launcher. The first row whose rank is there counts: an mpirun inside a Slurm
- * step is an mpirun. */
+/* The variables of one launcher. The first row whose rank variable is set is used: an mpirun inside
+ * a Slurm step counts as mpirun. */
 struct dialect {
     const char *rank, *size;
-    const char *jobs[3]; /* together they name what was started, the first at least */
-    bool named;          /* only where that is there */
+    const char *jobs[3]; /* together they name the job; the first must be set */
+    bool named;          /* the row counts only if jobs[0] is set */
 };
 
-/* A batch shell has SLURM_PROCID too, but no step. */
+/* A batch shell has SLURM_PROCID, too, but no step. */
 static const struct dialect dialects[] = {
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
@@ -45,8 +45,9 @@ static bool number(get_function *get_variable, const char *name, int *out)
     return true;
 }
 
-/* The first name in plain letters, and a hash of all: the number of an mpirun comes again, and so
- * does that of a job which Slurm starts again. A user can name it, where the launcher does not. */
+/* Makes the name from the first variable in plain letters and a hash of all: the number of an
+ * mpirun is reused, and so is the id of a job that Slurm requeues. The user can set GPUMEMTOPO_JOB
+ * if the launcher sets no name. */
 static void name_job(get_function *get_variable, const struct dialect *dialect,
                      struct launcher *launcher)
 {
@@ -81,14 +82,14 @@ int launcher_detect(char *(*get_variable)(const char *name), struct launcher *ou
     bool pmix = get_variable("PMIX_RANK") || get_variable("PMIX_NAMESPACE");
     launcher.slurm = get_variable("SLURM_STEP_ID") && !mpirun;
     launcher.present = mpirun || pmix || (get_variable("PMI_RANK") && !launcher.slurm);
-    /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits for the tasks of
-     * the own node only, unless Slurm's fences go round a ring. */
+    /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits only for tasks
+     * of the same node, unless SLURM_PMIX_FENCE=ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");
     launcher.unfenced =
         launcher.slurm && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
     *out_launcher = launcher;
-    /* Under Slurm Open MPI speaks PMIx only (PMI_RANK alone is Slurm's own PMI-2). Without it every
-     * task would believe to be alone, and all would survey the same GPUs. */
+    /* Under Slurm, Open MPI uses only PMIx (PMI_RANK alone is Slurm's own PMI-2). Without PMIx,
+     * every task would act as if it were alone, and all would survey the same GPUs. */
     if (launcher.slurm && !pmix && launcher.size > 1)
         return err_set(
             err, -EINVAL,

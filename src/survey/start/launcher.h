@@ -1,4 +1,4 @@
-/* Who started this process: nobody, or a launcher that MPI can talk to. */
+/* Finds the launcher of this process: none, or one that MPI can use. */
 #ifndef GPUMEMTOPO_SURVEY_START_LAUNCHER_H
 #define GPUMEMTOPO_SURVEY_START_LAUNCHER_H
 
@@ -7,18 +7,17 @@
 #include "base/err.h"
 
 struct launcher {
-    bool present; /* false: MPI must not be initialised */
-    int rank;     /* as the environment tells, before MPI is up; 0 without a launcher */
-    int size;     /* likewise; 0: not told */
-    char job[96]; /* names what it started, the same for all ranks, fit for a file name; "": unknown
-                   */
-    bool slurm;   /* a task of Slurm's own, not of an mpirun inside a step */
-    bool unfenced; /* MPI_Init may end here while other ranks are still inside theirs */
+    bool present;  /* false: MPI must not be initialised */
+    int rank;      /* from the environment, before MPI is up; 0 without a launcher */
+    int size;      /* from the environment; 0: not known */
+    char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
+    bool slurm;    /* started by srun, not by an mpirun inside a step */
+    bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
 };
 
-/* get_variable: getenv, or a table in tests. -EINVAL when a launcher is there that MPI cannot use
- * (a Slurm step of several tasks without PMIx); out_launcher is then filled all the same, since
- * only rank 0 should complain, and --no-mpi works with it. */
+/* get_variable: getenv, or a table in tests. -EINVAL if MPI cannot use the launcher (a Slurm step
+ * of several tasks without PMIx). out_launcher is filled even then, since only rank 0 should print
+ * the error and --no-mpi needs it. */
 int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
                     struct err *err);
 

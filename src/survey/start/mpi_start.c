@@ -1,4 +1,4 @@
-/* The start of MPI, with patience. */
+/* Starts MPI, with a time limit. */
 #include "survey/start/mpi_start.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 struct patience {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool started;  /* MPI is up, */
-    bool given_up; /* or nobody waits for it any more: the first of both counts */
+    bool started;  /* MPI is up */
+    bool given_up; /* the time is over; only one of the two is ever set */
     double patience_s;
     void (*give_up)(void *user);
     void *user;

@@ -1,5 +1,5 @@
-/* The start of MPI, with patience. MPI_Init returns only when every rank has entered it: one that
- * died before would hold all others for ever. */
+/* Starts MPI, with a time limit. MPI_Init returns only when every rank has entered it: a rank that
+ * died before would block all others for ever. */
 #ifndef GPUMEMTOPO_SURVEY_START_MPI_START_H
 #define GPUMEMTOPO_SURVEY_START_MPI_START_H
 
@@ -7,12 +7,12 @@
 
 #include "base/err.h"
 
-/* Starts MPI. When that takes longer than patience_s, give_up is called in another thread and does
- * not return: this one stays in MPI_Init meanwhile, and keeps the launcher's connection open.
+/* Starts MPI. If that takes longer than patience_s, give_up is called in another thread and must
+ * not return. This thread stays in MPI_Init, which keeps the launcher's connection open.
  *
- * unfenced: another rank may still be in its MPI_Init when this one has left it, and a message
- * would kill it (Open MPI 4.1). So this rank stays silent for as long as its own start took, and a
- * second at least. */
+ * unfenced: other ranks may still be in MPI_Init when this one has left it, and a message would
+ * kill them (Open MPI 4.1). So this rank then waits as long as its own start took, and at least one
+ * second. */
 int mpi_start(int *argc, char ***argv, bool unfenced, double patience_s,
               void (*give_up)(void *user), void *user, struct err *err);
 

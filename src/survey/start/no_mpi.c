@@ -1,4 +1,4 @@
-/* A survey whose ranks do not speak to each other. */
+/* A survey whose ranks do not communicate. */
 #include "survey/start/no_mpi.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "survey/comm/limits.h"
 #include "survey/start/last_out.h"
 
-/* Processes that have no name in common would not know each other. */
+/* Without a common job name, the processes could not find each other. */
 static bool is_named(const struct comm_place *place)
 {
     if (!*place->job && !place->task)
@@ -21,8 +21,8 @@ static bool is_named(const struct comm_place *place)
     return *place->job;
 }
 
-/* Waits for the others and makes the inventory if this process is the last. A process that stands
- * still holds its lock, so the wait has an end: a healthy one is done after its time limit. */
+/* Waits for the others, and makes the inventory if this process is the last. The wait is limited,
+ * because a process that hangs keeps its lock; a healthy one is done after its time limit. */
 static void leave(const struct last_out *input, double begin_until_s, double end_until_s,
                   struct survey_end *end)
 {
@@ -36,8 +36,8 @@ static void leave(const struct last_out *input, double begin_until_s, double end
         if (now_s >= begin_until_s || stop)
             last.tasks = 0;
         int state = last_out_try(&last, &end->code, &err);
-        /* The last one's failure is the survey's; where nobody knows who is last, rank 0 says so.
-         */
+        /* A failure of the last process is the survey's. If no process can know that it is the
+         * last, rank 0 reports that. */
         end->reported = state == LAST_OUT_MADE || (state < 0 && state != -ENOLCK);
         if (state < 0) {
             log_failure(&err);

@@ -1,6 +1,6 @@
-/* A survey whose ranks do not speak to each other, by --no-mpi or because MPI did not start. Each
- * measures the GPUs that no other process of its machine has claimed, and spools the results; the
- * last one makes the inventory. */
+/* A survey whose ranks do not communicate, because of --no-mpi or because MPI did not start. Each
+ * rank measures the GPUs that no other process of its machine has claimed, and spools the results.
+ * The last one makes the inventory. */
 #ifndef GPUMEMTOPO_SURVEY_START_NO_MPI_H
 #define GPUMEMTOPO_SURVEY_START_NO_MPI_H
 
@@ -8,9 +8,9 @@
 #include "survey/options.h"
 #include "survey/survey.h"
 
-/* Runs this process's part, then waits for the others: until all have begun, for patience_s at
- * most, and until those that measure have ended. Sets `code` and `reported` on the process that
- * made the inventory, `code` on one that failed. */
+/* Runs this process's part. Then waits until all others have begun, for patience_s at most, and
+ * until those that measure have ended. Sets `code` and `reported` on the process that made the
+ * inventory, `code` on one that failed. */
 struct survey_end no_mpi_run(const struct comm_place *place, const struct survey_options *options,
                              int argc, char *const *argv, double patience_s);
 

@@ -1,4 +1,4 @@
-/* Keeps the launcher's connection of a rank open beyond the rank's death. */
+/* Keeps a rank's connection to the launcher open after the rank has died. */
 #include "survey/start/pmix_keeper.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* Slurm ends it with the node's last task; this is for when nobody does. */
+/* Slurm ends the keeper with the node's last task. This limit is for the case that it does not. */
 enum { HOLD_S = 3600 };
 
 static int leash = -1; /* the rank's end of a pipe to the keeper */
@@ -24,7 +24,7 @@ static bool is_socket(int fd)
     return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
-/* A dup2 onto itself clears CLOEXEC in the new process. */
+/* dup2 of a descriptor onto itself clears CLOEXEC in the new process. */
 static int add_sockets(posix_spawn_file_actions_t *actions)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -39,7 +39,8 @@ static int add_sockets(posix_spawn_file_actions_t *actions)
     return rc;
 }
 
-/* Nothing of the rank's terminal: a launcher waits for the end of its tasks' output. */
+/* The keeper must not hold the rank's output: a launcher waits until its tasks' output is
+ * closed. */
 static int add_standard(posix_spawn_file_actions_t *actions, int pipe_end)
 {
     int rc = posix_spawn_file_actions_adddup2(actions, pipe_end, STDIN_FILENO);
@@ -83,7 +84,7 @@ void pmix_keeper_release(void)
 int pmix_keeper_main(void)
 {
     char byte;
-    signal(SIGTERM, SIG_IGN); /* meant for the rank, which tells when it leaves */
+    signal(SIGTERM, SIG_IGN); /* for the rank, which tells the keeper when to leave */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     ssize_t n = 0;

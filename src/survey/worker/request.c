@@ -1,4 +1,4 @@
-/* What a rank asks of a worker process: the binary form. */
+/* A rank's request to a worker process: the binary form. */
 #include "survey/worker/request.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
-/* What a rank asks of a worker process, and the types of the frames that come back.
+/* A rank's request to a worker process, and the types of the frames that come back.
  *
- * The request is one frame on the worker's stdin. Answers are frames on the pipe at
- * WORKER_ANSWER_FD. list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both.
- * After list, the worker waits for a request to measure, or leaves at the end of stdin.
- * A replay may add REMARK before the end, and end with ENDED. What is to be recorded goes to
- * WORKER_RECORD_FD. */
+ * The request is one frame on the worker's stdin. Answers are frames on the pipe WORKER_ANSWER_FD.
+ * list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both. After list, the
+ * worker waits for a request to measure, and exits at the end of stdin. A replay may send REMARK
+ * before the end, and may end with ENDED. The record is written to WORKER_RECORD_FD. */
 #ifndef GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
 #define GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
 
@@ -26,11 +25,11 @@ enum worker_message {
     WORKER_INFO,    /* identity of one GPU */
     WORKER_BARE,    /* text: a node without a GPU */
     WORKER_BEGIN,   /* text: the probe that begins now */
-    WORKER_PARTIAL, /* gpu_result: all that is known so far */
+    WORKER_PARTIAL, /* gpu_result: everything known so far */
     WORKER_DONE,    /* list: empty; measure: gpu_result */
     WORKER_FAIL,    /* err */
     WORKER_REMARK,  /* text: for people */
-    WORKER_ENDED,   /* status, reason: what became of the GPU when it was recorded */
+    WORKER_ENDED,   /* status, reason: how the GPU ended when it was recorded */
 };
 
 enum worker_task { WORKER_LIST, WORKER_MEASURE };
@@ -54,6 +53,6 @@ struct worker_request {
 void worker_request_write(const struct worker_request *request, struct strbuf *buffer);
 int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
                           struct err *err);
-void worker_request_fini(struct worker_request *request); /* one that was read */
+void worker_request_fini(struct worker_request *request); /* only for a request that was read */
 
 #endif

@@ -1,4 +1,4 @@
-/* The worker process: lists the GPUs of a source or measures one of them, and says so in frames. */
+/* The worker process: lists the GPUs of a source or measures one of them, and answers in frames. */
 #include "survey/worker/worker.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 #include "survey/comm/message.h"
 #include "survey/worker/request.h"
 
-/* MPI and the launcher leave descriptors without CLOEXEC behind; a worker that kept one would hold
- * a socket of a rank open. */
+/* MPI and the launcher leave descriptors without CLOEXEC open. A worker that kept one would hold a
+ * socket of its rank open. */
 static void close_inherited(int first)
 {
     enum { OLD_KERNEL_FD_MAX = 4096 };
@@ -60,7 +60,7 @@ static int answer_result(enum worker_message type, const struct gpu_result *resu
     return answer(type, &payload, err);
 }
 
-/* -ENODATA: none came before the end of stdin. */
+/* -ENODATA: stdin ended before a request. */
 static int read_request(struct worker_request *out_request, struct err *err)
 {
     struct frame_reader reader = {0};
@@ -112,7 +112,7 @@ static int open_source(const struct worker_request *request, struct device_sourc
     return rc;
 }
 
-/* A view of the source's strings as a result; not to be released. */
+/* Borrows the source's strings; must not be released. */
 static struct gpu_result identity_of(const struct device_info *info)
 {
     return (struct gpu_result){
@@ -139,13 +139,13 @@ static int list(struct device_source *source, const struct worker_request *reque
     return rc ? rc : answer(WORKER_DONE, &payload, err);
 }
 
-/* What the worker is at, and since when. */
+/* What the worker is doing, and since when. */
 struct lap {
     const char *name;
     double since_s;
 };
 
-/* Books the time since the last call on what was begun then. */
+/* Adds the time since the last call to the timing of what was begun then. */
 static int next_lap(struct gpu_result *result, struct lap *lap, const char *name, struct err *err)
 {
     double now_s = clock_monotonic_s();
@@ -158,14 +158,14 @@ static int next_lap(struct gpu_result *result, struct lap *lap, const char *name
     return 0;
 }
 
-/* The GPU in hand. */
+/* The GPU that is measured. */
 struct target {
     struct device_source *source;
-    size_t at; /* its place in the source */
+    size_t at; /* its index in the source */
     struct device *device;
 };
 
-/* How a recorded GPU ended, once its replay has come to that point; NULL: go on. */
+/* How a recorded GPU ended, if the replay has reached that point; NULL: go on. */
 static const struct gpu_result *ended(const struct target *target)
 {
     return replay_ended(target->source, target->at);
@@ -192,7 +192,7 @@ static int on_end(void *user, const char *probe, const struct measures *measures
     (void)probe, (void)elapsed_s;
     struct measuring *measuring = user;
     if (ended(measuring->target))
-        return -ECANCELED; /* when it was recorded, this probe never came to an end */
+        return -ECANCELED; /* in the record, this probe did not finish */
     struct gpu_result partial = *measuring->result;
     partial.measures = *measures;
     partial.elapsed_s = clock_monotonic_s() - measuring->started_s;
@@ -220,7 +220,7 @@ static int run_probes(const struct target *target, const struct worker_request *
     return rc;
 }
 
-/* A GPU on which others compute is marked; what is measured there is theirs as much as its own. */
+/* Marks a GPU on which other processes compute: they change what is measured there. */
 static int mark_busy(struct gpu_result *result, struct err *err)
 {
     int64_t others = facts_int(&result->health, "processes", 0);
@@ -233,8 +233,8 @@ static int mark_busy(struct gpu_result *result, struct err *err)
     return result->reason ? 0 : err_no_memory(err);
 }
 
-/* What is known of a GPU that is not open: if opening it fails, or kills, it is still told who it
- * was. */
+/* Sends what is known of a GPU before it is opened. If opening fails, or kills the worker, the rank
+ * still knows which GPU it was. */
 static int look(struct device_source *source, size_t at, bool thorough, struct gpu_result *result,
                 struct err *err)
 {
@@ -248,8 +248,8 @@ static int look(struct device_source *source, size_t at, bool thorough, struct g
     return rc ? rc : answer_result(WORKER_PARTIAL, result, err);
 }
 
-/* Also after a failure, whose cause it may tell: what is known then still reaches the rank. That
- * failure, not one of reading the health, is what counts. */
+/* Reads the health, also after a failure, because it may show the cause; what is known is still
+ * sent to the rank. The first failure is returned, not one of reading the health. */
 static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
 {
     struct err own = {0}, *to = rc ? &own : err;
@@ -300,7 +300,7 @@ static int measure_target(struct target *target, const struct worker_request *re
     return rc ? rc : next_lap(result, &lap, NULL, err);
 }
 
-/* What was measured until a recorded GPU ended is reported already. */
+/* What was measured before the recorded GPU ended was already sent. */
 static int answer_ended(const struct gpu_result *ending, struct err *err)
 {
     struct strbuf payload = {0};
@@ -309,9 +309,9 @@ static int answer_ended(const struct gpu_result *ending, struct err *err)
     return answer(WORKER_ENDED, &payload, err);
 }
 
-/* Leaves a real GPU to the kernel, which takes back all that an ended process held: giving each
- * allocation, module and stream back to the driver first does the same work twice, and waits for a
- * driver that may hang. Sanitizers look for leaks at a regular end. */
+/* Exits at once with a real GPU: the kernel frees everything that the process held. Giving each
+ * allocation, module and stream back to the driver first would do the same work twice, and wait for
+ * a driver that may hang. Sanitized builds exit regularly, so that leaks are found. */
 static void leave(const struct device_source *source)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -338,7 +338,7 @@ static int measure(struct device_source *source, const struct worker_request *re
     if (!rc)
         rc = measure_target(&target, request, &result, err);
     const char *missed = replay_missed(source, target.at);
-    struct err ignored = {0}; /* a rank that does not listen is noticed by what follows */
+    struct err ignored = {0}; /* a rank that does not read is noticed by the next answer */
     if (missed)
         answer_text(WORKER_REMARK, missed, &ignored);
     if (ended(&target))
@@ -352,8 +352,8 @@ static int measure(struct device_source *source, const struct worker_request *re
     return rc;
 }
 
-/* Who listed may be asked to measure one of the GPUs: its driver is initialised already, which
- * takes as long as some probes. */
+/* The worker that listed may be asked to measure one of the GPUs. Its driver is initialised
+ * already, which takes as long as some probes. */
 static int list_and_stay(struct device_source *source, const struct worker_request *request,
                          struct err *err)
 {
@@ -391,10 +391,10 @@ int worker_main(void)
     struct strbuf payload = {0};
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
         return 1;
-    signal(SIGTERM, SIG_IGN); /* to end the survey is the rank's business, which then ends this */
+    signal(SIGTERM, SIG_IGN); /* the rank handles signals, and kills its workers */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a record over the file size limit ends, the measuring does not */
+    signal(SIGXFSZ, SIG_IGN); /* a record over the file size limit is cut off; measuring goes on */
     int rc = read_request(&request, &err);
     close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);
     if (rc)
