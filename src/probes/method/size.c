@@ -5,9 +5,9 @@
 
 #include "cpd/cpd.h"
 #include "probes/method/cache_report.h"
+#include "probes/method/capacity.h"
 #include "probes/method/curve_note.h"
 #include "probes/method/repeats.h"
-#include "probes/method/resident.h"
 #include "probes/method/sweep.h"
 
 enum {
@@ -145,7 +145,7 @@ static int sharpen_residency(struct probe_context *context, const struct study *
         double apart = fabs(f->by_sweep - f->by_residency) / f->by_residency, bytes, error;
         if (agree(f) || apart > APART || f->residency_error < SHARP * f->by_residency)
             return 0;
-        int rc = resident_measure_again(context, study, SHARP, &bytes, &error, err);
+        int rc = capacity_measure_again(context, study, SHARP, &bytes, &error, err);
         if (rc)
             return rc;
         double old = pow(f->residency_error, -2), new = pow(fmax(error, 1), -2);
@@ -252,7 +252,7 @@ static int report_quick_size(struct probe_context *context, struct study *study,
 {
     char name[CACHE_METRIC_MAX];
     double bytes, error;
-    int rc = resident_measure_quick(context, study, &bytes, &error, err);
+    int rc = capacity_measure_quick(context, study, &bytes, &error, err);
     if (rc)
         return rc;
     struct measure *size =
@@ -275,7 +275,7 @@ static int report_again(struct probe_context *context, const struct study *study
     double bytes, error;
     int rc = study->size_by_sweep
                  ? sweep_fine(context, study, study->reach_bytes, 1, &fine, err)
-                 : resident_measure_again(context, study, SIZE_AGAIN, &bytes, &error, err);
+                 : capacity_measure_again(context, study, SIZE_AGAIN, &bytes, &error, err);
     if (rc)
         return rc;
     if (study->size_by_sweep && !fine.change.found)

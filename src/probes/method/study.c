@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "probes/method/capacity.h"
 #include "probes/method/chase.h"
 #include "probes/method/level.h"
-#include "probes/method/resident.h"
 #include "probes/method/sweep.h"
 
 enum {
@@ -237,7 +237,7 @@ static int measure_stage(struct probe_context *context, struct study *study, enu
             rc = fidelity_check(context, study, err);
         return rc ? rc : measure_region(context, study, err);
     case STUDY_RESIDENT:
-        return resident_measure(context, study, err);
+        return capacity_measure(context, study, err);
     default:
         return 0;
     }
