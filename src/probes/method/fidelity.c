@@ -1,4 +1,6 @@
 /* Does spreading jobs over all SMs change what is measured? SMs may share more than L2. */
+#include "probes/method/fidelity.h"
+
 #include <math.h>
 #include <stdlib.h>
 

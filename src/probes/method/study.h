@@ -87,10 +87,4 @@ void study_begin_alone(struct study *study);
 /* The name in the inventory: "l1_data", ... */
 const char *study_name(enum study_id id);
 
-/* Finds at_once (fidelity.c): sizes measured on all SMs at once must look as they do alone. */
-int fidelity_check(struct probe_context *context, struct study *study, struct err *err);
-
-/* Stage STUDY_LEVEL (level.c). */
-int level_measure(struct probe_context *context, struct study *study, struct err *err);
-
 #endif
