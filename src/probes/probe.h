@@ -4,7 +4,7 @@
 
 #include "probes/probes.h"
 
-#include "probes/l2/l2.h"
+#include "probes/l2/l2_study.h"
 #include "probes/method/bandwidth.h"
 #include "probes/method/study.h"
 

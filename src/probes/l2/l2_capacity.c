@@ -2,12 +2,15 @@
  *
  * What stays resident is counted twice: with one element per fetch unit it is bytes, with elements
  * so far apart that each needs a line of its own it is tags. Bytes over tags is the line. */
+#include "probes/l2/l2_capacity.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
+#include "probes/l2/l2_look.h"
 #include "probes/method/chase.h"
 
 enum {
