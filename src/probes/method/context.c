@@ -1,4 +1,4 @@
-/* What a running probe draws from its context: seeds, fresh memory, repetitions. */
+/* Running a probe, and what it draws from its context: seeds, fresh memory, repetitions. */
 #include <stdio.h>
 
 #include "base/rng.h"
@@ -14,6 +14,12 @@ void probe_begin(struct probe_context *context, const char *probe, uint32_t roun
     context->jobs_drawn = context->analyses_drawn = 0;
     snprintf(mark, sizeof mark, round ? "%s, again %u" : "%s", probe, round);
     device_mark(context->device, mark);
+}
+
+int probe_run(const struct probe *probe, struct probe_context *context, struct err *err)
+{
+    return probe->run_study ? probe->run_study(context, probe->study, err)
+                            : probe->run(context, err);
 }
 
 static uint64_t base_seed(const struct probe_context *context)
