@@ -82,6 +82,14 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
 int cpd_multiple(const double *series, size_t n, double penalty, size_t min_length,
                  size_t **out_splits, size_t *out_count);
 
+/* Of a normal distribution: the standard deviation over the median absolute one; the distance of a
+ * quartile from the median, in standard deviations; the standard error of the median of many values
+ * over that of their mean. What a probe asks for follows from them: with other digits a record no
+ * longer has the answers. */
+#define CPD_MAD_SIGMA 1.4826
+#define CPD_QUARTILE_SIGMA 0.6745
+#define CPD_MEDIAN_ERROR 1.2533
+
 /* Order statistics. The input is not changed. They allocate nothing, so they cannot fail; n = 0 and
  * NaN in the input give NaN. Infinities are ordered like numbers; halfway between -inf and inf is
  * NaN. */
