@@ -267,8 +267,8 @@ static double excess_beyond(const struct pool *pool, double median, double cycle
 struct pool_centre pool_centre(const struct pool *pool)
 {
     double median = pool_quantile(pool, 0.5);
-    struct pool_centre centre = {.sigma =
-                                     (pool_quantile(pool, 0.75) - median) / CPD_QUARTILE_SIGMA};
+    double above = pool_quantile(pool, 0.75) - median;
+    struct pool_centre centre = {.sigma = above / CPD_QUARTILE_SIGMA};
     double step = coarse_step(pool);
     if (centre.sigma < COARSE_SIGMAS * step)
         return coarse_centre(pool, median, centre.sigma, step);
