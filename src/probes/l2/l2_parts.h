@@ -3,7 +3,7 @@
 #ifndef GPUMEMTOPO_PROBES_L2_L2_PARTS_H
 #define GPUMEMTOPO_PROBES_L2_L2_PARTS_H
 
-#include "probes/l2/l2_stats.h"
+#include "probes/l2/l2_values.h"
 #include "probes/probe.h"
 
 enum {

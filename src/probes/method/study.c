@@ -9,8 +9,8 @@
 #include "probes/method/capacity.h"
 #include "probes/method/chase.h"
 #include "probes/method/constant_level.h"
-#include "probes/method/fidelity.h"
 #include "probes/method/global_level.h"
+#include "probes/method/interference.h"
 #include "probes/method/sweep.h"
 
 enum {
@@ -255,7 +255,7 @@ static int measure_stage(struct probe_context *context, struct study *study, enu
         if (!rc && study->id == STUDY_CONSTANT_L15)
             study->at_once = 1; /* SMs share it, and all load the same memory */
         else if (!rc && !study->alone)
-            rc = fidelity_check(context, study, err);
+            rc = interference_check(context, study, err);
         return rc ? rc : measure_region(context, study, err);
     case STUDY_RESIDENT:
         return capacity_measure(context, study, err);

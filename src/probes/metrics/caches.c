@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "probes/method/cache_report.h"
+#include "probes/method/cache_size.h"
 
 /* Whether global loads are cached in L1 at all: some Kepler and Maxwell GPUs do not (thesis 4.2.1).
  */
@@ -42,7 +43,7 @@ const struct probe probe_l1_data_global = {
                         .metrics = {name ".size", name ".reach"},                                  \
                         .again = judged,                                                           \
                         .within = judged ? 0.03 : 0,                                               \
-                        .run_study = cache_report_size,                                            \
+                        .run_study = cache_size_report,                                            \
                         .study = id},                                                              \
         [CACHE_LATENCY] = {.description = {name ".latency", "latency of a hit in the " words,      \
                                            small},                                                 \

@@ -1,4 +1,6 @@
 /* Size and reach of an SM's cache. */
+#include "probes/method/cache_size.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -285,7 +287,7 @@ static int report_again(struct probe_context *context, const struct study *study
                            study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", 1, err);
 }
 
-int cache_report_size(struct probe_context *context, enum study_id id, struct err *err)
+int cache_size_report(struct probe_context *context, enum study_id id, struct err *err)
 {
     static const char *const attributes[] = {"size", "reach", NULL};
     const char *memory = study_name(id);
