@@ -8,7 +8,6 @@
  * sample of SMs is asked, so that each SM's side is confirmed by all others. */
 #include "probes/l2/l2_copies.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

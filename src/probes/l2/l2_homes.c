@@ -6,7 +6,6 @@
  * in one half of the passes they must see in the other half too: that tells it from noise. */
 #include "probes/l2/l2_homes.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
  * not the GPU's. How many parts L2 has is found in l2_copies.c and l2_homes.c. */
 #include "probes/l2/l2_level.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

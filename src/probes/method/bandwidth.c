@@ -1,7 +1,6 @@
 /* Bandwidth of a memory: the best of several shapes of a stream, repeated. */
 #include "probes/method/bandwidth.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
