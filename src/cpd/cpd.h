@@ -9,13 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Geometric mapping (thesis 3.3.2): rows of `dimension` values each become two numbers, the
- * distance to the reference vector (reference, ..., reference) and the angle (radians) between
- * row and reference. A zero row or reference has angle 0. 0, -EDOM, or -EINVAL when dimension is 0.
- * Either out array (row_count values) may be NULL. */
-int cpd_map_geometric(const double *rows, size_t row_count, size_t dimension, double reference,
-                      double *out_distance, double *out_angle);
-
 enum cpd_cost {
     CPD_COST_MEAN, /* squared error around the segment's mean: finds shifts, feels outliers */
     CPD_COST_RANK, /* the same on mid-ranks: insensitive to one wild value */
@@ -73,14 +66,13 @@ struct cpd_change {
 int cpd_test(const double *series, size_t n, const struct cpd_options *options,
              struct cpd_change *out_change);
 
-/* Several change points: the optimum of optimal partitioning and PELT, mean cost. penalty: cost a
- * further change point must save; 0: 3 sigma^2 ln n with sigma from the differences of
- * neighbours (robust; where most are equal, half the least distance of two values). min_length: of
- * a segment, at least 1. A wild value is a segment of its own if min_length is 1. Gives the splits,
- * ascending, none for a constant series or n below 2 min_length; freed with free() even when there
- * are none. 0, -EDOM, -ENOMEM, or -EINVAL for a negative penalty or min_length 0. */
-int cpd_multiple(const double *series, size_t n, double penalty, size_t min_length,
-                 size_t **out_splits, size_t *out_count);
+/* Of a normal distribution: the standard deviation over the median absolute one; the distance of a
+ * quartile from the median, in standard deviations; the standard error of the median of many values
+ * over that of their mean. What a probe asks for follows from them: with other digits a record no
+ * longer has the answers. */
+#define CPD_MAD_SIGMA 1.4826
+#define CPD_QUARTILE_SIGMA 0.6745
+#define CPD_MEDIAN_ERROR 1.2533
 
 /* Order statistics. The input is not changed. They allocate nothing, so they cannot fail; n = 0 and
  * NaN in the input give NaN. Infinities are ordered like numbers; halfway between -inf and inf is

@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* Median absolute deviation of a normal distribution, in standard deviations. */
-static const double MAD_SIGMA = 1.4826;
+#include "cpd/cpd.h"
 
 /* Values further out than this many deviations do not tell the scale. */
 static const double FAR = 4;
@@ -105,7 +104,7 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     fit.center = robust_median(scratch, n);
     for (size_t i = 0; i < n; i++)
         scratch[i] = fabs(values[i] - fit.center);
-    fit.sigma = MAD_SIGMA * robust_median(scratch, n);
+    fit.sigma = CPD_MAD_SIGMA * robust_median(scratch, n);
     if (fit.sigma == 0)
         fit.sigma = sigma_of_ties(scratch, n);
     double squares = 0;

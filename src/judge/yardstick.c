@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "cpd/cpd.h"
 #include "judge/robust.h"
 #include "judge/student.h"
 
@@ -196,6 +197,5 @@ int yardstick_tails(const struct judge *judge, const struct group *group, const 
 /* sigma was taken from the body of the distribution as if it were normal. */
 double yardstick_bound(double tail, double dof)
 {
-    const double normal_quartile = 0.6745;
-    return student_quantile(tail, dof) * normal_quartile / student_quantile(0.25, dof);
+    return student_quantile(tail, dof) * CPD_QUARTILE_SIGMA / student_quantile(0.25, dof);
 }

@@ -4,7 +4,7 @@
 
 #include "probes/probes.h"
 
-#include "probes/l2/l2.h"
+#include "probes/l2/l2_study.h"
 #include "probes/method/bandwidth.h"
 #include "probes/method/study.h"
 
@@ -66,29 +66,24 @@ struct probe {
     double within;
     bool highest; /* what disturbs only lowers it: the highest round counts, not the median */
 
-    /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. */
+    /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. One of
+     * the two is set; run_study is called with the cache that the row names. */
     int (*run)(struct probe_context *context, struct err *err);
+    int (*run_study)(struct probe_context *context, enum study_id study, struct err *err);
+    enum study_id study;
 };
+
+/* Calls run, or run_study. */
+int probe_run(const struct probe *probe, struct probe_context *context, struct err *err);
 
 /* The table, NULL-terminated (table.c). */
 extern const struct probe *const probe_table[];
 
+/* Of each cache that is studied (metrics/caches.c). */
+enum cache_probe { CACHE_LINE, CACHE_SIZE, CACHE_LATENCY, CACHE_PROBES };
+extern const struct probe probe_caches[STUDY_COUNT][CACHE_PROBES];
+
 extern const struct probe probe_l1_data_global;
-extern const struct probe probe_l1_data_line;
-extern const struct probe probe_l1_data_size;
-extern const struct probe probe_l1_data_latency;
-extern const struct probe probe_texture_line;
-extern const struct probe probe_texture_size;
-extern const struct probe probe_texture_latency;
-extern const struct probe probe_read_only_line;
-extern const struct probe probe_read_only_size;
-extern const struct probe probe_read_only_latency;
-extern const struct probe probe_constant_l15_line;
-extern const struct probe probe_constant_l15_size;
-extern const struct probe probe_constant_l15_latency;
-extern const struct probe probe_constant_l1_line;
-extern const struct probe probe_constant_l1_size;
-extern const struct probe probe_constant_l1_latency;
 extern const struct probe probe_cache_shared;
 extern const struct probe probe_cache_per_sm;
 extern const struct probe probe_shared_carveout;

@@ -84,7 +84,7 @@ int rounds_repeat(struct rounds *rounds, struct probe_context *context, const st
     struct err failure = {0};
     context->measures = &own;
     context->repeating = true;
-    int rc = probe->run(context, &failure);
+    int rc = probe_run(probe, context, &failure);
     context->measures = first;
     context->repeating = false;
     int kept = 0;

@@ -34,7 +34,7 @@ static int run_one(struct probe_context *context, const struct probe *probe,
         return err_set(err, -ECANCELED, "stopped before %s", name);
     double start_s = clock_monotonic_s();
     probe_begin(context, name, 0);
-    int rc = probe->run(context, &own);
+    int rc = probe_run(probe, context, &own);
     for (size_t i = 0; i < context->measures->count; i++)
         measure_round(&context->measures->items[i]);
     if (rc && mark_failed(probe, context->measures, own.text))

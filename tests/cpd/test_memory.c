@@ -15,7 +15,6 @@ struct task {
     double *series;
     size_t n;
     enum cpd_cost cost;
-    double penalty;
 };
 
 static int single(void *context)
@@ -48,17 +47,6 @@ static int test(void *context)
     return rc;
 }
 
-static int multiple(void *context)
-{
-    const struct task *task = context;
-    size_t *splits = NULL, count = 17;
-    int rc = cpd_multiple(task->series, task->n, task->penalty, 3, &splits, &count);
-    assert_int_equal(splits == NULL, rc != 0);
-    assert_int_equal(count == 17, rc != 0);
-    free(splits);
-    return rc;
-}
-
 static void sweep_all(struct task *task)
 {
     static const struct {
@@ -69,7 +57,6 @@ static void sweep_all(struct task *task)
         {"cpd_single", single, 1},
         {"cpd_ks_test", ks, 1},
         {"cpd_test", test, 2},
-        {"cpd_multiple", multiple, 4},
     };
     for (size_t i = 0; i < COUNT_OF(operations); i++)
         memory_sweep(&(struct memory_sweep){.name = operations[i].name,
@@ -87,7 +74,7 @@ static void change_points(void **state)
     struct task steps = {.series = series_step(POINTS, SPLIT, 5, &rng), .n = POINTS};
     struct task tied = {
         .series = series_flat(POINTS, NOISE_TIED, &rng), .n = POINTS, .cost = CPD_COST_RANK};
-    struct task few = {.series = steps.series + SPLIT - 12, .n = 24, .penalty = 1};
+    struct task few = {.series = steps.series + SPLIT - 12, .n = 24};
     struct task levels = {.series = series_step(POINTS, SPLIT, 1000, &rng), .n = POINTS};
     sweep_all(&steps);
     sweep_all(&tied);

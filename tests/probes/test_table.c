@@ -28,7 +28,7 @@ static void dependencies(void **state)
     assert_int_equal(all.count, probe_count());
     for (size_t i = 0; i < all.count; i++) {
         const struct probe *probe = probe_table[all.indices[i]];
-        assert_non_null(probe->run);
+        assert_true(!probe->run != !probe->run_study);
         assert_non_null(probe->metrics[0]);
         assert_true(strlen(probe->description.summary) < 70);
         for (size_t d = 0; d < PROBE_LIST_MAX && probe->depends[d]; d++) {

@@ -11,12 +11,7 @@ import sys
 root = pathlib.Path(sys.argv[1])
 
 # Circles that may be there, as this test names them, each with the reason.
-exceptions = {
-    "src/probes/l2: l2_copies.c l2_homes.c l2_level.c": "not yet separated",
-    "src/probes/method: bandwidth.c surface.c": "not yet separated",
-    "src/probes/method: constant_level.c level.c study.c": "not yet separated",
-    "src/probes/method: line.c line_fit.c resident.c": "not yet separated",
-}
+exceptions = {}
 
 comment_or_text = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 member_or_tag = re.compile(r"(?:\.|->|\b(?:struct|enum|union)\s)\s*\w+")

@@ -2,12 +2,15 @@
  *
  * What stays resident is counted twice: with one element per fetch unit it is bytes, with elements
  * so far apart that each needs a line of its own it is tags. Bytes over tags is the line. */
+#include "probes/l2/l2_capacity.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
+#include "probes/l2/l2_look.h"
 #include "probes/method/chase.h"
 
 enum {
@@ -45,9 +48,6 @@ static const double TAG_OVERSIZE = 2.5, TAGS_OVERFILLED_SHARE = 0.3, TAGS_FEW_SH
 static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
 static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
 static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
-
-/* The median of many normal values against their mean; a deviation from the median absolute one. */
-static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
 
 static void count_distances(const struct device_sample *sample, double threshold,
                             uint32_t *distances)
@@ -128,7 +128,7 @@ static int resident_share(struct probe_context *context, const struct l2_study *
         n += found.n;
     }
     if (looks > 1) /* of a median */
-        error = MEDIAN_ERROR * MAD_SIGMA * cpd_mad(shares, looks) / sqrt((double)looks);
+        error = CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(shares, looks) / sqrt((double)looks);
     *out_resident = (struct resident){cpd_median(shares, looks), error, n};
     return 0;
 }

@@ -6,13 +6,13 @@
  * has a copy. Each load is compared with the same load, since the slices of one part are not
  * equally far either, and the third pass says how much two passes differ by chance. Every pair of a
  * sample of SMs is asked, so that each SM's side is confirmed by all others. */
-#include <errno.h>
+#include "probes/l2/l2_copies.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "probes/l2/l2_parts.h"
 #include "probes/method/chase.h"
 
 enum {

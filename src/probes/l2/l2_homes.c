@@ -4,13 +4,13 @@
  * however far apart its slices are. With parts, SMs of one part see the same, SMs of different
  * parts do not, and each element is near to exactly one group of SMs. What two SMs see differently
  * in one half of the passes they must see in the other half too: that tells it from noise. */
-#include <errno.h>
+#include "probes/l2/l2_homes.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "probes/l2/l2_parts.h"
 
 enum { HALVES = 2, LEADERS_MAX = 16, FEW_SMS = 8, CUT_OF = 50 };
 

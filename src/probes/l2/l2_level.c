@@ -2,7 +2,8 @@
  *
  * All SMs time the same array, since they are not equally far from L2's slices: one SM's view is
  * not the GPU's. How many parts L2 has is found in l2_copies.c and l2_homes.c. */
-#include <errno.h>
+#include "probes/l2/l2_level.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
+#include "probes/l2/l2_copies.h"
+#include "probes/l2/l2_homes.h"
 #include "probes/l2/l2_parts.h"
 #include "probes/method/chase.h"
 
@@ -19,74 +22,14 @@ enum {
     COLD_ELEMENTS = 256,
     COLD_STRIDE_BYTES = 17 * 64,  /* beyond the fetch of any L2 */
     LARGE_PAGE_BYTES = 64 * 1024, /* at least, of a GPU's large allocations */
-    GROUPS = 3,                   /* of cold jobs and far loads: their means are the spread */
 };
 
 /* A quarter of L2, and less: fits, even where some of L2 is broken. */
 static const uint64_t ARRAY_MIN_BYTES = 16 * 1024, ARRAY_MAX_BYTES = 256 * 1024;
 static const double ARRAY_SHARE = 0.25;
 
-/* Levels are at least so many cycles apart. */
-static const double LEVEL_GAP = 4;
-
 /* A load that takes longer than so many cold ones was interrupted. */
 static const double INTERRUPTED = 5;
-
-size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms)
-{
-    size_t sms = device_limits(context->device)->sm_count;
-    size_t count = sms < L2_SAMPLE_MAX ? sms : L2_SAMPLE_MAX;
-    for (size_t i = 0; i < count; i++) {
-        size_t first = i * sms / count, next = (i + 1) * sms / count;
-        out_sms[i] = i ? (int32_t)(first + probe_seed(context) % (next - first)) : 0;
-    }
-    return count;
-}
-
-void l2_parts_fini(struct l2_parts *parts)
-{
-    l2_values_fini(&parts->far_loads);
-    l2_values_fini(&parts->far_lines);
-    free(parts->part_of_sm);
-    free(parts->home_of_element);
-    *parts = (struct l2_parts){0};
-}
-
-/* Half the range of the means of every third value up to the cap. */
-static double far_spread(const struct l2_values *loads, double cap)
-{
-    double low = INFINITY, high = -INFINITY;
-    for (size_t g = 0; g < GROUPS; g++) {
-        double sum = 0, count = 0;
-        for (size_t i = g; i < loads->count; i += GROUPS)
-            if (loads->at[i] <= cap) {
-                sum += loads->at[i];
-                count++;
-            }
-        low = fmin(low, sum / count);
-        high = fmax(high, sum / count);
-    }
-    return (high - low) / 2;
-}
-
-/* Nothing is cut off below: one of three far levels may be a third of the loads only. */
-int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err)
-{
-    const struct l2_fence lines = l2_values_fence(&parts->far_lines);
-    struct l2_values ordered = {0}, inside = parts->far_lines;
-    int rc = 0;
-    for (size_t i = 0; i < parts->far_loads.count && !rc; i++)
-        rc = l2_values_add(&ordered, parts->far_loads.at[i], err);
-    double cap = rc ? 0 : l2_values_fence(&parts->far_loads).high;
-    parts->far =
-        (struct l2_latency){l2_values_mean_below(&ordered, cap), far_spread(&ordered, cap)};
-    l2_values_fini(&ordered);
-    while (inside.count && inside.at[inside.count - 1] > lines.high)
-        inside.count--;
-    return rc ? rc
-              : l2_values_levels(&inside, fmax(near_width, LEVEL_GAP), L2_PARTS_MAX - 1,
-                                 parts->levels, &parts->level_count, err);
-}
 
 static struct device_array hits_array(uint64_t reported_bytes)
 {
@@ -293,7 +236,7 @@ static struct device_job cold_job(struct probe_context *context, int32_t sm)
 
 /* groups: every third job's loads. */
 static int measure_cold(struct probe_context *context, struct l2_values *all,
-                        struct l2_values groups[GROUPS], struct err *err)
+                        struct l2_values groups[L2_GROUPS], struct err *err)
 {
     int32_t sms[L2_SAMPLE_MAX];
     struct device_job jobs[L2_SAMPLE_MAX];
@@ -309,7 +252,7 @@ static int measure_cold(struct probe_context *context, struct l2_values *all,
             double cycles = answers[i].samples[0].kept[e];
             rc = l2_values_add(all, cycles, err);
             if (!rc)
-                rc = l2_values_add(&groups[i % GROUPS], cycles, err);
+                rc = l2_values_add(&groups[i % L2_GROUPS], cycles, err);
         }
     device_answers_fini(answers, L2_SAMPLE_MAX);
     free(answers);
@@ -335,10 +278,10 @@ static double mean_hit(const struct l2_hits *hits, const struct l2_study *l2, do
 static int set_main(struct probe_context *context, const struct l2_hits *hits, struct l2_study *l2,
                     struct l2_values *cold, struct err *err)
 {
-    struct l2_values groups[GROUPS] = {{0}};
+    struct l2_values groups[L2_GROUPS] = {{0}};
     int rc = measure_cold(context, cold, groups, err);
     double cap = INTERRUPTED * l2_values_quantile(cold, 0.5), low = INFINITY, high = -INFINITY;
-    for (size_t g = 0; g < GROUPS; g++) {
+    for (size_t g = 0; g < L2_GROUPS; g++) {
         double mean = l2_values_mean_below(&groups[g], cap);
         low = fmin(low, mean);
         high = fmax(high, mean);

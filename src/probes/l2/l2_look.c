@@ -3,6 +3,8 @@
  * The sample's elements stand evenly spaced, so that consecutive loads share pages and the TLBs
  * cost little. The last is timed first: a miss brings a line in and evicts an older one, which then
  * was timed already or is gone anyway. */
+#include "probes/l2/l2_look.h"
+
 #include <math.h>
 #include <stdlib.h>
 

@@ -3,15 +3,15 @@
 #ifndef GPUMEMTOPO_PROBES_L2_L2_PARTS_H
 #define GPUMEMTOPO_PROBES_L2_L2_PARTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "probes/l2/l2_values.h"
+#include "probes/probe.h"
 
-#include "base/err.h"
-#include "probes/l2/l2.h"
-#include "probes/l2/l2_stats.h"
-
-enum { L2_PASSES = 4, L2_ELEMENTS_MAX = 256, L2_SAMPLE_MAX = 16 };
+enum {
+    L2_PASSES = 4,
+    L2_ELEMENTS_MAX = 256,
+    L2_SAMPLE_MAX = 16,
+    L2_GROUPS = 3, /* of cold jobs and far loads: their means are the spread */
+};
 
 /* What every SM sees of one array, once it has loaded it. */
 struct l2_hits {
@@ -48,11 +48,5 @@ size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms);
 /* Far loads are sorted, their mean, spread and levels set; near_width: levels closer than near hits
  * scatter are slices of one. */
 int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err);
-
-/* near: the mean near hit, near_width: of 90 % of them. out_parts is empty before. */
-int l2_look_for_copies(struct probe_context *context, double near, double near_width,
-                       struct l2_parts *out_parts, struct err *err);
-int l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts,
-                      struct err *err);
 
 #endif

@@ -5,12 +5,14 @@
  * What was filled first is timed, since it is what was evicted first: the step is then steep for
  * LRU and its kin, and no later for others. The rise behind the step is traced back to where it
  * began; so sets that fill unevenly and round the foot of the step off do no harm. */
+#include "probes/l2/l2_step.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "cpd/cpd.h"
-#include "probes/method/chase.h"
+#include "probes/l2/l2_look.h"
 
 enum {
     POINTS_MAX = 96,

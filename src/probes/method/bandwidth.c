@@ -1,7 +1,6 @@
 /* Bandwidth of a memory: the best of several shapes of a stream, repeated. */
 #include "probes/method/bandwidth.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
-#include "probes/method/host_link.h"
+#include "probes/method/bandwidth_surface.h"
 #include "probes/method/repeats.h"
 #include "probes/probe.h"
 
@@ -18,18 +17,11 @@ enum {
     REPEATS_SHORT = 2, /* where there are several rounds over a short run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
-    SHAPES_MAX = 4,  /* the usual ones and the best of the surface */
-    GROWTHS_MAX = 6, /* lengthenings of a stream until it lasts long enough */
-    WARP_THREADS = 32,
+    SHAPES_MAX = 4,   /* the usual ones and the best of the surface */
     WIDTH_BYTES = 16, /* per access: reaches the limit on all GPUs of the thesis */
     METHOD_MAX = 120,
     REASON_MAX = 120,
 };
-
-/* Long against launch and timer (microseconds), short against a survey. */
-static const double STREAM_NS = 3e6, COPIES_NS = 2e6;
-static const double GROWTH_MIN = 2, GROWTH_MAX = 256;
-static const uint64_t TOTAL_MAX_BYTES = UINT64_C(1) << 42;
 
 /* Another shape than the first must be better by this: chance alone does not decide. */
 static const double BETTER = 1.01;
@@ -60,116 +52,22 @@ static const struct usual main_shapes[] = {{512, 4, 1}, {1024, 2, 1}, {256, 8, 2
 static const struct usual block_shapes[] = {{1024, 4, 0}, {512, 8, 0}, {256, 8, 0}};
 enum { USUAL_COUNT = COUNT_OF(l2_shapes) };
 
-static bool by_kernel(const struct bandwidth_task *task)
-{
-    return task->kind < DEVICE_STREAM_H2D;
-}
-
-/* L1 and shared memory are one per SM, and so is the footprint. */
-static bool per_block(const struct bandwidth_task *task)
-{
-    return by_kernel(task) && task->path != DEVICE_GLOBAL_CG;
-}
-
-bool bandwidth_allows(const struct probe_context *context, uint32_t threads)
-{
-    uint32_t warps = device_limits(context->device)->warp_count;
-    return !warps || threads <= warps * WARP_THREADS;
-}
-
-/* What all threads of a launch move together by their accesses in flight; 0: not known. A copy
- * reads one half of the footprint and writes the other. */
-static uint64_t bytes_in_flight(const struct bandwidth_task *task,
-                                const struct bandwidth_shape *shape, uint32_t sms)
-{
-    uint64_t bytes = (uint64_t)shape->threads * shape->width_bytes * shape->unroll;
-    if (!per_block(task))
-        bytes *= (uint64_t)shape->blocks_per_sm * sms;
-    return task->kind == DEVICE_STREAM_COPY ? 2 * bytes : bytes;
-}
-
-uint32_t bandwidth_unroll(const struct probe_context *context, const struct bandwidth_task *task,
-                          const struct bandwidth_shape *shape)
-{
-    uint32_t sms = device_limits(context->device)->sm_count;
-    struct bandwidth_shape tried = *shape;
-    for (tried.unroll = BANDWIDTH_UNROLL_MAX; tried.unroll > 1; tried.unroll /= 2)
-        if (bytes_in_flight(task, &tried, sms) <= task->footprint_bytes)
-            break;
-    return tried.unroll;
-}
-
 /* A pass that is shorter than what is in flight leaves threads idle. Fewer blocks first: what is in
  * flight of each thread costs fewer instructions than more threads do. */
 static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
                                         struct bandwidth_shape shape, uint32_t sms)
 {
-    while (bytes_in_flight(task, &shape, sms) > task->footprint_bytes) {
-        if (!per_block(task) && shape.blocks_per_sm > 1)
+    while (bandwidth_in_flight(task, &shape, sms) > task->footprint_bytes) {
+        if (!bandwidth_per_block(task) && shape.blocks_per_sm > 1)
             shape.blocks_per_sm--;
         else if (shape.unroll > 1)
             shape.unroll /= 2;
-        else if (shape.threads > WARP_THREADS)
+        else if (shape.threads > BANDWIDTH_WARP_THREADS)
             shape.threads /= 2;
         else
             break;
     }
     return shape;
-}
-
-static uint64_t even_footprint(const struct bandwidth_task *task,
-                               const struct bandwidth_shape *shape, uint32_t sms)
-{
-    uint64_t bytes = bytes_in_flight(task, shape, sms);
-    if (!bytes || bytes > task->footprint_bytes)
-        return task->footprint_bytes;
-    return task->footprint_bytes / bytes * bytes;
-}
-
-static struct device_stream make_stream(const struct bandwidth_task *task,
-                                        const struct bandwidth_shape *shape, uint32_t sms)
-{
-    struct device_stream stream = {
-        .kind = task->kind, .path = task->path, .footprint_bytes = task->footprint_bytes};
-    if (by_kernel(task)) {
-        stream.footprint_bytes = even_footprint(task, shape, sms);
-        stream.width_bytes = shape->width_bytes;
-        stream.threads = shape->threads;
-        stream.blocks = shape->blocks_per_sm * sms;
-        stream.unroll = shape->unroll;
-    }
-    return stream;
-}
-
-int bandwidth_time(struct probe_context *context, const struct bandwidth_task *task,
-                   const struct bandwidth_shape *shape, uint64_t *total_bytes, double *out_gbs,
-                   struct err *err)
-{
-    uint32_t sms = device_limits(context->device)->sm_count;
-    struct device_stream stream = make_stream(task, shape, sms);
-    uint64_t pass = stream.footprint_bytes * (per_block(task) && sms ? sms : 1);
-    stream.total_bytes = *total_bytes > pass ? *total_bytes : pass;
-    const double wanted_ns = by_kernel(task) ? STREAM_NS : COPIES_NS;
-    for (size_t i = 0; i < GROWTHS_MAX; i++) {
-        struct device_stream_answer answer;
-        if (!by_kernel(task))
-            host_link_begin(context);
-        int rc = device_stream(context->device, &stream, &answer, err);
-        if (!by_kernel(task))
-            host_link_end(context);
-        if (rc)
-            return rc;
-        double ns = answer.elapsed_ns ? (double)answer.elapsed_ns : 1;
-        if (!answer.elapsed_ns && (i + 1 == GROWTHS_MAX || stream.total_bytes >= TOTAL_MAX_BYTES))
-            return err_set(err, -ENOTSUP, "the stream takes no time by the device's clock");
-        *out_gbs = (double)answer.bytes / ns;
-        *total_bytes = stream.total_bytes;
-        if (ns >= wanted_ns / 2 || stream.total_bytes >= TOTAL_MAX_BYTES)
-            break;
-        double growth = fmin(fmax(wanted_ns / ns, GROWTH_MIN), GROWTH_MAX);
-        stream.total_bytes = (uint64_t)((double)stream.total_bytes * growth);
-    }
-    return 0;
 }
 
 struct candidates {
@@ -197,7 +95,7 @@ struct series {
 
 static size_t count_passes(const struct probe_context *context, const struct bandwidth_task *task)
 {
-    size_t count = by_kernel(task) ? probe_repeats(context, REPEATS) : REPEATS;
+    size_t count = bandwidth_by_kernel(task) ? probe_repeats(context, REPEATS) : REPEATS;
     return count > 1 ? count : REPEATS_SHORT;
 }
 
@@ -246,7 +144,7 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
     for (size_t r = 0; r < count; r++)
         series.gbs[r] = gbs[best][r];
     series.slowest = cpd_quantile(series.gbs, count, 0);
-    if (!by_kernel(task))
+    if (!bandwidth_by_kernel(task))
         keep_faster_half(&series);
     series.spread = repeats_half_range(series.gbs, series.count);
     series.scatter = series.spread / cpd_median(series.gbs, series.count);
@@ -256,14 +154,14 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
 
 static bool agrees(const struct bandwidth_task *task, const struct series *series)
 {
-    return series->scatter <= (by_kernel(task) ? AGREEMENT : COPIES_AGREEMENT);
+    return series->scatter <= (bandwidth_by_kernel(task) ? AGREEMENT : COPIES_AGREEMENT);
 }
 
 static int steadiest_series(struct probe_context *context, const struct bandwidth_task *task,
                             struct candidates *candidates, struct series *out_series,
                             struct err *err)
 {
-    const size_t attempts = by_kernel(task) ? ATTEMPTS : ATTEMPTS_COPIES;
+    const size_t attempts = bandwidth_by_kernel(task) ? ATTEMPTS : ATTEMPTS_COPIES;
     double medians[ATTEMPTS_COPIES];
     struct series best = {0};
     size_t made = 0;
@@ -278,7 +176,7 @@ static int steadiest_series(struct probe_context *context, const struct bandwidt
         if (agrees(task, &best))
             break;
     }
-    if (by_kernel(task))
+    if (bandwidth_by_kernel(task))
         best.spread = fmax(best.spread, repeats_half_range(medians, made));
     *out_series = best;
     return 0;
@@ -287,7 +185,7 @@ static int steadiest_series(struct probe_context *context, const struct bandwidt
 static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
                      const struct bandwidth_shape *shape)
 {
-    if (!by_kernel(task))
+    if (!bandwidth_by_kernel(task))
         snprintf(method, METHOD_MAX, "copies of %.0f MiB, pinned memory, faster half",
                  (double)task->footprint_bytes / 0x1p20);
     else if (shape->blocks_per_sm)
@@ -308,7 +206,7 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
     struct bandwidth_shape half = series->shape;
     uint64_t total = series->total_bytes;
     double gbs;
-    if (!series->cut || half.threads * half.unroll <= WARP_THREADS)
+    if (!series->cut || half.threads * half.unroll <= BANDWIDTH_WARP_THREADS)
         return 0;
     *(half.unroll > 1 ? &half.unroll : &half.threads) /= 2;
     int rc = bandwidth_time(context, task, &half, &total, &gbs, err);
@@ -348,7 +246,7 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
 static const struct usual *usual_shapes(const struct probe_context *context,
                                         const struct bandwidth_task *task)
 {
-    if (per_block(task))
+    if (bandwidth_per_block(task))
         return block_shapes;
     return task->footprint_bytes > device_limits(context->device)->l2_reported_bytes ? main_shapes
                                                                                      : l2_shapes;
@@ -361,15 +259,15 @@ static struct bandwidth_shape usual_shape(const struct probe_context *context,
     const struct device_limits *limits = device_limits(context->device);
     struct bandwidth_shape shape = {.width_bytes = WIDTH_BYTES,
                                     .threads = usual->threads,
-                                    .blocks_per_sm = per_block(task) ? 1 : 0,
+                                    .blocks_per_sm = bandwidth_per_block(task) ? 1 : 0,
                                     .unroll = usual->unroll};
-    while (shape.threads > WARP_THREADS && !bandwidth_allows(context, shape.threads))
+    while (shape.threads > BANDWIDTH_WARP_THREADS && !bandwidth_allows(context, shape.threads))
         shape.threads /= 2;
     if (usual->share && limits->threads_per_sm) {
         uint32_t blocks = limits->threads_per_sm / usual->share / shape.threads;
         shape.blocks_per_sm = blocks ? blocks : 1;
     }
-    *out_cut = bytes_in_flight(task, &shape, limits->sm_count) > task->footprint_bytes;
+    *out_cut = bandwidth_in_flight(task, &shape, limits->sm_count) > task->footprint_bytes;
     return fit_shape(task, shape, limits->sm_count);
 }
 
@@ -391,7 +289,7 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
     const struct usual *usual = usual_shapes(context, task);
     const struct bandwidth_choice *choice = choice_of(context, task->metric);
     candidates->count = candidates->usual = 1;
-    if (!by_kernel(task))
+    if (!bandwidth_by_kernel(task))
         return 0; /* copies have no shape */
     if (context->repeating && choice && choice->metric) {
         candidates->shapes[0] = choice->shape;

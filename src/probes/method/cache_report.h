@@ -9,8 +9,6 @@
  * a further round over the run only what is judged, by as little as confirms it. */
 int cache_report_line(struct probe_context *context, enum study_id id,
                       struct err *err); /* .fetch, .line */
-int cache_report_size(struct probe_context *context, enum study_id id,
-                      struct err *err); /* .size, .reach; size.c */
 int cache_report_latency(struct probe_context *context, enum study_id id,
                          struct err *err); /* .latency, .miss_penalty */
 

@@ -7,6 +7,8 @@
  * first touches of one element differ by from launch to launch is the noise to be held against.
  *
  * One job in flight: SMs may share an L1.5, and all see the same constant memory. */
+#include "probes/method/constant_level.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +74,7 @@ static int trial_init(struct probe_context *context, struct trial *trial, struct
     uint64_t limit = device_limits(context->device)->constant_bytes;
     if (limit < 4 * ELEMENT_BYTES)
         return err_set(err, -ENOTSUP, "too little constant memory");
-    *trial = (struct trial){.sms = level_count(context, LEVEL_SMS)};
+    *trial = (struct trial){.sms = level_sm_count(context, LEVEL_SMS)};
     for (uint64_t bytes = PUSH_MIN_BYTES; bytes <= limit && trial->sizes < DOUBLINGS_MAX;
          bytes *= 2)
         trial->push_bytes[trial->sizes++] = bytes;
@@ -93,7 +95,8 @@ static struct device_array constant_array(uint64_t offset, uint64_t bytes, uint6
                                  .stride_bytes = stride};
 }
 
-void constant_prime(const struct probe_context *context, struct device_job *job, uint32_t agent)
+void constant_level_prime(const struct probe_context *context, struct device_job *job,
+                          uint32_t agent)
 {
     uint64_t limit = device_limits(context->device)->constant_bytes;
     const struct device_array last = constant_array(limit - LINE_BYTES, LINE_BYTES, LINE_BYTES);
@@ -108,7 +111,7 @@ static struct device_job trial_job(const struct probe_context *context, const st
     const struct device_array push = constant_array(0, trial->push_bytes[size], LINE_BYTES);
     struct device_job job = chase_job();
     job.agents[0].sm = level_sm(context, sm, trial->sms);
-    constant_prime(context, &job, 0);
+    constant_level_prime(context, &job, 0);
     chase_add(&job, DEVICE_CHASE, &elements, 0)->keep = (uint32_t)trial->elements;
     chase_add(&job, DEVICE_WARM, &push, 0);
     chase_add(&job, DEVICE_CHASE, &elements, 0)->keep = (uint32_t)trial->elements;
@@ -231,7 +234,7 @@ static int measure_ends(struct probe_context *context, struct constant_pools *po
     const struct device_array small = constant_array(0, SMALL_BYTES, WORD_BYTES);
     const struct device_array past = {
         .path = DEVICE_GLOBAL_CG, .size_bytes = PAST_BYTES, .stride_bytes = ELEMENT_BYTES};
-    size_t sms = level_count(context, LEVEL_SMS);
+    size_t sms = level_sm_count(context, LEVEL_SMS);
     struct device_job jobs[2 * LEVEL_SMS];
     struct device_answer *answers;
     for (size_t i = 0; i < 2 * sms; i++) {

@@ -63,9 +63,6 @@ static const double SERVED_BY_L1 = 0.02;
 /* Slow loads that are lost in the scatter, as a share at most: they move the median. */
 static const double UNSEEN = 0.01;
 
-/* The median of many normal values against their mean; a deviation from the median absolute one. */
-static const double MEDIAN_ERROR = 1.2533, MAD_SIGMA = 1.4826;
-
 struct estimate {
     double cycles;
     double spread; /* half the range of the repetitions, at least the standard error */
@@ -87,7 +84,7 @@ static struct plan plan_chases(const struct study *study, double precision, size
     /* The middle of m chases of n loads each errs by up to 1.25 sigma sqrt(n / m), over the loads
      * that the difference of long and short leaves. */
     double loads = (double)(plan.long_loads - plan.short_loads);
-    double error = MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
+    double error = CPD_MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
     double chases = pow(error / (precision * study->hit_cycles), 2);
     plan.jobs = (size_t)fmin(fmax(chases / PAIRS, JOBS_MIN), JOBS_MAX);
     return plan;
@@ -139,7 +136,7 @@ static int time_batch(struct probe_context *context, const struct device_array *
 
 static double median_error(const double *cycles, size_t count)
 {
-    return MEDIAN_ERROR * MAD_SIGMA * cpd_mad(cycles, count) / sqrt((double)count);
+    return CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(cycles, count) / sqrt((double)count);
 }
 
 static void settle(const double *cycles, const double *errors, size_t count,
@@ -218,7 +215,7 @@ static int single_once(struct probe_context *context, const struct device_array 
 {
     double overhead = timer_overhead(context, array->path);
     double latency = fmax(study->hit_cycles - overhead, 1);
-    double loads = pow(MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency), 2);
+    double loads = pow(CPD_MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency), 2);
     size_t jobs = (size_t)fmin(fmax(loads / SINGLE_LOADS, SINGLE_JOBS_MIN), SINGLE_JOBS_MAX);
     double cycles[REPEATS], errors[REPEATS];
     for (size_t i = 0; i < batches; i++) {
@@ -229,7 +226,7 @@ static int single_once(struct probe_context *context, const struct device_array 
         const struct pool_centre centre = pool_centre(&batch);
         pool_join(&both->loads, &batch);
         cycles[i] = centre.cycles - overhead;
-        errors[i] = hypot(centre.error, UNSEEN * MEDIAN_ERROR * centre.sigma);
+        errors[i] = hypot(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
     }
     settle(cycles, errors, batches, &both->single);
     both->single.n = (uint32_t)(batches * jobs * SINGLE_LOADS);

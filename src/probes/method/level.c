@@ -1,43 +1,20 @@
-/* Hit and miss latency of a cache, and the threshold between them.
- *
- * On several SMs at once, each with memory of its own: a cache that SMs share must not hold for one
- * what another has loaded. Every load is compared with one of the same lines past the cache, by the
- * same SM: neither the slices of L2 nor the SMs are equally far from each other. */
+/* Hit and miss latency of a cache and the threshold between them, from loads of both kinds. */
+#include "probes/method/level.h"
+
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
-#include "probes/method/chase.h"
 #include "probes/method/contrast.h"
-#include "probes/method/level.h"
-#include "probes/method/timer.h"
-
-enum {
-    WORD_BYTES = 8,
-    SMALL_BYTES = 256,  /* fits into any cache */
-    SMALL_LOADS = 1024, /* timed per SM */
-    SMALL_PASSES = 3,   /* to warm it */
-    APART_BYTES = 1088, /* further apart than any line, and not always in the same set */
-    APART_COUNT = 128,
-    APART_AT = 4096, /* behind the small array */
-    SPAN_BYTES = APART_AT + APART_BYTES * APART_COUNT,
-};
-
-/* Loads that are cached take at most this share of the same loads past the cache. */
-static const double SUPPORTED_SHARE = 0.9;
 
 /* Of hits and misses together, as shares of each. */
 static const double MISJUDGED_MAX = 0.15;
-
-/* Misses of so many times the slowest loads of the next level were served by a further one. */
-static const double FURTHER = 1.2;
 
 int32_t level_sm(const struct probe_context *context, size_t number, size_t count)
 {
     return (int32_t)(number * device_limits(context->device)->sm_count / count);
 }
 
-size_t level_count(const struct probe_context *context, size_t most)
+size_t level_sm_count(const struct probe_context *context, size_t most)
 {
     size_t sms = device_limits(context->device)->sm_count;
     return sms < most ? sms : most;
@@ -66,105 +43,4 @@ int level_check(const struct study *study, struct err *err)
     return err_set(err, -ENODATA,
                    "hits of %.0f cycles are not told from misses of %.0f by single loads",
                    study->hit_cycles, study->miss_cycles);
-}
-
-/* The small array by the path and past the cache, then lines far apart that are in L2 but in no
- * other cache yet, and once more past the cache. */
-static struct device_job make_job(const struct study *study, size_t number, int32_t sm)
-{
-    const struct device_array small = {.path = study->path,
-                                       .offset_bytes = number * SPAN_BYTES,
-                                       .size_bytes = SMALL_BYTES,
-                                       .stride_bytes = WORD_BYTES};
-    const struct device_array apart = {.path = study->path,
-                                       .offset_bytes = number * SPAN_BYTES + APART_AT,
-                                       .size_bytes = APART_BYTES * APART_COUNT,
-                                       .stride_bytes = APART_BYTES};
-    struct device_array past = small, apart_past = apart;
-    struct device_job job = chase_job();
-    past.path = apart_past.path = DEVICE_GLOBAL_CG;
-    job.agents[0].sm = sm;
-    chase_add(&job, DEVICE_WARM, &small, SMALL_PASSES * SMALL_BYTES / WORD_BYTES);
-    chase_add(&job, DEVICE_CHASE, &small, SMALL_LOADS);
-    chase_add(&job, DEVICE_CHASE, &past, SMALL_LOADS);
-    chase_add(&job, DEVICE_WARM, &apart_past, 0);
-    chase_add(&job, DEVICE_CHASE, &apart, 0);
-    chase_add(&job, DEVICE_CHASE, &apart_past, 0);
-    return job;
-}
-
-struct global_pools {
-    struct pool hits, past;         /* the small array */
-    struct pool misses, apart_past; /* the lines apart */
-};
-
-static int run_jobs(struct probe_context *context, const struct study *study,
-                    struct global_pools *pools, struct err *err)
-{
-    struct device_job jobs[LEVEL_SMS];
-    struct device_answer *answers;
-    uint64_t memory = device_limits(context->device)->global_bytes;
-    size_t count = level_count(context, LEVEL_SMS);
-    if (memory && memory / SPAN_BYTES < count)
-        count = memory < SPAN_BYTES ? 1 : (size_t)(memory / SPAN_BYTES);
-    for (size_t i = 0; i < count; i++)
-        jobs[i] = make_job(study, i, level_sm(context, i, count));
-    int rc = chase_run(context, jobs, count, 0, &answers, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < count; i++) {
-        pool_add(&pools->hits, &answers[i].samples[0]);
-        pool_add(&pools->past, &answers[i].samples[1]);
-        pool_add(&pools->misses, &answers[i].samples[2]);
-        pool_add(&pools->apart_past, &answers[i].samples[3]);
-    }
-    device_answers_fini(answers, count);
-    free(answers);
-    return 0;
-}
-
-/* In a tiny L2 some of the misses go on to main memory, and do not count. The path may be longer
- * than that past the cache. */
-static void cut_further(struct pool *misses, const struct pool *past)
-{
-    double longer = pool_quantile(misses, 0.25) - pool_quantile(past, 0.25);
-    pool_cut(misses, FURTHER * (pool_quantile(past, 0.95) + fmax(0, longer)));
-}
-
-/* Where loads past the cache (.cg) are hardly slower, the path is not cached before L2 (thesis
- * 4.2.1). */
-static int measure_global(struct probe_context *context, struct study *study, struct err *err)
-{
-    struct global_pools *pools = calloc(1, sizeof *pools);
-    int rc = pools ? run_jobs(context, study, pools, err) : err_no_memory(err);
-    if (!rc) {
-        cut_further(&pools->misses, &pools->apart_past);
-        level_settle(study, &pools->hits, &pools->misses);
-        double hit = study->hit_cycles - timer_overhead(context, study->path);
-        double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
-                      timer_overhead(context, DEVICE_GLOBAL_CG);
-        study->supported = hit < SUPPORTED_SHARE * past;
-        rc = study->supported ? level_check(study, err) : 0;
-    }
-    free(pools);
-    return rc;
-}
-
-int level_measure(struct probe_context *context, struct study *study, struct err *err)
-{
-    struct err own = {0};
-    int rc;
-    if (study->id == STUDY_CONSTANT_L1)
-        rc = constant_level_measure(context, &own);
-    else if (study->id == STUDY_CONSTANT_L15) /* with L1 */
-        rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, &own);
-    else
-        rc = measure_global(context, study, &own);
-    if (rc == -ENOTSUP) { /* the GPU has no such path: an answer */
-        study->supported = false;
-        return 0;
-    }
-    if (rc)
-        *err = own;
-    return rc;
 }

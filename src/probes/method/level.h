@@ -1,4 +1,4 @@
-/* Stage STUDY_LEVEL: what its files share. */
+/* Stage STUDY_LEVEL: what global_level.c and constant_level.c share. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_LEVEL_H
 #define GPUMEMTOPO_PROBES_METHOD_LEVEL_H
 
@@ -7,7 +7,7 @@
 
 /* SMs that a reference is taken from: so many, or all there are, evenly spread. */
 enum { LEVEL_SMS = 8 };
-size_t level_count(const struct probe_context *context, size_t most);
+size_t level_sm_count(const struct probe_context *context, size_t most);
 int32_t level_sm(const struct probe_context *context, size_t number, size_t count);
 
 /* Sets the study's latencies, scatter and threshold from loads of both kinds. */
@@ -15,12 +15,5 @@ void level_settle(struct study *study, const struct pool *hits, const struct poo
 
 /* -ENODATA where too many loads would be misjudged for anything to follow from single ones. */
 int level_check(const struct study *study, struct err *err);
-
-/* Constant L1 and, with it, L1.5 (constant_level.c). */
-int constant_level_measure(struct probe_context *context, struct err *err);
-
-/* A load that a job of constant memory begins with: the first one of an SM in a launch takes
- * longer, whatever it loads. */
-void constant_prime(const struct probe_context *context, struct device_job *job, uint32_t agent);
 
 #endif

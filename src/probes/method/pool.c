@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* Distance of the median from the upper quartile of a normal distribution, in standard deviations,
- * and its standard error against that of the mean. */
-static const double QUARTILE_SIGMA = 0.6745, MEDIAN_ERROR = 1.2533;
+#include "cpd/cpd.h"
 
 /* Ordinary loads lie within so many deviations, or leave the same share on either side. What is
  * beyond so many more is surely none: few spikes do not drown in what both sides differ by. */
@@ -269,7 +267,8 @@ static double excess_beyond(const struct pool *pool, double median, double cycle
 struct pool_centre pool_centre(const struct pool *pool)
 {
     double median = pool_quantile(pool, 0.5);
-    struct pool_centre centre = {.sigma = (pool_quantile(pool, 0.75) - median) / QUARTILE_SIGMA};
+    double above = pool_quantile(pool, 0.75) - median;
+    struct pool_centre centre = {.sigma = above / CPD_QUARTILE_SIGMA};
     double step = coarse_step(pool);
     if (centre.sigma < COARSE_SIGMAS * step)
         return coarse_centre(pool, median, centre.sigma, step);
@@ -277,6 +276,6 @@ struct pool_centre pool_centre(const struct pool *pool)
         fmax(0, fmax(excess_beyond(pool, median, SPIKE_SIGMA * centre.sigma),
                      excess_beyond(pool, median, SPIKE_SIGMA_SURE * centre.sigma)));
     centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);
-    centre.error = MEDIAN_ERROR * centre.sigma / sqrt((double)pool->all);
+    centre.error = CPD_MEDIAN_ERROR * centre.sigma / sqrt((double)pool->all);
     return centre;
 }

@@ -12,11 +12,6 @@ static const double CONFIDENCE_SLOPE = 10;
 /* Repetitions with a larger half range than this are unstable. */
 static const double UNSTABLE = 0.02;
 
-size_t probe_repeats(const struct probe_context *context, size_t first)
-{
-    return context->repeating || context->options->profile == PROFILE_QUICK ? 1 : first;
-}
-
 double repeats_half_range(const double *values, size_t count)
 {
     return (cpd_quantile(values, count, 1) - cpd_quantile(values, count, 0)) / 2;

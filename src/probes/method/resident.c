@@ -6,14 +6,11 @@
  * only a few elements, since every miss evicts something; one job per SM at a time. */
 #include "probes/method/resident.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "probes/method/chase.h"
-#include "probes/method/line.h"
-#include "probes/method/line_fit.h"
 
 enum {
     JOBS_MIN = 1,
@@ -43,12 +40,6 @@ static const double ROUNDING = 1e-6;
 
 /* More than this share of an array resident: the cache may not be full. */
 static const double FULL_SHARE = 0.85;
-
-/* A count of lines with a smaller standard error than this is rounded. */
-static const double SNAP_LINES = 0.12;
-
-/* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
-static const double SIZE_PRECISION = 0.003, QUICK_PRECISION = 0.0056;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
  * precision needs when about 1 in `oversize` elements stays resident. */
@@ -165,56 +156,4 @@ int resident_overflow(struct probe_context *context, const struct study *study, 
         if (rc || out_share->hits < FULL_SHARE || attempt == ENLARGE_MAX)
             return rc;
     }
-}
-
-/* What stays resident of an array touched once per line, or more often where the line is not sure.
- */
-static int measure_capacity(struct probe_context *context, const struct study *study,
-                            double precision, double *out_bytes, double *out_error, uint32_t *out_n,
-                            struct err *err)
-{
-    double touch = (double)study->touch_bytes, fetch = (double)study->fetch_bytes;
-    double line = (double)(study->line_bytes ? study->line_bytes : study->guess_bytes);
-    struct line_observation o = {.units = study->touch_bytes / study->fetch_bytes};
-    double elements = RESIDENT_OVERSIZE * study->resident_bytes / touch;
-    if (!study->line_bytes)
-        elements = resident_whole(elements, o.units);
-    int rc = resident_overflow(context, study, elements, study->touch_bytes, line / touch,
-                               precision, &o.layout, &o.share, err);
-    if (rc)
-        return rc;
-    double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}, 0).units * fetch;
-    double error = o.share.error * (double)o.layout.elements;
-    /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
-    bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;
-    *out_bytes = snap ? round(bytes / line) * line : bytes;
-    *out_error = error * touch;
-    *out_n = o.share.n;
-    return 0;
-}
-
-int resident_measure(struct probe_context *context, struct study *study, struct err *err)
-{
-    int rc = line_measure(context, study, err);
-    if (!rc)
-        rc = measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
-                              &study->resident_error, &study->resident_n, err);
-    return rc;
-}
-
-int resident_measure_again(struct probe_context *context, const struct study *study,
-                           double precision, double *out_bytes, double *out_error, struct err *err)
-{
-    uint32_t n;
-    return measure_capacity(context, study, precision, out_bytes, out_error, &n, err);
-}
-
-int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
-                           double *out_error, struct err *err)
-{
-    int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
-    uint32_t n;
-    if (!rc)
-        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
-    return rc;
 }

@@ -47,16 +47,4 @@ double resident_whole(double elements, uint64_t units);
 double resident_elements(const struct resident_layout *layout, const struct resident_share *share,
                          double per_tag);
 
-/* Stage STUDY_RESIDENT: resident_bytes, line_bytes and touch_bytes of the study. */
-int resident_measure(struct probe_context *context, struct study *study, struct err *err);
-
-/* Capacity once more, where touch_bytes and resident_bytes are known, with the wanted standard
- * error as a share. */
-int resident_measure_again(struct probe_context *context, const struct study *study,
-                           double precision, double *out_bytes, double *out_error, struct err *err);
-
-/* Capacity alone, at stage STUDY_REGION, with a standard error of about a per cent. */
-int resident_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
-                           double *out_error, struct err *err);
-
 #endif

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "probes/method/capacity.h"
 #include "probes/method/chase.h"
-#include "probes/method/level.h"
-#include "probes/method/resident.h"
+#include "probes/method/constant_level.h"
+#include "probes/method/global_level.h"
+#include "probes/method/interference.h"
 #include "probes/method/sweep.h"
 
 enum {
@@ -61,7 +63,7 @@ static struct device_job fetch_job(const struct probe_context *context, const st
     struct device_job job = chase_job();
     before.path = DEVICE_GLOBAL_CG;
     if (study->path == DEVICE_CONSTANT)
-        constant_prime(context, &job, 0);
+        constant_level_prime(context, &job, 0);
     else
         chase_add(&job, DEVICE_WARM, &before, 0);
     chase_add(&job, DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
@@ -219,13 +221,32 @@ static int set_floor(struct probe_context *context, struct study *study, struct 
     return rc;
 }
 
+static int measure_level(struct probe_context *context, struct study *study, struct err *err)
+{
+    struct err own = {0};
+    int rc;
+    if (study->id == STUDY_CONSTANT_L1)
+        rc = constant_level_measure(context, &own);
+    else if (study->id == STUDY_CONSTANT_L15) /* with L1 */
+        rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, &own);
+    else
+        rc = global_level_measure(context, study, &own);
+    if (rc == -ENOTSUP) { /* the GPU has no such path: an answer */
+        study->supported = false;
+        return 0;
+    }
+    if (rc)
+        *err = own;
+    return rc;
+}
+
 static int measure_stage(struct probe_context *context, struct study *study, enum study_stage stage,
                          struct err *err)
 {
     int rc = 0;
     switch (stage) {
     case STUDY_LEVEL:
-        return level_measure(context, study, err);
+        return measure_level(context, study, err);
     case STUDY_FETCH:
         return measure_fetch(context, study, err);
     case STUDY_REGION:
@@ -234,10 +255,10 @@ static int measure_stage(struct probe_context *context, struct study *study, enu
         if (!rc && study->id == STUDY_CONSTANT_L15)
             study->at_once = 1; /* SMs share it, and all load the same memory */
         else if (!rc && !study->alone)
-            rc = fidelity_check(context, study, err);
+            rc = interference_check(context, study, err);
         return rc ? rc : measure_region(context, study, err);
     case STUDY_RESIDENT:
-        return resident_measure(context, study, err);
+        return capacity_measure(context, study, err);
     default:
         return 0;
     }

@@ -53,7 +53,7 @@ struct study {
     double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
-    bool alone;       /* at_once is 1 by decision, not by the fidelity check */
+    bool alone;       /* at_once is 1 by decision, not by interference_check */
 
     bool unbounded;                               /* no miss up to region_high_bytes */
     uint64_t region_low_bytes, region_high_bytes; /* fits; does not */
@@ -86,11 +86,5 @@ void study_begin_alone(struct study *study);
 
 /* The name in the inventory: "l1_data", ... */
 const char *study_name(enum study_id id);
-
-/* Finds at_once (fidelity.c): sizes measured on all SMs at once must look as they do alone. */
-int fidelity_check(struct probe_context *context, struct study *study, struct err *err);
-
-/* Stage STUDY_LEVEL (level.c). */
-int level_measure(struct probe_context *context, struct study *study, struct err *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* One array size per SM: the miss share over a range of sizes, and where it changes. */
 #include "probes/method/sweep.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "probes/method/capacity.h"
 #include "probes/method/repeats.h"
-#include "probes/method/resident.h"
 
 enum { WISHES_MAX = 5, WISHES_UNDOCUMENTED = 4, PATHS = 3, REASON_MAX = 120 };
 
@@ -68,7 +68,7 @@ static int measure_path(struct probe_context *context, enum study_id id,
         study.shared_bytes = carveouts->wishes[i];
         if (taken < first - (double)study.line_bytes)
             study.resident_bytes = first - taken;
-        rc = resident_measure_again(context, &study, PRECISION, &left[i], &errors[i], err);
+        rc = capacity_measure_again(context, &study, PRECISION, &left[i], &errors[i], err);
     }
     return rc;
 }

@@ -1,5 +1,4 @@
 /* The probes of what only the driver knows: sizes of main and shared memory, the memory clock. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

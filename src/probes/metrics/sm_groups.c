@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
+#include "probes/method/constant_level.h"
 #include "probes/method/level.h"
 #include "probes/method/partition.h"
 #include "probes/method/repeats.h"
@@ -70,7 +71,7 @@ static struct device_job pair_job(const struct probe_context *context, const str
     job.agent_count = 2;
     job.agents[0].sm = (int32_t)sms[0];
     job.agents[1].sm = (int32_t)sms[1];
-    constant_prime(context, &job, 1);
+    constant_level_prime(context, &job, 1);
     chase_add(&job, DEVICE_WARM, &piece, 0);
     struct device_step *touch = chase_add(&job, DEVICE_CHASE, &piece, 0);
     touch->agent = 1;
@@ -187,7 +188,7 @@ static int ask_singles(struct probe_context *context, struct pairs *pairs, struc
 static struct device_job control_job(const struct probe_context *context, const struct pairs *pairs,
                                      size_t number, bool same)
 {
-    size_t count = level_count(context, CONTROLS);
+    size_t count = level_sm_count(context, CONTROLS);
     int32_t sm = level_sm(context, number % count, count);
     const struct device_array push = {.path = DEVICE_CONSTANT,
                                       .size_bytes = context->studies[STUDY_CONSTANT_L15].push_bytes,
@@ -199,7 +200,7 @@ static struct device_job control_job(const struct probe_context *context, const 
     job.agent_count = 2;
     job.agents[0].sm = sm;
     job.agents[1].sm = DEVICE_SM_SAME;
-    constant_prime(context, &job, 1);
+    constant_level_prime(context, &job, 1);
     if (same) {
         chase_add(&job, DEVICE_WARM, &piece, 0);
         chase_add(&job, DEVICE_WARM, &push, 0);
@@ -224,7 +225,7 @@ static int run_controls(struct probe_context *context, const struct pairs *pairs
 {
     struct device_job jobs[2 * CONTROLS];
     struct device_answer *answers;
-    size_t count = level_count(context, CONTROLS);
+    size_t count = level_sm_count(context, CONTROLS);
     for (size_t i = 0; i < 2 * count; i++)
         jobs[i] = control_job(context, pairs, i, i < count);
     int rc = chase_run(context, jobs, 2 * count, 1, &answers, err);

@@ -1,8 +1,9 @@
 /* Bandwidth over the width of an access, threads, blocks and accesses in flight: the surface of the
  * thesis, section 6.1. */
+#include "probes/method/bandwidth_surface.h"
+
 #include <errno.h>
 
-#include "probes/method/bandwidth.h"
 #include "probes/probe.h"
 
 static const uint32_t widths[] = {1, 2, 4, 8, 16};

@@ -1,6 +1,6 @@
 /* Statistics of single loads: means without spikes, levels, thresholds. No device is needed. */
-#ifndef GPUMEMTOPO_PROBES_L2_L2_STATS_H
-#define GPUMEMTOPO_PROBES_L2_L2_STATS_H
+#ifndef GPUMEMTOPO_PROBES_L2_L2_VALUES_H
+#define GPUMEMTOPO_PROBES_L2_L2_VALUES_H
 
 #include <stddef.h>
 

@@ -1,12 +1,11 @@
 /* The probes of L2: what they report. */
-#include "probes/l2/l2.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "probes/method/chase.h"
+#include "probes/l2/l2_capacity.h"
+#include "probes/l2/l2_step.h"
 #include "probes/method/curve_note.h"
 #include "probes/method/repeats.h"
 #include "probes/method/timer.h"
@@ -24,29 +23,6 @@ static const double SLOW_PAGES_MAX = 0.02;
 
 /* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
 static const double LINE_TOSS_UP = 0.35;
-
-int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err)
-{
-    static int (*const stages[])(struct probe_context *, struct l2_study *, struct err *) = {
-        [L2_LEVEL] = l2_measure_level,
-        [L2_FETCH] = l2_measure_fetch,
-        [L2_CAPACITY] = l2_measure_capacity,
-        [L2_LINE] = l2_measure_line,
-    };
-    struct l2_study *l2 = &context->l2;
-    while (l2->stage < stage && !(l2->stage >= L2_CAPACITY && l2->unbounded) &&
-           !(l2->stage >= L2_LEVEL && l2->blurred)) {
-        int rc = stages[l2->stage + 1](context, l2, err);
-        if (rc)
-            return rc;
-        l2->stage++;
-    }
-    if (stage > L2_LEVEL && l2->blurred)
-        return err_set(err, -ENODATA,
-                       "hits of up to %.0f cycles cannot be told from misses of %.0f on average",
-                       l2->levels[l2->level_count - 1], l2->main.cycles);
-    return 0;
-}
 
 static int report_missing(struct probe_context *context, const char *metric,
                           enum measure_status status, const char *reason, struct err *err)

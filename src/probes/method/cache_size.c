@@ -1,13 +1,15 @@
 /* Size and reach of an SM's cache. */
+#include "probes/method/cache_size.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "cpd/cpd.h"
 #include "probes/method/cache_report.h"
+#include "probes/method/capacity.h"
 #include "probes/method/curve_note.h"
 #include "probes/method/repeats.h"
-#include "probes/method/resident.h"
 #include "probes/method/sweep.h"
 
 enum {
@@ -145,7 +147,7 @@ static int sharpen_residency(struct probe_context *context, const struct study *
         double apart = fabs(f->by_sweep - f->by_residency) / f->by_residency, bytes, error;
         if (agree(f) || apart > APART || f->residency_error < SHARP * f->by_residency)
             return 0;
-        int rc = resident_measure_again(context, study, SHARP, &bytes, &error, err);
+        int rc = capacity_measure_again(context, study, SHARP, &bytes, &error, err);
         if (rc)
             return rc;
         double old = pow(f->residency_error, -2), new = pow(fmax(error, 1), -2);
@@ -252,7 +254,7 @@ static int report_quick_size(struct probe_context *context, struct study *study,
 {
     char name[CACHE_METRIC_MAX];
     double bytes, error;
-    int rc = resident_measure_quick(context, study, &bytes, &error, err);
+    int rc = capacity_measure_quick(context, study, &bytes, &error, err);
     if (rc)
         return rc;
     struct measure *size =
@@ -275,7 +277,7 @@ static int report_again(struct probe_context *context, const struct study *study
     double bytes, error;
     int rc = study->size_by_sweep
                  ? sweep_fine(context, study, study->reach_bytes, 1, &fine, err)
-                 : resident_measure_again(context, study, SIZE_AGAIN, &bytes, &error, err);
+                 : capacity_measure_again(context, study, SIZE_AGAIN, &bytes, &error, err);
     if (rc)
         return rc;
     if (study->size_by_sweep && !fine.change.found)
@@ -285,7 +287,7 @@ static int report_again(struct probe_context *context, const struct study *study
                            study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", 1, err);
 }
 
-int cache_report_size(struct probe_context *context, enum study_id id, struct err *err)
+int cache_size_report(struct probe_context *context, enum study_id id, struct err *err)
 {
     static const char *const attributes[] = {"size", "reach", NULL};
     const char *memory = study_name(id);

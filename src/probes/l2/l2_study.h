@@ -2,8 +2,8 @@
  * for, once, and shared by the probes of L2.
  *
  * All SMs share L2, so its jobs run one at a time. Loads go through .cg and pass L1 by. */
-#ifndef GPUMEMTOPO_PROBES_L2_L2_H
-#define GPUMEMTOPO_PROBES_L2_L2_H
+#ifndef GPUMEMTOPO_PROBES_L2_L2_STUDY_H
+#define GPUMEMTOPO_PROBES_L2_L2_STUDY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,53 +108,5 @@ struct l2_study {
 
 /* Brings the study to a stage. 0 also when unbounded ends it early. */
 int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err);
-
-/* The stages (l2_level.c, l2_capacity.c). */
-int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct err *err);
-int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err);
-int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
-int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
-
-/* The tags, or what stays resident, counted once more: the line, or the size, that this gives. */
-int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
-                    uint64_t *out_line_bytes, struct err *err);
-int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,
-                        struct err *err);
-
-/* "Fill L2 with an array by all warps of an SM, then time a sample of it by one thread"
- * (l2_look.c), for up to three sizes in one job: the array grows from one to the next. The sample
- * is spread evenly over the first `window` share of the smallest: what was filled first is evicted
- * first. */
-enum { L2_LOOK_SIZES = 3 };
-struct l2_look {
-    uint64_t sizes[L2_LOOK_SIZES]; /* bytes, rising */
-    size_t count;
-    uint64_t stride_bytes;
-    int32_t sm;     /* that fills and times */
-    double window;  /* 0..1 */
-    uint32_t part;  /* one job times at most 1 / part of the elements, since misses evict */
-    uint32_t loads; /* of the sample, about */
-};
-struct l2_shares {
-    double beyond_near; /* of the loads: served by the far part or by main memory */
-    double missed;      /* served by main memory */
-    double far_missed;  /* served by main memory behind the far part; without copies: missed */
-    double resident;    /* held by what is asked first: the near part, or all of L2 */
-    double error;       /* the standard error of that */
-    uint32_t n;
-};
-
-/* Shares corrected for misjudged latencies, 0..1; out_shares: one per size. */
-int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
-            struct l2_shares *out_shares, struct err *err);
-
-/* Steps of the latency (l2_step.c). */
-int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum l2_step_kind kind,
-                 struct l2_step *out_step, struct err *err);
-
-/* Looks once more around a step that was found. */
-int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
-                    enum l2_step_kind kind, const struct l2_step *step, double *out_bytes,
-                    struct err *err);
 
 #endif

@@ -1,4 +1,6 @@
 /* Does spreading jobs over all SMs change what is measured? SMs may share more than L2. */
+#include "probes/method/interference.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -54,7 +56,7 @@ static int measure(struct probe_context *context, const struct study *study, siz
     return 0;
 }
 
-int fidelity_check(struct probe_context *context, struct study *study, struct err *err)
+int interference_check(struct probe_context *context, struct study *study, struct err *err)
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     double alone[SIZES], together[SIZES];

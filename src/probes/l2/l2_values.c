@@ -1,5 +1,5 @@
 /* Statistics of single loads: means without spikes, levels, thresholds. */
-#include "probes/l2/l2_stats.h"
+#include "probes/l2/l2_values.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,0 +1,61 @@
+/* Running a probe, and what it draws from its context: seeds, fresh memory, repetitions. */
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "probes/probe.h"
+
+enum { FRESH_UNIT = 4096 };
+
+void probe_begin(struct probe_context *context, const char *probe, uint32_t round)
+{
+    char mark[128];
+    context->probe = probe;
+    context->round = round;
+    context->jobs_drawn = context->analyses_drawn = 0;
+    snprintf(mark, sizeof mark, round ? "%s, again %u" : "%s", probe, round);
+    device_mark(context->device, mark);
+}
+
+int probe_run(const struct probe *probe, struct probe_context *context, struct err *err)
+{
+    return probe->run_study ? probe->run_study(context, probe->study, err)
+                            : probe->run(context, err);
+}
+
+static uint64_t base_seed(const struct probe_context *context)
+{
+    return rng_derive(context->options->seed, context->probe ? context->probe : "", context->round);
+}
+
+uint64_t probe_seed(struct probe_context *context)
+{
+    return rng_derive(base_seed(context), "job", context->jobs_drawn++);
+}
+
+uint64_t probe_analysis_seed(struct probe_context *context)
+{
+    return rng_derive(base_seed(context), "analysis", context->analyses_drawn++);
+}
+
+uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)
+{
+    /* What other probes load ends below, but for rare large arrays. */
+    static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = UINT64_C(3) << 30;
+    const struct device_limits *limits = device_limits(context->device);
+    uint64_t behind = 2 * limits->l2_reported_bytes;
+    behind = behind > BEHIND_MIN ? behind : BEHIND_MIN;
+    uint64_t end = behind + FRESH_MAX;
+    end = limits->global_bytes && limits->global_bytes < end ? limits->global_bytes : end;
+    if (behind + bytes > end)
+        return 0;
+    if (behind + context->fresh_bytes + bytes > end)
+        context->fresh_bytes = 0;
+    uint64_t offset = behind + context->fresh_bytes;
+    context->fresh_bytes += (bytes + FRESH_UNIT - 1) / FRESH_UNIT * FRESH_UNIT;
+    return offset;
+}
+
+size_t probe_repeats(const struct probe_context *context, size_t first)
+{
+    return context->repeating || context->options->profile == PROFILE_QUICK ? 1 : first;
+}
