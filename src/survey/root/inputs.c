@@ -15,13 +15,13 @@
 #include "survey/root/emit.h"
 #include "survey/root/recording.h"
 
-void inputs_fini(struct inputs *preparation)
+void inputs_fini(struct inputs *inputs)
 {
-    survey_config_fini(&preparation->config);
-    report_basis_fini(&preparation->basis);
-    recording_destroy(preparation->recording);
-    judging_fini(&preparation->judging);
-    spooling_fini(&preparation->spooling);
+    survey_config_fini(&inputs->config);
+    report_basis_fini(&inputs->basis);
+    recording_destroy(inputs->recording);
+    judging_fini(&inputs->judging);
+    spooling_fini(&inputs->spooling);
 }
 
 /* A replay uses the configuration of its record, unless the user names another. */

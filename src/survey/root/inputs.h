@@ -36,6 +36,6 @@ struct inputs {
  * and others, with text: nothing was measured yet. */
 int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err);
 
-void inputs_fini(struct inputs *preparation);
+void inputs_fini(struct inputs *inputs);
 
 #endif
