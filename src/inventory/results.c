@@ -9,13 +9,13 @@
 #include "base/str.h"
 
 /* Texts and where they come from, sorted for look-up. */
-struct entry {
+struct indexed_text {
     const char *text;
     const void *what;
 };
 
 struct index {
-    struct entry *entries;
+    struct indexed_text *entries;
     size_t count;
 };
 
@@ -25,21 +25,22 @@ struct inventory_lookup {
 
 static int entry_order(const void *a, const void *b)
 {
-    return strcmp(((const struct entry *)a)->text, ((const struct entry *)b)->text);
+    return strcmp(((const struct indexed_text *)a)->text, ((const struct indexed_text *)b)->text);
 }
 
 static const void *find(const struct index *index, const char *text)
 {
-    const struct entry *entry = text ? bsearch(&(struct entry){.text = text}, index->entries,
-                                               index->count, sizeof *index->entries, entry_order)
-                                     : NULL;
+    const struct indexed_text *entry =
+        text ? bsearch(&(struct indexed_text){.text = text}, index->entries, index->count,
+                       sizeof *index->entries, entry_order)
+             : NULL;
     return entry ? entry->what : NULL;
 }
 
 static void add(struct index *index, const char *text, const void *what)
 {
     if (text)
-        index->entries[index->count++] = (struct entry){text, what};
+        index->entries[index->count++] = (struct indexed_text){text, what};
 }
 
 static void sort(struct index *index)

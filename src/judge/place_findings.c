@@ -16,7 +16,7 @@ enum scope { SCOPE_MODEL, SCOPE_NODE, SCOPE_PCI, SCOPE_INDEX, SCOPE_COUNT };
 static const size_t least[SCOPE_COUNT] = {3, 2, 3, 3};
 
 /* An accusation and where it belongs in one scope. */
-struct entry {
+struct placed_finding {
     uint32_t finding, group, place, metric;
     uint32_t cause; /* symbol, of facts; what explains it, of measured figures */
 };
@@ -83,7 +83,7 @@ static size_t inhabitants(const struct census *census, size_t count, uint32_t gr
 
 static int by_entry(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct placed_finding *a = left, *b = right;
     const uint32_t keys[][2] = {{a->group, b->group},
                                 {a->place, b->place},
                                 {a->metric, b->metric},
@@ -95,13 +95,14 @@ static int by_entry(const void *left, const void *right)
     return 0;
 }
 
-static bool same_place(const struct entry *a, const struct entry *b)
+static bool same_place(const struct placed_finding *a, const struct placed_finding *b)
 {
     return a->group == b->group && a->place == b->place && a->metric == b->metric &&
            a->cause == b->cause;
 }
 
-static int collect(struct judge *judge, enum scope scope, struct entry *entries, size_t *out_count)
+static int collect(struct judge *judge, enum scope scope, struct placed_finding *entries,
+                   size_t *out_count)
 {
     struct fleet *fleet = &judge->fleet;
     size_t count = 0;
@@ -114,7 +115,8 @@ static int collect(struct judge *judge, enum scope scope, struct entry *entries,
             continue;
         if (finding->rule < 0 && symbols_text(&fleet->symbols, finding->cause, &cause))
             return -ENOMEM;
-        entries[count++] = (struct entry){(uint32_t)i, gpu->group, place, finding->metric, cause};
+        entries[count++] =
+            (struct placed_finding){(uint32_t)i, gpu->group, place, finding->metric, cause};
     }
     if (count)
         qsort(entries, count, sizeof *entries, by_entry);
@@ -125,8 +127,10 @@ static int collect(struct judge *judge, enum scope scope, struct entry *entries,
 static int by_deviation(const void *left, const void *right, void *user)
 {
     const struct judge *judge = user;
-    const struct finding *a = &judge->findings.items[((const struct entry *)left)->finding];
-    const struct finding *b = &judge->findings.items[((const struct entry *)right)->finding];
+    const struct finding *a =
+        &judge->findings.items[((const struct placed_finding *)left)->finding];
+    const struct finding *b =
+        &judge->findings.items[((const struct placed_finding *)right)->finding];
     double da = isnan(a->deviation) ? 0 : a->deviation;
     double db = isnan(b->deviation) ? 0 : b->deviation;
     if (da != db)
@@ -136,7 +140,7 @@ static int by_deviation(const void *left, const void *right, void *user)
 }
 
 static void put_scope(struct strbuf *out, const struct fleet *fleet, enum scope scope,
-                      const struct entry *entry, size_t count, size_t all)
+                      const struct placed_finding *entry, size_t count, size_t all)
 {
     const char *model = fleet->groups[entry->group].id;
     if (scope == SCOPE_PCI)
@@ -150,8 +154,9 @@ static void put_scope(struct strbuf *out, const struct fleet *fleet, enum scope 
                       scope == SCOPE_MODEL ? model : "");
 }
 
-static char *describe(const struct judge *judge, enum scope scope, const struct entry *entry,
-                      const struct finding *finding, size_t count, size_t all)
+static char *describe(const struct judge *judge, enum scope scope,
+                      const struct placed_finding *entry, const struct finding *finding,
+                      size_t count, size_t all)
 {
     const struct fleet *fleet = &judge->fleet;
     const char *unit = finding->unit ? fleet_text(fleet, finding->unit) : "";
@@ -173,7 +178,7 @@ static char *describe(const struct judge *judge, enum scope scope, const struct 
 
 /* Keeps of measured figures, which are sorted, those about as bad as the middle one; gives their
  * number, from entries[0] on. */
-static size_t keep_alike(const struct judge *judge, struct entry *entries, size_t count)
+static size_t keep_alike(const struct judge *judge, struct placed_finding *entries, size_t count)
 {
     const struct finding *middle = &judge->findings.items[entries[count / 2].finding];
     size_t kept = 0;
@@ -188,7 +193,7 @@ static size_t keep_alike(const struct judge *judge, struct entry *entries, size_
 }
 
 /* One entry of the inventory for findings entries[0 .. count - 1], which are then shared. */
-static int tell(struct judge *judge, enum scope scope, struct entry *entries, size_t count,
+static int tell(struct judge *judge, enum scope scope, struct placed_finding *entries, size_t count,
                 size_t all, struct inventory_node *out)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -209,7 +214,7 @@ static int tell(struct judge *judge, enum scope scope, struct entry *entries, si
     return 0;
 }
 
-static int collapse(struct judge *judge, enum scope scope, struct entry *entries,
+static int collapse(struct judge *judge, enum scope scope, struct placed_finding *entries,
                     struct inventory *inventory)
 {
     struct census *census = NULL;
@@ -249,7 +254,7 @@ static int by_text(const void *left, const void *right)
 
 int place_findings_collapse(struct judge *judge, struct inventory *inventory)
 {
-    struct entry *entries = mem_array(judge->findings.count, sizeof *entries);
+    struct placed_finding *entries = mem_array(judge->findings.count, sizeof *entries);
     size_t first = inventory->node_count;
     int rc = entries ? 0 : -ENOMEM;
     for (int scope = 0; scope < SCOPE_COUNT && !rc; scope++)

@@ -12,12 +12,12 @@
 #include "base/str.h"
 
 /* Texts and where they come from, sorted for look-up. */
-struct entry {
+struct known_text {
     const char *text;
     size_t place;
 };
 struct index {
-    struct entry *entries;
+    struct known_text *entries;
     size_t count;
 };
 
@@ -32,13 +32,13 @@ struct checker {
 
 static int entry_order(const void *a, const void *b)
 {
-    const struct entry *left = a, *right = b;
+    const struct known_text *left = a, *right = b;
     return strcmp(left->text, right->text);
 }
 
-static const struct entry *find(const struct index *index, const char *text)
+static const struct known_text *find(const struct index *index, const char *text)
 {
-    return bsearch(&(struct entry){.text = text}, index->entries, index->count,
+    return bsearch(&(struct known_text){.text = text}, index->entries, index->count,
                    sizeof *index->entries, entry_order);
 }
 
@@ -51,7 +51,7 @@ static int index_init(struct index *index, size_t count, struct err *err)
 static void index_add(struct index *index, const char *text, size_t place)
 {
     if (text)
-        index->entries[index->count++] = (struct entry){text, place};
+        index->entries[index->count++] = (struct known_text){text, place};
 }
 
 static int index_sort(struct index *index, const char *what, struct err *err)
@@ -100,7 +100,7 @@ static int check_gpus(struct checker *c, struct err *err)
     const struct inventory *v = c->inventory;
     for (size_t i = 0; i < v->gpu_count; i++) {
         const struct inventory_gpu *gpu = &v->gpus[i];
-        const struct entry *model = gpu->model ? find(&c->models, gpu->model) : NULL;
+        const struct known_text *model = gpu->model ? find(&c->models, gpu->model) : NULL;
         bool measured = is_measured(c, gpu);
         if (gpu->model && !model)
             return err_set(err, -EINVAL, "gpus: %.80s is of model \"%.80s\", which is not there",
@@ -196,7 +196,7 @@ static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_ou
 {
     const struct inventory *v = c->inventory;
     if (suspect->uuid) {
-        const struct entry *entry = find(&c->gpus, suspect->uuid);
+        const struct known_text *entry = find(&c->gpus, suspect->uuid);
         return entry ? (ptrdiff_t)entry->place : -1;
     }
     for (size_t i = 0; i < v->gpu_count; i++)
@@ -230,7 +230,7 @@ static int check_nodes(const struct checker *c, struct err *err)
     for (size_t i = 0; i < v->node_count; i++) {
         for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
             const char *uuid = v->node_findings[i].gpus[g];
-            const struct entry *entry = find(&c->gpus, uuid);
+            const struct known_text *entry = find(&c->gpus, uuid);
             if (!entry && !find(&c->unmeasured, uuid))
                 return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
             if (entry && v->node_findings[i].accused)

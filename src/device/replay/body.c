@@ -148,7 +148,7 @@ static void take_mark(struct reading *reading, struct wire_reader *values)
     free(what);
 }
 
-static int take_entry(struct reading *reading, struct entry *entry, struct err *err)
+static int take_entry(struct reading *reading, struct record_entry *entry, struct err *err)
 {
     unsigned long long here = reading->offset + entry->position;
     struct wire_reader *values = &entry->values;
@@ -187,7 +187,7 @@ int body_read(const char *body, size_t length, uint64_t offset, struct calls **o
               struct err *err)
 {
     struct reading reading = {.body = body, .offset = offset, .calls = calls_create()};
-    struct entry entry = {0};
+    struct record_entry entry = {0};
     size_t position = 0;
     int rc = reading.calls ? 1 : err_no_memory(err);
     while (rc > 0) {

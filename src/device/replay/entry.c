@@ -44,7 +44,7 @@ int entry_span(const char *data, size_t length, uint64_t *out_bytes)
 }
 
 int entry_next(const char *data, size_t length, uint64_t offset, size_t *position,
-               struct entry *out_entry, struct err *err)
+               struct record_entry *out_entry, struct err *err)
 {
     struct wire_reader reader = {
         .data = (const unsigned char *)data, .length = length, .position = *position};
@@ -63,7 +63,7 @@ int entry_next(const char *data, size_t length, uint64_t offset, size_t *positio
     uint32_t found = frame_crc32(data + *position, reader.position - *position);
     if (wire_get_u32(&reader) != found)
         return err_set(err, -EINVAL, "byte %llu: damaged: the entry's checksum is wrong", here);
-    *out_entry = (struct entry){
+    *out_entry = (struct record_entry){
         .type = type,
         .position = *position,
         .values = {.data = (const unsigned char *)data + start, .length = payload},

@@ -25,7 +25,7 @@ enum entry_type {
 };
 
 /* One entry; `values` are those of its payload. */
-struct entry {
+struct record_entry {
     uint32_t type;
     size_t position; /* in the data it was read from */
     struct wire_reader values;
@@ -37,7 +37,7 @@ void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbu
 /* Reads the entry at *position and moves behind it. 1: an entry; 0: the data end here; -EINVAL: cut
  * off or damaged. offset: where the data lie in their file, for the message. */
 int entry_next(const char *data, size_t length, uint64_t offset, size_t *position,
-               struct entry *out_entry, struct err *err);
+               struct record_entry *out_entry, struct err *err);
 
 /* How many bytes, type, length and sum included, the entry that begins with these takes; 0 when
  * `length` bytes are too few to tell, -EINVAL when no entry begins so. */

@@ -14,7 +14,7 @@ struct record_file {
 
 size_t record_body_whole(const char *data, size_t length, bool *out_closed)
 {
-    struct entry entry = {0};
+    struct record_entry entry = {0};
     struct err ignored = {0};
     size_t position = 0;
     *out_closed = false;

@@ -55,7 +55,7 @@ static uint64_t rest(const struct record *record, uint64_t offset)
 
 /* The entry at *offset, in `buffer`; moves behind it. */
 static int read_entry(const struct record *record, uint64_t *offset, struct strbuf *buffer,
-                      struct entry *out_entry, struct err *err)
+                      struct record_entry *out_entry, struct err *err)
 {
     unsigned long long here = *offset;
     uint64_t span = 0, left = rest(record, *offset);
@@ -82,7 +82,7 @@ static int read_entry(const struct record *record, uint64_t *offset, struct strb
     return rc;
 }
 
-static int misplaced(uint64_t offset, const char *expected, const struct entry *entry,
+static int misplaced(uint64_t offset, const char *expected, const struct record_entry *entry,
                      struct err *err)
 {
     return err_set(err, -EINVAL, "byte %llu: expected %s, found an entry of type %u",
@@ -90,7 +90,7 @@ static int misplaced(uint64_t offset, const char *expected, const struct entry *
 }
 
 /* Call after reading an entry: 0 if all of it was read and valid, else -EINVAL or -ENOMEM. */
-static int check_values(const struct entry *entry, uint64_t offset, const char *what,
+static int check_values(const struct record_entry *entry, uint64_t offset, const char *what,
                         struct err *err)
 {
     int rc = wire_end(&entry->values, what, err);
@@ -124,8 +124,8 @@ static int read_head(const struct record *record, struct err *err)
     return rc;
 }
 
-static int take_gpu(struct record *record, struct entry *entry, uint64_t here, uint64_t *offset,
-                    struct err *err)
+static int take_gpu(struct record *record, struct record_entry *entry, uint64_t here,
+                    uint64_t *offset, struct err *err)
 {
     struct record_gpu *grown =
         mem_grow(record->gpus, &record->gpu_capacity, record->gpu_count + 1, sizeof *grown);
@@ -147,7 +147,7 @@ static int take_gpu(struct record *record, struct entry *entry, uint64_t here, u
     return 0;
 }
 
-static int take_end(const struct record *record, struct entry *entry, uint64_t here,
+static int take_end(const struct record *record, struct record_entry *entry, uint64_t here,
                     uint64_t offset, struct err *err)
 {
     uint64_t said = wire_get_u64(&entry->values);
@@ -165,7 +165,7 @@ static int take_end(const struct record *record, struct entry *entry, uint64_t h
 
 static int read_parts(struct record *record, struct strbuf *buffer, struct err *err)
 {
-    struct entry entry = {0};
+    struct record_entry entry = {0};
     uint64_t offset = RECORD_HEAD_BYTES, here = offset;
     int rc = read_entry(record, &offset, buffer, &entry, err);
     if (rc)

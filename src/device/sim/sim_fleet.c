@@ -23,7 +23,7 @@ struct node_fault {
 };
 
 /* One item of `nodes`: a node, or a range of them. */
-struct entry {
+struct fleet_entry {
     const char *name; /* pattern; of the document */
     const struct yaml_node *at;
     uint32_t count, first, gpus;
@@ -38,7 +38,7 @@ struct loaded {
 };
 
 struct gpu_slot {
-    const struct entry *entry;
+    const struct fleet_entry *entry;
     uint32_t index; /* on its node */
     struct sim_unit unit;
 };
@@ -48,7 +48,7 @@ struct fleet {
     struct arena arena;
     struct loaded *models;
     size_t model_count, model_capacity;
-    struct entry *entries;
+    struct fleet_entry *entries;
     size_t entry_count;
     struct gpu_slot *slots;
     size_t slot_capacity, info_capacity, bare_capacity;
@@ -117,7 +117,7 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
 {
     const struct fleet *fleet = (const struct fleet *)source;
     const struct gpu_slot *slot = &fleet->slots[i];
-    const struct entry *entry = slot->entry;
+    const struct fleet_entry *entry = slot->entry;
     struct sim_fault *faults = mem_array(entry->fault_count, sizeof *faults);
     if (!faults)
         return err_no_memory(err);
@@ -213,7 +213,7 @@ fail:
     return rc;
 }
 
-static int read_fault(const struct yaml_node *node, const struct entry *entry,
+static int read_fault(const struct yaml_node *node, const struct fleet_entry *entry,
                       struct node_fault *out_fault, struct err *err)
 {
     struct node_fault fault = {.gpu = -1};
@@ -238,7 +238,7 @@ static int read_fault(const struct yaml_node *node, const struct entry *entry,
     return 0;
 }
 
-static int read_faults(const struct yaml_node *node, struct entry *entry, struct err *err)
+static int read_faults(const struct yaml_node *node, struct fleet_entry *entry, struct err *err)
 {
     if (!node)
         return 0;
@@ -260,13 +260,13 @@ static int read_faults(const struct yaml_node *node, struct entry *entry, struct
 }
 
 static int read_entry(struct fleet *fleet, const char *fleet_path, const struct yaml_node *node,
-                      struct entry *entry, struct err *err)
+                      struct fleet_entry *entry, struct err *err)
 {
     struct entry_text text = {.count = 1, .first = 1};
     int rc = yaml_read_fields(node, entry_fields, COUNT_OF(entry_fields), &text, err);
     if (rc)
         return rc;
-    *entry = (struct entry){
+    *entry = (struct fleet_entry){
         .name = text.name, .at = node, .count = text.count, .first = text.first, .gpus = text.gpus};
     struct err reason = {0};
     if (sim_node_name_check(text.name, text.count, &reason))
@@ -293,7 +293,7 @@ static int read_entries(struct fleet *fleet, const char *fleet_path, const struc
         return err_no_memory(err);
     uint64_t node_total = 0, gpu_total = 0;
     for (size_t i = 0; i < yaml_count(nodes); i++) {
-        struct entry *entry = &fleet->entries[fleet->entry_count++];
+        struct fleet_entry *entry = &fleet->entries[fleet->entry_count++];
         int rc = read_entry(fleet, fleet_path, yaml_at(nodes, i), entry, err);
         if (rc)
             return rc;
@@ -306,8 +306,8 @@ static int read_entries(struct fleet *fleet, const char *fleet_path, const struc
     return 0;
 }
 
-static int add_gpu(struct fleet *fleet, const struct entry *entry, const char *node, uint32_t index,
-                   uint64_t number, struct err *err)
+static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
+                   uint32_t index, uint64_t number, struct err *err)
 {
     struct device_source *source = &fleet->source;
     size_t count = source->info_count;
@@ -380,7 +380,7 @@ static int check_unique(struct named *names, size_t count, struct err *err)
     return 0;
 }
 
-static int add_node(struct fleet *fleet, const struct entry *entry, const char *name,
+static int add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
                     bool all_visible, uint64_t *number, struct err *err)
 {
     int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
@@ -399,7 +399,7 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
     int rc = names ? 0 : err_no_memory(err);
     uint64_t number = 0;
     for (size_t i = 0; !rc && i < fleet->entry_count; i++) {
-        const struct entry *entry = &fleet->entries[i];
+        const struct fleet_entry *entry = &fleet->entries[i];
         for (uint32_t k = 0; !rc && k < entry->count; k++) {
             char *name = sim_node_name(&fleet->arena, entry->name, (uint64_t)entry->first + k);
             rc =

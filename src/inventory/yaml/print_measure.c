@@ -129,7 +129,7 @@ static void print_measure(struct strbuf *buffer, const struct measure *measure)
 }
 
 /* A measure and what is left of its metric below the group being printed. */
-struct entry {
+struct printed_measure {
     const struct measure *measure;
     const char *rest;
     bool done;
@@ -144,7 +144,8 @@ static bool begins_with(const char *rest, const char *word, size_t length)
 
 /* Length of the group's name that `rest` begins with; 0 when it stands as a key of its own: it
  * has no further dot, or a measure of the group's very name exists ("a" beside "a.b"). */
-static size_t group_length(const struct entry *entries, size_t count, const char *rest, int level)
+static size_t group_length(const struct printed_measure *entries, size_t count, const char *rest,
+                           int level)
 {
     size_t length = strcspn(rest, ".");
     if (level >= NESTING_MAX || !begins_with(rest, rest, length))
@@ -155,13 +156,13 @@ static size_t group_length(const struct entry *entries, size_t count, const char
     return length;
 }
 
-static void print_level(struct strbuf *buffer, struct entry *entries, size_t count, int indent,
-                        int level);
+static void print_level(struct strbuf *buffer, struct printed_measure *entries, size_t count,
+                        int indent, int level);
 
-static void print_group(struct strbuf *buffer, struct entry *entries, size_t count,
+static void print_group(struct strbuf *buffer, struct printed_measure *entries, size_t count,
                         const char *name, size_t length, int indent, int level)
 {
-    struct entry *members = mem_array(count, sizeof *members);
+    struct printed_measure *members = mem_array(count, sizeof *members);
     char *key = str_copy_n(name, length);
     if (!members || !key) {
         buffer->failed = true;
@@ -171,7 +172,8 @@ static void print_group(struct strbuf *buffer, struct entry *entries, size_t cou
     for (size_t i = 0; i < count; i++) {
         if (!begins_with(entries[i].rest, name, length))
             continue;
-        members[member_count++] = (struct entry){entries[i].measure, entries[i].rest + length + 1};
+        members[member_count++] =
+            (struct printed_measure){entries[i].measure, entries[i].rest + length + 1};
         entries[i].done = true;
     }
     strbuf_printf(buffer, "%*s", indent, "");
@@ -183,8 +185,8 @@ out:
     free(key);
 }
 
-static void print_level(struct strbuf *buffer, struct entry *entries, size_t count, int indent,
-                        int level)
+static void print_level(struct strbuf *buffer, struct printed_measure *entries, size_t count,
+                        int indent, int level)
 {
     for (size_t i = 0; i < count && !buffer->failed; i++) {
         if (entries[i].done)
@@ -209,13 +211,13 @@ void inventory_print_measures(struct strbuf *buffer, const struct measures *meas
         strbuf_puts(buffer, " {}\n");
         return;
     }
-    struct entry *entries = mem_array(measures->count, sizeof *entries);
+    struct printed_measure *entries = mem_array(measures->count, sizeof *entries);
     if (!entries) {
         buffer->failed = true;
         return;
     }
     for (size_t i = 0; i < measures->count; i++)
-        entries[i] = (struct entry){&measures->items[i], measures->items[i].metric};
+        entries[i] = (struct printed_measure){&measures->items[i], measures->items[i].metric};
     strbuf_puts(buffer, "\n");
     print_level(buffer, entries, measures->count, indent, 0);
     free(entries);

@@ -178,7 +178,7 @@ static void missing_parts_are_noticed(void **state)
     record_something(&tape);
     tape_read(&tape, &whole);
     size_t position = RECORD_HEAD_BYTES, count = 0;
-    struct entry entry;
+    struct record_entry entry;
     struct err err = {0};
     while (position < whole.length) {
         size_t start = position;
@@ -245,7 +245,7 @@ static void a_missing_gpu_is_noticed(void **state)
     struct strbuf whole = {0}, other = {0};
     struct record *record = NULL;
     struct err err = {0};
-    struct entry entry;
+    struct record_entry entry;
     size_t head = RECORD_HEAD_BYTES;
     record_something(&tape);
     tape_read(&tape, &whole);
@@ -267,7 +267,7 @@ static void forge(struct strbuf *whole, struct rng *rng)
 {
     size_t position = RECORD_HEAD_BYTES;
     size_t starts[64], ends[64], count = 0;
-    struct entry entry;
+    struct record_entry entry;
     struct err err = {0};
     while (count < 64 && entry_next(whole->data, whole->length, 0, &position, &entry, &err) > 0) {
         starts[count] = entry.position;

@@ -13,7 +13,7 @@
 static void drop_last(struct strbuf *body, size_t count)
 {
     size_t ends[64] = {0}, entries = 0, position = 0;
-    struct entry entry;
+    struct record_entry entry;
     struct err err = {0};
     while (entry_next(body->data, body->length, 0, &position, &entry, &err) > 0)
         ends[++entries] = position;
