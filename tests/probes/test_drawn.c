@@ -60,6 +60,37 @@ static const struct drawn {
           "paths: {global_ca: [l2: 300, main: 583], global_cg: [l2: 300, main: 583],"
           " constant: [c1: 16, c15: 56, l2: 370, main: 653]}\n",
      "constant_l1.latency", "constant_l1.latency", 16, MEASURE_OK},
+    {"a timer in steps of 32 cycles, which read the same for all hits of L1",
+     HEAD "sms: 46\nclock: {sm_mhz: 2141, ramp_ms: 30}\n"
+          "timer: {overhead_cycles: 13, granularity_cycles: 32}\n"
+          "noise: {jitter_cycles: 1.32, spike_rate: 0.0037, spike_cycles: 268}\n"
+          "caches: {c1: {line: 128, sector: 128, size: 2304, ways: 4, index: modulo},"
+          " c15: {line: 256, sector: 128, size: 134656, ways: 4, index: modulo, policy: fermi,"
+          " scope: sm}}\n"
+          "l2: {line: 32, sector: 32, size: 4124544, ways: 16, index: hashed, slice_cycles: 12}\n"
+          "paths: {global_ca: [l2: 319, main: 794], global_cg: [l2: 319, main: 794],"
+          " constant: [c1: 19, c15: 57, l2: 389, main: 864]}\n",
+     "constant_l1,constant_l15", "constant_l15.latency", 57, MEASURE_FAILED},
+    {"spikes of L1.5, which pass for loads of L2",
+     HEAD "sms: 8\nclock: {sm_mhz: 1934, ramp_ms: 10}\n"
+          "noise: {jitter_cycles: 1.87, spike_rate: 0.0044, spike_cycles: 800}\n"
+          "caches: {c1: {line: 128, sector: 128, size: 7936, ways: 8, index: modulo},"
+          " c15: {line: 256, sector: 128, size: 42752, ways: 16, index: modulo, scope: tpc}}\n"
+          "l2: {line: 64, sector: 64, size: 2359808, ways: 8, index: hashed}\n"
+          "paths: {global_ca: [l2: 214, main: 567], global_cg: [l2: 214, main: 567],"
+          " constant: [c1: 17, c15: 65, l2: 284, main: 637]}\n",
+     "constant_l1,constant_l15", "constant_l15.latency", 65, MEASURE_OK},
+    {"lines that L1 keeps while L1.5 is timed",
+     HEAD "sms: 8\nclock: {sm_mhz: 2075, ramp_ms: 10}\n"
+          "timer: {overhead_cycles: 8, granularity_cycles: 16}\n"
+          "noise: {jitter_cycles: 4.12, spike_rate: 0.0028, spike_cycles: 525}\n"
+          "caches: {c1: {line: 64, sector: 64, size: 7744, ways: 4, index: modulo,"
+          " policy: fermi}, c15: {line: 256, sector: 64, size: 25600, ways: 4, index: modulo,"
+          " scope: gpc}}\n"
+          "l2: {line: 32, sector: 32, size: 2359808, ways: 8, index: hashed}\n"
+          "paths: {global_ca: [l2: 132, main: 628], global_cg: [l2: 132, main: 628],"
+          " constant: [c1: 36, c15: 70, l2: 202, main: 698]}\n",
+     "constant_l1,constant_l15", "constant_l15.latency", 70, MEASURE_NOISY},
 };
 
 static void they_are_right_or_in_doubt(void **state)

@@ -126,20 +126,24 @@ static int blind_batch(struct device *device, const struct device_batch *batch,
     return rc;
 }
 
-/* A backend in which SMs 0 and 1, the first time they are asked, seem not to share. */
-static bool spoiled;
+/* A backend in which both SMs of a TPC, the first time they are asked, seem not to share. */
+enum { SPOILED_MAX = 16 };
+static bool spoiled[SPOILED_MAX];
+static int32_t spoiled_tpcs;
 
 static int spoil_once(struct device *device, const struct device_batch *batch,
                       struct device_answer *answers, struct err *err)
 {
     int rc = inner->run_batch(device, batch, answers, err);
-    for (size_t i = 0; i < batch->job_count && !rc && !spoiled; i++) {
-        if (batch->jobs[i].agent_count != 2 || batch->jobs[i].agents[0].sm != 0 ||
-            batch->jobs[i].agents[1].sm != 1)
+    for (size_t i = 0; i < batch->job_count && !rc; i++) {
+        const struct device_agent *agents = batch->jobs[i].agents;
+        int32_t tpc = agents[0].sm / 2;
+        if (batch->jobs[i].agent_count != 2 || agents[0].sm % 2 ||
+            agents[1].sm != agents[0].sm + 1 || tpc >= spoiled_tpcs || spoiled[tpc])
             continue;
         for (uint32_t k = 0; k < answers[i].samples[0].kept_count; k++)
             answers[i].samples[0].kept[k] = 270;
-        spoiled = true;
+        spoiled[tpc] = true;
     }
     return rc;
 }
@@ -161,20 +165,33 @@ static void blind(struct device *device)
 
 static void spoil(struct device *device)
 {
-    spoiled = false;
+    memset(spoiled, 0, sizeof spoiled);
     wrap(device, spoil_once);
 }
 
-/* In a group of two one spoiled pair of loads decides, unless both are asked again. */
+/* In a group of two one spoiled pair of loads decides, unless both are asked again, however many
+ * such groups there are. */
 static void lonely_sms_are_asked_again(void **state)
 {
     (void)state;
-    struct measures found = run(MODEL("7", "", "tpc"), spoil);
-    const struct measure *groups = measures_get(&found, "sm.groups");
-    assert_true(spoiled);
-    assert_int_equal(groups->status, MEASURE_OK);
-    assert_string_equal(facts_text(&groups->notes, "sizes"), "2 2 2 1");
-    measures_fini(&found);
+    static const struct {
+        const char *model;
+        int32_t tpcs;
+        const char *sizes;
+    } cases[] = {
+        {MODEL("7", "", "tpc"), 1, "2 2 2 1"},
+        {MODEL("20", "", "tpc"), 8, "2 2 2 2 2 2 2 2 2 2"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        spoiled_tpcs = cases[i].tpcs;
+        struct measures found = run(cases[i].model, spoil);
+        const struct measure *groups = measures_get(&found, "sm.groups");
+        for (int32_t tpc = 0; tpc < spoiled_tpcs; tpc++)
+            assert_true(spoiled[tpc]);
+        assert_int_equal(groups->status, MEASURE_OK);
+        assert_string_equal(facts_text(&groups->notes, "sizes"), cases[i].sizes);
+        measures_fini(&found);
+    }
 }
 
 static void controls_fail(void **state)

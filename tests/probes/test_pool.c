@@ -93,6 +93,20 @@ static void few_spikes_are_found(void **state)
     assert_true(fabs(centre.spike_share - SPIKES / (double)pool.all) < 1e-9);
 }
 
+/* Loads spread over 51 values, a few of which happen to be frequent: no step of a timer. */
+static void frequent_values_are_no_steps(void **state)
+{
+    (void)state;
+    static struct pool pool;
+    for (int cycles = 10; cycles <= 60; cycles++)
+        pool.counts[cycles] = cycles % 20 == 15 ? 25 : 18;
+    for (int cycles = 10; cycles <= 60; cycles++)
+        pool.all += pool.counts[cycles];
+    const struct pool_centre centre = pool_centre(&pool);
+    assert_true(centre.step == 0);
+    assert_true(fabs(centre.cycles - 35) < 0.5);
+}
+
 static void quantiles_interpolate(void **state)
 {
     (void)state;
@@ -139,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(centre_is_found), cmocka_unit_test(few_spikes_are_found),
-        cmocka_unit_test(quantiles_interpolate), cmocka_unit_test(peaks_are_told_from_tails)};
+        cmocka_unit_test(frequent_values_are_no_steps), cmocka_unit_test(quantiles_interpolate),
+        cmocka_unit_test(peaks_are_told_from_tails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,7 @@ static void identity(void **state)
     assert_string_equal(info->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
     assert_string_equal(info->pci, "ffff:1b:00.0");
     assert_string_equal(info->name, "Fake GPU");
+    assert_string_equal(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "1"); /* before cuInit reads it */
     const struct device_limits *limits = device_limits(device);
     assert_int_equal(limits->sm_count, SMS);
     assert_int_equal(limits->constant_bytes, 65536);
