@@ -2,7 +2,7 @@
 """The tests that the tree has, against those that ran.
 
 usage: tests.py report BUILD STAGE SUITE...   after meson test: what ran, what did not; totals for ./check
-       tests.py list BUILD ASAN_BUILD         prints tests/list.txt anew, from two configured builds
+       tests.py list BUILD ASAN_BUILD         writes tests/list.txt anew, from two configured builds
 
 tests/list.txt names every test, so that one which is not even configured is missed: a package that was
 not there when the build was set up, a folder that nobody adds. A line is SUITE NAME [ONLY...]:
@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 LIST = pathlib.Path(__file__).resolve().parent.parent / "tests/list.txt"
-HEAD = "# Every test: suite, name, where only. tools/tests.py list build build-asan > tests/list.txt\n"
+HEAD = "# Every test: suite, name, where only. tools/tests.py list build build-asan\n"
 
 
 def read_list():
@@ -74,11 +74,12 @@ def report(build, stage, *suites):
 def write_list(build, asan):
     plain, sanitized = configured(build), configured(asan)
     before = read_list() if LIST.exists() else {}
-    print(HEAD, end="")
+    lines = [HEAD]
     for suite, name in sorted((suite, name) for name, suite in {**plain, **sanitized}.items()):
         tags = [tag for tag in before.get(name, (suite, []))[1] if tag == "cuda"]
         tags += ["gcc"] if name not in sanitized else ["asan"] if name not in plain else []
-        print(suite, name, *tags)
+        lines.append(" ".join([suite, name, *tags]) + "\n")
+    LIST.write_text("".join(lines))
 
 
 {"report": report, "list": write_list}[sys.argv[1]](*sys.argv[2:])
