@@ -13,6 +13,7 @@ struct survey_end {
     enum survey_exit code; /* OK on a rank that does not report, unless it failed without MPI */
     bool reported;         /* this process made the inventory, or was the last one and failed to */
     bool lost_ranks;       /* some ranks are lost or silent: MPI_Finalize would wait for them */
+    enum survey_exit others_code; /* of the process that made the inventory; OK: unknown, or own */
     /* Set on ranks that lost rank 0, and on processes without MPI: */
     bool orphaned;    /* rank 0 fell silent */
     double unheard_s; /* seconds since rank 0 was last heard */

@@ -179,10 +179,11 @@ static void the_last_one_is_known(void **state)
     end(rank_0);
     assert_int_equal(spool_owner_leave(&second), SPOOL_NOBODY);
     assert_int_equal(second.identity.merged, 0);
-    spool_owner_set_merged(&second, 17);
+    spool_owner_set_merged(&second, 17, 4);
     spool_owner_fini(&second);
     assert_int_equal(join("job-1", "first", &owner, &aside), 0);
     assert_int_equal(owner.identity.merged, 17);
+    assert_int_equal(owner.identity.exit_code, 4);
     spool_owner_remove(&owner);
     assert_int_equal(spool_owner_leave(&owner), SPOOL_GONE);
     assert_int_equal(spool_owner_open(owner.path, 7, &second, &err), -ENOENT);

@@ -53,15 +53,16 @@ static bool is_held(int rc)
 }
 
 /* Lines "key: value". */
-static const char *const keys[] = {"survey", "job", "output", "who", "merged"};
+static const char *const keys[] = {"survey", "job", "output", "who", "merged", "exit_code"};
 
 static int read_identity(int fd, struct spool_identity *out)
 {
     char text[16384];
     struct spool_identity identity = {0};
     char *merged = NULL;
-    char **const values[] = {&identity.survey, &identity.job, &identity.output, &identity.who,
-                             &merged};
+    char *exit_code = NULL;
+    char **const values[] = {&identity.survey, &identity.job, &identity.output,
+                             &identity.who,    &merged,       &exit_code};
     ssize_t length = pread(fd, text, sizeof text - 1, 0);
     text[length > 0 ? length : 0] = '\0';
     int rc = 0;
@@ -74,7 +75,9 @@ static int read_identity(int fd, struct spool_identity *out)
                 rc = str_copy_to(values[i], line + n + 2);
         }
     identity.merged = merged ? strtoul(merged, NULL, 10) : 0;
+    identity.exit_code = exit_code ? (int)strtol(exit_code, NULL, 10) : 0;
     free(merged);
+    free(exit_code);
     if (rc)
         spool_identity_fini(&identity);
     else
@@ -85,9 +88,9 @@ static int read_identity(int fd, struct spool_identity *out)
 static int write_identity(int fd, const struct spool_identity *identity)
 {
     struct strbuf text = {0};
-    strbuf_printf(&text, "survey: %s\njob: %s\noutput: %s\nwho: %s\nmerged: %zu\n",
+    strbuf_printf(&text, "survey: %s\njob: %s\noutput: %s\nwho: %s\nmerged: %zu\nexit_code: %d\n",
                   identity->survey, identity->job, identity->output, identity->who,
-                  identity->merged);
+                  identity->merged, identity->exit_code);
     int rc = text.failed ? -ENOMEM : lseek(fd, 0, SEEK_SET) ? -errno : 0;
     if (!rc)
         rc = io_write_all(fd, text.data, text.length);
@@ -290,9 +293,10 @@ enum spool_others spool_owner_leave(struct spool_owner *owner)
     return others;
 }
 
-void spool_owner_set_merged(struct spool_owner *owner, size_t files)
+void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_code)
 {
     owner->identity.merged = files;
+    owner->identity.exit_code = exit_code;
     write_identity(owner->fd, &owner->identity);
 }
 

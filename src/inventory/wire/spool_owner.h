@@ -19,6 +19,7 @@ struct spool_identity {
     char *output;  /* where the inventory goes */
     char *who;     /* host, process and time, for people */
     size_t merged; /* spool files that are in the inventory already; 0: none was made of them */
+    int exit_code; /* of the process that made that inventory */
 };
 void spool_identity_fini(struct spool_identity *identity);
 
@@ -64,8 +65,8 @@ enum spool_others {
  * one there, and the identity was read anew. */
 enum spool_others spool_owner_leave(struct spool_owner *owner);
 
-/* Writes identity.merged. */
-void spool_owner_set_merged(struct spool_owner *owner, size_t files);
+/* Writes identity.merged and identity.exit_code. */
+void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_code);
 
 void spool_owner_remove(const struct spool_owner *owner); /* the file */
 void spool_owner_fini(struct spool_owner *owner);         /* the lock */

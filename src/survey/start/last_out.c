@@ -44,10 +44,10 @@ static int merge_spool(const struct last_out *input, const char *survey, struct 
 
 /* Removes the spool if all of it is in the inventory and no rank can add to it. */
 static void tidy(const struct last_out *input, const struct inventory *inventory, size_t files,
-                 struct spool_owner *owner)
+                 enum survey_exit code, struct spool_owner *owner)
 {
     if (inventory->lost_ranks) {
-        spool_owner_set_merged(owner, files);
+        spool_owner_set_merged(owner, files, (int)code);
         return;
     }
     if (!input->options->spool)
@@ -82,7 +82,7 @@ static int make(const struct last_out *input, size_t files, struct spool_owner *
     if (!rc)
         rc = emit_write(&target, &inventory, out_code, err);
     if (!rc)
-        tidy(input, &inventory, files, owner);
+        tidy(input, &inventory, files, *out_code, owner);
     else /* the error is reported and the results stay: no other process need try */
         forsake(input, &inventory, owner);
     inventory_fini(&inventory);
@@ -99,8 +99,10 @@ static int finish(const struct last_out *input, struct spool_owner *owner,
         return LAST_OUT_OTHERS;
     if (count.plans < input->tasks)
         return LAST_OUT_EARLY;
-    if (count.files && count.files == owner->identity.merged)
+    if (count.files && count.files == owner->identity.merged) {
+        *out_code = (enum survey_exit)owner->identity.exit_code;
         return LAST_OUT_DONE;
+    }
     if (input->orphans && out_file_in_place(owner->identity.output))
         return LAST_OUT_RANK_0; /* rank 0 may have written to the pipe or device already */
     int rc = make(input, count.files, owner, out_code, err);

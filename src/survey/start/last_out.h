@@ -27,8 +27,9 @@ enum last_out_state {
     LAST_OUT_MADE,   /* this process has made it, and printed the summary */
 };
 
-/* Tries once. This process must have closed its own lock. *out_code: set with LAST_OUT_MADE. A
- * negative errno if the inventory could not be made; the spooled results are kept. */
+/* Tries once. This process must have closed its own lock. *out_code: set with LAST_OUT_MADE,
+ * and with LAST_OUT_DONE if ranks are lost. A negative errno if the inventory could not be made;
+ * the spooled results are kept. */
 int last_out_try(const struct last_out *input, enum survey_exit *out_code, struct err *err);
 
 #endif

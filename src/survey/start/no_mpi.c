@@ -35,10 +35,14 @@ static void leave(const struct last_out *input, double begin_until_s, double end
         bool stop = survey_interrupted() || now_s > end_until_s;
         if (now_s >= begin_until_s || stop)
             last.tasks = 0;
-        int state = last_out_try(&last, &end->code, &err);
+        enum survey_exit code = SURVEY_EXIT_OK;
+        int state = last_out_try(&last, &code, &err);
         /* A failure of the last process is the survey's. If no process can know that it is the
          * last, rank 0 reports that. */
         end->reported = state == LAST_OUT_MADE || (state < 0 && state != -ENOLCK);
+        if (state == LAST_OUT_MADE)
+            end->code = code;
+        end->others_code = state == LAST_OUT_DONE ? code : SURVEY_EXIT_OK;
         if (state < 0) {
             log_failure(&err);
             end->code = SURVEY_EXIT_NO_REPORT;
