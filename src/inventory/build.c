@@ -32,7 +32,7 @@ int inventory_add_bare(struct inventory *inventory, const char *const *nodes, si
     if (!inventory->node_findings)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        struct inventory_node *node = &inventory->node_findings[inventory->node_count++];
+        struct inventory_node *node = &inventory->node_findings[inventory->node_finding_count++];
         if (str_copy_to(&node->node, nodes[i]) || str_copy_to(&node->finding, inventory_bare_node))
             return -ENOMEM;
     }
@@ -41,15 +41,15 @@ int inventory_add_bare(struct inventory *inventory, const char *const *nodes, si
 
 int inventory_add_unknown(struct inventory *inventory, const struct inventory_unmeasured *entry)
 {
-    size_t count = inventory->unmeasured_length;
+    size_t count = inventory->unmeasured_count;
     struct inventory_unmeasured *grown =
         realloc(inventory->unmeasured, (count + 1) * sizeof *grown);
     if (!grown)
         return -ENOMEM;
     inventory->unmeasured = grown;
     grown[count] = (struct inventory_unmeasured){.rank = entry->rank, .status = entry->status};
-    inventory->unmeasured_length++;
-    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    inventory->unmeasured_count++;
+    inventory->total_unmeasured = (uint32_t)inventory->unmeasured_count;
     return str_copy_to(&grown[count].node, entry->node) ||
                    str_copy_to(&grown[count].reason, entry->reason)
                ? -ENOMEM
@@ -65,7 +65,7 @@ static int unknown_order(const void *a, const void *b)
 
 void inventory_settle_unknown(struct inventory *inventory, size_t known)
 {
-    if (inventory->unmeasured_length > known)
-        qsort(&inventory->unmeasured[known], inventory->unmeasured_length - known,
+    if (inventory->unmeasured_count > known)
+        qsort(&inventory->unmeasured[known], inventory->unmeasured_count - known,
               sizeof *inventory->unmeasured, unknown_order);
 }

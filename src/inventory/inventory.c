@@ -100,9 +100,9 @@ void inventory_fini(struct inventory *inventory)
     for (size_t i = 0; i < inventory->gpu_count; i++)
         inventory_gpu_fini(&inventory->gpus[i]);
     free(inventory->gpus);
-    nodes_fini(inventory->node_findings, inventory->node_count);
-    outliers_fini(inventory->outliers, inventory->outliers_length);
+    nodes_fini(inventory->node_findings, inventory->node_finding_count);
+    outliers_fini(inventory->outliers, inventory->outlier_count);
     outliers_fini(inventory->watch, inventory->watch_count);
-    unmeasured_fini(inventory->unmeasured, inventory->unmeasured_length);
+    unmeasured_fini(inventory->unmeasured, inventory->unmeasured_count);
     memset(inventory, 0, sizeof *inventory);
 }

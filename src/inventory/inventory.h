@@ -101,7 +101,8 @@ struct inventory {
     uint64_t seed;
     char *backend;
 
-    uint32_t nodes, ranks, gpu_count_total, measured, unmeasured_count, lost_ranks, outlier_count;
+    uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
+    uint32_t total_lost_ranks, total_outliers;
     double wall_s;
     int exit_code;
 
@@ -110,13 +111,13 @@ struct inventory {
     struct inventory_gpu *gpus;
     size_t gpu_count;
     struct inventory_node *node_findings;
-    size_t node_count;
+    size_t node_finding_count;
     struct inventory_outlier *outliers;
-    size_t outliers_length;
+    size_t outlier_count;
     struct inventory_outlier *watch;
     size_t watch_count;
     struct inventory_unmeasured *unmeasured;
-    size_t unmeasured_length;
+    size_t unmeasured_count;
 };
 
 void inventory_fini(struct inventory *inventory);

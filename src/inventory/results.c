@@ -57,7 +57,7 @@ int inventory_lookup_create(const struct inventory *inventory, struct inventory_
     lookup->models.entries = mem_array(inventory->model_count, sizeof *lookup->models.entries);
     lookup->gpus.entries = mem_array(inventory->gpu_count, sizeof *lookup->gpus.entries);
     lookup->unmeasured.entries =
-        mem_array(inventory->unmeasured_length, sizeof *lookup->unmeasured.entries);
+        mem_array(inventory->unmeasured_count, sizeof *lookup->unmeasured.entries);
     if (!lookup->models.entries || !lookup->gpus.entries || !lookup->unmeasured.entries) {
         inventory_lookup_destroy(lookup);
         return -ENOMEM;
@@ -66,7 +66,7 @@ int inventory_lookup_create(const struct inventory *inventory, struct inventory_
         add(&lookup->models, inventory->models[i].id, &inventory->models[i]);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         add(&lookup->gpus, inventory->gpus[i].uuid, &inventory->gpus[i]);
-    for (size_t i = 0; i < inventory->unmeasured_length; i++)
+    for (size_t i = 0; i < inventory->unmeasured_count; i++)
         add(&lookup->unmeasured, inventory->unmeasured[i].uuid, &inventory->unmeasured[i]);
     sort(&lookup->models);
     sort(&lookup->gpus);

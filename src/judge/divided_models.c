@@ -145,7 +145,7 @@ static int add(const struct fleet *fleet, struct strbuf *text, const uint32_t *g
         free(uuids);
         return -ENOMEM;
     }
-    struct inventory_node *entry = &inventory->node_findings[inventory->node_count - 1];
+    struct inventory_node *entry = &inventory->node_findings[inventory->node_finding_count - 1];
     free(entry->gpus);
     entry->gpus = uuids;
     for (size_t i = 0; i < n && !rc; i++) {

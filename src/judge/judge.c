@@ -175,7 +175,7 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
 static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu,
                           struct inventory *inventory)
 {
-    struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_length++];
+    struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_count++];
     out->rank = gpu->rank;
     out->status = gpu->status;
     return str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
@@ -229,14 +229,14 @@ static int fill(const struct judge *judge, struct inventory *inventory)
         rc = add_model(judge, &fleet->groups[i], inventory);
     for (size_t i = 0; i < fleet->count && !rc; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
-        inventory->measured += gpu->measured;
-        inventory->outlier_count += gpu->outlier;
+        inventory->total_measured += gpu->measured;
+        inventory->total_outliers += gpu->outlier;
         rc = add_gpu(judge, fleet->order[i], inventory);
         if (!rc && !gpu->measured)
             rc = add_unmeasured(fleet, gpu, inventory);
     }
-    inventory->gpu_count_total = (uint32_t)fleet->count;
-    inventory->unmeasured_count = (uint32_t)inventory->unmeasured_length;
+    inventory->total_gpus = (uint32_t)fleet->count;
+    inventory->total_unmeasured = (uint32_t)inventory->unmeasured_count;
     return rc ? rc : verdict_lists(judge, inventory);
 }
 

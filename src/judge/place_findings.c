@@ -231,13 +231,13 @@ static int collapse(struct judge *judge, enum scope scope, struct placed_finding
         if (alike < least[scope] || 3 * alike < 2 * all)
             continue;
         struct inventory_node *grown =
-            realloc(inventory->node_findings, (inventory->node_count + 1) * sizeof *grown);
+            realloc(inventory->node_findings, (inventory->node_finding_count + 1) * sizeof *grown);
         if (!grown) {
             rc = -ENOMEM;
             break;
         }
         inventory->node_findings = grown;
-        struct inventory_node *node = &grown[inventory->node_count++];
+        struct inventory_node *node = &grown[inventory->node_finding_count++];
         *node = (struct inventory_node){0};
         rc = tell(judge, scope, &entries[i], alike, all, node);
     }
@@ -255,12 +255,12 @@ static int by_text(const void *left, const void *right)
 int place_findings_collapse(struct judge *judge, struct inventory *inventory)
 {
     struct placed_finding *entries = mem_array(judge->findings.count, sizeof *entries);
-    size_t first = inventory->node_count;
+    size_t first = inventory->node_finding_count;
     int rc = entries ? 0 : -ENOMEM;
     for (int scope = 0; scope < SCOPE_COUNT && !rc; scope++)
         rc = collapse(judge, (enum scope)scope, entries, inventory);
-    if (!rc && inventory->node_count > first)
-        qsort(inventory->node_findings + first, inventory->node_count - first,
+    if (!rc && inventory->node_finding_count > first)
+        qsort(inventory->node_findings + first, inventory->node_finding_count - first,
               sizeof *inventory->node_findings, by_text);
     free(entries);
     return rc;
@@ -270,14 +270,14 @@ int place_findings_add(struct inventory *inventory, const char *node, char *find
                        const char *uuid)
 {
     struct inventory_node *grown =
-        realloc(inventory->node_findings, (inventory->node_count + 1) * sizeof *grown);
+        realloc(inventory->node_findings, (inventory->node_finding_count + 1) * sizeof *grown);
     if (!grown || !finding) {
         inventory->node_findings = grown ? grown : inventory->node_findings;
         free(finding);
         return -ENOMEM;
     }
     inventory->node_findings = grown;
-    struct inventory_node *entry = &grown[inventory->node_count++];
+    struct inventory_node *entry = &grown[inventory->node_finding_count++];
     *entry = (struct inventory_node){.finding = finding};
     entry->gpus = mem_array(1, sizeof *entry->gpus);
     if (!entry->gpus || str_copy_to(&entry->node, node))

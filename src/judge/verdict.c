@@ -164,7 +164,7 @@ int verdict_lists(const struct judge *judge, struct inventory *inventory)
             continue;
         struct inventory_outlier *entry =
             finding->accused ? entry_of(&judge->fleet, finding->gpu, &inventory->outliers,
-                                        &inventory->outliers_length, &outlier_room, &last_outlier)
+                                        &inventory->outlier_count, &outlier_room, &last_outlier)
                              : entry_of(&judge->fleet, finding->gpu, &inventory->watch,
                                         &inventory->watch_count, &watch_room, &last_watched);
         if (!entry || add_finding(&judge->fleet, finding, entry))

@@ -196,8 +196,8 @@ static void put_heads(struct table *t)
     struct cell gpus[2] = {count_cell(t->sides[0]->model->count),
                            count_cell(t->sides[1]->model->count)};
     put_row(t, "GPUs measured", gpus, BETTER_NEITHER);
-    struct cell nodes[2] = {count_cell(t->sides[0]->inventory->nodes),
-                            count_cell(t->sides[1]->inventory->nodes)};
+    struct cell nodes[2] = {count_cell(t->sides[0]->inventory->total_nodes),
+                            count_cell(t->sides[1]->inventory->total_nodes)};
     put_row(t, "nodes of the survey", nodes, BETTER_NEITHER);
 }
 

@@ -16,8 +16,8 @@ static void put_side(struct strbuf *out, const char *name, const struct inventor
     strbuf_printf(out, "%s: ", name);
     report_put_clean(out, inventory->generated, 30);
     strbuf_puts(out, ", ");
-    report_put_count(out, inventory->gpu_count_total, "GPU", "GPUs");
-    strbuf_printf(out, ", %u measured\n", inventory->measured);
+    report_put_count(out, inventory->total_gpus, "GPU", "GPUs");
+    strbuf_printf(out, ", %u measured\n", inventory->total_measured);
 }
 
 static int by_cause(const void *left, const void *right)
@@ -90,18 +90,18 @@ static void put_watched(struct strbuf *out, const struct inventory *judged)
 
 static void put_lists(struct strbuf *out, const struct inventory *judged)
 {
-    for (size_t i = 0; i < judged->node_count && i < ENTRIES_MAX; i++) {
+    for (size_t i = 0; i < judged->node_finding_count && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nPlaces:\n");
         report_put_node(out, NULL, &judged->node_findings[i]);
     }
-    if (judged->node_count > ENTRIES_MAX)
-        strbuf_printf(out, "  and %zu more\n", judged->node_count - ENTRIES_MAX);
-    for (size_t i = 0; i < judged->outliers_length && i < ENTRIES_MAX; i++) {
+    if (judged->node_finding_count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->node_finding_count - ENTRIES_MAX);
+    for (size_t i = 0; i < judged->outlier_count && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nWorse than they were:\n");
         report_put_outlier(out, NULL, &judged->outliers[i], false);
     }
-    if (judged->outliers_length > ENTRIES_MAX)
-        strbuf_printf(out, "  and %zu more\n", judged->outliers_length - ENTRIES_MAX);
+    if (judged->outlier_count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->outlier_count - ENTRIES_MAX);
     put_watched(out, judged);
 }
 
@@ -147,7 +147,7 @@ int report_diff(const struct inventory *before, const struct inventory *after,
         said = out_text->length;
         put_lists(out_text, &judged);
         rc = put_settings(out_text, &judged, err);
-        *out_diff = (struct report_diff){judged.outlier_count > 0, missing > 0};
+        *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
     }
     if (!rc && missing)
         strbuf_printf(out_text, "\n%zu GPUs were measured before and are not now\n", missing);

@@ -78,7 +78,7 @@ static int collect_places(const struct inventory *inventory, struct suspects *ou
 {
     const struct inventory_gpu **gpus = sort_gpus(inventory);
     int rc = gpus ? 0 : -1;
-    for (size_t i = 0; i < inventory->node_count && !rc; i++) {
+    for (size_t i = 0; i < inventory->node_finding_count && !rc; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         const struct suspect suspect = {
             .node = place->node, .kind = place->kind, .what = place->finding};
@@ -92,7 +92,7 @@ static int collect_places(const struct inventory *inventory, struct suspects *ou
 
 static int collect(const struct inventory *inventory, struct suspects *out)
 {
-    for (size_t i = 0; i < inventory->outliers_length; i++) {
+    for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = {
             .node = outlier->node,

@@ -264,9 +264,9 @@ static int judge_all(struct report_merge *merge, const struct report_basis *basi
 
 static int exit_code(const struct report_merge *merge, const struct inventory *inventory)
 {
-    if (merge->skipped.count || inventory->unmeasured_count || inventory->lost_ranks)
+    if (merge->skipped.count || inventory->total_unmeasured || inventory->total_lost_ranks)
         return 4;
-    return inventory->outlier_count ? 3 : 0;
+    return inventory->total_outliers ? 3 : 0;
 }
 
 int report_merge_finish(struct report_merge *merge, const struct report_merge_request *request,

@@ -117,7 +117,7 @@ static int bare_nodes(const struct merge_source *sources, size_t count, struct n
         for (size_t i = 0; i < survey->bare_count; i++)
             if (add_name(out_names, survey->bare_nodes[i]))
                 return -ENOMEM;
-        for (size_t i = 0; i < inventory->node_count; i++)
+        for (size_t i = 0; i < inventory->node_finding_count; i++)
             if (str_equal(inventory->node_findings[i].finding, inventory_bare_node) &&
                 add_name(out_names, inventory->node_findings[i].node))
                 return -ENOMEM;
@@ -133,7 +133,7 @@ static int fill_nodes(const struct names *full, struct names *bare, struct inven
     for (size_t i = 0; i < bare->count; i++)
         if (!has_name(full, bare->items[i]))
             bare->items[kept++] = bare->items[i];
-    inventory->nodes = (uint32_t)(full->count + kept);
+    inventory->total_nodes = (uint32_t)(full->count + kept);
     return inventory_add_bare(inventory, bare->items, kept);
 }
 
@@ -190,12 +190,12 @@ static int fill_head(const struct merge_source *sources, size_t count,
     char *const *command = request->command;
     size_t command_count = request->command_count;
     if (only && only->kind == MERGE_INVENTORY) {
-        inventory->nodes = only->inventory.nodes;
+        inventory->total_nodes = only->inventory.total_nodes;
         command = only->inventory.command;
         command_count = only->inventory.command_count;
     } else if (only) {
         const struct spool_survey *survey = &only->spool.survey;
-        inventory->nodes = survey->apart ? inventory->nodes : survey->nodes;
+        inventory->total_nodes = survey->apart ? inventory->total_nodes : survey->nodes;
         command = survey->command;
         command_count = survey->command_count;
     }
@@ -271,12 +271,12 @@ static int add_unknown_of(struct inventory *inventory, const struct merge_source
 
 int merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory)
 {
-    size_t known = inventory->unmeasured_length;
+    size_t known = inventory->unmeasured_count;
     int rc = 0;
     for (size_t s = 0; s < count && !rc; s++) {
         const struct inventory *other = &sources[s].inventory;
         rc = add_unknown_of(inventory, sources, count, &sources[s]);
-        for (size_t i = 0; i < other->unmeasured_length && !rc && !sources[s].again; i++)
+        for (size_t i = 0; i < other->unmeasured_count && !rc && !sources[s].again; i++)
             if (!other->unmeasured[i].uuid)
                 rc = inventory_add_unknown(inventory, &other->unmeasured[i]);
     }

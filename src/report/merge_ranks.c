@@ -18,7 +18,7 @@ static bool same_command(char *const *a, size_t a_count, char *const *b, size_t 
 
 static bool same_inventory(const struct inventory *a, const struct inventory *b)
 {
-    bool same = str_equal(a->generated, b->generated) && a->ranks == b->ranks &&
+    bool same = str_equal(a->generated, b->generated) && a->total_ranks == b->total_ranks &&
                 a->seed == b->seed && a->gpu_count == b->gpu_count &&
                 same_command(a->command, a->command_count, b->command, b->command_count);
     for (size_t i = 0; i < a->gpu_count && same; i++)
@@ -43,7 +43,7 @@ static bool same_plan(const struct merge_source *inventory, const struct merge_s
     const struct spool_survey *survey = &plan->spool.survey;
     double age_ms = (double)inventory->time_ms - (double)plan->time_ms;
     return age_ms >= -SLACK_MS && age_ms <= 1000 * fmax(made->wall_s, 0) + SLACK_MS &&
-           made->ranks == survey->ranks && made->seed == plan->spool.origin.seed &&
+           made->total_ranks == survey->ranks && made->seed == plan->spool.origin.seed &&
            same_command(made->command, made->command_count, survey->command,
                         survey->command_count) &&
            survey->expected_count && has_gpu(made, survey->expected[0].uuid);
@@ -159,7 +159,7 @@ static int count_silent(const struct merge_source *sources, size_t number,
 static uint32_t count_unknown(const struct inventory *inventory)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < inventory->unmeasured_length; i++)
+    for (size_t i = 0; i < inventory->unmeasured_count; i++)
         count += !inventory->unmeasured[i].uuid;
     return count;
 }
@@ -213,17 +213,17 @@ int merge_add_ranks(const struct merge_source *sources, size_t count, size_t num
     if (source->kind == MERGE_SURVEY) {
         if (!source->again && count_planless(sources, count, source, &lost))
             return -ENOMEM;
-        inventory->ranks += source->again ? 0 : source->spool.survey.ranks;
-        inventory->lost_ranks += silent + lost;
+        inventory->total_ranks += source->again ? 0 : source->spool.survey.ranks;
+        inventory->total_lost_ranks += silent + lost;
         return 0;
     }
-    lost = source->inventory.lost_ranks;
+    lost = source->inventory.total_lost_ranks;
     uint32_t unknown = count_unknown(&source->inventory);
     if (all) /* whichever rank it was */
         lost = lost < unknown ? lost : unknown;
     else
         lost -= lost < recovered ? lost : recovered;
-    inventory->ranks += source->again ? 0 : source->inventory.ranks;
-    inventory->lost_ranks += source->again ? silent : lost;
+    inventory->total_ranks += source->again ? 0 : source->inventory.total_ranks;
+    inventory->total_lost_ranks += source->again ? silent : lost;
     return 0;
 }

@@ -231,13 +231,13 @@ static void put_survey(struct strbuf *out, const struct inventory *v)
         const char *name, *help;
         double value;
     } rows[] = {
-        {"gpumemtopo_survey_gpus", "GPUs of the survey.", v->gpu_count_total},
-        {"gpumemtopo_survey_nodes", "Nodes of the survey.", v->nodes},
-        {"gpumemtopo_survey_measured_gpus", "GPUs that were measured.", v->measured},
+        {"gpumemtopo_survey_gpus", "GPUs of the survey.", v->total_gpus},
+        {"gpumemtopo_survey_nodes", "Nodes of the survey.", v->total_nodes},
+        {"gpumemtopo_survey_measured_gpus", "GPUs that were measured.", v->total_measured},
         {"gpumemtopo_survey_unmeasured_gpus", "GPUs that could not be measured.",
-         v->unmeasured_count},
-        {"gpumemtopo_survey_outlier_gpus", "GPUs that differ from their peers.", v->outlier_count},
-        {"gpumemtopo_survey_lost_ranks", "Ranks that were lost.", v->lost_ranks},
+         v->total_unmeasured},
+        {"gpumemtopo_survey_outlier_gpus", "GPUs that differ from their peers.", v->total_outliers},
+        {"gpumemtopo_survey_lost_ranks", "Ranks that were lost.", v->total_lost_ranks},
         {"gpumemtopo_survey_duration_seconds", "Wall time of the survey.", v->wall_s},
         {"gpumemtopo_survey_time_seconds", "When the survey was written, since 1970.",
          stamp_seconds(v->generated)},

@@ -23,18 +23,18 @@ static void put_headline(struct strbuf *out, const struct report_style *style,
                          const struct inventory *inventory)
 {
     struct strbuf line = {0};
-    report_put_count(&line, inventory->gpu_count_total, "GPU", "GPUs");
+    report_put_count(&line, inventory->total_gpus, "GPU", "GPUs");
     strbuf_puts(&line, " on ");
-    report_put_count(&line, inventory->nodes, "node", "nodes");
+    report_put_count(&line, inventory->total_nodes, "node", "nodes");
     size_t busy = count_busy(inventory);
-    strbuf_printf(&line, ": %u measured", inventory->measured);
+    strbuf_printf(&line, ": %u measured", inventory->total_measured);
     if (busy)
         strbuf_printf(&line, " (%zu busy: not judged)", busy);
-    strbuf_printf(&line, ", %u unmeasured, ", inventory->unmeasured_count);
-    report_put_count(&line, inventory->outlier_count, "outlier", "outliers");
-    if (inventory->lost_ranks) {
+    strbuf_printf(&line, ", %u unmeasured, ", inventory->total_unmeasured);
+    report_put_count(&line, inventory->total_outliers, "outlier", "outliers");
+    if (inventory->total_lost_ranks) {
         strbuf_puts(&line, ", ");
-        report_put_count(&line, inventory->lost_ranks, "rank lost", "ranks lost");
+        report_put_count(&line, inventory->total_lost_ranks, "rank lost", "ranks lost");
     }
     if (isfinite(inventory->wall_s))
         strbuf_printf(&line, "; %.1f s", inventory->wall_s);
@@ -167,18 +167,18 @@ void report_summary(const struct inventory *inventory, const struct report_style
         }
         put_model(out_text, style, &v->models[i]);
     }
-    for (size_t i = 0; i < v->outliers_length; i++) {
-        if (list_ends(out_text, style, "Outliers", i, v->outliers_length))
+    for (size_t i = 0; i < v->outlier_count; i++) {
+        if (list_ends(out_text, style, "Outliers", i, v->outlier_count))
             break;
         report_put_outlier(out_text, style, &v->outliers[i], false);
     }
-    for (size_t i = 0; i < v->node_count; i++) {
-        if (list_ends(out_text, style, "Places", i, v->node_count))
+    for (size_t i = 0; i < v->node_finding_count; i++) {
+        if (list_ends(out_text, style, "Places", i, v->node_finding_count))
             break;
         report_put_node(out_text, style, &v->node_findings[i]);
     }
-    for (size_t i = 0; i < v->unmeasured_length; i++) {
-        if (list_ends(out_text, style, "Unmeasured", i, v->unmeasured_length))
+    for (size_t i = 0; i < v->unmeasured_count; i++) {
+        if (list_ends(out_text, style, "Unmeasured", i, v->unmeasured_count))
             break;
         report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }

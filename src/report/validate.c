@@ -71,14 +71,14 @@ static int build_indices(struct checker *c, struct err *err)
     if (!rc)
         rc = index_init(&c->gpus, v->gpu_count, err);
     if (!rc)
-        rc = index_init(&c->unmeasured, v->unmeasured_length, err);
+        rc = index_init(&c->unmeasured, v->unmeasured_count, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < v->model_count; i++)
         index_add(&c->models, v->models[i].id, i);
     for (size_t i = 0; i < v->gpu_count; i++)
         index_add(&c->gpus, v->gpus[i].uuid, i);
-    for (size_t i = 0; i < v->unmeasured_length; i++)
+    for (size_t i = 0; i < v->unmeasured_count; i++)
         index_add(&c->unmeasured, v->unmeasured[i].uuid, i);
     rc = index_sort(&c->models, "models: id", err);
     if (!rc)
@@ -167,15 +167,15 @@ static int check_counts(const struct checker *c, struct err *err)
         if (v->models[i].count != c->counts[i])
             return err_set(err, -EINVAL, "models: %.80s has count %u, but %u measured GPUs",
                            v->models[i].id, v->models[i].count, c->counts[i]);
-    int rc = check_count("survey.measured", v->measured, c->measured, err);
+    int rc = check_count("survey.measured", v->total_measured, c->measured, err);
     if (!rc)
-        rc = check_count("survey.unmeasured", v->unmeasured_count, v->unmeasured_length, err);
+        rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
     if (!rc)
-        rc = check_count("survey.outliers", v->outlier_count, c->outliers, err);
+        rc = check_count("survey.outliers", v->total_outliers, c->outliers, err);
     /* An entry without UUID is a rank of whose GPUs nothing is known. */
     if (!rc)
-        rc = check_count("survey.gpus", v->gpu_count_total,
-                         (uint64_t)v->measured + c->unmeasured.count, err);
+        rc = check_count("survey.gpus", v->total_gpus,
+                         (uint64_t)v->total_measured + c->unmeasured.count, err);
     return rc;
 }
 
@@ -227,7 +227,7 @@ static int check_suspects(const struct checker *c, const char *list,
 static int check_nodes(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    for (size_t i = 0; i < v->node_count; i++) {
+    for (size_t i = 0; i < v->node_finding_count; i++) {
         for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
             const char *uuid = v->node_findings[i].gpus[g];
             const struct known_text *entry = find(&c->gpus, uuid);
@@ -242,8 +242,8 @@ static int check_nodes(const struct checker *c, struct err *err)
 
 static int check_exit_code(const struct inventory *inventory, struct err *err)
 {
-    bool incomplete = inventory->unmeasured_count || inventory->lost_ranks;
-    bool odd = inventory->outlier_count;
+    bool incomplete = inventory->total_unmeasured || inventory->total_lost_ranks;
+    bool odd = inventory->total_outliers;
     int code = inventory->exit_code;
     if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
         return err_set(err, -EINVAL, "survey.exit_code %d does not fit the counts beside it", code);
@@ -264,7 +264,7 @@ int report_validate(const struct inventory *inventory, struct err *err)
     if (!rc)
         rc = check_counts(&c, err);
     if (!rc)
-        rc = check_suspects(&c, "outliers", inventory->outliers, inventory->outliers_length, err);
+        rc = check_suspects(&c, "outliers", inventory->outliers, inventory->outlier_count, err);
     if (!rc)
         rc = check_suspects(&c, "watch", inventory->watch, inventory->watch_count, err);
     if (!rc)

@@ -253,7 +253,7 @@ static void fill_nodes(struct inventory *inventory)
 {
     size_t count = rich_text_count + 1;
     inventory->node_findings = must(mem_array(count, sizeof *inventory->node_findings));
-    inventory->node_count = count;
+    inventory->node_finding_count = count;
     for (size_t i = 0; i < rich_text_count; i++) {
         struct inventory_node *node = &inventory->node_findings[i];
         node->node = must(str_format("n%zu", i));
@@ -283,12 +283,12 @@ void rich_inventory(struct inventory *out_inventory)
         v->command[v->command_count] = copy(command[v->command_count]);
     v->seed = UINT64_MAX;
     v->backend = copy("sim");
-    v->nodes = 2;
-    v->ranks = 3;
-    v->gpu_count_total = 3;
-    v->measured = 2;
-    v->unmeasured_count = 1;
-    v->outlier_count = 1;
+    v->total_nodes = 2;
+    v->total_ranks = 3;
+    v->total_gpus = 3;
+    v->total_measured = 2;
+    v->total_unmeasured = 1;
+    v->total_outliers = 1;
     v->wall_s = 6.1;
     v->exit_code = 4;
     v->models = must(mem_array(1, sizeof *v->models));
@@ -299,13 +299,13 @@ void rich_inventory(struct inventory *out_inventory)
         fill_gpu(&v->gpus[v->gpu_count], (unsigned)v->gpu_count);
     fill_nodes(v);
     v->outliers = must(mem_array(1, sizeof *v->outliers));
-    v->outliers_length = 1;
+    v->outlier_count = 1;
     fill_outlier(&v->outliers[0], 1, 2);
     v->watch = must(mem_array(1, sizeof *v->watch));
     v->watch_count = 1;
     fill_outlier(&v->watch[0], 0, 0);
     v->unmeasured = must(mem_array(2, sizeof *v->unmeasured));
-    v->unmeasured_length = 1;
+    v->unmeasured_count = 1;
     v->unmeasured[0] = (struct inventory_unmeasured){
         .node = copy("gpu003"),
         .rank = -1,

@@ -230,8 +230,8 @@ static double judge_count(const struct judge_basis *basis, size_t count)
     printf("%7zu GPUs: %.2f CPU s, %.1f us each, peak %ld MiB; %zu of %zu faulty found, %zu false "
            "alarms, %zu watched\n",
            count, spent_s, 1e6 * spent_s / (double)count, usage.ru_maxrss / 1024, found, faulty,
-           inventory.outlier_count - found, inventory.watch_count);
-    must(inventory.outlier_count == found, "healthy GPUs were accused");
+           inventory.total_outliers - found, inventory.watch_count);
+    must(inventory.total_outliers == found, "healthy GPUs were accused");
     must(usage.ru_maxrss / 1024 < MIB_MAX, "too much memory");
     inventory_fini(&inventory);
     judge_destroy(judge);

@@ -228,7 +228,7 @@ static const struct inventory_outlier *find(const struct inventory_outlier *list
 
 const struct inventory_outlier *made_outlier(const struct inventory *inventory, const char *uuid)
 {
-    return find(inventory->outliers, inventory->outliers_length, uuid);
+    return find(inventory->outliers, inventory->outlier_count, uuid);
 }
 
 const struct inventory_outlier *made_watched(const struct inventory *inventory, const char *uuid)

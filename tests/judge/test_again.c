@@ -50,7 +50,7 @@ static struct inventory judge_again(const struct inventory *told, size_t parts)
 /* Some entry of `nodes` holds these words. */
 static bool tells(const struct inventory *inventory, const char *words)
 {
-    for (size_t i = 0; i < inventory->node_count; i++)
+    for (size_t i = 0; i < inventory->node_finding_count; i++)
         if (strstr(inventory->node_findings[i].finding, words))
             return true;
     return false;
@@ -81,7 +81,7 @@ static void judged_again(void **state)
     struct gpu_result *gpus = made_fleet(MADE_SPOILED, 3);
     made_spoil(gpus);
     struct inventory first = judge_twice(gpus, 64);
-    assert_true(first.outlier_count >= 9);
+    assert_true(first.total_outliers >= 9);
     assert_true(tells(&first, "VBIOS of alpha-100: "));
     assert_true(tells(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
     assert_non_null(made_finding(made_watched(&first, "GPU-029"), "main.bandwidth.read"));
@@ -106,7 +106,7 @@ static void unusual_fleets(void **state)
         facts_set_bool(&gpus[i].health, "remap_pending", i % 2);
     }
     inventory = judge_twice(gpus, 8);
-    assert_int_equal(inventory.outlier_count, 4);
+    assert_int_equal(inventory.total_outliers, 4);
     inventory_fini(&inventory);
     made_free(gpus, 8);
 }
@@ -128,14 +128,14 @@ static void without_uuid(void **state)
         facts_set_bool(&gpus[i].health, "remap_pending", true);
     }
     struct inventory inventory = judge_twice(gpus, 64);
-    assert_int_equal(inventory.outlier_count, 4);
+    assert_int_equal(inventory.total_outliers, 4);
     assert_true(tells(&inventory, "VBIOS of alpha-100: "));
     size_t alone = 0;
-    for (size_t i = 0; i < inventory.outliers_length; i++)
+    for (size_t i = 0; i < inventory.outlier_count; i++)
         alone += !inventory.outliers[i].uuid &&
                  made_finding(&inventory.outliers[i], "host.bandwidth.h2d");
     assert_int_equal(alone, 1);
-    for (size_t i = 0; i < inventory.node_count; i++)
+    for (size_t i = 0; i < inventory.node_finding_count; i++)
         for (size_t k = 0; k < inventory.node_findings[i].gpu_count; k++)
             assert_non_null(inventory.node_findings[i].gpus[k]);
     inventory_fini(&inventory);
@@ -212,12 +212,12 @@ static void parts(void **state)
         inventory_fini(&part);
     }
     struct inventory together = judge_again(told, 2);
+    assert_int_equal(together.total_outliers, whole.total_outliers);
     assert_int_equal(together.outlier_count, whole.outlier_count);
-    assert_int_equal(together.outliers_length, whole.outliers_length);
-    assert_int_equal(together.node_count, whole.node_count);
+    assert_int_equal(together.node_finding_count, whole.node_finding_count);
     assert_int_equal(together.watch_count, whole.watch_count);
-    assert_int_equal(together.unmeasured_count, whole.unmeasured_count);
-    for (size_t i = 0; i < whole.outliers_length; i++) {
+    assert_int_equal(together.total_unmeasured, whole.total_unmeasured);
+    for (size_t i = 0; i < whole.outlier_count; i++) {
         const struct inventory_outlier *a = &whole.outliers[i], *b = &together.outliers[i];
         assert_string_equal(a->uuid, b->uuid);
         assert_int_equal(a->kind, b->kind);

@@ -149,7 +149,7 @@ static void single_gpu(void **state)
             fail_msg("%s x %g", rows[i].metric, rows[i].factor);
         if (finding)
             assert_string_equal(finding->basis, "reference");
-        assert_int_equal(inventory.outlier_count, rows[i].accused);
+        assert_int_equal(inventory.total_outliers, rows[i].accused);
         inventory_fini(&inventory);
         made_free(gpus, 1);
     }
@@ -167,8 +167,8 @@ static void whole_fleet(void **state)
         facts_set_int(&gpus[i].hardware, "memory_clock_max_mhz", 3201);
     }
     struct inventory inventory = judged_by(gpus, COUNT, NULL);
-    assert_int_equal(inventory.node_count, 1);
-    assert_int_equal(inventory.outlier_count, COUNT);
+    assert_int_equal(inventory.node_finding_count, 1);
+    assert_int_equal(inventory.total_outliers, COUNT);
     assert_int_equal(inventory.node_findings[0].kind, KIND_MISCONFIGURED);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "16 of 16 GPUs of alpha-100: main.bandwidth.read"));
@@ -191,7 +191,7 @@ static void hardware(void **state)
     inventory_fini(&inventory);
     facts_set_bool(&gpus[0].config, "mig", true); /* a part of a GPU is not what is specified */
     inventory = judged_by(gpus, 1, NULL);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     made_free(gpus, 1);
 }
@@ -266,8 +266,8 @@ static void memory_clock_of_all(void **state)
             made_set(&gpus[i], "clock.memory", rows[r].share * HIGHEST);
         }
         struct inventory inventory = made_judged(gpus, GPUS);
-        assert_int_equal(inventory.outliers_length, rows[r].accused ? GPUS : 0);
         assert_int_equal(inventory.outlier_count, rows[r].accused ? GPUS : 0);
+        assert_int_equal(inventory.total_outliers, rows[r].accused ? GPUS : 0);
         for (size_t i = 0; i < GPUS; i++) {
             const struct inventory_outlier *outlier = made_outlier(&inventory, gpus[i].uuid);
             const struct inventory_outlier *watched = made_watched(&inventory, gpus[i].uuid);
@@ -291,7 +291,7 @@ static void drift(void **state)
         struct gpu_result *gpus = made_fleet(count, 5);
         struct inventory before = judged_by(gpus, count, NULL);
         struct inventory same = judged_by(gpus, count, &before);
-        assert_int_equal(same.outlier_count, 0);
+        assert_int_equal(same.total_outliers, 0);
         assert_int_equal(same.watch_count, before.watch_count);
         inventory_fini(&same);
         made_clock(&gpus[0], 0.97); /* warmer today: no drift of anything else */
@@ -436,7 +436,7 @@ static void drift_of_all(void **state)
         facts_set_int(&gpus[i].hardware, "pcie_gen_max", 4);
     }
     struct inventory now = judged_by(gpus, COUNT, &before);
-    assert_int_equal(now.node_count, 1);
+    assert_int_equal(now.node_finding_count, 1);
     assert_non_null(strstr(now.node_findings[0].finding, "24 of 24 GPUs of alpha-100: "
                                                          "host.bandwidth.h2d"));
     assert_non_null(strstr(now.node_findings[0].finding, "the PCIe link is slower than it was"));
@@ -447,7 +447,7 @@ static void drift_of_all(void **state)
 
 static bool has_text(const struct inventory *inventory, const char *text)
 {
-    for (size_t i = 0; i < inventory->node_count; i++)
+    for (size_t i = 0; i < inventory->node_finding_count; i++)
         if (strcmp(inventory->node_findings[i].finding, text) == 0)
             return !inventory->node_findings[i].accused;
     return false;
@@ -463,12 +463,12 @@ static void moves(void **state)
     free(gpus[2].uuid);
     gpus[2].uuid = str_copy("GPU-new");
     struct inventory now = judged_by(gpus, 8, &before);
-    assert_int_equal(now.node_count, 3);
+    assert_int_equal(now.node_finding_count, 3);
     assert_true(has_text(&now, "moved since the baseline: GPU-001 at 0000:01:00.0, was in n00 at "
                                "0000:01:00.0"));
     assert_true(has_text(&now, "new since the baseline: GPU-new at 0000:02:00.0"));
     assert_true(has_text(&now, "gone since the baseline: GPU-002 at 0000:02:00.0"));
-    assert_int_equal(now.outlier_count, 0);
+    assert_int_equal(now.total_outliers, 0);
     inventory_fini(&now);
     inventory_fini(&before);
     made_free(gpus, 8);
@@ -486,7 +486,7 @@ static void no_uuid(void **state)
     struct inventory now = judged_by(gpus, 3, &before);
     assert_true(has_text(&now, "new since the baseline: ? at 0000:01:00.0"));
     assert_true(has_text(&now, "gone since the baseline: GPU-001 at 0000:01:00.0"));
-    assert_int_equal(now.outliers_length, 1);
+    assert_int_equal(now.outlier_count, 1);
     assert_null(now.outliers[0].uuid);
     struct inventory back = judged_by(gpus, 3, &now);
     assert_true(has_text(&back, "new since the baseline: ? at 0000:01:00.0"));

@@ -22,7 +22,7 @@ static void expect(const struct gpu_result *gpus, const char *metric, enum inven
         fail_msg("%s: \"%s\", expected \"%s\"", metric, finding->cause, cause);
     else if (outlier->kind != kind)
         fail_msg("%s: %s", metric, inventory_kind_name(outlier->kind));
-    assert_int_equal(inventory.outlier_count, 1);
+    assert_int_equal(inventory.total_outliers, 1);
     inventory_fini(&inventory);
 }
 
@@ -142,19 +142,19 @@ static void small_clock_losses(void **state)
     double before = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value;
     made_clock(&gpus[SUSPECT], 0.94 * 1980 / before); /* below all others, but nothing holds it */
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     made_clock(&gpus[SUSPECT], 0.98 / 0.94); /* throttled, but it costs next to nothing */
     facts_set_text(&gpus[SUSPECT].health, "throttle", "sw_thermal");
     inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     assert_non_null(made_finding(made_watched(&inventory, suspect), "clock.sm"));
     inventory_fini(&inventory);
     made_clock(&gpus[SUSPECT], 0.95 / 0.98); /* everybody is throttled: nothing special about it */
     for (size_t i = 0; i < COUNT; i++)
         facts_set_text(&gpus[i].health, "throttle", "power_cap");
     inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -169,7 +169,7 @@ static void lopsided_clocks(void **state)
     double before = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value;
     made_clock(&gpus[SUSPECT], 0.9 * 1980 / before);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }

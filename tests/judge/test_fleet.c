@@ -59,7 +59,7 @@ static void outliers_do_not_drag(void **state)
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += healthy[i];
-    assert_int_equal(inventory.outliers_length, 18);
+    assert_int_equal(inventory.outlier_count, 18);
     double value = value_of(&inventory, "main.bandwidth.read");
     assert_true(fabs(value - sum / (double)n) < 3);
     assert_true(fabs(inventory.outliers[0].findings[0].expected - value) < 1e-6);
@@ -98,8 +98,9 @@ static void small_fleets(void **state)
         struct inventory inventory = made_judged(gpus, count);
         assert_int_equal(inventory.gpu_count, count);
         assert_int_equal(inventory.model_count, count ? 1 : 0);
-        assert_int_equal(inventory.outliers_length, 0);
-        assert_int_equal(inventory.node_count, count ? 1 : 0); /* it says what it could not do */
+        assert_int_equal(inventory.outlier_count, 0);
+        assert_int_equal(inventory.node_finding_count,
+                         count ? 1 : 0); /* it says what it could not do */
         assert_int_equal(inventory.watch_count, count > 1 ? 1 : 0);
         const struct inventory_finding *finding =
             made_finding(made_watched(&inventory, "GPU-000"), "main.latency");
@@ -117,11 +118,11 @@ static void eight_gpus(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct gpu_result *gpus = made_fleet(8, seed);
         struct inventory inventory = made_judged(gpus, 8);
-        assert_int_equal(inventory.outliers_length, 0);
+        assert_int_equal(inventory.outlier_count, 0);
         inventory_fini(&inventory);
         made_scale(&gpus[3], "main.bandwidth.read", 0.8);
         inventory = made_judged(gpus, 8);
-        assert_int_equal(inventory.outliers_length, 1);
+        assert_int_equal(inventory.outlier_count, 1);
         assert_string_equal(inventory.outliers[0].uuid, "GPU-003");
         inventory_fini(&inventory);
         made_free(gpus, 8);
@@ -141,10 +142,10 @@ static void unmeasured(void **state)
     gpus[3].name = gpus[3].model_key = NULL;
     gpus[3].status = GPU_LOST;
     struct inventory inventory = made_judged(gpus, 8);
-    assert_int_equal(inventory.measured, 6);
-    assert_int_equal(inventory.unmeasured_count, 2);
-    assert_int_equal(inventory.outliers_length, 0);
+    assert_int_equal(inventory.total_measured, 6);
+    assert_int_equal(inventory.total_unmeasured, 2);
     assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     assert_string_equal(inventory.unmeasured[0].reason, "signal 11");
     assert_null(inventory.gpus[3].model);
     assert_true(value_of(&inventory, "main.latency") < 700);
@@ -153,7 +154,7 @@ static void unmeasured(void **state)
     for (size_t i = 0; i < 8; i++)
         gpus[i].status = GPU_TIMED_OUT;
     inventory = made_judged(gpus, 8);
-    assert_int_equal(inventory.measured, 0);
+    assert_int_equal(inventory.total_measured, 0);
     assert_int_equal(inventory.models[0].count, 0);
     assert_int_equal(inventory.models[0].memory.count, 0);
     inventory_fini(&inventory);
@@ -172,8 +173,8 @@ static void busy(void **state)
     gpus[3].status = GPU_BUSY; /* measured all the same, as the survey was asked to */
     made_scale(&gpus[3], "main.bandwidth.read", 0.5);
     struct inventory inventory = made_judged(gpus, 16);
-    assert_int_equal(inventory.outlier_count, 0);
-    assert_int_equal(inventory.measured, 16);
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_int_equal(inventory.total_measured, 16);
     for (size_t i = 0; i < 16; i++)
         assert_int_equal(inventory.gpus[i].status, i < 4 ? GPU_BUSY : GPU_OK);
     assert_int_equal(measures_get(&inventory.models[0].memory, "main.bandwidth.read")->n, 12);
@@ -262,7 +263,7 @@ static void model_ids(void **state)
     assert_int_equal(inventory.model_count, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         assert_string_equal(inventory.models[i].id, ids[i]);
-    assert_int_equal(inventory.outlier_count, 0); /* all different models: no peers at all */
+    assert_int_equal(inventory.total_outliers, 0); /* all different models: no peers at all */
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }

@@ -190,7 +190,7 @@ static void judging(void **state)
     free(task.gpus[4].node);
     task.gpus[4].node = str_copy("n99");
     judge_with_memory(&task, NULL);
-    assert_true(task.expected.outlier_count > 5 && task.expected.watch_count > 0);
+    assert_true(task.expected.total_outliers > 5 && task.expected.watch_count > 0);
     memory_sweep(&(struct memory_sweep){.name = "judge_fleet",
                                         .run = judge_results,
                                         .context = &task,

@@ -31,10 +31,10 @@ static void twins(void **state)
     made_scale(&gpus[5], "main.bandwidth.read", 0.85);
     struct inventory inventory = made_judged(gpus, 32);
     assert_int_equal(inventory.model_count, 2);
-    assert_int_equal(inventory.outlier_count, 1);
+    assert_int_equal(inventory.total_outliers, 1);
     assert_string_equal(inventory.outliers[0].uuid, "GPU-005");
     assert_string_equal(inventory.outliers[0].model, "alpha-100-2");
-    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.node_finding_count, 0);
     inventory_fini(&inventory);
     made_free(gpus, 32);
 }
@@ -55,12 +55,12 @@ static void partitioned(void **state)
     }
     struct inventory inventory = made_judged(gpus, 32);
     assert_int_equal(inventory.model_count, 2);
-    assert_int_equal(inventory.outlier_count, 0);
-    assert_int_equal(inventory.node_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_int_equal(inventory.node_finding_count, 0);
     inventory_fini(&inventory);
     facts_set_bool(&gpus[20].config, "mig", true);
     inventory = made_judged(gpus, 32);
-    assert_int_equal(inventory.outlier_count, 1);
+    assert_int_equal(inventory.total_outliers, 1);
     assert_string_equal(inventory.outliers[0].findings[0].cause,
                         "MIG on, 23 of 24 of its model: off");
     assert_int_equal(inventory.outliers[0].kind, KIND_MISCONFIGURED);
@@ -91,11 +91,11 @@ static void node_of_eight(void **state)
         for (size_t i = 8; i < 16; i++)
             made_scale(&gpus[i], "main.bandwidth.read", 0.94);
         struct inventory inventory = made_judged(gpus, count);
-        assert_int_equal(inventory.node_count, 1);
+        assert_int_equal(inventory.node_finding_count, 1);
         const struct inventory_node *node = &inventory.node_findings[0];
         assert_int_equal(node->gpu_count, 8);
         assert_int_equal(node->accused, nodes == 8);
-        assert_int_equal(inventory.outlier_count, nodes == 8 ? 8 : 0);
+        assert_int_equal(inventory.total_outliers, nodes == 8 ? 8 : 0);
         assert_non_null(strstr(node->finding, nodes == 8 ? "8 of 8 GPUs: main.bandwidth.read"
                                                          : "all on n01: the model is divided"));
         if (nodes == 8)
@@ -114,11 +114,11 @@ static void slot_of_eight(void **state)
     for (size_t i = 3; i < 64; i += 8)
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.94);
     struct inventory inventory = made_judged(gpus, 64);
-    assert_int_equal(inventory.node_count, 1);
+    assert_int_equal(inventory.node_finding_count, 1);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "slot 0000:03:00.0, on 8 of 8 nodes of alpha-100: host.bandwidth.h2d"));
     assert_int_equal(inventory.node_findings[0].gpu_count, 8);
-    assert_int_equal(inventory.outlier_count, 8);
+    assert_int_equal(inventory.total_outliers, 8);
     inventory_fini(&inventory);
     made_free(gpus, 64);
 }

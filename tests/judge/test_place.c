@@ -13,8 +13,8 @@ enum { COUNT = 64, NODE = 5 };
 static void expect_one(const struct inventory *inventory, const char *node, size_t gpus, size_t own,
                        const char *finding)
 {
-    if (inventory->node_count != 1)
-        fail_msg("%zu findings", inventory->node_count);
+    if (inventory->node_finding_count != 1)
+        fail_msg("%zu findings", inventory->node_finding_count);
     const struct inventory_node *found = &inventory->node_findings[0];
     if (node ? !found->node || strcmp(found->node, node) != 0 : found->node != NULL)
         fail_msg("of %s", found->node);
@@ -22,8 +22,8 @@ static void expect_one(const struct inventory *inventory, const char *node, size
         fail_msg("\"%s\"", found->finding);
     assert_true(found->accused);
     assert_int_equal(found->gpu_count, gpus);
-    assert_int_equal(inventory->outlier_count, gpus);
-    assert_int_equal(inventory->outliers_length, own);
+    assert_int_equal(inventory->total_outliers, gpus);
+    assert_int_equal(inventory->outlier_count, own);
     for (size_t i = 0; i < gpus; i++) {
         size_t k = 0;
         while (strcmp(inventory->gpus[k].uuid, found->gpus[i]) != 0)
@@ -55,8 +55,9 @@ static void node_together(void **state)
         for (size_t i = 0; i < MADE_PER_NODE; i++)
             made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.955);
         struct inventory inventory = made_judged(gpus, COUNT);
-        found += inventory.node_count == 1 && strcmp(inventory.node_findings[0].node, "n05") == 0;
-        assert_true(inventory.outlier_count <= 4);
+        found += inventory.node_finding_count == 1 &&
+                 strcmp(inventory.node_findings[0].node, "n05") == 0;
+        assert_true(inventory.total_outliers <= 4);
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
     }
@@ -71,8 +72,8 @@ static void one_of_a_node(void **state)
     made_scale(&gpus[NODE * MADE_PER_NODE], "host.bandwidth.h2d", 0.5);
     made_scale(&gpus[NODE * MADE_PER_NODE + 1], "host.bandwidth.h2d", 0.5);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 0);
-    assert_int_equal(inventory.outliers_length, 2);
+    assert_int_equal(inventory.node_finding_count, 0);
+    assert_int_equal(inventory.outlier_count, 2);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -93,8 +94,8 @@ static void unlike_neighbours(void **state)
         made_set(&node[i], "main.bandwidth.read", factors[i] * usual);
     made_scale(&node[0], "clock.memory", 0.94);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 0);
-    assert_int_equal(inventory.outlier_count, 2);
+    assert_int_equal(inventory.node_finding_count, 0);
+    assert_int_equal(inventory.total_outliers, 2);
     assert_null(made_outlier(&inventory, node[2].uuid));
     assert_non_null(made_finding(made_watched(&inventory, node[2].uuid), "main.bandwidth.read"));
     inventory_fini(&inventory);
@@ -117,8 +118,8 @@ static void node_settings(void **state)
     for (size_t i = 0; i < MADE_PER_NODE; i++)
         facts_set_text(&gpus[NODE * MADE_PER_NODE + i].board, "driver", drivers[i]);
     inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 0);
-    assert_int_equal(inventory.outliers_length, 4);
+    assert_int_equal(inventory.node_finding_count, 0);
+    assert_int_equal(inventory.outlier_count, 4);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -132,11 +133,11 @@ static void slot(void **state)
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.5);
     }
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 2);       /* the width, and what it costs */
-    assert_int_equal(inventory.outliers_length, 14); /* the width is wrong without peers */
+    assert_int_equal(inventory.node_finding_count, 2); /* the width, and what it costs */
+    assert_int_equal(inventory.outlier_count, 14);     /* the width is wrong without peers */
     assert_int_equal(inventory.outliers[0].finding_count, 1);
     assert_non_null(made_finding(&inventory.outliers[0], "config.pcie_width"));
-    assert_int_equal(inventory.outlier_count, 14);
+    assert_int_equal(inventory.total_outliers, 14);
     assert_null(inventory.node_findings[0].node);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "slot 0000:02:00.0, on 14 of 16 nodes of alpha-100: config.pcie_width: "
@@ -170,7 +171,7 @@ static void all_failing(void **state)
         for (size_t i = 0; i < counts[c]; i++)
             facts_set_bool(&gpus[i].health, "remap_pending", true);
         struct inventory inventory = made_judged(gpus, counts[c]);
-        assert_int_equal(inventory.outliers_length, counts[c]);
+        assert_int_equal(inventory.outlier_count, counts[c]);
         for (size_t i = 0; i < counts[c]; i++) {
             assert_int_equal(inventory.outliers[i].kind, KIND_FAILING);
             assert_non_null(made_finding(&inventory.outliers[i], "health.remap_pending"));
@@ -189,10 +190,10 @@ static void both(void **state)
         made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.9);
     facts_set_bool(&gpus[NODE * MADE_PER_NODE].health, "remap_pending", true);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 1);
-    assert_int_equal(inventory.outliers_length, 1);
+    assert_int_equal(inventory.node_finding_count, 1);
+    assert_int_equal(inventory.outlier_count, 1);
     assert_int_equal(inventory.outliers[0].finding_count, 1);
-    assert_int_equal(inventory.outlier_count, 4);
+    assert_int_equal(inventory.total_outliers, 4);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -209,8 +210,8 @@ static void without_model(void **state)
         facts_set_bool(&gpus[i].health, "remap_pending", true);
     }
     struct inventory inventory = made_judged(gpus, MADE_PER_NODE);
-    assert_int_equal(inventory.node_count, 0);
-    assert_int_equal(inventory.outliers_length, MADE_PER_NODE);
+    assert_int_equal(inventory.node_finding_count, 0);
+    assert_int_equal(inventory.outlier_count, MADE_PER_NODE);
     assert_null(inventory.outliers[0].model);
     assert_true(facts_get(&inventory.gpus[0].health, "remap_pending")->flag);
     assert_int_equal(facts_int(&inventory.gpus[0].config, "power_limit_w", 0), 700);

@@ -61,7 +61,7 @@ static void deviations(void **state)
                      accused   ? "accused"
                      : watched ? "watched"
                                : "left");
-        assert_int_equal(inventory.outlier_count, accused);
+        assert_int_equal(inventory.total_outliers, accused);
         assert_int_equal(inventory.gpus[SUSPECT].status, accused ? GPU_OUTLIER : GPU_OK);
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
@@ -82,7 +82,7 @@ static void equal_clock(void **state)
         struct inventory inventory = made_judged(gpus, COUNT);
         assert_non_null(made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read"));
         assert_non_null(made_finding(made_outlier(&inventory, "GPU-038"), "main.latency"));
-        assert_int_equal(inventory.outlier_count, 2);
+        assert_int_equal(inventory.total_outliers, 2);
         const struct inventory_finding *finding =
             made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read");
         double clock = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value / 1980;
@@ -127,17 +127,17 @@ static void own_spread_protects(void **state)
             m = &gpus[SUSPECT].measures.items[i];
     m->spread = 80;
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     m->spread = 0.5;
     measure_set_status(m, MEASURE_NOISY, "two methods disagree");
     inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     assert_non_null(made_finding(made_watched(&inventory, suspect), "main.latency"));
     inventory_fini(&inventory);
     measure_set_status(m, MEASURE_OK, NULL);
     inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.outlier_count, 1);
+    assert_int_equal(inventory.total_outliers, 1);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -156,7 +156,7 @@ static void two_rounds_disturbed(void **state)
                 m->spread = (1 / factors[i] - 1) / 2 * m->value;
         }
         struct inventory inventory = made_judged(gpus, COUNT);
-        assert_int_equal(inventory.outlier_count, 0);
+        assert_int_equal(inventory.total_outliers, 0);
         assert_null(made_finding(made_watched(&inventory, suspect), "main.bandwidth.read"));
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
@@ -177,7 +177,7 @@ static void unsteady(void **state)
                 m->spread = 0.05 * m->value;
         }
         struct inventory inventory = made_judged(gpus, COUNT);
-        assert_int_equal(inventory.outlier_count, k == 2);
+        assert_int_equal(inventory.total_outliers, k == 2);
         if (k == 2) {
             const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
             assert_int_equal(outlier->kind, KIND_DEGRADED);
@@ -205,9 +205,9 @@ static void half_faulty(void **state)
             made_scale(&gpus[k], "main.bandwidth.read", rows[i].factor);
         struct inventory inventory = made_judged(gpus, rows[i].count);
         const struct inventory_node *node = inventory.node_findings;
-        if (inventory.node_count != rows[i].divided || inventory.outlier_count)
-            fail_msg("row %zu: %zu told, %u accused: %s", i, inventory.node_count,
-                     inventory.outlier_count, node ? node->finding : "");
+        if (inventory.node_finding_count != rows[i].divided || inventory.total_outliers)
+            fail_msg("row %zu: %zu told, %u accused: %s", i, inventory.node_finding_count,
+                     inventory.total_outliers, node ? node->finding : "");
         if (rows[i].divided && node->gpu_count != rows[i].count / 2)
             fail_msg("row %zu: %s", i, node->finding);
         assert_true(!rows[i].divided ||
@@ -233,13 +233,13 @@ static void no_camps(void **state)
         struct inventory inventory = made_judged(gpus, count);
         struct rng rng;
         rng_init(&rng, seed, "camps");
-        if (inventory.node_count)
+        if (inventory.node_finding_count)
             fail_msg("seed %u: %s", (unsigned)seed, inventory.node_findings[0].finding);
         inventory_fini(&inventory);
         for (size_t i = 0; i < count; i++)
             made_scale(&gpus[i], metric, 1 + 0.05 * rng_normal(&rng));
         inventory = made_judged(gpus, count);
-        for (size_t i = 0; i < inventory.node_count; i++)
+        for (size_t i = 0; i < inventory.node_finding_count; i++)
             scattered += strstr(inventory.node_findings[i].finding, "divided") != NULL;
         inventory_fini(&inventory);
         made_free(gpus, count);
@@ -256,7 +256,7 @@ static void scattered(void **state)
     for (size_t i = 0; i < COUNT; i++)
         made_scale(&gpus[i], "main.bandwidth.read", 0.7 + 0.3 * (double)(i * 7 % COUNT) / COUNT);
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(inventory.node_count, 1);
+    assert_int_equal(inventory.node_finding_count, 1);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "256 GPUs of alpha-100: main.bandwidth.read scatters by"));
     assert_false(inventory.node_findings[0].accused);
@@ -293,7 +293,7 @@ static void chance_accuses_nobody(void **state)
                 for (size_t k = 0; k < COUNT_OF(metrics); k++)
                     made_scale(&gpus[i], metrics[k], 1 + 0.005 * draw(&rng, dofs[d]));
             struct inventory inventory = made_judged(gpus, SIZE);
-            accused += inventory.outlier_count;
+            accused += inventory.total_outliers;
             watched += inventory.watch_count;
             inventory_fini(&inventory);
             made_free(gpus, SIZE);

@@ -55,7 +55,7 @@ static void expect(const struct inventory *inventory, const struct row *row)
         fail_msg("%s: %s", row->fact.key, inventory_kind_name(outlier->kind));
     if (finding && strcmp(finding->cause, row->cause) != 0)
         fail_msg("%s: \"%s\"", row->fact.key, finding->cause);
-    assert_int_equal(inventory->outlier_count, accused ? 1 : 0);
+    assert_int_equal(inventory->total_outliers, accused ? 1 : 0);
 }
 
 /* One GPU with one fact that the other 23 do not have. */
@@ -145,7 +145,7 @@ static void facts(void **state)
 static bool tells(const struct inventory *inventory, const char *words)
 {
     size_t count = 0;
-    for (size_t i = 0; i < inventory->node_count; i++) {
+    for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *node = &inventory->node_findings[i];
         bool divided = strstr(node->finding, "divided");
         count += divided;
@@ -181,10 +181,10 @@ static void majorities(void **state)
         for (size_t k = 0; k < rows[i].odd; k++)
             facts_set_text(&gpus[5 * k % rows[i].count].board, "driver", "1");
         struct inventory inventory = made_judged(gpus, rows[i].count);
-        if (inventory.outlier_count != (rows[i].accused ? rows[i].odd : 0) ||
+        if (inventory.total_outliers != (rows[i].accused ? rows[i].odd : 0) ||
             inventory.watch_count < rows[i].watched || !tells(&inventory, rows[i].divided))
             fail_msg("%zu of %zu: %u accused, %zu watched", rows[i].odd, rows[i].count,
-                     inventory.outlier_count, inventory.watch_count);
+                     inventory.total_outliers, inventory.watch_count);
         inventory_fini(&inventory);
         made_free(gpus, rows[i].count);
     }
@@ -198,7 +198,7 @@ static void rules_need_no_peers(void **state)
     facts_set_bool(&gpus[0].health, "remap_pending", true);
     facts_set_int(&gpus[0].config, "pcie_width", 4);
     struct inventory inventory = made_judged(gpus, 1);
-    assert_int_equal(inventory.outliers_length, 1);
+    assert_int_equal(inventory.outlier_count, 1);
     assert_int_equal(inventory.outliers[0].finding_count, 2);
     assert_string_equal(inventory.outliers[0].findings[0].basis, "rule");
     inventory_fini(&inventory);
@@ -214,11 +214,11 @@ static void idle_links(void **state)
     facts_set_bool(&gpus[0].config, "pcie_under_load", false);
     made_set(&gpus[0], "host.bandwidth.h2d", 55);
     struct inventory inventory = made_judged(gpus, 1);
-    assert_int_equal(inventory.outlier_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     facts_set_bool(&gpus[0].config, "pcie_under_load", true);
     inventory = made_judged(gpus, 1);
-    assert_int_equal(inventory.outlier_count, 1);
+    assert_int_equal(inventory.total_outliers, 1);
     inventory_fini(&inventory);
     made_free(gpus, 1);
 }
@@ -246,8 +246,8 @@ static void nvlinks(void **state)
                           is_suspect ? rows[i].suspect_down : rows[i].down);
         }
         struct inventory inventory = made_judged(gpus, rows[i].count);
-        if (inventory.outlier_count != rows[i].accused)
-            fail_msg("row %zu: %u outliers", i, inventory.outlier_count);
+        if (inventory.total_outliers != rows[i].accused)
+            fail_msg("row %zu: %u outliers", i, inventory.total_outliers);
         inventory_fini(&inventory);
         made_free(gpus, rows[i].count);
     }

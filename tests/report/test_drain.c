@@ -39,9 +39,9 @@ static void which_nodes(void **state)
         {.node = NULL, .finding = (char *)"slot 3", .accused = true, .kind = KIND_DEGRADED},
     };
     const struct inventory inventory = {.outliers = outliers,
-                                        .outliers_length = COUNT_OF(outliers),
+                                        .outlier_count = COUNT_OF(outliers),
                                         .node_findings = nodes,
-                                        .node_count = COUNT_OF(nodes)};
+                                        .node_finding_count = COUNT_OF(nodes)};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
@@ -81,7 +81,7 @@ static void whole_model(void **state)
     const struct inventory inventory = {.gpus = gpus,
                                         .gpu_count = COUNT_OF(gpus),
                                         .node_findings = places,
-                                        .node_count = COUNT_OF(places)};
+                                        .node_finding_count = COUNT_OF(places)};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
@@ -103,7 +103,7 @@ static void hostile_names(void **state)
     struct inventory_finding odd = finding("x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>");
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
-        const struct inventory inventory = {.outliers = &outlier, .outliers_length = 1};
+        const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
         struct strbuf lines = {0}, refused = {0};
         struct err err = {0};
         assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
@@ -115,7 +115,7 @@ static void hostile_names(void **state)
     }
     struct inventory_outlier outlier = {
         .node = (char *)"n1", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1};
-    const struct inventory inventory = {.outliers = &outlier, .outliers_length = 1};
+    const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
@@ -134,7 +134,7 @@ static void line_of_a_node(void **state)
         {.node = (char *)"n2", .kind = KIND_FAILING, .findings = &ecc, .finding_count = 1},
         {.node = (char *)"n10", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1},
     };
-    const struct inventory inventory = {.outliers = outliers, .outliers_length = 2};
+    const struct inventory inventory = {.outliers = outliers, .outlier_count = 2};
     struct drain_lines lines;
     struct strbuf refused = {0};
     struct err err = {0};

@@ -77,7 +77,7 @@ static struct inventory judged(struct gpu_result *gpus, size_t count)
     inventory.version = str_copy("x");
     inventory.generated = str_copy("2026-01-02T03:04:05Z");
     inventory.backend = str_copy("x");
-    inventory.exit_code = inventory.unmeasured_count ? 4 : inventory.outlier_count ? 3 : 0;
+    inventory.exit_code = inventory.total_unmeasured ? 4 : inventory.total_outliers ? 3 : 0;
     return inventory;
 }
 

@@ -122,7 +122,7 @@ static void lost_ranks_are_counted(void **state)
     static const char *const said[] = {"outliers; 0.0 s", "outliers, 1 rank lost; 0.0 s",
                                        "outliers, 2 ranks lost; 0.0 s"};
     for (uint32_t lost = 0; lost < COUNT_OF(said); lost++) {
-        struct inventory inventory = {.lost_ranks = lost};
+        struct inventory inventory = {.total_lost_ranks = lost};
         struct strbuf text = {0};
         report_summary(&inventory, NULL, &text);
         assert_non_null(strstr(text.data, said[lost]));
@@ -137,7 +137,7 @@ static void busy_ones_are_counted(void **state)
     struct inventory_gpu gpus[3] = {{.status = GPU_BUSY, .values = &value, .value_count = 1},
                                     {.status = GPU_BUSY},
                                     {.status = GPU_OK, .values = &value, .value_count = 1}};
-    struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .measured = 2};
+    struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .total_measured = 2};
     struct strbuf text = {0};
     report_summary(&inventory, NULL, &text);
     assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged), 0 unmeasured"));

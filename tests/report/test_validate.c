@@ -32,22 +32,22 @@ static void wrong_model_count(struct inventory *v)
 
 static void wrong_measured(struct inventory *v)
 {
-    v->measured = 1;
+    v->total_measured = 1;
 }
 
 static void wrong_unmeasured(struct inventory *v)
 {
-    v->unmeasured_count = 2;
+    v->total_unmeasured = 2;
 }
 
 static void wrong_outliers(struct inventory *v)
 {
-    v->outlier_count = 0;
+    v->total_outliers = 0;
 }
 
 static void wrong_total(struct inventory *v)
 {
-    v->gpu_count_total = 4;
+    v->total_gpus = 4;
 }
 
 static void measured_and_not(struct inventory *v)

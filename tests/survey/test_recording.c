@@ -130,10 +130,10 @@ static void a_replay_tells_of_the_recorded_survey(void **state)
     assert_int_equal(code, SURVEY_EXIT_INCOMPLETE);
     assert_string_equal(inventory.backend, "sim");
     assert_int_equal(inventory.seed, 8);
-    assert_int_equal(inventory.nodes, 6);
-    assert_int_equal(inventory.ranks, 9);
-    assert_int_equal(inventory.lost_ranks, 2);
-    assert_int_equal(inventory.unmeasured_count, 1);
+    assert_int_equal(inventory.total_nodes, 6);
+    assert_int_equal(inventory.total_ranks, 9);
+    assert_int_equal(inventory.total_lost_ranks, 2);
+    assert_int_equal(inventory.total_unmeasured, 1);
     assert_string_equal(inventory.unmeasured[0].node, "n5");
     assert_int_equal(inventory.gpus[0].rank, 1);
     inventory_fini(&inventory);

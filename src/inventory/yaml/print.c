@@ -55,12 +55,13 @@ static void print_header(struct strbuf *buffer, const struct inventory *inventor
     put_texts(buffer, ", command: ", inventory->command, inventory->command_count);
     strbuf_printf(buffer, ", seed: %" PRIu64, inventory->seed);
     put_text(buffer, ", backend: ", inventory->backend);
-    strbuf_printf(
-        buffer,
-        "}\nsurvey: {nodes: %" PRIu32 ", ranks: %" PRIu32 ", gpus: %" PRIu32 ", measured: %" PRIu32
-        ", unmeasured: %" PRIu32 ", lost_ranks: %" PRIu32 ", outliers: %" PRIu32,
-        inventory->nodes, inventory->ranks, inventory->gpu_count_total, inventory->measured,
-        inventory->unmeasured_count, inventory->lost_ranks, inventory->outlier_count);
+    strbuf_printf(buffer,
+                  "}\nsurvey: {nodes: %" PRIu32 ", ranks: %" PRIu32 ", gpus: %" PRIu32
+                  ", measured: %" PRIu32 ", unmeasured: %" PRIu32 ", lost_ranks: %" PRIu32
+                  ", outliers: %" PRIu32,
+                  inventory->total_nodes, inventory->total_ranks, inventory->total_gpus,
+                  inventory->total_measured, inventory->total_unmeasured,
+                  inventory->total_lost_ranks, inventory->total_outliers);
     put_number(buffer, ", wall_s: ", inventory->wall_s);
     strbuf_printf(buffer, ", exit_code: %d}\n", inventory->exit_code);
 }
@@ -207,14 +208,14 @@ void inventory_print(const struct inventory *inventory, struct strbuf *out_text)
     put_list_key(out_text, "gpus:", inventory->gpu_count);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         print_gpu(out_text, &inventory->gpus[i]);
-    put_list_key(out_text, "nodes:", inventory->node_count);
-    for (size_t i = 0; i < inventory->node_count; i++)
+    put_list_key(out_text, "nodes:", inventory->node_finding_count);
+    for (size_t i = 0; i < inventory->node_finding_count; i++)
         print_node(out_text, &inventory->node_findings[i]);
-    put_list_key(out_text, "outliers:", inventory->outliers_length);
-    print_outliers(out_text, inventory->outliers, inventory->outliers_length, true);
+    put_list_key(out_text, "outliers:", inventory->outlier_count);
+    print_outliers(out_text, inventory->outliers, inventory->outlier_count, true);
     put_list_key(out_text, "watch:", inventory->watch_count);
     print_outliers(out_text, inventory->watch, inventory->watch_count, false);
-    put_list_key(out_text, "unmeasured:", inventory->unmeasured_length);
-    for (size_t i = 0; i < inventory->unmeasured_length; i++)
+    put_list_key(out_text, "unmeasured:", inventory->unmeasured_count);
+    for (size_t i = 0; i < inventory->unmeasured_count; i++)
         print_unmeasured(out_text, &inventory->unmeasured[i]);
 }

@@ -169,13 +169,13 @@ static int read_header(const struct yaml_node *node, void *inventory, struct err
 static int read_survey(const struct yaml_node *node, void *inventory, struct err *err)
 {
     static const struct member members[] = {
-        {"nodes", u32, offsetof(struct inventory, nodes)},
-        {"ranks", u32, offsetof(struct inventory, ranks)},
-        {"gpus", u32, offsetof(struct inventory, gpu_count_total)},
-        {"measured", u32, offsetof(struct inventory, measured)},
-        {"unmeasured", u32, offsetof(struct inventory, unmeasured_count)},
-        {"lost_ranks", u32, offsetof(struct inventory, lost_ranks)},
-        {"outliers", u32, offsetof(struct inventory, outlier_count)},
+        {"nodes", u32, offsetof(struct inventory, total_nodes)},
+        {"ranks", u32, offsetof(struct inventory, total_ranks)},
+        {"gpus", u32, offsetof(struct inventory, total_gpus)},
+        {"measured", u32, offsetof(struct inventory, total_measured)},
+        {"unmeasured", u32, offsetof(struct inventory, total_unmeasured)},
+        {"lost_ranks", u32, offsetof(struct inventory, total_lost_ranks)},
+        {"outliers", u32, offsetof(struct inventory, total_outliers)},
         {"wall_s", number, offsetof(struct inventory, wall_s)},
         {"exit_code", exit_code, offsetof(struct inventory, exit_code)},
     };
@@ -376,10 +376,10 @@ static int read_unmeasured(const struct yaml_node *node, void *unmeasured, struc
     }
 LIST_READER(read_models, models, model_count, read_model)
 LIST_READER(read_gpus, gpus, gpu_count, read_gpu)
-LIST_READER(read_nodes, node_findings, node_count, read_node)
-LIST_READER(read_outliers, outliers, outliers_length, read_outlier)
+LIST_READER(read_nodes, node_findings, node_finding_count, read_node)
+LIST_READER(read_outliers, outliers, outlier_count, read_outlier)
 LIST_READER(read_watch, watch, watch_count, read_watched)
-LIST_READER(read_all_unmeasured, unmeasured, unmeasured_length, read_unmeasured)
+LIST_READER(read_all_unmeasured, unmeasured, unmeasured_count, read_unmeasured)
 
 /* A newer file may have keys that nobody here knows: the schema number speaks first. */
 static int check_schema(const struct yaml_node *root, struct err *err)

@@ -146,13 +146,13 @@ static int fill_states(struct html_data *data)
         by_uuid[i] = &data->gpus[i];
     if (v->gpu_count)
         qsort(by_uuid, v->gpu_count, sizeof *by_uuid, uuid_order);
-    for (size_t i = 0; i < v->outliers_length; i++)
+    for (size_t i = 0; i < v->outlier_count; i++)
         if ((gpu = find(by_uuid, v->gpu_count, v->outliers[i].uuid)))
             gpu->outlier = &v->outliers[i];
     for (size_t i = 0; i < v->watch_count; i++)
         if ((gpu = find(by_uuid, v->gpu_count, v->watch[i].uuid)))
             gpu->watch = &v->watch[i];
-    for (size_t i = 0; i < v->node_count; i++)
+    for (size_t i = 0; i < v->node_finding_count; i++)
         for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
             if ((gpu = find(by_uuid, v->gpu_count, v->node_findings[i].gpus[g])))
                 gpu->place = &v->node_findings[i];

@@ -34,13 +34,13 @@ static void put_headline(struct strbuf *out, const struct inventory *v)
     if (str_equal(v->backend, "sim"))
         strbuf_puts(out, "<p class=note>These GPUs are simulated.</p>\n");
     strbuf_puts(out, "<ul class=tiles>");
-    put_tile(out, v->gpu_count_total, "GPU", "GPUs", false);
-    put_tile(out, v->nodes, "node", "nodes", false);
+    put_tile(out, v->total_gpus, "GPU", "GPUs", false);
+    put_tile(out, v->total_nodes, "node", "nodes", false);
     put_tile(out, v->model_count, "model", "models", false);
-    put_tile(out, v->outlier_count, "outlier", "outliers", true);
-    put_tile(out, v->unmeasured_count, "unmeasured", "unmeasured", true);
-    if (v->lost_ranks)
-        put_tile(out, v->lost_ranks, "rank lost", "ranks lost", true);
+    put_tile(out, v->total_outliers, "outlier", "outliers", true);
+    put_tile(out, v->total_unmeasured, "unmeasured", "unmeasured", true);
+    if (v->total_lost_ranks)
+        put_tile(out, v->total_lost_ranks, "rank lost", "ranks lost", true);
     strbuf_puts(out, "<li class=when><b>");
     html_text(out, v->generated, HTML_NAME);
     strbuf_puts(out, "</b>");
@@ -53,11 +53,11 @@ static void put_navigation(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     strbuf_puts(out, "<nav><a href=#outliers>Outliers</a>");
-    if (v->node_count)
+    if (v->node_finding_count)
         strbuf_puts(out, "<a href=#places>Places</a>");
     if (v->gpu_count)
         strbuf_puts(out, "<a href=#map>Map</a>");
-    if (v->unmeasured_length)
+    if (v->unmeasured_count)
         strbuf_puts(out, "<a href=#unmeasured>Unmeasured</a>");
     for (size_t i = 0; i < v->model_count; i++) {
         strbuf_printf(out, "<a href=#m%zu>", i);

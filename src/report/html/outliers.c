@@ -145,7 +145,7 @@ static void put_overview(struct strbuf *out, const struct inventory *v)
     strbuf_puts(out, "<p>");
     for (int kind = KIND_FAILING; kind <= KIND_MISMATCHED; kind++) {
         size_t count = 0;
-        for (size_t i = 0; i < v->outliers_length; i++)
+        for (size_t i = 0; i < v->outlier_count; i++)
             count += v->outliers[i].kind == (enum inventory_kind)kind;
         if (count)
             strbuf_printf(out, "%s%zu %s", begun ? ", " : "", count,
@@ -166,20 +166,21 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
     if (drain_lines_init(&lines, v, &refused, &err))
         out->failed = true;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
-    if (!v->outlier_count)
-        strbuf_puts(out, v->measured > 1 ? "<p>None: no measured GPU differs from its peers.</p>\n"
-                         : v->measured == 1 ? "<p>None. A single GPU has no peers: it was held "
-                                              "against rules and references only.</p>\n"
-                                            : "<p>No GPU was measured.</p>\n");
-    else if (!v->outliers_length)
+    if (!v->total_outliers)
+        strbuf_puts(out,
+                    v->total_measured > 1 ? "<p>None: no measured GPU differs from its peers.</p>\n"
+                    : v->total_measured == 1 ? "<p>None. A single GPU has no peers: it was held "
+                                               "against rules and references only.</p>\n"
+                                             : "<p>No GPU was measured.</p>\n");
+    else if (!v->outlier_count)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
     else
         put_overview(out, v);
-    for (size_t i = 0; i < v->outliers_length && i < HTML_CARDS_MAX; i++)
+    for (size_t i = 0; i < v->outlier_count && i < HTML_CARDS_MAX; i++)
         put_card(out, data, i, &lines);
-    if (v->outliers_length > HTML_CARDS_MAX) {
-        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outliers_length - HTML_CARDS_MAX);
-        put_table(out, v->outliers + HTML_CARDS_MAX, v->outliers_length - HTML_CARDS_MAX, true);
+    if (v->outlier_count > HTML_CARDS_MAX) {
+        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outlier_count - HTML_CARDS_MAX);
+        put_table(out, v->outliers + HTML_CARDS_MAX, v->outlier_count - HTML_CARDS_MAX, true);
     }
     strbuf_puts(out, "</section>\n");
     drain_lines_fini(&lines);
@@ -189,13 +190,13 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
 void html_places(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
-    if (!v->node_count)
+    if (!v->node_finding_count)
         return;
     strbuf_puts(out,
                 "<section id=places><h2>Nodes, slots and models as a whole</h2>\n<div class=wide>"
                 "<table class=\"sort filter\"><thead><tr><th>node<th>kind<th>GPUs<th>finding"
                 "</thead><tbody>\n");
-    for (size_t i = 0; i < v->node_count && i < ROWS_MAX; i++) {
+    for (size_t i = 0; i < v->node_finding_count && i < ROWS_MAX; i++) {
         const struct inventory_node *node = &v->node_findings[i];
         strbuf_puts(out, "<tr><td>");
         html_text(out, node->node, HTML_NAME);
@@ -205,8 +206,8 @@ void html_places(struct strbuf *out, const struct html_data *data)
         strbuf_puts(out, "\n");
     }
     strbuf_puts(out, "</tbody></table></div>\n");
-    if (v->node_count > ROWS_MAX)
-        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", v->node_count - ROWS_MAX);
+    if (v->node_finding_count > ROWS_MAX)
+        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", v->node_finding_count - ROWS_MAX);
     strbuf_puts(out, "</section>\n");
 }
 
@@ -224,12 +225,12 @@ void html_watch(struct strbuf *out, const struct html_data *data)
 void html_unmeasured(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
-    if (!v->unmeasured_length)
+    if (!v->unmeasured_count)
         return;
     strbuf_puts(out, "<section id=unmeasured><h2>Unmeasured</h2>\n<div class=wide>"
                      "<table class=\"sort filter\"><thead><tr><th>node<th>rank<th>uuid<th>status"
                      "<th>reason</thead><tbody>\n");
-    for (size_t i = 0; i < v->unmeasured_length && i < ROWS_MAX; i++) {
+    for (size_t i = 0; i < v->unmeasured_count && i < ROWS_MAX; i++) {
         const struct inventory_unmeasured *u = &v->unmeasured[i];
         strbuf_puts(out, "<tr><td>");
         html_text(out, u->node, HTML_NAME);
@@ -241,8 +242,8 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data)
         strbuf_puts(out, "\n");
     }
     strbuf_puts(out, "</tbody></table></div>\n");
-    if (v->unmeasured_length > ROWS_MAX)
+    if (v->unmeasured_count > ROWS_MAX)
         strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n",
-                      v->unmeasured_length - ROWS_MAX);
+                      v->unmeasured_count - ROWS_MAX);
     strbuf_puts(out, "</section>\n");
 }

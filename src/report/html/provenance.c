@@ -60,7 +60,7 @@ void html_provenance(struct strbuf *out, const struct html_data *data)
     html_text(out, v->backend, HTML_NAME);
     strbuf_printf(
         out, "<tr><th>seed<td>%" PRIu64 "<tr><th>ranks<td>%" PRIu32 "<tr><th>exit code<td>%d: %s",
-        v->seed, v->ranks, v->exit_code, exit_text(v->exit_code));
+        v->seed, v->total_ranks, v->exit_code, exit_text(v->exit_code));
     put_versions(out, v, "driver", "driver");
     put_versions(out, v, "CUDA of the driver", "cuda");
     put_versions(out, v, "VBIOS", "vbios");

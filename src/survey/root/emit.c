@@ -50,14 +50,14 @@ static const char *backend_of(const struct emit_input *input)
 
 static void fill_counts(const struct emit_input *input, struct inventory *inventory)
 {
-    inventory->nodes = (uint32_t)input->view.node_count;
-    inventory->ranks = (uint32_t)input->ranks;
-    inventory->lost_ranks = (uint32_t)input->view.lost_ranks;
+    inventory->total_nodes = (uint32_t)input->view.node_count;
+    inventory->total_ranks = (uint32_t)input->ranks;
+    inventory->total_lost_ranks = (uint32_t)input->view.lost_ranks;
     if (!input->replayed)
         return;
-    inventory->nodes = record_survey(input->replayed)->nodes;
-    inventory->ranks = record_provenance(input->replayed)->ranks;
-    inventory->lost_ranks += record_survey(input->replayed)->lost_ranks;
+    inventory->total_nodes = record_survey(input->replayed)->nodes;
+    inventory->total_ranks = record_provenance(input->replayed)->ranks;
+    inventory->total_lost_ranks += record_survey(input->replayed)->lost_ranks;
 }
 
 static int fill_head(const struct emit_input *input, struct inventory *inventory)
@@ -105,7 +105,7 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     }
     if (!rc)
         rc = judging_finish(input->judging, inventory, err);
-    size_t known = inventory->unmeasured_length;
+    size_t known = inventory->unmeasured_count;
     if (!rc && (add_unknown(view->unmeasured, view->unmeasured_count, inventory) ||
                 add_unknown(was->unknown, was->unknown_count, inventory)))
         rc = err_no_memory(err);
@@ -187,8 +187,8 @@ int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, s
     if (!rc)
         rc = judge(input, &inventory, err);
     if (!rc) {
-        inventory.exit_code = (int)emit_exit_code(inventory.unmeasured_count, inventory.lost_ranks,
-                                                  inventory.outlier_count);
+        inventory.exit_code = (int)emit_exit_code(
+            inventory.total_unmeasured, inventory.total_lost_ranks, inventory.total_outliers);
         rc = emit_write(&input->target, &inventory, out_code, err);
     }
     inventory_fini(&inventory);

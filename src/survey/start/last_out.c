@@ -37,8 +37,9 @@ static int merge_spool(const struct last_out *input, const char *survey, struct 
     if (!rc)
         rc = report_merge_finish(merge, &request, inventory, err);
     report_merge_destroy(merge);
-    if (!rc && !inventory->gpu_count && !inventory->unmeasured_count)
-        rc = err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one", inventory->ranks);
+    if (!rc && !inventory->gpu_count && !inventory->total_unmeasured)
+        rc = err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
+                     inventory->total_ranks);
     return rc;
 }
 
@@ -46,7 +47,7 @@ static int merge_spool(const struct last_out *input, const char *survey, struct 
 static void tidy(const struct last_out *input, const struct inventory *inventory, size_t files,
                  enum survey_exit code, struct spool_owner *owner)
 {
-    if (inventory->lost_ranks) {
+    if (inventory->total_lost_ranks) {
         spool_owner_set_merged(owner, files, (int)code);
         return;
     }
@@ -60,7 +61,7 @@ static void tidy(const struct last_out *input, const struct inventory *inventory
 static void forsake(const struct last_out *input, const struct inventory *inventory,
                     const struct spool_owner *owner)
 {
-    if (!inventory->gpu_count && !inventory->unmeasured_count && !input->options->spool)
+    if (!inventory->gpu_count && !inventory->total_unmeasured && !input->options->spool)
         spool_remove_files(input->folder);
     spool_owner_remove(owner);
     rmdir(input->folder); /* fails if it is not empty */
