@@ -1,26 +1,26 @@
 #!/bin/bash
-# A look at this node's GPUs in seconds, for slurm.conf:
+# Checks the GPUs of this node in seconds. Settings for slurm.conf:
 #
 #   HealthCheckProgram=/etc/gpumemtopo/health.sh    HealthCheckInterval=3600
 #   HealthCheckNodeState=IDLE
 #   Prolog=/etc/gpumemtopo/health.sh                Epilog=/etc/gpumemtopo/health.sh
 #
-# As a health check it always returns 0. As prolog or epilog it returns 1 when a GPU is failing, and
-# Slurm then drains the node itself; degraded GPUs do not stop a job. A GPU on which somebody
-# computes is left alone. Settings are in /etc/gpumemtopo/health.conf, which is read by this shell:
+# As a health check it always returns 0. As prolog or epilog it returns 1 if a GPU is failing, and
+# Slurm then drains the node; degraded GPUs do not stop a job. A GPU on which another process
+# computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this shell sources:
 #
-#   bin=/opt/gpumemtopo/bin     where the programs are
+#   bin=/opt/gpumemtopo/bin     folder of the programs
 #   drain=yes                   a health check drains the node of a failing or degraded GPU
 #   last=/var/lib/gpumemtopo    folder for the last inventory
-#   limit=40                    seconds in all; Slurm gives up after 60
-#   node=$(hostname -s)         this node's name in Slurm
-#   lock=/run/gpumemtopo-health.lock    held during a look; where root alone may create files
+#   limit=40                    time limit in seconds; Slurm's own limit is 60
+#   node=$(hostname -s)         name of this node in Slurm
+#   lock=/run/gpumemtopo-health.lock    lock file; use a folder where only root may create files
 #   flags=(--reference DIR)     more flags for gpumemtopo-survey
 #
-# Nothing is taken from the environment but SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and
-# GPUMEMTOPO_HEALTH_CONF: a prolog's is nearly empty.
+# Of the environment, only SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and GPUMEMTOPO_HEALTH_CONF are used,
+# because the environment of a prolog is nearly empty.
 set -u
-# Only a failing GPU makes it 1: whatever else goes wrong here, settings included, drains no node.
+# Only a failing GPU sets this to 1. No other error, such as a mistake in the settings, may drain a node.
 verdict=0 folder=
 trap '[ -z "$folder" ] || rm -rf "$folder"; exit "$verdict"' EXIT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -38,21 +38,21 @@ prolog* | epilog*) failing=1 ;;
 esac
 
 if ! [[ $limit =~ ^[0-9]{1,4}$ ]] || [ $((10#$limit)) -lt 2 ]; then
-    echo "health.sh: limit is a number of seconds from 2, not \"$limit\": 40 is taken" >&2
+    echo "health.sh: limit must be a number of seconds, 2 or more, not \"$limit\"; using 40" >&2
     limit=40
 fi
 folder=$(mktemp -d) || exit 0
 
-# A second look at the same time would find the GPUs busy: with the first one.
+# A second check at the same time would find the GPUs busy, because the first one uses them.
 { exec 9>>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
 flock -n 9 || exit 0
 
-# Slurm's variables must not make the survey believe that it is a step with ranks.
+# Without Slurm's variables: with them the survey would take itself for a step with several ranks.
 env -i PATH="$PATH" HOME=/ timeout -k 8 "$limit" gpumemtopo-survey --profile quick --busy skip \
     --time-limit $((10#$limit / 2)) --quiet --no-progress -o "$folder/now.yaml" "${flags[@]}" \
     9>&- 2>"$folder/said"
 code=$?
-if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, no time
+if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached
     [ "$code" -eq 0 ] || logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null
     exit 0
 fi
@@ -60,7 +60,8 @@ if [ -n "$last" ] && mkdir -p "$last"; then
     cp "$folder/now.yaml" "$last/.now.yaml.$$" && mv "$last/.now.yaml.$$" "$last/$node.yaml"
 fi
 
-# The reason in the words that gpumemtopo-report made safe; a failing GPU comes first.
+# The reason from gpumemtopo-report, which replaces characters that a shell could interpret. Sorted so
+# that a failing GPU comes first.
 reason=$(gpumemtopo-report drain "$folder/now.yaml" 2>/dev/null |
     sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' |
     sort -r | head -n 1)

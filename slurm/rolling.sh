@@ -1,11 +1,11 @@
 #!/bin/bash
-# Surveys the nodes that are idle now, one small job each, and merges what there is.
+# Surveys the nodes that are idle now, one small job per node, and merges all inventories.
 #
 #   rolling.sh -p PARTITION [-o INVENTORY] [-d FOLDER] [-j JOBS] [-- FLAG...]
 #
-# FOLDER (default gpumemtopo-rolling) keeps one inventory per node from call to call: run it daily,
-# and after some days every node was met idle once. Nobody waits: a node that is not idle any more
-# when its turn comes is left for the next call. FLAGs go to gpumemtopo-survey.
+# FOLDER (default gpumemtopo-rolling) keeps one inventory per node between calls. With daily calls,
+# every node has been idle once after some days. A node that is no longer idle when its job starts is
+# skipped until the next call; the script does not wait for it. FLAGs go to gpumemtopo-survey.
 set -euo pipefail
 survey=${GPUMEMTOPO_SURVEY:-gpumemtopo-survey}
 report=${GPUMEMTOPO_REPORT:-gpumemtopo-report}
@@ -26,12 +26,13 @@ if [ -z "$partition" ]; then
 fi
 mkdir -p "$folder"
 
-# "gpu:h200:8(S:0-1)" is 8.
+# Number of GPUs in a Gres text: 8 for "gpu:h200:8(S:0-1)".
 gpus_of() {
     sed 's/([^)]*)//g; s/,/\n/g' <<<"$1" | awk -F: '$1 == "gpu" {n += $NF} END {print n + 0}'
 }
 
-# One task sees all GPUs of its node and needs no MPI. With 3 and 4 there is an inventory.
+# One task sees all GPUs of its node and needs no MPI. Exit codes 3 and 4 also mean that the inventory
+# was written.
 survey_node() {
     local node=$1 gpus=$2 code=0
     shift 2
@@ -57,7 +58,7 @@ while read -r node gres; do
 done < <(sinfo -h -N -p "$partition" -t idle -o '%N %G' | sort -u)
 wait
 
-# What a job that was killed had measured is in a spool beside its inventory.
+# The results of a job that was killed are in a spool beside its inventory.
 shopt -s nullglob
 found=("$folder"/*.yaml "$folder"/*.spool) code=0
 "$report" merge -o "$output" "${found[@]:-$folder}" || code=$?
