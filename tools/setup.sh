@@ -1,14 +1,14 @@
-# Sourced by ./survey and ./check: packages and build folders. Quiet when there is nothing to do.
+# Sourced by ./survey and ./check: packages and build folders. Prints nothing if there is nothing to do.
 
-# setup_packages build|quick|test: Debian/Ubuntu packages that are missing, installed as root or through
-# sudo; otherwise the exact line to run is printed. Packages that only some tests need are tried one by
-# one: without them those tests are skipped, and counted so.
+# setup_packages build|quick|test: installs missing Debian/Ubuntu packages, as root or through sudo. If
+# neither is possible, it prints the command to run. Packages that only some tests need are installed one
+# by one; if one cannot be installed, those tests are skipped and counted as skipped.
 setup_packages() {
     local wanted="gcc meson ninja-build pkg-config libopenmpi-dev openmpi-bin libyaml-dev" wished=
     [ "$1" = build ] || wanted="$wanted libcmocka-dev python3 python3-yaml python3-jsonschema clang-format"
     [ "$1" != test ] || wanted="$wanted clang libclang-rt-dev"
-    # Daemons (Slurm's, Prometheus') would be started by systemd where there is one, and a browser is
-    # large: only in a container or CI.
+    # Only in a container or CI: elsewhere systemd would start the daemons of Slurm and Prometheus, and a
+    # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
         wished="slurm-wlm munge iproute2 chromium prometheus mandoc"
     fi
@@ -50,7 +50,7 @@ setup_install() {
     [ $# -eq 0 ] || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"
 }
 
-# Installed, or replaced by something that serves: a newer meson from elsewhere, another MPI.
+# True if the package is installed, or a replacement for it: a newer meson from elsewhere, another MPI.
 setup_has() {
     case $1 in
     gcc) command -v gcc >/dev/null && return 0 ;;
@@ -76,21 +76,21 @@ setup_has() {
 }
 
 # setup_build SOURCE BUILD [meson options...]: configures once, builds what changed. Output is
-# shown only when it fails.
+# shown only if it fails.
 setup_build() {
     [ -f "$2/build.ninja" ] || setup_configure "$@"
     setup_compile "$2"
 }
 
-# The same for ./check, whatever was built there before: what meson found then may be out of date, and
-# packages that came since would not be found.
+# The same for ./check, but always configures: an earlier configuration does not know packages that were
+# installed later.
 setup_build_anew() {
     setup_configure "$@"
     setup_compile "$2"
 }
 
-# setup_configure SOURCE BUILD [meson options...]: for the first time, or again, with options as if for
-# the first time.
+# setup_configure SOURCE BUILD [meson options...]: configures a new build folder, or an existing one again
+# with all options set to their defaults or to those given.
 setup_configure() {
     local source=$1 build=$2 log
     shift 2

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The tests that the tree has, against those that ran.
+"""Compares the tests of the tree with the tests that ran.
 
-usage: tests.py report BUILD STAGE SUITE...   after meson test: what ran, what did not; totals for ./check
-       tests.py list BUILD ASAN_BUILD         writes tests/list.txt anew, from two configured builds
+usage: tests.py report BUILD STAGE SUITE...   after meson test: which tests ran and which did not; totals for ./check
+       tests.py list BUILD ASAN_BUILD         writes tests/list.txt again, from two configured builds
 
-tests/list.txt names every test, so that one which is not even configured is missed: a package that was
-not there when the build was set up, a folder that nobody adds. A line is SUITE NAME [ONLY...]:
+tests/list.txt names every test. So a test that is not configured is noticed too, for example because a
+package was missing when the build was set up, or because no meson.build adds its folder. A line is
+SUITE NAME [ONLY...]:
   cuda   only where the CUDA toolkit is installed
-  gcc    only in the plain build
+  gcc    not in the sanitized build
   asan   only in the sanitized build
 """
 import collections
@@ -32,20 +33,20 @@ def read_list():
 
 
 def configured(build):
-    """Name -> suite, of what meson knows."""
+    """Name -> suite, of all tests that meson has configured."""
     done = subprocess.run(["meson", "introspect", "--tests", build], check=True, stdout=subprocess.PIPE)
     return {test["name"]: test["suite"][0].split(":")[-1] for test in json.loads(done.stdout)}
 
 
 def ran(build):
-    """Name -> result, of the last run of each group of suites."""
+    """Name -> result, from the last run of each group of suites."""
     logs = sorted(pathlib.Path(build, "meson-logs").glob("testlog*.json"))
     tests = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     return {test["name"].split(" / ")[-1]: test["result"] for test in tests}
 
 
 def report(build, stage, *suites):
-    """One line for people, the names of what is missing, then a line of totals: ok, failed, skipped."""
+    """Prints one line for people, the names of missing tests, then a line of totals: ok, failed, skipped."""
     known, here, results = read_list(), configured(build), ran(build)
     wanted = {name for name, (suite, tags) in known.items() if suite in suites
               and not ("gcc" in tags and stage == "asan") and not ("asan" in tags and stage != "asan")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The committed figures are what the program draws today: check.sh PLOT_SWEEPS SURVEY SOURCE_ROOT
+# Checks that the plots in docs/plots are up to date: check.sh PLOT_SWEEPS SURVEY SOURCE_ROOT
 set -euo pipefail
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT

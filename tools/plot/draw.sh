@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the figures of docs/METHOD.md: draw.sh PLOT_SWEEPS SURVEY SOURCE_ROOT FOLDER
+# Draws the plots of docs/METHOD.md: draw.sh PLOT_SWEEPS SURVEY SOURCE_ROOT FOLDER
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -12,5 +12,5 @@ for task in h200:l1_data.size,texture.size,read_only.size,constant_l1.size,const
         -o "$work/drawn.yaml"
     "$1" "$work/drawn.yaml" "$4"
 done
-# And the real one.
+# The real H200.
 "$1" "$3/reports/h200.yaml" "$4"

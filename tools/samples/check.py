@@ -1,6 +1,6 @@
-"""The samples in reports/ are what the programs make today: check.py SURVEY REPORT SOURCE_ROOT
+"""Checks that the samples in reports/ are up to date: check.py SURVEY REPORT SOURCE_ROOT
 
-What differs from run to run (time, duration) is left out of the comparison.
+Time and duration, which differ from run to run, are not compared.
 """
 import pathlib
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The samples in reports/: make.sh SURVEY REPORT SOURCE_ROOT FOLDER. Surveys the demo fleet, draws a page
-# of each inventory there. An inventory of a real GPU is taken as it is. Where FOLDER is reports/ itself,
-# what documents quote of the demo fleet is checked, and README.md gets its picture.
+# Makes the samples in reports/: make.sh SURVEY REPORT SOURCE_ROOT FOLDER. Surveys the demo fleet and writes
+# a page of each inventory in FOLDER. Inventories of real GPUs are not changed. If FOLDER is reports/ itself,
+# it also checks the quotations in documents and draws the picture of README.md.
 set -euo pipefail
 survey=$(realpath "$1") report=$(realpath "$2") root=$(realpath "$3") folder=$(realpath "$4")
 cd "$root" # so that the inventory has no path of this machine in it

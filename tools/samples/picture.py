@@ -1,4 +1,4 @@
-"""The picture in README.md: picture.py PAGE PNG; nothing is done without Chromium."""
+"""Draws the picture of README.md: picture.py PAGE PNG. Does nothing without Chromium."""
 import pathlib
 import sys
 

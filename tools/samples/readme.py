@@ -1,7 +1,7 @@
-"""What the documentation quotes is what reports/demo.yaml says: readme.py REPORT SOURCE_ROOT
+"""Checks that documents quote what reports/demo.yaml says: readme.py REPORT SOURCE_ROOT
 
-SUMMARIES quote the survey's summary, in its order; "..." stands for what is left out, and the duration is not
-compared. Blocks of YAML in EXCERPTS: each line stands in the file, in the same order.
+SUMMARIES quote the summary of the survey, in its order; "..." stands for omitted lines, and the duration is not
+compared. Each line of a YAML block in EXCERPTS must be in the file, in the same order.
 """
 import pathlib
 import re
