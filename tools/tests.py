@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the tests of the tree with the tests that ran.
 
-usage: tests.py report BUILD STAGE SUITE...   after meson test: which tests ran and which did not; totals for ./check
+usage: tests.py report BUILD STAGE SUITE...   after meson test: tests that ran, tests that did not, totals
        tests.py list BUILD ASAN_BUILD         writes tests/list.txt again, from two configured builds
 
 tests/list.txt names every test. So a test that is not configured is noticed too, for example because a
