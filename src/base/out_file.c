@@ -17,8 +17,9 @@ static int write_regular(const char *path, const char *data, size_t length, stru
 {
     struct new_file file = {0};
     int rc = new_file_create(path, &file, err);
-    if (!rc)
-        rc = new_file_append(&file, data, length, err);
+    if (rc)
+        return rc;
+    rc = new_file_append(&file, data, length, err);
     if (!rc)
         rc = new_file_finish(&file, err);
     new_file_fini(&file);
