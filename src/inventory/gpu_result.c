@@ -44,17 +44,19 @@ int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from
     char **const places[] = {&to->uuid, &to->node, &to->pci, &to->name, &to->model_key};
     const char *const texts[] = {from->uuid, from->node, from->pci, from->name, from->model_key};
     char *copies[COUNT_OF(places)] = {NULL};
-    int rc = 0;
-    for (size_t i = 0; i < COUNT_OF(places) && !rc; i++)
-        rc = str_copy_to(&copies[i], texts[i]);
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        if (str_copy_to(&copies[i], texts[i]))
+            goto no_memory;
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        free(rc ? copies[i] : *places[i]);
-        if (!rc)
-            *places[i] = copies[i];
+        free(*places[i]);
+        *places[i] = copies[i];
     }
-    if (!rc)
-        to->index = from->index;
-    return rc;
+    to->index = from->index;
+    return 0;
+no_memory:
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        free(copies[i]);
+    return -ENOMEM;
 }
 
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)

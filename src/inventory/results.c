@@ -165,6 +165,19 @@ static int add_value(const struct inventory_model *model, const struct inventory
     return measure_set_status(m, value->status, told ? told->reason : NULL);
 }
 
+/* model and unmeasured may be NULL. */
+static int copy_texts(const struct inventory_gpu *gpu, const struct inventory_model *model,
+                      const struct inventory_unmeasured *unmeasured, struct gpu_result *result)
+{
+    if (str_copy_to(&result->uuid, gpu->uuid) || str_copy_to(&result->node, gpu->node) ||
+        str_copy_to(&result->pci, gpu->pci))
+        return -ENOMEM;
+    if (model &&
+        (str_copy_to(&result->name, model->name) || str_copy_to(&result->model_key, model->key)))
+        return -ENOMEM;
+    return unmeasured ? str_copy_to(&result->reason, unmeasured->reason) : 0;
+}
+
 int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                      struct gpu_result *out_result)
 {
@@ -174,25 +187,17 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
     struct facts *const sets[] = {&result.hardware, &result.board, &result.config, &result.health};
     if (gpu->status == GPU_OUTLIER)
         result.status = GPU_OK;
-    int rc = str_copy_to(&result.uuid, gpu->uuid);
-    if (!rc)
-        rc = str_copy_to(&result.node, gpu->node);
-    if (!rc)
-        rc = str_copy_to(&result.pci, gpu->pci);
-    if (!rc && model)
-        rc = str_copy_to(&result.name, model->name);
-    if (!rc && model)
-        rc = str_copy_to(&result.model_key, model->key);
-    if (!rc && unmeasured)
-        rc = str_copy_to(&result.reason, unmeasured->reason);
-    for (int set = 0; set < INVENTORY_FACTS_COUNT && !rc; set++)
-        rc = inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]);
-    for (size_t i = 0; i < gpu->value_count && !rc; i++)
-        rc = add_value(model, &gpu->values[i], &result.measures);
-    if (rc) {
-        gpu_result_fini(&result);
-        return -ENOMEM;
-    }
+    if (copy_texts(gpu, model, unmeasured, &result))
+        goto no_memory;
+    for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
+        if (inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]))
+            goto no_memory;
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (add_value(model, &gpu->values[i], &result.measures))
+            goto no_memory;
     *out_result = result;
     return 0;
+no_memory:
+    gpu_result_fini(&result);
+    return -ENOMEM;
 }

@@ -64,10 +64,13 @@ static int write_file(const char *path, const struct strbuf *bytes, struct err *
     if (rc)
         return rc;
     rc = new_file_append(&file, line, (size_t)length, err);
-    if (!rc)
-        rc = new_file_append(&file, bytes->data, bytes->length, err);
-    if (!rc)
-        rc = new_file_finish(&file, err);
+    if (rc)
+        goto out;
+    rc = new_file_append(&file, bytes->data, bytes->length, err);
+    if (rc)
+        goto out;
+    rc = new_file_finish(&file, err);
+out:
     new_file_fini(&file);
     return rc;
 }
@@ -184,15 +187,20 @@ static int read_frames(struct frame_reader *reader, struct spool_file *file, str
 {
     struct frame frame;
     int rc = next_frame(reader, &frame, err);
-    if (!rc)
-        rc = spool_decode_origin(&frame, &file->origin, err);
-    if (!rc)
-        rc = next_frame(reader, &frame, err);
-    if (!rc)
-        rc = spool_decode_body(&frame, file, err);
-    if (!rc && frame_reader_pending(reader))
-        rc = err_set(err, -EBADMSG, "more follows behind its end");
-    return rc;
+    if (rc)
+        return rc;
+    rc = spool_decode_origin(&frame, &file->origin, err);
+    if (rc)
+        return rc;
+    rc = next_frame(reader, &frame, err);
+    if (rc)
+        return rc;
+    rc = spool_decode_body(&frame, file, err);
+    if (rc)
+        return rc;
+    if (frame_reader_pending(reader))
+        return err_set(err, -EBADMSG, "more follows behind its end");
+    return 0;
 }
 
 int spool_read(const void *data, size_t length, const char *name, struct spool_file *out_file,
@@ -202,19 +210,21 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
     struct spool_file file = {0};
     size_t line = 0;
     int rc = read_line(data, length, &line, err);
-    if (!rc && frame_reader_add(&reader, (const char *)data + line, length - line))
-        rc = err_no_memory(err);
-    if (!rc)
-        rc = read_frames(&reader, &file, err);
+    if (rc)
+        goto fail;
+    rc = frame_reader_add(&reader, (const char *)data + line, length - line)
+             ? err_no_memory(err)
+             : read_frames(&reader, &file, err);
     frame_reader_fini(&reader);
-    if (rc) {
-        spool_file_fini(&file);
-        if (rc != -ENOMEM)
-            err_prefix(err, "%s", name);
-        return rc;
-    }
+    if (rc)
+        goto fail;
     *out_file = file;
     return 0;
+fail:
+    spool_file_fini(&file);
+    if (rc != -ENOMEM)
+        err_prefix(err, "%s", name);
+    return rc;
 }
 
 int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
@@ -225,14 +235,18 @@ int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
     struct err ignored = {0};
     char *path = spool_gpu_path(folder, uuid);
     int rc = path ? yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored) : -ENOMEM;
-    if (!rc)
-        rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);
-    if (!rc && (file.kind != SPOOL_GPU || !str_equal(file.origin.survey, survey)))
+    if (rc)
+        goto out;
+    rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);
+    if (rc)
+        goto out;
+    if (file.kind != SPOOL_GPU || !str_equal(file.origin.survey, survey)) {
         rc = -ENOENT;
-    if (!rc) {
-        *out_gpu = file.gpu;
-        memset(&file.gpu, 0, sizeof file.gpu);
+        goto out;
     }
+    *out_gpu = file.gpu;
+    memset(&file.gpu, 0, sizeof file.gpu);
+out:
     spool_file_fini(&file);
     strbuf_fini(&bytes);
     free(path);

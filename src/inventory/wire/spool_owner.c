@@ -92,10 +92,14 @@ static int write_identity(int fd, const struct spool_identity *identity)
                   identity->survey, identity->job, identity->output, identity->who,
                   identity->merged, identity->exit_code);
     int rc = text.failed ? -ENOMEM : lseek(fd, 0, SEEK_SET) ? -errno : 0;
-    if (!rc)
-        rc = io_write_all(fd, text.data, text.length);
-    if (!rc && ftruncate(fd, (off_t)text.length))
+    if (rc)
+        goto out;
+    rc = io_write_all(fd, text.data, text.length);
+    if (rc)
+        goto out;
+    if (ftruncate(fd, (off_t)text.length))
         rc = -errno;
+out:
     strbuf_fini(&text);
     return rc;
 }

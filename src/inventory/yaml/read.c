@@ -226,7 +226,7 @@ static int read_values(const struct yaml_node *node, void *slot, struct err *err
     gpu->values = mem_array(yaml_count(node), sizeof *gpu->values);
     if (!gpu->values)
         return err_no_memory(err);
-    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+    for (size_t i = 0; i < yaml_count(node); i++) {
         const struct yaml_node *pair = yaml_at(node, i);
         struct inventory_value *value = &gpu->values[i];
         if (yaml_kind(pair) != YAML_SEQUENCE || yaml_count(pair) < 2 || yaml_count(pair) > 3)
@@ -236,12 +236,16 @@ static int read_values(const struct yaml_node *node, void *slot, struct err *err
             return err_no_memory(err);
         gpu->value_count = i + 1;
         rc = field_number(yaml_at(pair, 0), &value->value, err);
-        if (!rc)
-            rc = field_number(yaml_at(pair, 1), &value->spread, err);
-        if (!rc)
-            rc = read_value_word(pair, value, err);
+        if (rc)
+            return rc;
+        rc = field_number(yaml_at(pair, 1), &value->spread, err);
+        if (rc)
+            return rc;
+        rc = read_value_word(pair, value, err);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 static int read_serial(const struct yaml_node *node, void *board, struct err *err)

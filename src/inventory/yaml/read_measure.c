@@ -109,24 +109,28 @@ static int append(struct measures *measures, struct measure *measure, struct err
     return 0;
 }
 
+static int read_mapping(const struct yaml_node *node, struct measure *measure, struct err *err)
+{
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        int rc = read_member(yaml_key(node, i), yaml_at(node, i), measure, err);
+        if (rc) {
+            err_prefix(err, "%s", yaml_key(node, i));
+            return rc;
+        }
+    }
+    return check_measure(node, measure, err);
+}
+
 static int read_measure(const char *metric, const struct yaml_node *node, struct measures *measures,
                         struct err *err)
 {
+    if (measures_get(measures, metric))
+        return yaml_error(node, err, "the measure \"%.60s\" stands here twice", metric);
     struct measure measure = {.metric = str_copy(metric), .value = NAN};
-    int rc = measure.metric ? 0 : err_no_memory(err);
-    if (!rc && measures_get(measures, metric))
-        rc = yaml_error(node, err, "the measure \"%.60s\" stands here twice", metric);
-    if (!rc && yaml_kind(node) == YAML_SEQUENCE)
-        rc = read_value(node, &measure, err);
-    else {
-        for (size_t i = 0; !rc && i < yaml_count(node); i++) {
-            rc = read_member(yaml_key(node, i), yaml_at(node, i), &measure, err);
-            if (rc)
-                err_prefix(err, "%s", yaml_key(node, i));
-        }
-        if (!rc)
-            rc = check_measure(node, &measure, err);
-    }
+    if (!measure.metric)
+        return err_no_memory(err);
+    int rc = yaml_kind(node) == YAML_SEQUENCE ? read_value(node, &measure, err)
+                                              : read_mapping(node, &measure, err);
     if (!rc)
         rc = append(measures, &measure, err);
     measure_fini(&measure);

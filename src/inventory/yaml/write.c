@@ -21,10 +21,12 @@ int inventory_write_checked(const struct inventory *inventory, const char *path,
                          : inventory_read_text(text.data, text.length, "inventory", &before, err);
     inventory_fini(&before);
     strbuf_fini(&text);
-    if (!rc)
-        rc = inventory_write_file(inventory, path, err);
-    if (!rc && !out_file_in_place(path))
-        rc = inventory_read_file(path, &back, err);
+    if (rc)
+        return rc;
+    rc = inventory_write_file(inventory, path, err);
+    if (rc || out_file_in_place(path))
+        return rc;
+    rc = inventory_read_file(path, &back, err);
     inventory_fini(&back);
     return rc;
 }
