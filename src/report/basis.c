@@ -12,15 +12,15 @@ static int load_references(const char *folder, struct judge_references *out, str
 {
     char *shipped = NULL;
     struct err ignored = {0};
-    int rc = folder ? 0 : shipped_path("models", &shipped, &ignored);
+    if (folder)
+        return judge_references_read(folder, out, err);
+    int rc = shipped_path("models", &shipped, &ignored);
     if (rc == -ENOENT)
         return 0;
-    if (!rc)
-        rc = judge_references_read(folder ? folder : shipped, out, err);
-    else
-        err_no_memory(err);
-    /* A configuration of one's own need not have references beside it. */
-    if (rc == -ENOENT && !folder) {
+    if (rc)
+        return err_no_memory(err);
+    rc = judge_references_read(shipped, out, err);
+    if (rc == -ENOENT) { /* a user's configuration folder need not contain references */
         err_clear(err);
         rc = 0;
     }
@@ -44,14 +44,16 @@ int report_basis_load_config(const char *path, struct report_basis *basis, struc
     struct yaml_doc *doc = NULL;
     char *shipped = NULL;
     int rc = path ? 0 : shipped_path("survey.yaml", &shipped, err);
-    if (!rc)
-        rc = yaml_read_file(path ? path : shipped, &yaml_limits_config, &doc, err);
-    const struct yaml_node *judge = rc ? NULL : yaml_get(yaml_root(doc), "judge");
-    if (!rc)
-        rc = judge ? judge_config_read(judge, &basis->config, err)
-                   : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
-    yaml_destroy(doc);
+    if (rc)
+        return rc;
+    rc = yaml_read_file(path ? path : shipped, &yaml_limits_config, &doc, err);
     free(shipped);
+    if (rc)
+        return rc;
+    const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
+    rc = judge ? judge_config_read(judge, &basis->config, err)
+               : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    yaml_destroy(doc);
     return rc;
 }
 

@@ -12,12 +12,16 @@ int command_diff(const struct command_options *options)
     struct err err = {0};
     struct strbuf text = {0};
     int rc = report_basis_load_config(NULL, &basis, &err);
-    if (!rc)
-        rc = inventory_read_file(options->files[0], &before, &err);
-    if (!rc)
-        rc = inventory_read_file(options->files[1], &after, &err);
-    if (!rc)
-        rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
+    if (rc)
+        goto out;
+    rc = inventory_read_file(options->files[0], &before, &err);
+    if (rc)
+        goto out;
+    rc = inventory_read_file(options->files[1], &after, &err);
+    if (rc)
+        goto out;
+    rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
+out:
     inventory_fini(&before);
     inventory_fini(&after);
     report_basis_fini(&basis);

@@ -78,12 +78,14 @@ static int finish(struct report_merge *merge, const struct command_options *opti
         return err_set(err, -ENODATA,
                        "nothing to merge: no spool file and no inventory among them");
     int rc = report_merge_finish(merge, &request, &inventory, err);
-    if (!rc)
-        rc = inventory_write_file(&inventory, output, err);
-    if (!rc) {
-        say_summary(&inventory, output);
-        *out_code = inventory.exit_code;
-    }
+    if (rc)
+        goto out;
+    rc = inventory_write_file(&inventory, output, err);
+    if (rc)
+        goto out;
+    say_summary(&inventory, output);
+    *out_code = inventory.exit_code;
+out:
     inventory_fini(&inventory);
     return rc;
 }
@@ -109,14 +111,23 @@ int command_merge(const struct command_options *options)
     int code = EXIT_NO_REPORT;
     char **command = full_command(options->word_count, options->words);
     int rc = command ? 0 : err_no_memory(&err);
-    if (!rc && (rc = load_basis(options, &basis, &err)))
+    if (rc)
+        goto out;
+    rc = load_basis(options, &basis, &err);
+    if (rc) {
         code = command_exit_code(rc);
-    if (!rc)
-        rc = report_merge_create(say, NULL, &merge, &err);
-    if (!rc && (rc = add_paths(merge, options, &err)))
+        goto out;
+    }
+    rc = report_merge_create(say, NULL, &merge, &err);
+    if (rc)
+        goto out;
+    rc = add_paths(merge, options, &err);
+    if (rc) {
         code = command_exit_code(rc);
-    if (!rc)
-        rc = finish(merge, options, &basis, command, (size_t)options->word_count + 2, &code, &err);
+        goto out;
+    }
+    rc = finish(merge, options, &basis, command, (size_t)options->word_count + 2, &code, &err);
+out:
     if (rc)
         log_failure(&err);
     report_merge_destroy(merge);

@@ -133,26 +133,32 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
     struct inventory judged = {0};
     struct judge *judge = NULL;
-    size_t missing = 0, said = 0;
+    size_t missing = 0;
     int rc = count_missing(before, after, &missing, err);
-    if (!rc)
-        rc = judge_create(&basis, after->gpu_count, &judge, err);
-    if (!rc)
-        rc = judge_add_inventory(judge, after, err);
-    if (!rc)
-        rc = judge_finish(judge, &judged, err);
-    if (!rc) {
-        put_side(out_text, "before", before);
-        put_side(out_text, "after", after);
-        said = out_text->length;
-        put_lists(out_text, &judged);
-        rc = put_settings(out_text, &judged, err);
-        *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
-    }
-    if (!rc && missing)
+    if (rc)
+        return rc;
+    rc = judge_create(&basis, after->gpu_count, &judge, err);
+    if (rc)
+        return rc;
+    rc = judge_add_inventory(judge, after, err);
+    if (rc)
+        goto out;
+    rc = judge_finish(judge, &judged, err);
+    if (rc)
+        goto out;
+    put_side(out_text, "before", before);
+    put_side(out_text, "after", after);
+    size_t head_length = out_text->length;
+    put_lists(out_text, &judged);
+    rc = put_settings(out_text, &judged, err);
+    if (rc)
+        goto out;
+    *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
+    if (missing)
         strbuf_printf(out_text, "\n%zu GPUs were measured before and are not now\n", missing);
-    if (!rc && out_text->length == said)
+    if (out_text->length == head_length)
         strbuf_puts(out_text, "nothing moved beyond the scatter\n");
+out:
     judge_destroy(judge);
     inventory_fini(&judged);
     return rc;

@@ -200,14 +200,16 @@ int drain_lines_init(struct drain_lines *lines, const struct inventory *inventor
 {
     struct suspects suspects = {0};
     *lines = (struct drain_lines){0};
-    int rc = collect(inventory, &suspects);
-    if (!rc && suspects.count)
+    if (collect(inventory, &suspects))
+        goto no_memory;
+    if (suspects.count)
         qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
-    if (!rc)
-        rc = fill_lines(lines, &suspects, out_refused);
+    if (fill_lines(lines, &suspects, out_refused))
+        goto no_memory;
     free(suspects.items);
-    if (!rc)
-        return 0;
+    return 0;
+no_memory:
+    free(suspects.items);
     drain_lines_fini(lines);
     return err_no_memory(err);
 }

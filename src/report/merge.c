@@ -166,10 +166,11 @@ static int read_config(const struct spool_survey *survey, struct judge_config *o
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(survey->config_text, strlen(survey->config_text), survey->config_name,
                             &yaml_limits_config, &doc, err);
-    const struct yaml_node *judge = rc ? NULL : yaml_get(yaml_root(doc), "judge");
-    if (!rc)
-        rc = judge ? judge_config_read(judge, out_config, err)
-                   : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    if (rc)
+        return rc;
+    const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
+    rc = judge ? judge_config_read(judge, out_config, err)
+               : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
     yaml_destroy(doc);
     return rc;
 }
@@ -254,8 +255,9 @@ static int judge_all(struct report_merge *merge, const struct report_basis *basi
     for (size_t i = 0; i < merge->count; i++)
         capacity += merge->sources[i].inventory.gpu_count;
     int rc = judge_create(&view, capacity, &judge, err);
-    if (!rc)
-        rc = add_all(merge, judge, err);
+    if (rc)
+        return rc;
+    rc = add_all(merge, judge, err);
     if (!rc)
         rc = judge_finish(judge, inventory, err);
     judge_destroy(judge);

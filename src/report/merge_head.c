@@ -207,15 +207,22 @@ int merge_head(const struct merge_source *sources, size_t count, const struct me
 {
     struct names full = {0}, bare = {0};
     int rc = full_nodes(sources, pool, &full);
-    if (!rc)
-        rc = bare_nodes(sources, count, &bare);
-    if (!rc)
-        rc = fill_nodes(&full, &bare, inventory);
-    if (!rc)
-        rc = fill_head(sources, count, request, inventory);
+    if (rc)
+        goto out;
+    rc = bare_nodes(sources, count, &bare);
+    if (rc)
+        goto out;
+    rc = fill_nodes(&full, &bare, inventory);
+    if (rc)
+        goto out;
+    rc = fill_head(sources, count, request, inventory);
+    if (rc)
+        goto out;
+    rc = add_counts(sources, count, pool, request->ends_now, inventory);
+out:
     free(full.items);
     free(bare.items);
-    return rc ? rc : add_counts(sources, count, pool, request->ends_now, inventory);
+    return rc;
 }
 
 /* Without MPI each rank plans for itself: a rank without a plan left nothing at all. */

@@ -68,10 +68,12 @@ static int build_indices(struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
     int rc = index_init(&c->models, v->model_count, err);
-    if (!rc)
-        rc = index_init(&c->gpus, v->gpu_count, err);
-    if (!rc)
-        rc = index_init(&c->unmeasured, v->unmeasured_count, err);
+    if (rc)
+        return rc;
+    rc = index_init(&c->gpus, v->gpu_count, err);
+    if (rc)
+        return rc;
+    rc = index_init(&c->unmeasured, v->unmeasured_count, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < v->model_count; i++)
@@ -81,11 +83,12 @@ static int build_indices(struct checker *c, struct err *err)
     for (size_t i = 0; i < v->unmeasured_count; i++)
         index_add(&c->unmeasured, v->unmeasured[i].uuid, i);
     rc = index_sort(&c->models, "models: id", err);
-    if (!rc)
-        rc = index_sort(&c->gpus, "gpus: uuid", err);
-    if (!rc)
-        rc = index_sort(&c->unmeasured, "unmeasured: uuid", err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = index_sort(&c->gpus, "gpus: uuid", err);
+    if (rc)
+        return rc;
+    return index_sort(&c->unmeasured, "unmeasured: uuid", err);
 }
 
 /* A busy GPU may have been measured all the same: then it is not among the unmeasured. */
@@ -168,15 +171,17 @@ static int check_counts(const struct checker *c, struct err *err)
             return err_set(err, -EINVAL, "models: %.80s has count %u, but %u measured GPUs",
                            v->models[i].id, v->models[i].count, c->counts[i]);
     int rc = check_count("survey.measured", v->total_measured, c->measured, err);
-    if (!rc)
-        rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
-    if (!rc)
-        rc = check_count("survey.outliers", v->total_outliers, c->outliers, err);
-    /* An entry without UUID is a rank of whose GPUs nothing is known. */
-    if (!rc)
-        rc = check_count("survey.gpus", v->total_gpus,
-                         (uint64_t)v->total_measured + c->unmeasured.count, err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
+    if (rc)
+        return rc;
+    rc = check_count("survey.outliers", v->total_outliers, c->outliers, err);
+    if (rc)
+        return rc;
+    /* c->unmeasured has no entries without UUID: such an entry is a rank, not a GPU. */
+    return check_count("survey.gpus", v->total_gpus,
+                       (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
 /* Whoever has the status stands in a list, and the other way round. */
@@ -250,30 +255,44 @@ static int check_exit_code(const struct inventory *inventory, struct err *err)
     return 0;
 }
 
+static int check_all(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    int rc = build_indices(c, err);
+    if (rc)
+        return rc;
+    c->counts = mem_array(v->model_count, sizeof *c->counts);
+    c->accused = mem_array(v->gpu_count, sizeof *c->accused);
+    if (!c->counts || !c->accused)
+        return err_no_memory(err);
+    rc = check_gpus(c, err);
+    if (rc)
+        return rc;
+    rc = check_figures(v, err);
+    if (rc)
+        return rc;
+    rc = check_counts(c, err);
+    if (rc)
+        return rc;
+    rc = check_suspects(c, "outliers", v->outliers, v->outlier_count, err);
+    if (rc)
+        return rc;
+    rc = check_suspects(c, "watch", v->watch, v->watch_count, err);
+    if (rc)
+        return rc;
+    rc = check_nodes(c, err);
+    if (rc)
+        return rc;
+    rc = check_accused(c, err);
+    if (rc)
+        return rc;
+    return check_exit_code(v, err);
+}
+
 int report_validate(const struct inventory *inventory, struct err *err)
 {
     struct checker c = {.inventory = inventory};
-    int rc = build_indices(&c, err);
-    if (rc)
-        goto out;
-    c.counts = mem_array(inventory->model_count, sizeof *c.counts);
-    c.accused = mem_array(inventory->gpu_count, sizeof *c.accused);
-    rc = c.counts && c.accused ? check_gpus(&c, err) : err_no_memory(err);
-    if (!rc)
-        rc = check_figures(inventory, err);
-    if (!rc)
-        rc = check_counts(&c, err);
-    if (!rc)
-        rc = check_suspects(&c, "outliers", inventory->outliers, inventory->outlier_count, err);
-    if (!rc)
-        rc = check_suspects(&c, "watch", inventory->watch, inventory->watch_count, err);
-    if (!rc)
-        rc = check_nodes(&c, err);
-    if (!rc)
-        rc = check_accused(&c, err);
-    if (!rc)
-        rc = check_exit_code(inventory, err);
-out:
+    int rc = check_all(&c, err);
     free(c.models.entries);
     free(c.gpus.entries);
     free(c.unmeasured.entries);
