@@ -168,7 +168,8 @@ static void start(const struct worker_case *c, struct child *out_child)
     close(text[1]);
     fcntl(answers[0], F_SETFL, O_NONBLOCK);
     fcntl(text[0], F_SETFL, O_NONBLOCK);
-    *out_child = (struct child){.pid = pid,
+    *out_child = (struct child){.state = CHILD_RUNNING,
+                                .pid = pid,
                                 .answer_fd = answers[0],
                                 .text_fd = text[0],
                                 .record_fd = -1,
@@ -190,16 +191,16 @@ static void run_case(const struct worker_case *c)
     double value = 0;
     start(c, &child);
     double begin_s = clock_monotonic_s();
-    while (!child.over && clock_monotonic_s() - begin_s < 10) {
+    while (child.state == CHILD_RUNNING && clock_monotonic_s() - begin_s < 10) {
         child_pump(&child, clock_monotonic_s(), take, &outcome, &garbage);
         if (c->hang && clock_monotonic_s() - begin_s > limit_s)
             child_stop(&child, CHILD_TIME_LIMIT, clock_monotonic_s());
         usleep(1000);
     }
-    assert_true(child.over);
+    assert_int_not_equal(child.state, CHILD_RUNNING);
     const struct ending ending = {
         .end = child.end,
-        .reaped = child.reaped,
+        .reaped = child.state == CHILD_REAPED,
         .wait_status = child.wait_status,
         .limit_s = limit_s,
         .half_record = frame_reader_pending(&child.frames) > 0,

@@ -23,6 +23,13 @@ static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRU
  * no dup2 overwrites one of them. */
 enum { ABOVE = 10 };
 
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 static int make_pipe(int out_ends[2], struct err *err)
 {
     int ends[2], high[2] = {-1, -1};
@@ -35,21 +42,13 @@ static int make_pipe(int out_ends[2], struct err *err)
             rc = err_set(err, -errno, "pipe: %s", strerror(errno));
         close(ends[i]);
     }
-    if (!rc) {
-        memcpy(out_ends, high, sizeof high);
-        return 0;
+    if (rc) {
+        close_end(&high[0]);
+        close_end(&high[1]);
+        return rc;
     }
-    for (int i = 0; i < 2; i++)
-        if (high[i] >= 0)
-            close(high[i]);
-    return rc;
-}
-
-static void close_end(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    memcpy(out_ends, high, sizeof high);
+    return 0;
 }
 
 /* The record is a file in memory, so that it survives whatever ends the worker. -1: no such file;
@@ -63,41 +62,66 @@ static int make_record(const struct worker_request *request)
     return high;
 }
 
-static int spawn(const int request[2], const int answers[2], const int text[2], int record,
-                 pid_t *out_pid)
+/* The worker's ends of its pipes; record -1: none. */
+struct worker_fds {
+    int request, answers, text, record;
+};
+
+static int add_descriptors(posix_spawn_file_actions_t *actions, const struct worker_fds *fds)
+{
+    int rc = posix_spawn_file_actions_adddup2(actions, fds->request, STDIN_FILENO);
+    if (rc)
+        return rc;
+    rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (rc)
+        return rc;
+    rc = posix_spawn_file_actions_adddup2(actions, fds->text, STDERR_FILENO);
+    if (rc)
+        return rc;
+    rc = posix_spawn_file_actions_adddup2(actions, fds->answers, WORKER_ANSWER_FD);
+    if (rc || fds->record < 0)
+        return rc;
+    return posix_spawn_file_actions_adddup2(actions, fds->record, WORKER_RECORD_FD);
+}
+
+/* The worker leads a process group and starts with default signal handling. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int rc = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                                      POSIX_SPAWN_SETSIGDEF);
+    if (rc)
+        return rc;
+    rc = posix_spawnattr_setsigmask(attributes, &none);
+    if (rc)
+        return rc;
+    return posix_spawnattr_setsigdefault(attributes, &all);
+}
+
+/* 0 or a positive errno. */
+static int spawn(const struct worker_fds *fds, pid_t *out_pid)
 {
     char *const argv[] = {(char *)"gpumemtopo-worker", (char *)WORKER_ARGUMENT, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, all;
     int rc = posix_spawn_file_actions_init(&actions);
     if (rc)
         return rc;
     rc = posix_spawnattr_init(&attributes);
     if (rc)
+        goto out_actions;
+    rc = add_descriptors(&actions, fds);
+    if (rc)
         goto out;
-    sigemptyset(&none);
-    sigfillset(&all);
-    rc = posix_spawn_file_actions_adddup2(&actions, request[0], STDIN_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(&actions, text[1], STDERR_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(&actions, answers[1], WORKER_ANSWER_FD);
-    if (!rc && record >= 0)
-        rc = posix_spawn_file_actions_adddup2(&actions, record, WORKER_RECORD_FD);
-    if (!rc)
-        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                       POSIX_SPAWN_SETSIGDEF);
-    if (!rc)
-        rc = posix_spawnattr_setsigmask(&attributes, &none);
-    if (!rc)
-        rc = posix_spawnattr_setsigdefault(&attributes, &all);
-    if (!rc)
-        rc = posix_spawn(out_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
+    rc = set_attributes(&attributes);
+    if (rc)
+        goto out;
+    rc = posix_spawn(out_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
 out:
+    posix_spawnattr_destroy(&attributes);
+out_actions:
     posix_spawn_file_actions_destroy(&actions);
     return rc;
 }
@@ -124,19 +148,23 @@ int child_start(struct child *child, const struct worker_request *request, doubl
     asked.record = record_fd >= 0;
     worker_request_write(&asked, &bytes);
     int rc = bytes.failed ? err_no_memory(err) : make_pipe(request_ends, err);
-    if (!rc)
-        rc = make_pipe(answer_ends, err);
-    if (!rc)
-        rc = make_pipe(text_ends, err);
     if (rc)
         goto out;
-    int code = spawn(request_ends, answer_ends, text_ends, record_fd, &pid);
+    rc = make_pipe(answer_ends, err);
+    if (rc)
+        goto out;
+    rc = make_pipe(text_ends, err);
+    if (rc)
+        goto out;
+    const struct worker_fds fds = {request_ends[0], answer_ends[1], text_ends[1], record_fd};
+    int code = spawn(&fds, &pid);
     if (code) {
         rc = err_set(err, -code, "a worker process cannot be started: %s", strerror(code));
         goto out;
     }
     hand_over(request_ends[1], &bytes);
-    *child = (struct child){.pid = pid,
+    *child = (struct child){.state = CHILD_RUNNING,
+                            .pid = pid,
                             .answer_fd = answer_ends[0],
                             .text_fd = text_ends[0],
                             .request_fd = request->task == WORKER_LIST ? request_ends[1] : -1,
@@ -161,7 +189,7 @@ out:
 int child_ask(struct child *child, const struct worker_request *request, double now_s)
 {
     struct strbuf bytes = {0};
-    if (!child->pid || child->over || child->give_up_s > 0 || child->request_fd < 0)
+    if (child->state != CHILD_RUNNING || child->give_up_s > 0 || child->request_fd < 0)
         return -EPIPE;
     worker_request_write(request, &bytes);
     bool asked = !bytes.failed && hand_over(child->request_fd, &bytes);
@@ -195,7 +223,7 @@ int child_record(const struct child *child, struct strbuf *out_record, struct er
 size_t child_poll(const struct child *child, struct pollfd *out_fds)
 {
     size_t count = 0;
-    if (!child->pid || child->over)
+    if (child->state != CHILD_RUNNING)
         return 0;
     if (child->answer_fd >= 0)
         out_fds[count++] = (struct pollfd){.fd = child->answer_fd, .events = POLLIN};
@@ -266,38 +294,40 @@ static void read_pipes(struct child *child, double now_s, child_frame_taker *tak
     }
 }
 
-static void reap(struct child *child)
+/* Returns the state that the worker has now. */
+static enum child_state reap(struct child *child)
 {
     siginfo_t info = {0};
-    int rc = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-    child->gone = rc && errno == ECHILD;
-    if (rc || !info.si_pid)
-        return;
+    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT))
+        return errno == ECHILD ? CHILD_VANISHED : CHILD_RUNNING;
+    if (!info.si_pid)
+        return CHILD_RUNNING;
     /* Kills the processes that the worker started. This comes before waitpid, while the group id
      * still belongs to the worker. */
     kill(-child->pid, SIGKILL);
-    child->reaped = waitpid(child->pid, &child->wait_status, 0) == child->pid;
+    return waitpid(child->pid, &child->wait_status, 0) == child->pid ? CHILD_REAPED : CHILD_RUNNING;
 }
 
 void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err)
 {
-    if (!child->pid || child->over)
+    if (child->state != CHILD_RUNNING)
         return;
     /* Reap first, then read: everything that the worker wrote is then in the pipes. */
-    reap(child);
+    enum child_state state = reap(child);
     read_pipes(child, now_s, take, user, err);
-    child->over =
-        child->reaped || child->gone || (child->give_up_s > 0 && now_s >= child->give_up_s);
-    if (child->over) {
-        close_end(&child->answer_fd);
-        close_end(&child->text_fd);
-    }
+    if (state == CHILD_RUNNING && child->give_up_s > 0 && now_s >= child->give_up_s)
+        state = CHILD_GIVEN_UP;
+    child->state = state; /* not before read_pipes: garbage must still count as the reason */
+    if (state == CHILD_RUNNING)
+        return;
+    close_end(&child->answer_fd);
+    close_end(&child->text_fd);
 }
 
 void child_stop(struct child *child, enum child_end end, double now_s)
 {
-    if (!child->pid || child->over)
+    if (child->state != CHILD_RUNNING)
         return;
     double give_up_s = now_s + (end == CHILD_INTERRUPTED ? give_up_interrupted_s : give_up_after_s);
     bool stopped = child->give_up_s > 0;
@@ -312,7 +342,7 @@ void child_stop(struct child *child, enum child_end end, double now_s)
 void child_fini(struct child *child)
 {
     enum { WAITS = 100, WAIT_US = 10000 };
-    if (child->pid && !child->over) {
+    if (child->state == CHILD_RUNNING) {
         kill(-child->pid, SIGKILL);
         for (int i = 0; i < WAITS && waitpid(child->pid, NULL, WNOHANG) == 0; i++)
             usleep(WAIT_US);

@@ -3,7 +3,6 @@
 #define GPUMEMTOPO_SURVEY_RANK_CHILD_H
 
 #include <poll.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,8 +21,17 @@ enum child_end {
     CHILD_LINGERED, /* answered completely, but did not exit */
 };
 
-/* Zero-initialised: never started. */
+enum child_state {
+    CHILD_NONE, /* not started, or another job has taken the process over */
+    CHILD_RUNNING,
+    CHILD_REAPED,   /* it ended; wait_status is valid */
+    CHILD_VANISHED, /* it ended; its wait status is not known */
+    CHILD_GIVEN_UP, /* it was killed but did not end in time */
+};
+
+/* Zero-initialised: CHILD_NONE. */
 struct child {
+    enum child_state state;
     pid_t pid;              /* 0: none */
     int answer_fd, text_fd; /* -1: closed at end of file */
     int request_fd;         /* open while a second request may follow; -1: closed */
@@ -34,9 +42,6 @@ struct child {
     double started_s;
     double give_up_s; /* when the rank stops waiting for its end; 0: it was not told to end */
     enum child_end end;
-    bool over;       /* reaped, gone, or given up */
-    bool reaped;     /* wait_status is valid */
-    bool gone;       /* it ended, but its wait status is not known */
     int wait_status; /* as from waitpid */
 };
 

@@ -42,7 +42,7 @@ int job_start(struct job *job, const struct comm *comm, const struct survey_opti
     const struct worker_request request = request_of(comm, options, task, uuid);
     job->task = task;
     int rc = child_start(&job->child, &request, now_s, &job->outcome.err);
-    job->outcome.failed = job->child.over = rc != 0;
+    job->outcome.failed = rc != 0;
     if (options->record) /* a worker gets its record file only at its start */
         child_dismiss(&job->child);
     return rc;
@@ -58,7 +58,7 @@ bool job_take_over(struct job *job, struct job *listing, const struct comm *comm
     }
     job->task = WORKER_MEASURE;
     job->child = listing->child;
-    listing->child = (struct child){.over = true};
+    listing->child = (struct child){0};
     return true;
 }
 
@@ -69,26 +69,31 @@ static int take(void *user, const struct frame *frame, struct err *err)
                                     : outcome_take_measuring(&job->outcome, frame, err);
 }
 
+bool job_is_over(const struct job *job)
+{
+    return job->child.state != CHILD_RUNNING;
+}
+
 bool job_hear(struct job *job, double limit_s, double now_s)
 {
     const struct outcome *outcome = &job->outcome;
     child_pump(&job->child, now_s, take, job, &job->garbage);
     if (outcome->done && job->child.pid && job->child.request_fd >= 0)
-        return job->child.over; /* it waits for a second request, without a time limit */
+        return job_is_over(job); /* it waits for a second request, without a time limit */
     if ((outcome->done || outcome->failed) && !job->done_s)
         job->done_s = now_s;
     if (job->done_s && now_s - job->done_s >= linger_s)
         child_stop(&job->child, CHILD_LINGERED, now_s);
     else if (!job->done_s && now_s - job->child.started_s >= limit_s)
         child_stop(&job->child, CHILD_TIME_LIMIT, now_s);
-    return job->child.over;
+    return job_is_over(job);
 }
 
 struct ending job_ending(const struct job *job, double limit_s)
 {
     return (struct ending){
         .end = job->child.end,
-        .reaped = job->child.reaped,
+        .reaped = job->child.state == CHILD_REAPED,
         .wait_status = job->child.wait_status,
         .limit_s = limit_s,
         .half_record = frame_reader_pending(&job->child.frames) > 0,
@@ -102,7 +107,7 @@ struct ending job_ending(const struct job *job, double limit_s)
 void job_remark(const struct job *job, const char *what)
 {
     const struct child *child = &job->child;
-    if (child->tail_length || (child->reaped && child->wait_status))
+    if (child->tail_length || (child->state == CHILD_REAPED && child->wait_status))
         log_debug("worker for %s: wait status %d, stderr: %s", what, child->wait_status,
                   child->tail);
 }

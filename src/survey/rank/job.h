@@ -30,7 +30,10 @@ int job_start(struct job *job, const struct comm *comm, const struct survey_opti
 bool job_take_over(struct job *job, struct job *listing, const struct comm *comm,
                    const struct survey_options *options, const char *uuid, double now_s);
 
-/* Reads from the worker and enforces its time limit. True when it is over. */
+/* True if no worker runs for this job: it has ended, or could not be started. */
+bool job_is_over(const struct job *job);
+
+/* Reads from the worker and enforces its time limit. Returns job_is_over. */
 bool job_hear(struct job *job, double limit_s, double now_s);
 
 /* How it ended; valid as long as the job. */

@@ -129,7 +129,7 @@ static int hear_listing(struct rank *rank, double now_s, struct err *err)
     struct job *job = &rank->listing;
     if (rank->listed)
         return 0;
-    rank->listed = job->child.over || job_hear(job, listing_limit_s(rank->options), now_s);
+    rank->listed = job_is_over(job) || job_hear(job, listing_limit_s(rank->options), now_s);
     if (rank->listed)
         job_remark(job, "the list of GPUs");
     bool known = rank->listed || job->outcome.done;
