@@ -58,19 +58,25 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     struct survey_config config;
     survey_config_defaults(&config); /* records of version 0.1.0 do not have start_patience_s */
     int rc = yaml_read_fields(root, top, COUNT_OF(top), &nodes, err);
-    if (!rc)
-        rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s,
-                              err);
-    if (!rc && nodes.start)
-        rc = yaml_read_fields(nodes.start, patience, COUNT_OF(patience), &config.start, err);
-    if (!rc)
-        rc = judge_config_read(nodes.judge, &config.judge, err);
-    if (!rc)
-        rc = check_metrics(nodes.judge, err);
     if (rc)
-        judge_config_fini(&config.judge);
-    else
-        *out = config;
+        goto fail;
+    rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s, err);
+    if (rc)
+        goto fail;
+    if (nodes.start)
+        rc = yaml_read_fields(nodes.start, patience, COUNT_OF(patience), &config.start, err);
+    if (rc)
+        goto fail;
+    rc = judge_config_read(nodes.judge, &config.judge, err);
+    if (rc)
+        goto fail;
+    rc = check_metrics(nodes.judge, err);
+    if (rc)
+        goto fail;
+    *out = config;
+    return 0;
+fail:
+    judge_config_fini(&config.judge);
     return rc;
 }
 
@@ -81,17 +87,22 @@ static int read_text(char *text, size_t length, const char *name, struct survey_
     struct survey_config config = {0};
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(text ? text : "", length, name, &yaml_limits_config, &doc, err);
-    if (!rc)
-        rc = read_document(yaml_root(doc), &config, err);
+    if (rc)
+        goto fail;
+    rc = read_document(yaml_root(doc), &config, err);
     yaml_destroy(doc);
+    if (rc)
+        goto fail;
     config.text = text;
     config.name = str_copy(name);
-    if (!rc && !config.name)
-        rc = err_no_memory(err);
-    if (rc)
+    if (!config.name) {
         survey_config_fini(&config);
-    else
-        *out_config = config;
+        return err_no_memory(err);
+    }
+    *out_config = config;
+    return 0;
+fail:
+    free(text);
     return rc;
 }
 
@@ -100,12 +111,13 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
     struct strbuf text = {0};
     char *found = NULL;
     int rc = path ? 0 : shipped_path("survey.yaml", &found, err);
-    if (!rc)
-        rc = yaml_load_text(path ? path : found, &yaml_limits_config, &text, err);
-    if (!rc)
-        rc = read_text(text.data, text.length, path ? path : found, out_config, err);
-    else
+    if (rc)
+        return rc;
+    rc = yaml_load_text(path ? path : found, &yaml_limits_config, &text, err);
+    if (rc)
         strbuf_fini(&text);
+    else
+        rc = read_text(text.data, text.length, path ? path : found, out_config, err);
     free(found);
     return rc;
 }

@@ -239,8 +239,9 @@ int survey_options_parse(int argc, char *const *argv, struct survey_options *out
         const struct option_row *row = NULL;
         const char *value = NULL;
         int rc = match_flag(argc, argv, &i, &row, &value, err);
-        if (!rc)
-            rc = row->set(&options, row, value, err);
+        if (rc)
+            return rc;
+        rc = row->set(&options, row, value, err);
         if (rc)
             return rc;
         if (options.action == SURVEY_HELP)

@@ -93,25 +93,26 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     static const struct record_survey none;
     const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
     const struct root_view *view = &input->view;
-    int rc = 0;
-    for (size_t i = 0; i < view->unmeasured_count && !rc; i++) {
+    for (size_t i = 0; i < view->unmeasured_count; i++) {
         struct gpu_result lost = {0};
         if (!view->unmeasured[i].uuid)
             continue;
-        rc = gpu_result_copy(&lost, &view->unmeasured[i])
-                 ? err_no_memory(err)
-                 : judging_take(input->judging, view->unmeasured_count, &lost, err);
+        int rc = gpu_result_copy(&lost, &view->unmeasured[i])
+                     ? err_no_memory(err)
+                     : judging_take(input->judging, view->unmeasured_count, &lost, err);
         gpu_result_fini(&lost);
+        if (rc)
+            return rc;
     }
-    if (!rc)
-        rc = judging_finish(input->judging, inventory, err);
+    int rc = judging_finish(input->judging, inventory, err);
+    if (rc)
+        return rc;
     size_t known = inventory->unmeasured_count;
-    if (!rc && (add_unknown(view->unmeasured, view->unmeasured_count, inventory) ||
-                add_unknown(was->unknown, was->unknown_count, inventory)))
-        rc = err_no_memory(err);
-    if (!rc)
-        inventory_settle_unknown(inventory, known);
-    return rc;
+    if (add_unknown(view->unmeasured, view->unmeasured_count, inventory) ||
+        add_unknown(was->unknown, was->unknown_count, inventory))
+        return err_no_memory(err);
+    inventory_settle_unknown(inventory, known);
+    return 0;
 }
 
 /* Writes the inventory to TMPDIR, when it would otherwise be lost. */
@@ -181,16 +182,13 @@ int emit_write(const struct emit_target *target, const struct inventory *invento
 int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, struct err *err)
 {
     struct inventory inventory = {0};
-    int rc = 0;
-    if (fill_head(input, &inventory))
-        rc = err_no_memory(err);
-    if (!rc)
-        rc = judge(input, &inventory, err);
-    if (!rc) {
-        inventory.exit_code = (int)emit_exit_code(
-            inventory.total_unmeasured, inventory.total_lost_ranks, inventory.total_outliers);
-        rc = emit_write(&input->target, &inventory, out_code, err);
-    }
+    int rc = fill_head(input, &inventory) ? err_no_memory(err) : judge(input, &inventory, err);
+    if (rc)
+        goto out;
+    inventory.exit_code = (int)emit_exit_code(inventory.total_unmeasured,
+                                              inventory.total_lost_ranks, inventory.total_outliers);
+    rc = emit_write(&input->target, &inventory, out_code, err);
+out:
     inventory_fini(&inventory);
     return rc;
 }

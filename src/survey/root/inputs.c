@@ -84,6 +84,20 @@ static int begin_default(const struct inputs_request *input, const char *stamp, 
                         : rc;
 }
 
+static int check_files(const struct survey_options *options, const char *output, struct err *err)
+{
+    int rc = out_file_check("--output", output, err);
+    if (rc)
+        return rc;
+    rc = options->html ? out_file_check("--html", options->html, err) : 0;
+    if (rc)
+        return rc;
+    rc = options->record ? check_record(options->record, err) : 0;
+    if (rc)
+        return rc;
+    return emit_check_inputs(options, output, err);
+}
+
 int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err)
 {
     const struct survey_options *options = input->options;
@@ -93,19 +107,16 @@ int inputs_begin(const struct inputs_request *input, struct inputs *out, struct 
     snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml",
              apart ? input->comm->place.job : stamp);
     out->output = options->output ? options->output : out->default_output;
-    int rc = out_file_check("--output", out->output, err);
-    if (!rc && options->html)
-        rc = out_file_check("--html", options->html, err);
-    if (!rc && options->record)
-        rc = check_record(options->record, err);
-    if (!rc)
-        rc = emit_check_inputs(options, out->output, err);
-    if (!rc)
-        rc = load_config(input, &out->config, err);
-    if (!rc)
-        rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
-    if (!rc && options->record)
-        rc = begin_recording(input, out, err);
+    int rc = check_files(options, out->output, err);
+    if (rc)
+        return rc;
+    rc = load_config(input, &out->config, err);
+    if (rc)
+        return rc;
+    rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
+    if (rc)
+        return rc;
+    rc = options->record ? begin_recording(input, out, err) : 0;
     if (rc)
         return rc;
     return options->output || apart ? begin_spool(input, out, err)

@@ -31,13 +31,16 @@ static int keep_slowest(struct judging *judging, struct gpu_result *result, stru
 int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
                  struct err *err)
 {
-    int rc = make_judge(judging, capacity, err);
     struct gpu_result view = *result;
     view.rank = rank_of(judging, result);
-    if (!rc)
-        rc = judge_add(judging->judge, &view, err);
-    if (!rc)
-        rc = keep_slowest(judging, result, err);
+    int rc = make_judge(judging, capacity, err);
+    if (rc)
+        goto out;
+    rc = judge_add(judging->judge, &view, err);
+    if (rc)
+        goto out;
+    rc = keep_slowest(judging, result, err);
+out:
     gpu_result_drop_figures(result);
     return rc;
 }

@@ -128,19 +128,24 @@ int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err)
     struct assign_share *shares = mem_array(count, sizeof *shares);
     const char **uuids = mem_array(total, sizeof *uuids);
     int rc = seen && shares && uuids ? 0 : err_no_memory(err);
+    if (rc)
+        goto out;
     size_t used = 0;
-    for (size_t rank = 0; rank < count && !rc; rank++) {
+    for (size_t rank = 0; rank < count; rank++) {
         const struct announce *announce = &ranks->items[rank].announce;
         seen[rank] = (struct assign_rank){uuids + used, announce->gpu_count};
         for (size_t i = 0; i < announce->gpu_count; i++)
             uuids[used++] = announce->gpus[i].uuid;
     }
-    if (!rc)
-        rc = assign_gpus(seen, count, shares, err);
-    for (size_t rank = 0; rank < count && !rc; rank++)
+    rc = assign_gpus(seen, count, shares, err);
+    if (rc)
+        goto out;
+    for (size_t rank = 0; rank < count; rank++) {
         ranks->items[rank].share = shares[rank];
-    for (size_t rank = 0; rank < count && !rc && apart_job; rank++)
-        keep_claimed(&ranks->items[rank], apart_job);
+        if (apart_job)
+            keep_claimed(&ranks->items[rank], apart_job);
+    }
+out:
     free(uuids);
     free(shares);
     free(seen);

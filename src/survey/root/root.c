@@ -268,15 +268,23 @@ static int count_nodes(struct root *root, struct err *err)
 static int begin(struct root *root, double now_s, struct err *err)
 {
     int rc = check_listings(root, err);
-    if (!rc)
-        rc = ranks_assign(&root->ranks, root->apart_job, err);
-    if (!rc)
-        rc = ranks_open(&root->ranks, now_s, err);
-    if (!rc)
-        rc = count_nodes(root, err);
-    if (!rc && root->spool.spooling)
+    if (rc)
+        return rc;
+    rc = ranks_assign(&root->ranks, root->apart_job, err);
+    if (rc)
+        return rc;
+    rc = ranks_open(&root->ranks, now_s, err);
+    if (rc)
+        return rc;
+    rc = count_nodes(root, err);
+    if (rc)
+        return rc;
+    if (root->spool.spooling) {
         rc = spool_plan_write(&root->spool, root->comm, &root->ranks, &root->nodes, err);
-    return rc ? rc : send_assignments(root, err);
+        if (rc)
+            return rc;
+    }
+    return send_assignments(root, err);
 }
 
 int root_step(struct root *root, double now_s, struct err *err)

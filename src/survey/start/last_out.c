@@ -32,15 +32,18 @@ static int merge_spool(const struct last_out *input, const char *survey, struct 
     };
     struct report_merge *merge = NULL;
     int rc = report_merge_create(say, NULL, &merge, err);
-    if (!rc)
-        rc = report_merge_add_folder(merge, input->folder, survey, err);
+    if (rc)
+        return rc;
+    rc = report_merge_add_folder(merge, input->folder, survey, err);
     if (!rc)
         rc = report_merge_finish(merge, &request, inventory, err);
     report_merge_destroy(merge);
-    if (!rc && !inventory->gpu_count && !inventory->total_unmeasured)
-        rc = err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
-                     inventory->total_ranks);
-    return rc;
+    if (rc)
+        return rc;
+    if (!inventory->gpu_count && !inventory->total_unmeasured)
+        return err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
+                       inventory->total_ranks);
+    return 0;
 }
 
 /* Removes the spool if all of it is in the inventory and no rank can add to it. */
@@ -78,14 +81,17 @@ static int make(const struct last_out *input, size_t files, struct spool_owner *
         .references = &basis.references,
     };
     int rc = report_basis_load(input->options->reference, input->options->baseline, &basis, err);
-    if (!rc)
-        rc = merge_spool(input, owner->identity.survey, &basis, &inventory, err);
-    if (!rc)
-        rc = emit_write(&target, &inventory, out_code, err);
-    if (!rc)
-        tidy(input, &inventory, files, *out_code, owner);
-    else /* the error is reported and the results stay: no other process need try */
+    if (rc)
+        goto out;
+    rc = merge_spool(input, owner->identity.survey, &basis, &inventory, err);
+    if (rc)
+        goto out;
+    rc = emit_write(&target, &inventory, out_code, err);
+out:
+    if (rc) /* the error is reported and the results stay: no other process need try */
         forsake(input, &inventory, owner);
+    else
+        tidy(input, &inventory, files, *out_code, owner);
     inventory_fini(&inventory);
     report_basis_fini(&basis);
     return rc;

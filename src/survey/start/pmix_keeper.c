@@ -44,30 +44,41 @@ static int add_sockets(posix_spawn_file_actions_t *actions)
 static int add_standard(posix_spawn_file_actions_t *actions, int pipe_end)
 {
     int rc = posix_spawn_file_actions_adddup2(actions, pipe_end, STDIN_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!rc)
-        rc = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (rc)
+        return rc;
+    rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (rc)
+        return rc;
+    return posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+}
+
+/* 0 or a positive errno. */
+static int spawn_keeper(int pipe_end)
+{
+    char *const argv[] = {(char *)"gpumemtopo-keeper", (char *)KEEPER_ARGUMENT, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid = 0;
+    int rc = posix_spawn_file_actions_init(&actions);
+    if (rc)
+        return rc;
+    rc = add_standard(&actions, pipe_end);
+    if (rc)
+        goto out;
+    rc = add_sockets(&actions);
+    if (rc)
+        goto out;
+    rc = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
+out:
+    posix_spawn_file_actions_destroy(&actions);
     return rc;
 }
 
 void pmix_keeper_start(void)
 {
-    char *const argv[] = {(char *)"gpumemtopo-keeper", (char *)KEEPER_ARGUMENT, NULL};
-    posix_spawn_file_actions_t actions;
     int ends[2];
-    pid_t pid = 0;
     if (pipe2(ends, O_CLOEXEC))
         return;
-    int rc = posix_spawn_file_actions_init(&actions);
-    if (!rc) {
-        rc = add_standard(&actions, ends[0]);
-        if (!rc)
-            rc = add_sockets(&actions);
-        if (!rc)
-            rc = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
-        posix_spawn_file_actions_destroy(&actions);
-    }
+    int rc = spawn_keeper(ends[0]);
     close(ends[0]);
     if (rc)
         close(ends[1]);

@@ -103,12 +103,15 @@ static int open_source(const struct worker_request *request, struct device_sourc
 {
     struct device_source *source = NULL;
     int rc = open_backend(request, &source, err);
-    if (!rc && request->record) {
-        rc = device_source_record(source, WORKER_RECORD_FD, out_source, err);
-        if (rc)
-            device_source_destroy(source);
-    } else if (!rc)
+    if (rc)
+        return rc;
+    if (!request->record) {
         *out_source = source;
+        return 0;
+    }
+    rc = device_source_record(source, WORKER_RECORD_FD, out_source, err);
+    if (rc)
+        device_source_destroy(source);
     return rc;
 }
 
@@ -263,19 +266,28 @@ static int add_health(struct device *device, struct gpu_result *result, int rc, 
     return rc;
 }
 
+static int identify_and_probe(const struct target *target, const struct worker_request *request,
+                              struct gpu_result *result, struct lap *lap, struct err *err)
+{
+    int rc = next_lap(result, lap, "identifying", err);
+    if (rc)
+        return rc;
+    rc = device_identify(target->device, &result->hardware, &result->board, &result->config, err);
+    if (rc)
+        return rc;
+    rc = answer_result(WORKER_PARTIAL, result, err);
+    if (rc)
+        return rc;
+    rc = run_probes(target, request, result, lap, err);
+    if (rc)
+        return rc;
+    return next_lap(result, lap, "health", err);
+}
+
 static int measure_device(const struct target *target, const struct worker_request *request,
                           struct gpu_result *result, struct lap *lap, struct err *err)
 {
-    int rc = next_lap(result, lap, "identifying", err);
-    if (!rc)
-        rc = device_identify(target->device, &result->hardware, &result->board, &result->config,
-                             err);
-    if (!rc)
-        rc = answer_result(WORKER_PARTIAL, result, err);
-    if (!rc)
-        rc = run_probes(target, request, result, lap, err);
-    if (!rc)
-        rc = next_lap(result, lap, "health", err);
+    int rc = identify_and_probe(target, request, result, lap, err);
     return ended(target) ? rc : add_health(target->device, result, rc, err);
 }
 
@@ -284,8 +296,9 @@ static int measure_target(struct target *target, const struct worker_request *re
 {
     struct lap lap = {"looking", clock_monotonic_s()};
     int rc = answer_text(WORKER_BEGIN, "opening", err);
-    if (!rc)
-        rc = look(target->source, target->at, false, result, err);
+    if (rc)
+        return rc;
+    rc = look(target->source, target->at, false, result, err);
     if (rc || (result->status == GPU_BUSY && !request->measure_busy))
         return rc;
     rc = next_lap(result, &lap, "opening", err);
@@ -334,9 +347,9 @@ static int measure(struct device_source *source, const struct worker_request *re
     if (target.at == count)
         return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
     const struct gpu_result identity = identity_of(device_source_info(source, target.at));
-    int rc = gpu_result_copy(&result, &identity) ? err_no_memory(err) : 0;
-    if (!rc)
-        rc = measure_target(&target, request, &result, err);
+    if (gpu_result_copy(&result, &identity))
+        return err_no_memory(err);
+    int rc = measure_target(&target, request, &result, err);
     const char *missed = replay_missed(source, target.at);
     struct err ignored = {0}; /* a rank that does not read is noticed by the next answer */
     if (missed)
@@ -377,9 +390,10 @@ static int serve(const struct worker_request *request, struct err *err)
 {
     struct device_source *source = NULL;
     int rc = open_source(request, &source, err);
-    if (!rc)
-        rc = request->task == WORKER_LIST ? list_and_stay(source, request, err)
-                                          : measure(source, request, err);
+    if (rc)
+        return rc;
+    rc = request->task == WORKER_LIST ? list_and_stay(source, request, err)
+                                      : measure(source, request, err);
     device_source_destroy(source);
     return rc;
 }
