@@ -1,4 +1,4 @@
-/* Many small allocations that die together. */
+/* Many small allocations that are freed together. */
 #include "base/arena.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Many small allocations that die together. */
+/* Many small allocations that are freed together. */
 #ifndef GPUMEMTOPO_BASE_ARENA_H
 #define GPUMEMTOPO_BASE_ARENA_H
 

@@ -37,7 +37,8 @@ static const char STAMP[] = "%Y-%m-%dT%H:%M:%SZ";
 
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
 {
-    /* Not time(): it may be some milliseconds behind, and so a second. */
+    /* Not time(): its coarse clock may lag some milliseconds, and then gives the previous
+     * second. */
     time_t now = (time_t)(clock_utc_ms() / 1000);
     struct tm utc;
     gmtime_r(&now, &utc);

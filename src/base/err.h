@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* ERR_LINE_MAX: room for all that err_format may write. */
+/* ERR_LINE_MAX: enough for everything that err_format writes. */
 enum { ERR_TEXT_MAX = 512, ERR_FILE_MAX = 256, ERR_LINE_MAX = ERR_TEXT_MAX + ERR_FILE_MAX + 32 };
 
 /* Filled by the function that fails first; untouched on success. line 0: no position known. */
@@ -16,7 +16,7 @@ struct err {
     char text[ERR_TEXT_MAX];
 };
 
-/* All setters accept err == NULL, return `code` (a negative errno) and so can end a function:
+/* All setters accept err == NULL and return `code` (a negative errno), so they can end a function:
  * `return err_set(err, -EINVAL, "...")`. Control characters in the text are replaced by '?'. */
 int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -28,13 +28,13 @@ int err_set_at(struct err *err, int code, const char *file, int line, int column
 /* -ENOMEM with a fixed text. */
 int err_no_memory(struct err *err);
 
-/* Puts "prefix: " before the text that is there. */
+/* Puts "prefix: " before the existing text. */
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Forgets an error that was dealt with. */
+/* Resets the error after it was handled. */
 void err_clear(struct err *err);
 
-/* "file:line:column: text", "file: text" or "text", whichever is known. Returns buffer. */
+/* "file:line:column: text", "file: text" or "text", depending on what is known. Returns buffer. */
 const char *err_format(const struct err *err, char *buffer, size_t buffer_size);
 
 #endif

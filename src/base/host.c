@@ -1,4 +1,4 @@
-/* Who this machine is. */
+/* Name and boot id of this machine. */
 #include "base/host.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Whole writes to descriptors, and the standard ones. */
+/* Complete writes to descriptors; standard descriptors that are closed. */
 #include "base/io.h"
 
 #include <errno.h>

@@ -1,15 +1,16 @@
-/* Whole writes to descriptors, and the standard ones. */
+/* Complete writes to descriptors; standard descriptors that are closed. */
 #ifndef GPUMEMTOPO_BASE_IO_H
 #define GPUMEMTOPO_BASE_IO_H
 
 #include <stddef.h>
 
-/* Writes all bytes, however many calls it takes; goes on after a signal. 0 or a negative errno,
- * part of the bytes may then be written. */
+/* Writes all bytes, with several calls if needed; continues after a signal. 0 or a negative errno;
+ * some bytes may have been written then. */
 int io_write_all(int fd, const char *data, size_t length);
 
-/* First in main: takes the number of a standard descriptor that is closed, so that no file opened
- * later gets it, and the words meant for it. To use it fails with EBADF as before. */
+/* Call first in main. Occupies the number of each standard descriptor that is closed, so that no
+ * file opened later gets that number and receives output meant for the terminal. Using such a
+ * descriptor still fails with EBADF. */
 void io_fill_standard(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Leveled messages for people, on stderr. */
+/* Messages to the user on stderr, with levels. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void write_line(enum log_level level, const char *format, va_list args)
         length--;
     line[length++] = '\n';
     int rc = io_write_all(STDERR_FILENO, line, length);
-    (void)rc; /* where else could that be said? */
+    (void)rc; /* stderr failed: there is nowhere else to report it */
 }
 
 void log_error(const char *format, ...)

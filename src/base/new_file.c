@@ -24,8 +24,8 @@ static char *resolve(const char *path)
     return str_copy(path);
 }
 
-/* A name that nobody has, in the same folder: rename works only inside one file system. The name
- * says whose it is, in case a crash leaves it behind. */
+/* Creates the file under an unused name in the same folder: rename works only inside one file
+ * system. The name contains the final name and the process id, in case a crash leaves it behind. */
 static int create_beside(struct new_file *file, struct err *err)
 {
     enum { ATTEMPTS = 100 };
@@ -66,9 +66,9 @@ int new_file_append(struct new_file *file, const char *data, size_t length, stru
     return rc;
 }
 
-/* The rename itself must survive a crash too. Some file systems refuse to sync a folder: the file
- * is complete and in its place then, so that is no failure. The path is cut in place, because
- * allocating a copy could fail. */
+/* The rename must survive a crash too. Some file systems refuse to sync a folder; that is no
+ * failure, since the file is complete and renamed. The path is cut in place, because allocating a
+ * copy could fail. */
 static void sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');

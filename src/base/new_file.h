@@ -6,22 +6,23 @@
 
 #include "base/err.h"
 
-/* Zero-initialised: none. */
+/* Zero-initialised: no file. */
 struct new_file {
-    char *path; /* where it shall be */
-    char *name; /* where it is; NULL when there is none */
+    char *path; /* final path */
+    char *name; /* temporary path; NULL: no file */
     int fd;
 };
 
-/* Creates a file beside `path`; through a symbolic link, beside what that points to. */
+/* Creates a temporary file beside `path`; if that is a symbolic link, beside its target. */
 int new_file_create(const char *path, struct new_file *out_file, struct err *err);
 
 int new_file_append(struct new_file *file, const char *data, size_t length, struct err *err);
 
-/* Puts it in its place, on the disk. An old file of that name is intact until then. */
+/* Writes the file to disk and renames it to its path. Until then an old file of that name is
+ * intact. */
 int new_file_finish(struct new_file *file, struct err *err);
 
-/* Removes what was not finished. */
+/* Removes the file if it was not finished. */
 void new_file_fini(struct new_file *file);
 
 #endif

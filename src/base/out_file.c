@@ -1,4 +1,4 @@
-/* A whole text to where a user wants it. */
+/* Writes a complete text to a file, a pipe, a device or stdout. */
 #include "base/out_file.h"
 
 #include <errno.h>
@@ -46,7 +46,8 @@ static int write_stdout(const char *data, size_t length, struct err *err)
     return rc;
 }
 
-/* /dev/stdout where it is redirected to a file: a new file in its place would be none of stdout. */
+/* True if the file is what stdout is redirected to. A new file renamed over it would not be
+ * stdout. */
 static bool is_stdout(const struct stat *info)
 {
     struct stat out;
@@ -80,8 +81,8 @@ int out_file_write(const char *path, const char *data, size_t length, struct err
     return write_regular(path, data, length, err);
 }
 
-/* There are more reasons than permissions: a name too long, one that ends in '/', a share that root
- * may not write. */
+/* Creating a file can fail for other reasons than permissions: the name is too long or ends in '/',
+ * or a network share does not let root write. */
 static int try_create(const char *path, struct err *err)
 {
     struct new_file file = {0};

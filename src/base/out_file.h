@@ -1,4 +1,4 @@
-/* A whole text to where a user wants it: a file, a pipe or device, or stdout. */
+/* Writes a complete text to a file, a pipe, a device or stdout. */
 #ifndef GPUMEMTOPO_BASE_OUT_FILE_H
 #define GPUMEMTOPO_BASE_OUT_FILE_H
 
@@ -7,23 +7,23 @@
 
 #include "base/err.h"
 
-/* "-" is stdout; a pipe or device is written to; anything else appears whole or not at all, and on
+/* "-" is stdout. A pipe or device is written to directly. A file appears complete or not at all; on
  * an error the old file is intact. */
 int out_file_write(const char *path, const char *data, size_t length, struct err *err);
 
-/* Whether that would succeed: its folder is there and writable, `path` is no folder itself, and a
- * file can be created beside it. flag: that named it, for the text. To be known before hours of
- * measuring, not after. */
+/* Checks, before hours of measuring, that out_file_write would succeed: the folder exists and is
+ * writable, `path` is not a folder, and a file can be created beside it. flag: the flag that named
+ * the file, for the error text. */
 int out_file_check(const char *flag, const char *path, struct err *err);
 
-/* Puts the text into a new file in TMPDIR, whose name nobody can foresee and ends in `suffix`. Its
- * path, freed with free(); NULL: that failed as well. */
+/* Writes the text to a new file in TMPDIR with an unpredictable name that ends in `suffix`. Returns
+ * its path, freed with free(); NULL if that failed as well. */
 char *out_file_rescue(const char *data, size_t length, const char *suffix);
 
-/* Whether `path` is written to where it is, and no new file put in its place. */
+/* True if `path` is written to directly, without a temporary file and rename. */
 bool out_file_in_place(const char *path);
 
-/* Whether writing to `path` would replace the file `input`, by whatever name. */
+/* True if writing to `path` would replace the file `input`, also if they are named differently. */
 bool out_file_replaces(const char *path, const char *input);
 
 #endif

@@ -11,7 +11,7 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* FNV-1a over the purpose, so that a word names a stream. */
+/* FNV-1a. */
 static uint64_t hash_word(const char *word)
 {
     uint64_t hash = 0xcbf29ce484222325u;

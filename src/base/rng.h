@@ -11,7 +11,7 @@ struct rng {
 /* The same seed and purpose give the same stream; different purposes are independent. */
 void rng_init(struct rng *rng, uint64_t seed, const char *purpose);
 
-/* A new seed from a seed, a word and a number: streams of streams (per GPU, per job, ...). */
+/* Derives a seed from a seed, a word and a number, for one stream per GPU, job, ... */
 uint64_t rng_derive(uint64_t seed, const char *purpose, uint64_t number);
 
 static inline uint64_t rng_next(struct rng *rng)
@@ -35,8 +35,8 @@ static inline double rng_uniform(struct rng *rng)
     return (double)(rng_next(rng) >> 11) * 0x1p-53;
 }
 
-/* Uniform in [0, bound); bound > 0. The bias of the multiply-shift is below 2^-32 for bounds
- * below 2^32, far under anything measured here. */
+/* Uniform in [0, bound); bound > 0. For bounds below 2^32 the bias of the multiply-shift is below
+ * 2^-32, negligible here. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t bound)
 {
     return (uint64_t)(((unsigned __int128)rng_next(rng) * bound) >> 64);

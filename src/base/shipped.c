@@ -1,4 +1,4 @@
-/* Where the files that come with the program are. */
+/* Finds the files that are installed with the program. */
 #include "base/shipped.h"
 
 #include <errno.h>

@@ -155,8 +155,8 @@ int str_parse_u64(const char *text, uint64_t *out_value)
     return 0;
 }
 
-/* The factor of "", "K", "KiB", "MiB", ...; 0 when it is none. Binary throughout: memories are
- * built in powers of two, and "32K" of cache means 32 KiB to everybody. */
+/* The factor of "", "K", "KiB", "MiB", ...; 0 if it is none of them. All are binary: memories are
+ * built in powers of two, and "32K" of cache always means 32 KiB. */
 static double unit_factor(const char *unit)
 {
     static const char letters[] = "KMGT";
@@ -246,7 +246,7 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 
 uint64_t str_hash(const char *text)
 {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    uint64_t hash = 0xcbf29ce484222325u;
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
     return hash;

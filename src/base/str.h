@@ -1,4 +1,4 @@
-/* Strings: copies, a growing buffer, and the few parsers everybody needs. */
+/* Strings: copies, a growing buffer, and parsers. */
 #ifndef GPUMEMTOPO_BASE_STR_H
 #define GPUMEMTOPO_BASE_STR_H
 
@@ -19,12 +19,12 @@ char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 int str_order(const char *a, const char *b);  /* as strcmp; NULL stands where "" does */
 
-/* What stands behind the last '/': programs and files are told by their name only, since where a
- * site keeps them is its own business. */
+/* The part after the last '/'. Files record programs and files by name only, without the paths of a
+ * site. */
 const char *str_last_part(const char *path);
 
 /* A growing text. Zero-initialised is empty. After an allocation failure `failed` stays set and
- * further appends do nothing, so that callers check once at the end. */
+ * further appends do nothing, so callers check it once at the end. */
 struct strbuf {
     char *data; /* NUL-terminated, NULL while empty */
     size_t length;
@@ -41,17 +41,17 @@ void strbuf_fini(struct strbuf *buf);
  * 0 or -EINVAL (syntax, negative) or -ERANGE; out_bytes untouched on failure. */
 int str_parse_bytes(const char *text, uint64_t *out_bytes);
 
-/* Whole decimal (or 0x) number, nothing around it. 0, -EINVAL (also for NULL) or -ERANGE. */
+/* A whole number, decimal or 0x, and nothing else. 0, -EINVAL (also for NULL) or -ERANGE. */
 int str_parse_u64(const char *text, uint64_t *out_value);
 
-/* Finite decimal number, nothing around it, independent of the locale. 0, -EINVAL or -ERANGE. */
+/* A finite decimal number and nothing else, independent of the locale. 0, -EINVAL or -ERANGE. */
 int str_parse_f64(const char *text, double *out_value);
 
-/* 64 bits that differ for different texts, by all odds. */
+/* A 64-bit hash (FNV-1a). */
 uint64_t str_hash(const char *text);
 
 /* The candidate nearest to `word` (edit distance at most a third of its length), for "did you
- * mean"; NULL when none is near. */
+ * mean"; NULL if none is near. */
 const char *str_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif

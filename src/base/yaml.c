@@ -20,7 +20,7 @@ const struct yaml_limits yaml_limits_config = {
 const struct yaml_limits yaml_limits_inventory = {
     .bytes_max = 1024 * 1024 * 1024, .nodes_max = 100000000, .depth_max = 32};
 
-/* 32 bytes: the inventory of a large fleet has tens of millions of them. */
+/* Kept at 32 bytes: the inventory of a large fleet has tens of millions of nodes. */
 struct yaml_node {
     const struct yaml_doc *doc;
     union {
@@ -30,17 +30,17 @@ struct yaml_node {
     int line, column;
     uint32_t count;
     unsigned char kind; /* enum yaml_kind */
-    bool plain;         /* an unquoted scalar: may be a number, a bool, null */
+    bool plain;         /* an unquoted scalar, which may be a number, a bool or null */
 };
 
 struct yaml_doc {
     struct arena arena;
-    struct arena texts; /* apart from the nodes, since they need no alignment */
+    struct arena texts; /* separate from the nodes, since texts need no alignment */
     char *name;
     struct yaml_node *root;
 };
 
-/* Nodes under construction: finished siblings wait on one stack until their parent ends. */
+/* Nodes under construction. Finished siblings stay on one stack until their parent ends. */
 struct builder {
     struct yaml_doc *doc;
     const struct yaml_limits *limits;
@@ -116,7 +116,7 @@ static int check_keys(const struct yaml_node *map, struct err *err)
     int rc = 0;
     for (size_t i = 1; i < map->count && !rc; i++)
         if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
-            rc = yaml_error(sorted[i], err, "key \"%.60s\" stands here twice (first in line %d)",
+            rc = yaml_error(sorted[i], err, "key \"%.60s\" occurs twice (first in line %d)",
                             sorted[i]->text, sorted[i - 1]->line);
     free(sorted);
     return rc;
@@ -163,7 +163,7 @@ static int read_scalar(struct builder *b, const yaml_event_t *event, struct err 
     return push(b, node, err);
 }
 
-/* Open collections wait on a stack of fixed size, whatever depth a caller would allow. */
+/* Open collections are kept on a stack of fixed size; a higher depth_max has no effect. */
 enum { DEPTH_CAP = 64 };
 
 struct open_node {
@@ -264,7 +264,7 @@ int yaml_read_text(const char *text, size_t length, const char *name,
     return rc;
 }
 
-/* A device may never end; a terminal does when its user says so. */
+/* True for a device other than a terminal: reading it might never end. */
 static bool is_endless(int fd, const struct stat *info)
 {
     return S_ISBLK(info->st_mode) || (S_ISCHR(info->st_mode) && !isatty(fd));
@@ -294,7 +294,7 @@ int yaml_load_text(const char *path, const struct yaml_limits *limits, struct st
                    struct err *err)
 {
     struct stat info;
-    /* A pipe into which nobody writes is empty; it must not keep the caller waiting. */
+    /* O_NONBLOCK: a pipe without a writer counts as empty instead of blocking the caller. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));

@@ -1,4 +1,4 @@
-/* YAML read into a document that knows the line and column of every value. */
+/* Reads YAML into a document that knows the line and column of every value. */
 #ifndef GPUMEMTOPO_BASE_YAML_H
 #define GPUMEMTOPO_BASE_YAML_H
 
@@ -14,8 +14,8 @@ struct yaml_node;
 
 enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 
-/* What a hostile or mistaken file may cost. Aliases are always refused (an alias bomb needs them,
- * no file of this project does), and so are duplicate keys and a second document. */
+/* Limits for hostile or mistaken files. Aliases are always refused (an alias bomb needs them, no
+ * file of this project does), and so are duplicate keys and a second document. */
 struct yaml_limits {
     size_t bytes_max;
     size_t nodes_max;
@@ -24,14 +24,15 @@ struct yaml_limits {
 extern const struct yaml_limits yaml_limits_config;    /* hand-written files: 1 MiB */
 extern const struct yaml_limits yaml_limits_inventory; /* generated files: 1 GiB */
 
-/* Reads one document. -ENOENT, -EACCES, ... from the system; -EINVAL with line and column for
- * what is not YAML, -EFBIG over a limit. Freed with yaml_destroy (which accepts NULL). */
+/* Reads one document. -ENOENT, -EACCES, ... from the system; -EINVAL with line and column if it is
+ * not YAML; -EFBIG if it exceeds a limit. Freed with yaml_destroy (which accepts NULL). */
 int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,
                    struct err *err);
 int yaml_read_text(const char *text, size_t length, const char *name,
                    const struct yaml_limits *limits, struct yaml_doc **out_doc, struct err *err);
 
-/* The text of a file, unread: for who keeps it beside the document. Appends, also when it fails. */
+/* Reads the text of a file without parsing it, for callers that keep the text. Appends to out_text,
+ * also on failure. */
 int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
                    struct err *err);
 void yaml_destroy(struct yaml_doc *doc);
@@ -48,22 +49,22 @@ const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i);
 const struct yaml_node *yaml_key_node(const struct yaml_node *node, size_t i);
 const char *yaml_key(const struct yaml_node *node, size_t i);
 
-/* Value of a key; NULL when absent or when the node is no mapping. */
+/* Value of a key; NULL if it is absent or the node is not a mapping. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 
-/* A scalar's text; NULL for other kinds. yaml_plain: only of an unquoted one, which may be a
- * number, a bool or null. */
+/* The text of a scalar; NULL for other kinds. yaml_plain: NULL also for a quoted scalar, since only
+ * an unquoted one may be a number, a bool or null. */
 const char *yaml_text(const struct yaml_node *node);
 const char *yaml_plain(const struct yaml_node *node);
 
 /* A plain null: `null`, `~` or nothing. */
 bool yaml_is_null(const struct yaml_node *node);
 
-/* -EINVAL with the file, line and column of the node. Always returns -EINVAL. */
+/* Sets an error with the file, line and column of the node. Always returns -EINVAL. */
 int yaml_error(const struct yaml_node *node, struct err *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Typed values. 0, or -EINVAL with position and what was expected; out untouched on failure. */
+/* Typed values. 0, or -EINVAL with the position and what was expected; out untouched on failure. */
 int yaml_expect(const struct yaml_node *node, enum yaml_kind kind, struct err *err);
 int yaml_as_text(const struct yaml_node *node, const char **out_text, struct err *err);
 int yaml_as_bool(const struct yaml_node *node, bool *out_value, struct err *err);
@@ -78,9 +79,9 @@ int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint
 int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
                  size_t *out_index, struct err *err);
 
-/* A mapping read into a struct by a table: unknown keys ("did you mean"), missing required ones,
- * wrong types and values out of range are errors with a position (-ENOMEM has none). Absent
- * optional keys leave the struct's field as it was, so defaults are set before. */
+/* Reads a mapping into a struct by a table. Errors with a position (-ENOMEM has none): unknown keys
+ * (with "did you mean"), missing required keys, wrong types, values out of range. Absent optional
+ * keys do not change their field, so callers set defaults before. */
 enum yaml_type {
     YAML_BOOL,   /* bool */
     YAML_U32,    /* uint32_t */
@@ -89,7 +90,7 @@ enum yaml_type {
     YAML_F64,    /* double */
     YAML_STRING, /* const char *, valid as long as the document */
     YAML_WORD,   /* int (an enum): index in words */
-    YAML_NODE,   /* const struct yaml_node *: whatever stands there, for the caller to read */
+    YAML_NODE,   /* const struct yaml_node *: any value, for the caller to read */
 };
 struct yaml_field {
     const char *key;

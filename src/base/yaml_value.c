@@ -1,4 +1,4 @@
-/* Typed values out of YAML, and mappings read into structs. */
+/* Reads typed values from YAML, and mappings into structs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,7 +24,7 @@ static void refuses(void **state)
     } cases[] = {
         {"", "t.yaml:1:1: the file is empty"},
         {"# only a comment\n", "t.yaml:1:1: the file is empty"},
-        {"a: 1\na: 2\n", "t.yaml:2:1: key \"a\" stands here twice (first in line 1)"},
+        {"a: 1\na: 2\n", "t.yaml:2:1: key \"a\" occurs twice (first in line 1)"},
         {"a: &x 1\nb: *x\n", "t.yaml:2:4: aliases (*name) are not accepted"},
         {"a: 1\n---\nb: 2\n", "t.yaml:2:1: a second document begins here"},
         {"? [a]\n: 1\n", "t.yaml:1:3: a key must be a plain word"},
