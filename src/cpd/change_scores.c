@@ -1,9 +1,9 @@
-/* Series turned into centred scores, and the best split of such scores by prefix sums. */
+/* Turns a series into centred scores, and finds the best split of such scores by prefix sums. */
 #include <math.h>
 
 #include "cpd/cpd_internal.h"
 
-/* Scaling to [0, 1] first keeps squares from overflowing or vanishing; centring keeps prefix sums
+/* Scaling to [0, 1] first keeps squares from overflow and underflow. Centring keeps prefix sums
  * small, so that a small step on a large offset is not lost. */
 void cpd__scores_mean(const struct cpd__view *view, double *out_scores)
 {

@@ -1,7 +1,7 @@
 /* Change-point detection on series of numbers (thesis, section 3.3): pure functions.
  *
- * Positions: a split s of a series of n values parts it into [0, s) and [s, n), 0 < s < n.
- * NaN anywhere in an input is -EDOM, unless a function says otherwise; infinities too. */
+ * A split s divides a series of n values into [0, s) and [s, n), 0 < s < n. NaN or infinity in an
+ * input is -EDOM, unless a function says otherwise. */
 #ifndef GPUMEMTOPO_CPD_CPD_H
 #define GPUMEMTOPO_CPD_CPD_H
 
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 enum cpd_cost {
-    CPD_COST_MEAN, /* squared error around the segment's mean: finds shifts, feels outliers */
+    CPD_COST_MEAN, /* squared error around the mean of each side: sensitive to outliers */
     CPD_COST_RANK, /* the same on mid-ranks: insensitive to one wild value */
 };
 
-/* The split of least total cost, O(n) for the mean cost and O(n log n) for ranks. gain: share of
- * the series' total cost that the split removes, 0..1; 0 for a constant series (then split is 0:
- * no split). First of equal splits. n below 2: split 0, gain 0. 0, -EDOM or -ENOMEM. */
+/* The split of least total cost, O(n) for the mean cost and O(n log n) for ranks; the first of
+ * equal ones. gain: share of the total cost that the split removes, 0..1. A constant series or n
+ * below 2 gives split 0 (no split) and gain 0. 0, -EDOM or -ENOMEM. */
 int cpd_single(const double *series, size_t n, enum cpd_cost cost, size_t *out_split,
                double *out_gain);
 
@@ -33,49 +33,51 @@ struct cpd_ks {
 };
 int cpd_ks_test(const double *series, size_t n, size_t split, double alpha, struct cpd_ks *out_ks);
 
-/* The verdict on one change point, calibrated for a split chosen by the data: the statistic of
- * the best split is compared with its distribution over all orders of the values, counted exactly
- * where the values form two levels, drawn at random (seeded, so deterministic) on mid-ranks
- * otherwise. At most alpha of all flat series get a change point, whatever their distribution and
- * however many ties; below 10 values none can at alpha 0.01, since no order is rare enough.
+/* Tests one change point. The p-value is calibrated for a split chosen by the data: the statistic
+ * of the best split is compared with its distribution over all orders of the values. That
+ * distribution is counted exactly if the values form two levels, else sampled on mid-ranks (seeded,
+ * so deterministic). At most a share alpha of all flat series get a change point, for any
+ * distribution and any number of ties. At alpha 0.01, series below 10 values never get one, since
+ * no order is rare enough.
  *
- * One or two wild values at either end of the order are clipped before anything else, so that they
- * neither make a step nor hide one; nor can at alpha 0.01 a side of fewer than 3 values be found.
- * The step (difference of the two sides' medians) must also be at least step_min, which callers
- * state as a share of the gap between hit and miss. */
+ * First of all, one or two wild values at either end of the order are clipped, so that they neither
+ * make a step nor hide one. At alpha 0.01 a side of fewer than 3 values is never found. The step
+ * (difference of the two sides' medians) must also be at least step_min, which callers choose as a
+ * share of the gap between hit and miss. */
 struct cpd_options {
-    enum cpd_cost cost; /* decides which split is reported, not whether it is one */
+    enum cpd_cost cost; /* affects which split is reported, not whether one is found */
     double alpha;       /* of the KS test and of the calibrated test, e.g. 0.01 */
-    double step_min;    /* in the series' unit, of either sign; 0: any */
-    uint32_t rounds;    /* random orders; 0: 999. Below 1 / alpha - 1 ranks can never decide */
+    double step_min;    /* in the unit of the series, absolute; 0: any */
+    uint32_t rounds;    /* random orders; 0: 999. With fewer than 1 / alpha - 1 the rank test never
+                           decides */
     uint64_t seed;
 };
 struct cpd_change {
     bool found;   /* p_value and ks.p_value at most alpha, and the step large enough */
     size_t split; /* most likely split, found or not; 0 when there is none */
-    double gain;  /* as cpd_single's, of the clipped values */
+    double gain;  /* as in cpd_single, of the clipped values */
     double step;  /* median(right) - median(left) */
     struct cpd_ks ks;
     double p_value;    /* calibrated */
     double confidence; /* 1 - p_value, 0 when not found */
 };
 
-/* 0, -EDOM, -ENOMEM, or -EINVAL for alpha outside (0, 1) or a negative step_min. Without any split
- * (n below 2; constant but for clipped values) all is 0 except both p-values and ks.critical,
- * which are 1. */
+/* 0, -EDOM, -ENOMEM, or -EINVAL for alpha outside (0, 1) or a negative step_min. If there is no
+ * split (n below 2, or constant after clipping), all fields are 0 except both p-values and
+ * ks.critical, which are 1. */
 int cpd_test(const double *series, size_t n, const struct cpd_options *options,
              struct cpd_change *out_change);
 
-/* Of a normal distribution: the standard deviation over the median absolute one; the distance of a
- * quartile from the median, in standard deviations; the standard error of the median of many values
- * over that of their mean. What a probe asks for follows from them: with other digits a record no
- * longer has the answers. */
+/* Of a normal distribution: standard deviation / median absolute deviation; distance of a quartile
+ * from the median in standard deviations; standard error of the median / standard error of the
+ * mean, for many values. Probes choose their requests with these numbers: with other digits, a
+ * replay would make requests that are not in the record. */
 #define CPD_MAD_SIGMA 1.4826
 #define CPD_QUARTILE_SIGMA 0.6745
 #define CPD_MEDIAN_ERROR 1.2533
 
 /* Order statistics. The input is not changed. They allocate nothing, so they cannot fail; n = 0 and
- * NaN in the input give NaN. Infinities are ordered like numbers; halfway between -inf and inf is
+ * NaN in the input give NaN. Infinities are ordered like numbers; the mean of -inf and inf is
  * NaN. */
 double cpd_median(const double *values, size_t n);
 double cpd_mad(const double *values, size_t n); /* median absolute deviation, unscaled */

@@ -5,7 +5,7 @@
 
 #include "cpd/cpd_internal.h"
 
-/* P(K > x) of the Kolmogorov distribution. Of its two series (Feller 1948) each converges within a
+/* P(K > x) of the Kolmogorov distribution. It has two series (Feller 1948); each converges within a
  * few terms where the other does not. */
 static double kolmogorov_tail(double x)
 {
@@ -23,8 +23,8 @@ static double kolmogorov_tail(double x)
     return sum;
 }
 
-/* Largest |left * after - right * before| over all values: whole numbers, so that equal distances
- * are equal. The distance counts only behind the last of equal values. */
+/* Largest |left * after - right * before| over all values. Whole numbers, so that equal distances
+ * compare equal. The distance counts only after the last of equal values. */
 static uint64_t largest_distance(const struct cpd__item *items, size_t n, size_t split)
 {
     uint64_t largest = 0;
@@ -47,7 +47,7 @@ void cpd__ks(const struct cpd__item *items, size_t n, size_t split, double alpha
 {
     double product = (double)split * (double)(n - split);
     double statistic = (double)largest_distance(items, n, split) / product;
-    /* Thesis (3.3), with the minus sign that its print lacks. */
+    /* Thesis, equation 3.3; the printed version lacks the minus sign. */
     double critical = sqrt(-0.5 * (double)n / product * log(alpha / 2.0));
     /* Stephens 1970: the correction that makes the asymptotic distribution fit small samples. */
     double root = sqrt(product / (double)n);

@@ -19,7 +19,7 @@ static bool has_nan(const double *values, size_t n)
     return false;
 }
 
-/* Between a and b, a <= b, without overflow and without inf - inf for equal ends. */
+/* Interpolates between a and b, a <= b, without overflow and without inf - inf for equal ends. */
 static double between(double a, double b, double share)
 {
     if (a == b || share == 0.0)
@@ -45,8 +45,8 @@ static double value_of(uint64_t key)
     return value;
 }
 
-/* The k-th smallest, k from 0, by bisection of the keys: at most 64 passes. It allocates nothing:
- * callers have no way to tell a NaN of a failed allocation from a measured one. */
+/* The k-th smallest, k from 0, by bisection of the keys: at most 64 passes. It allocates nothing,
+ * because callers could not tell the NaN of a failed allocation from a measured one. */
 static double select_kth(const struct sample *sample, size_t k)
 {
     uint64_t low = UINT64_MAX, high = 0;

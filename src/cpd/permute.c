@@ -1,13 +1,13 @@
-/* How often a random order of the series splits as well as the series itself.
+/* Permutation test: how often does a random order of the series split as well as the series itself?
  *
- * The statistic is the maximum over all splits, so the choice of the split is calibrated with it;
- * it is computed on scores (mid-ranks), where one wild value weighs no more than any other. All
- * orders are equally likely on a flat series of any distribution, ties or not, so the test is
- * exact, not asymptotic. Stops early by Besag and Clifford ("Sequential Monte Carlo p-values",
- * 1991), which keeps the p-value valid.
+ * The statistic is the maximum over all splits, so the test accounts for the choice of the split.
+ * It is computed on scores (mid-ranks), where one wild value weighs no more than any other. On a
+ * flat series of any distribution, with or without ties, all orders are equally likely, so the test
+ * is exact, not asymptotic. Sampling stops early by the rule of Besag and Clifford ("Sequential
+ * Monte Carlo p-values", 1991), which keeps the p-value valid.
  *
- * Long series are cut into equal blocks, and whole blocks are permuted: block permutations are a
- * subgroup of all permutations, so the test stays exact; it only looks at fewer splits. */
+ * Long series are cut into equal blocks, and whole blocks are permuted. Block permutations are a
+ * subgroup of all permutations, so the test stays exact; it only considers fewer splits. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static int blocks_init(struct blocks *blocks, const double *scores, size_t n)
         sums[i / length] += scores[i];
         total += scores[i];
     }
-    /* What does not fill a block is left out, so that the rest must be centred again. */
+    /* Values that do not fill a block are left out, so the rest must be centred again. */
     for (size_t i = 0; i < count; i++) {
         sums[i] -= total / (double)count;
         weights[i] = 1.0 / ((double)(i + 1) * (double)(count - i - 1));
@@ -68,8 +68,8 @@ static double best_statistic(const struct blocks *blocks)
     return best;
 }
 
-/* Draws a new order step by step, only until some split reaches the bound. */
-static bool shuffle_reaches(const struct blocks *blocks, double bound, struct rng *rng)
+/* Draws a new order step by step, until some split reaches the bound. False: none does. */
+static bool draw_order(const struct blocks *blocks, double bound, struct rng *rng)
 {
     double *sums = blocks->sums;
     double sum = 0.0;
@@ -85,8 +85,8 @@ static bool shuffle_reaches(const struct blocks *blocks, double bound, struct rn
     return false;
 }
 
-/* No order of n values is rarer than a perfect split in the middle, upwards or downwards: the
- * least p-value that exists, whatever the drawn orders say. */
+/* The least possible p-value: no order of n values is rarer than a perfect split in the middle,
+ * upwards or downwards. */
 static double least_p(size_t n)
 {
     if (n > EXACT_BOUND_MAX)
@@ -110,7 +110,7 @@ static double estimate_p(const struct blocks *blocks, const struct cpd_options *
     rng_init(&rng, options->seed, "cpd permutations");
     uint32_t reached = 0;
     for (uint32_t round = 1; round <= rounds; round++) {
-        reached += shuffle_reaches(blocks, bound, &rng);
+        reached += draw_order(blocks, bound, &rng);
         if ((double)reached >= enough)
             return (double)reached / (double)round;
     }

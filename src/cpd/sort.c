@@ -1,4 +1,5 @@
-/* Sorting doubles with their places in linear time: a radix sort, but for few of them. */
+/* Sorts doubles with their positions in linear time: radix sort, or insertion sort for few
+ * values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, PASSES = 64 / DIGIT_BITS };
 
-/* Fewer are inserted one by one: counting digits costs more than that. */
+/* Below this many values, insertion sort is faster than counting digits. */
 enum { FEW = 48 };
 
 bool cpd__finite(const double *values, size_t n)
@@ -24,7 +25,7 @@ static size_t digit_of(double value, int pass)
     return (size_t)(cpd__key(value) >> (pass * DIGIT_BITS)) & (DIGITS - 1);
 }
 
-/* Moves from by digit `pass` to to; false when all share the digit and nothing was moved. */
+/* Sorts `from` into `to` by digit `pass`. False if all share the digit; nothing was moved then. */
 static bool sort_pass(const struct cpd__item *from, struct cpd__item *to, size_t n,
                       const size_t counts[DIGITS], int pass)
 {

@@ -1,5 +1,5 @@
-/* The verdict on one change point: split, KS test, step and a p-value calibrated for the choice of
- * the split. */
+/* Tests one change point: split, KS test, step, and a p-value calibrated for the choice of the
+ * split. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,15 +7,16 @@
 #include "base/mem.h"
 #include "cpd/cpd_internal.h"
 
-/* From this length on both calibrated tests can be afforded: three values against the rest keep a
- * p-value below 0.01 even when doubled. */
+/* From this length on both calibrated tests are used: three values against the rest keep a p-value
+ * below 0.01 even when it is doubled. */
 enum { BOTH_TESTS_MIN = 16 };
 
-/* A p-value this far below alpha is taken without the second test, which could only lower it. */
+/* A p-value below this share of alpha is accepted without the second test, which could only lower
+ * it. */
 static const double clear_share = 1e-3;
 
-/* Values on each end of the order that are clipped to the next one: one or two wild values can
- * then neither attract the split nor make one, while three at a new level still can. */
+/* How many values at each end of the order are clipped to the next one. One or two wild values can
+ * then neither attract the split nor make one; three at a new level still can. */
 static size_t clip_count(size_t n)
 {
     if (n < 12)
@@ -28,7 +29,7 @@ static double middle_of(double a, double b)
     return a / 2.0 + b / 2.0;
 }
 
-/* Median of one side, by the order of the whole series. */
+/* Median of one side, from the sorted order of the whole series. */
 static double side_median(const struct cpd__view *view, size_t split, bool right)
 {
     size_t count = right ? view->n - split : split;
@@ -52,8 +53,9 @@ struct calibrated {
     double threshold;
 };
 
-/* Both tests condition on the values without their order, so which of them run depends on the
- * values alone and needs no correction; that the better of two counts does (Bonferroni). */
+/* Both tests condition on the values without their order. Which of them run depends only on the
+ * values, so that choice needs no correction. Taking the smaller of two p-values does
+ * (Bonferroni). */
 static int calibrate(const struct cpd__view *view, const double *ranks,
                      const struct cpd_options *options, struct calibrated *out)
 {
@@ -82,8 +84,8 @@ static int calibrate(const struct cpd__view *view, const double *ranks,
     return 0;
 }
 
-/* Ranks forget distances, so that their best split of a short side lies anywhere; where the two
- * levels decided, the ranks of the two levels tell the split. */
+/* Ranks ignore distances, so their best split is unreliable if one side is short. If the two-level
+ * test decided, the split is found on the two levels. */
 static void scores_for_split(const struct cpd__view *view, enum cpd_cost cost,
                              const struct calibrated *calibrated, double *scores)
 {
@@ -111,7 +113,7 @@ static int judge(const struct cpd__view *view, const struct cpd_options *options
     cpd__best_split(scores, view->n, &change.split, &change.gain);
     cpd__ks(view->items, view->n, change.split, options->alpha, &change.ks);
     change.step = side_median(view, change.split, true) - side_median(view, change.split, false);
-    /* By its p-value, since the critical value exceeds 1 where a side has only three values. */
+    /* Not by ks.rejected: the critical value exceeds 1 if a side has only three values. */
     change.found = change.p_value <= options->alpha && change.ks.p_value <= options->alpha &&
                    fabs(change.step) >= options->step_min;
     change.confidence = change.found ? 1.0 - change.p_value : 0.0;

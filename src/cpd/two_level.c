@@ -1,10 +1,10 @@
 /* The exact test for series of two levels, such as hits and misses.
  *
- * Mid-ranks cannot tell three misses at the end of twelve sizes from chance: they forget how far
- * the misses lie from the hits. Where the values fall into two groups with a clear gap, the series
- * is read as zeros and ones instead. The grouping looks at the values without their order, hence
- * all orders stay equally likely on a flat series, and the maximum over the splits is a bounded
- * random walk whose distribution is counted exactly. */
+ * Mid-ranks cannot distinguish three misses at the end of twelve sizes from chance, since they
+ * ignore how far the misses lie from the hits. If the values form two groups with a clear gap, the
+ * series is read as zeros and ones instead. The grouping does not depend on the order of the
+ * values, so all orders stay equally likely on a flat series. The maximum over the splits is then a
+ * bounded random walk, whose distribution is counted exactly. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +12,16 @@
 #include "base/mem.h"
 #include "cpd/cpd_internal.h"
 
-/* A gap counts as clear from this multiple of either group's spread on. A step of ten normal sigmas
- * stays above it, up to a million values; what else gets above costs some power, no validity. */
+/* A gap is clear if it is at least this multiple of either group's spread. A step of ten normal
+ * sigmas exceeds it for up to a million values. Other series that exceed it only lose some power;
+ * the test stays valid. */
 static const double gap_min = 2.0;
 
-/* Cells that are counted exactly, some ten milliseconds; beyond, a bound has to do. */
+/* Up to this many cells are counted exactly, in about ten milliseconds; above, a bound is used. */
 static const double cells_max = 4e6;
 
-/* ones of n values are of one kind; statistic: (n J - s ones)^2 / (s (n - s)) of the best split s,
- * with J of them before it. Ties are counted as reaching it. */
+/* `ones` of the n values are ones. statistic: (n J - s ones)^2 / (s (n - s)) at the best split s,
+ * where J is the number of ones before s. Ties count as reaching it. */
 struct walk {
     size_t n;
     size_t ones;
@@ -28,7 +29,7 @@ struct walk {
     double statistic;
 };
 
-/* Half of the interquartile range of the clipped values [begin, end) in order. */
+/* Half of the interquartile range of the clipped values [begin, end) in sorted order. */
 static double group_spread(const struct cpd__view *view, size_t begin, size_t end)
 {
     size_t quarter = (end - begin - 1) / 4;
@@ -67,7 +68,7 @@ bool cpd__two_levels(const struct cpd__view *view, double *out_threshold)
     return true;
 }
 
-/* The kind that is rarer counts as one: the walk is narrower, the statistic the same. */
+/* The rarer of the two levels counts as one: the walk is narrower and the statistic the same. */
 static struct walk observe(const struct cpd__view *view, double threshold)
 {
     size_t n = view->n;
@@ -94,8 +95,8 @@ static double reach(const struct walk *walk, size_t s)
     return sqrt(walk->statistic * (double)s * (double)(walk->n - s));
 }
 
-/* Carries the probabilities of J = 0 .. ones along the walk and takes out what reaches the
- * statistic. Adding up what leaves, not what stays, keeps small p-values precise. */
+/* Propagates the probabilities of J = 0 .. ones along the walk and removes those that reach the
+ * statistic. Summing what is removed, not what stays, keeps small p-values precise. */
 static int exact_p(const struct walk *walk, double *out_p)
 {
     size_t n = walk->n;
@@ -144,8 +145,8 @@ static double divergence(double a, double b)
     return sum;
 }
 
-/* Bound of P(J beyond j) at split s. Hoeffding (1963) for draws without replacement; which of the
- * two kinds of marks is drawn is a matter of view, and the better view counts. */
+/* Bound of P(J beyond j) at split s, by Hoeffding (1963) for draws without replacement. One may see
+ * either the positions or the ones as drawn; the smaller bound counts. */
 static double tail_bound(const struct walk *walk, size_t s, double j)
 {
     double n = (double)walk->n;
@@ -161,8 +162,8 @@ static double tail_bound(const struct walk *walk, size_t s, double j)
     return exp(-(by_place > by_value ? by_place : by_value));
 }
 
-/* The sum over the splits of bounds at each: far above the exact p-value where the steps are weak,
- * and small enough where they are clear. */
+/* Sums the bounds of all splits. The result is far above the exact p-value for weak steps, but
+ * small enough for clear ones. */
 static double union_bound(const struct walk *walk)
 {
     size_t n = walk->n;
@@ -185,7 +186,7 @@ static double union_bound(const struct walk *walk)
 int cpd__two_level_p(const struct cpd__view *view, double threshold, double *out_p)
 {
     struct walk walk = observe(view, threshold);
-    double width = sqrt(walk.statistic) + 2.0; /* the walk has left before it is wider */
+    double width = sqrt(walk.statistic) + 2.0; /* a wider walk has already reached the statistic */
     if (width > (double)walk.ones + 1.0)
         width = (double)walk.ones + 1.0;
     if (width * (double)walk.n <= cells_max)
