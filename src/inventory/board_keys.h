@@ -1,4 +1,4 @@
-/* Which facts of a board stand directly among a GPU's keys; further ones go into `board`. */
+/* Facts of a board that are written as keys of the GPU; all others go into `board`. */
 #ifndef GPUMEMTOPO_INVENTORY_BOARD_KEYS_H
 #define GPUMEMTOPO_INVENTORY_BOARD_KEYS_H
 

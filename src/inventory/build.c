@@ -1,4 +1,4 @@
-/* Parts of an inventory that are filled in the same way whoever makes it. */
+/* Parts of an inventory that a survey and a merge fill in the same way. */
 #include "inventory/build.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Parts of an inventory that are filled in the same way whoever makes it: a survey, or a merge. */
+/* Parts of an inventory that a survey and a merge fill in the same way. */
 #ifndef GPUMEMTOPO_INVENTORY_BUILD_H
 #define GPUMEMTOPO_INVENTORY_BUILD_H
 
@@ -6,17 +6,17 @@
 
 /* All return 0 or -ENOMEM. */
 
-/* Version and backend as given, the time of now, and the command: of the program only its name, so
- * that the same survey from another place gives the same file. */
+/* Sets version and backend as given, the current time, and the command. Only the name of the
+ * program is kept, so that the same survey from another folder gives the same file. */
 int inventory_set_head(struct inventory *inventory, const char *version, const char *backend,
                        char *const *command, size_t command_count);
 
-/* Says of these nodes that no GPU was visible there. */
+/* Adds the finding that no GPU was visible on these nodes. */
 int inventory_add_bare(struct inventory *inventory, const char *const *nodes, size_t count);
 
-/* Adds a rank of whose GPUs nothing is known: node, rank, status and reason are copied. In the end,
- * inventory_settle_unknown puts those behind the first `known` entries in order, by node and rank.
- */
+/* inventory_add_unknown adds a rank whose GPUs are not known: node, rank, status and reason are
+ * copied. inventory_settle_unknown, called once at the end, sorts the entries after the first
+ * `known` ones by node and rank. */
 int inventory_add_unknown(struct inventory *inventory, const struct inventory_unmeasured *entry);
 void inventory_settle_unknown(struct inventory *inventory, size_t known);
 

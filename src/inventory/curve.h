@@ -1,4 +1,4 @@
-/* A sweep as it is kept beside a size: latency and share of misses over the array's size. */
+/* A sweep as stored with a size: latency and share of misses by array size. */
 #ifndef GPUMEMTOPO_INVENTORY_CURVE_H
 #define GPUMEMTOPO_INVENTORY_CURVE_H
 
@@ -11,7 +11,7 @@ enum { CURVE_POINTS_MAX = 100 };
 
 struct curve_point {
     double bytes;
-    double cycles; /* mean of a load, timer overhead taken off */
+    double cycles; /* mean of a load, without the timer overhead */
     double missed; /* share of the loads */
 };
 
@@ -24,7 +24,7 @@ struct curve {
 /* As text for a note: "hit 29 miss 280; bytes cycles missed; 111360 29.1 0; ..." */
 void curve_print(const struct curve *curve, struct strbuf *out_text);
 
-/* Back from text; false when it is not one. */
+/* Reads such a text; false if it is not a curve. */
 bool curve_read(const char *text, struct curve *out_curve);
 
 #endif

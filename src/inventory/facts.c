@@ -48,7 +48,7 @@ no_memory:
     return -ENOMEM;
 }
 
-/* facts_set copies the strings and changes none, so these casts drop const harmlessly. */
+/* facts_set copies the strings and does not change them, so these casts are safe. */
 int facts_set_bool(struct facts *facts, const char *key, bool value)
 {
     return facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_BOOL, .flag = value});

@@ -1,4 +1,4 @@
-/* Named facts about a GPU, each with a validity of its own. */
+/* Named facts about a GPU. Each of them may be unknown. */
 #ifndef GPUMEMTOPO_INVENTORY_FACTS_H
 #define GPUMEMTOPO_INVENTORY_FACTS_H
 
@@ -8,7 +8,7 @@
 
 enum fact_kind { FACT_UNKNOWN, FACT_BOOL, FACT_INT, FACT_REAL, FACT_TEXT };
 
-/* FACT_UNKNOWN carries in `text` why the fact could not be had ("not supported", ...). */
+/* FACT_UNKNOWN: `text` says why the fact could not be read ("not supported", ...). */
 struct fact {
     char *key; /* snake_case, unit at the end: memory_bytes, power_limit_w */
     enum fact_kind kind;
@@ -37,8 +37,8 @@ const struct fact *facts_get(const struct facts *facts, const char *key); /* NUL
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 
-/* Key, kind and value. Numbers compare by value, since a file does not tell 5 from 5.0; why a fact
- * is unknown does not count. */
+/* Compares key, kind and value. Numbers compare by value, since a file does not distinguish 5 from
+ * 5.0; the reason why a fact is unknown is ignored. */
 bool fact_equal(const struct fact *a, const struct fact *b);
 int facts_copy(struct facts *to, const struct facts *from); /* to is empty; 0 or -ENOMEM */
 void facts_fini(struct facts *facts);

@@ -1,4 +1,4 @@
-/* All that is known of one GPU after its worker is done, and its checked binary form. */
+/* Everything known about one GPU after its worker ended, and its checked binary form. */
 #ifndef GPUMEMTOPO_INVENTORY_GPU_RESULT_H
 #define GPUMEMTOPO_INVENTORY_GPU_RESULT_H
 
@@ -29,38 +29,39 @@ struct gpu_result {
     int32_t index; /* NVML's minor number; -1 unknown */
     int32_t rank;
     char *name;      /* "NVIDIA H200" */
-    char *model_key; /* PCI device and subsystem id plus name, MIG profile: what makes a model */
+    char *model_key; /* identifies the model: PCI device and subsystem id, name, MIG profile */
     enum gpu_status status;
     char *reason; /* NULL while ok */
     double elapsed_s;
     struct facts hardware; /* equal for all GPUs of a model: sms, memory_bytes, l2_bytes, ... */
-    struct facts board;    /* this unit: serial, part, vbios, driver */
+    struct facts board;    /* of this unit: serial, part, vbios, driver */
     struct facts config;   /* settings: ecc, power_limit_w, ... */
     struct facts timings;  /* seconds by probe, in the order they ran; not in the inventory */
-    struct facts health;   /* what wears and fails: ecc_uncorrected_dram, remap_pending, ... */
+    struct facts health;   /* wear and errors: ecc_uncorrected_dram, remap_pending, ... */
     struct measures measures;
 };
 
 void gpu_result_fini(struct gpu_result *result);
 
-/* Lets go of all facts and measures; who it is and how it ended stay. */
+/* Frees all facts and measures; identity, status and reason stay. */
 void gpu_result_drop_figures(struct gpu_result *result);
 
-/* Copies who it is (not its rank) from another one. 0, or -ENOMEM and nothing is changed. */
+/* Copies the identity (not the rank). 0, or -ENOMEM and nothing is changed. */
 int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from);
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
 
-/* Appends the binary form. Fails only by buffer->failed. What calls itself a number and is none
- * goes out as failed. */
+/* Appends the binary form. Errors only set buffer->failed. A measure with status ok whose value is
+ * not a number is written as failed. */
 void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer);
 
-/* Reads it back. -ENOMEM, or -EBADMSG for anything that was not written by gpu_result_encode of the
- * same version: lengths and counts are checked before use, numbers are finite and in range.
- * out_result untouched on failure. */
+/* Reads the binary form. -ENOMEM, or -EBADMSG for anything that gpu_result_encode of the same
+ * version did not write: lengths and counts are checked before use, numbers are finite and in
+ * range. out_result untouched on failure. */
 int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
                       struct err *err);
 
-/* The same out of a checked frame: the frame's sum covers the bytes, their own is not looked at. */
+/* The same for a payload of a checked frame: the frame's checksum covers these bytes, so theirs is
+ * not checked again. */
 int gpu_result_decode_framed(const void *data, size_t length, struct gpu_result *out_result,
                              struct err *err);
 

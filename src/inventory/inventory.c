@@ -1,4 +1,4 @@
-/* A fleet's inventory: names and release. */
+/* The inventory of a fleet: names and release. */
 #include "inventory/inventory.h"
 
 #include <stdlib.h>

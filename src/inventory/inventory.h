@@ -1,4 +1,4 @@
-/* A fleet's inventory: the data of the YAML file that the survey writes and reports read. */
+/* The inventory of a fleet: the data of the YAML file that a survey writes and reports read. */
 #ifndef GPUMEMTOPO_INVENTORY_INVENTORY_H
 #define GPUMEMTOPO_INVENTORY_INVENTORY_H
 
@@ -19,22 +19,22 @@ extern const char inventory_bare_node[];
 
 /* All strings here are owned by the inventory; NULL is null in the file. */
 
-/* A model's topology: the consensus over its healthy GPUs. */
+/* The memory topology of a model: the consensus of its healthy GPUs. */
 struct inventory_model {
     char *id; /* a slug, unique in the file */
     char *name;
-    char *key;      /* PCI ids, name, MIG profile: what makes the model */
+    char *key;      /* identifies the model: PCI ids, name, MIG profile */
     uint32_t count; /* GPUs of this model that were measured */
     struct facts identity;
-    struct facts config; /* what most of its GPUs have */
+    struct facts config; /* the values that most of its GPUs have */
     struct facts health; /* likewise */
     struct measures memory;
 };
 
-/* One judged metric of one GPU: enough to judge again. */
+/* One judged metric of one GPU, with all that is needed to judge it again. */
 struct inventory_value {
     char *metric;
-    double value; /* NaN: tried in vain */
+    double value; /* NaN: could not be measured */
     double spread;
     enum measure_status status;
     enum measure_bound bound;
@@ -43,11 +43,11 @@ struct inventory_value {
 struct inventory_gpu {
     char *uuid, *node, *pci;
     int32_t index, rank;
-    char *model; /* id of a model; NULL when nothing is known of it */
+    char *model; /* id of a model; NULL if nothing is known about the GPU */
     enum gpu_status status;
     struct facts board;    /* serial, part, vbios, driver */
-    struct facts hardware; /* what differs from the model's identity */
-    struct facts config;   /* what differs from the model's majority */
+    struct facts hardware; /* where it differs from the model's identity */
+    struct facts config;   /* where it differs from the majority of the model */
     struct facts health;   /* likewise */
     struct inventory_value *values;
     size_t value_count;
@@ -58,7 +58,7 @@ struct inventory_finding {
     double value, expected;
     char *unit;
     double deviation; /* share: -0.327 */
-    double score;     /* robust z; NaN where the basis is not a fleet */
+    double score;     /* robust z; NaN if the basis is not the fleet */
     char *basis;      /* fleet, reference, baseline, rule */
     char *cause;
 };
@@ -66,7 +66,7 @@ struct inventory_finding {
 enum inventory_kind { KIND_FAILING, KIND_DEGRADED, KIND_MISCONFIGURED, KIND_MISMATCHED };
 const char *inventory_kind_name(enum inventory_kind kind);
 
-/* An outlier or, in `watch`, a deviation too small to accuse (kind is then not written). */
+/* An outlier, or in `watch` a deviation too small to accuse the GPU (then kind is not written). */
 struct inventory_outlier {
     char *uuid, *node, *pci, *model;
     enum inventory_kind kind;
@@ -74,13 +74,14 @@ struct inventory_outlier {
     size_t finding_count;
 };
 
-/* Something to say of a node as a whole (NULL: of a slot or a model). */
+/* A finding about a whole node (node NULL: about a slot or a model). */
 struct inventory_node {
     char *node;
-    char *finding;            /* inventory_bare_node, ... */
-    bool accused;             /* its GPUs are outliers; what needs no peers is told of each, too */
+    char *finding; /* inventory_bare_node, ... */
+    bool accused;  /* its GPUs are outliers; findings that need no peers are also listed with each
+                      GPU */
     enum inventory_kind kind; /* only when accused */
-    char **gpus;              /* UUIDs concerned */
+    char **gpus;              /* UUIDs of the GPUs concerned */
     size_t gpu_count;
 };
 
@@ -123,18 +124,18 @@ struct inventory {
 void inventory_fini(struct inventory *inventory);
 void inventory_gpu_fini(struct inventory_gpu *gpu);
 
-/* The YAML text, as the contract lays it out: fixed key order, block style, leaf maps in flow
- * style. The same inventory gives the same bytes. Fails only by out_text->failed. */
+/* The YAML text: fixed key order, block style, innermost maps in flow style. The same inventory
+ * gives the same bytes. Errors only set out_text->failed. */
 void inventory_print(const struct inventory *inventory, struct strbuf *out_text);
 
-/* Writes beside `path` under a temporary name and renames: a reader never sees half a file, and
- * on any error the old file is intact and the temporary one gone. "-" is stdout. */
+/* Writes to a temporary file beside `path` and renames it: a reader never sees half a file. On an
+ * error the old file is intact and the temporary one removed. "-" is stdout. */
 int inventory_write_file(const struct inventory *inventory, const char *path, struct err *err);
 
-/* The same, and makes sure that it can be read: the text before, the file after it is written. */
+/* The same, and checks that the result can be read: the text before writing, the file after. */
 int inventory_write_checked(const struct inventory *inventory, const char *path, struct err *err);
 
-/* Reads a file back, checking it: every key known, every value of its type. -EINVAL with position.
+/* Reads and checks a file: every key is known, every value has its type. -EINVAL with position.
  * out_inventory untouched on failure; released with inventory_fini. */
 int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err);
 int inventory_read_text(const char *text, size_t length, const char *name,

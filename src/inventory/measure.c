@@ -31,7 +31,7 @@ static struct measure *find(const struct measures *measures, const char *metric)
     return NULL;
 }
 
-/* Takes over *measure (also on failure: it is released then). */
+/* Takes ownership of *measure; on failure it is released. */
 static struct measure *put(struct measures *measures, struct measure *measure)
 {
     struct measure *slot = find(measures, measure->metric);
@@ -51,7 +51,7 @@ static struct measure *put(struct measures *measures, struct measure *measure)
     return slot;
 }
 
-/* Adds a copy of what the strings and words of `shape` point to. */
+/* Adds a copy of `shape`, strings and words included. */
 static struct measure *add_copy(struct measures *measures, const struct measure *shape)
 {
     struct measure copy;

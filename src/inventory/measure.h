@@ -10,7 +10,7 @@
 
 enum measure_status {
     MEASURE_OK,
-    MEASURE_NOISY,       /* a value, but it did not repeat */
+    MEASURE_NOISY,       /* has a value, but repetitions disagree */
     MEASURE_UNSUPPORTED, /* this GPU has no such thing */
     MEASURE_FAILED,      /* could not be obtained */
 };
@@ -20,7 +20,7 @@ enum measure_kind {
     MEASURE_WORDS, /* a list of words: which memories share storage */
 };
 
-/* What a value says. */
+/* Whether the value is exact or a lower bound. */
 enum measure_bound { MEASURE_EXACT, MEASURE_AT_LEAST };
 
 struct measure {
@@ -31,7 +31,7 @@ struct measure {
     double value; /* meaningless when unsupported or failed */
     enum measure_bound bound;
     char *unit;        /* "B", "cycles", "GB/s", "" for counts; NULL for words */
-    double spread;     /* of the GPU's own repetitions: half-width in the unit */
+    double spread;     /* of the repetitions on this GPU: half-width, in `unit` */
     double confidence; /* 0..1 */
     uint32_t n;        /* repetitions or samples behind the value */
     char *method;      /* "chase+cpd", ... */
@@ -47,9 +47,9 @@ struct measures {
     size_t capacity;
 };
 
-/* Adds a number (or, with measures_add_missing, the lack of one) and gives the entry for further
- * fields; NULL when out of memory. The pointer is valid until the next add. A metric that is there
- * already is replaced. Strings are copied. */
+/* Adds a number (or, with measures_add_missing, the lack of one) and returns the entry, so that the
+ * caller can set further fields; NULL: out of memory. The pointer is valid until the next add. An
+ * existing entry of that metric is replaced. Strings are copied. */
 struct measure *measures_add(struct measures *measures, const char *metric, double value,
                              const char *unit, const char *method);
 struct measure *measures_add_missing(struct measures *measures, const char *metric,
@@ -62,7 +62,7 @@ int measure_set_status(struct measure *measure, enum measure_status status, cons
 
 const struct measure *measures_get(const struct measures *measures, const char *metric);
 
-/* True and the value when the metric is there, a number and ok or noisy. */
+/* True and the value if the metric exists, is a number, and is ok or noisy. */
 bool measures_value(const struct measures *measures, const char *metric, double *out_value);
 
 int measures_copy(struct measures *to, const struct measures *from); /* to is empty */
@@ -70,14 +70,15 @@ int measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
 
-/* Cuts digits that mean nothing: value and notes to six significant ones (whole numbers stay), the
- * spread to three, the confidence to four decimals. What is written is what is judged. */
+/* Removes meaningless digits: value and notes are rounded to six significant digits (whole numbers
+ * stay), the spread to three, the confidence to four decimals. Rounding comes before judging, so
+ * that the file has what was judged. */
 void measure_round(struct measure *measure);
 
-/* A number to so many significant digits; whole numbers, NaN and infinities stay. */
+/* Rounds to `digits` significant digits; whole numbers, NaN and infinities stay. */
 double measure_digits(double value, int digits);
 
-/* The statuses that have a value: ok and noisy. */
+/* True for the statuses that have a value: ok and noisy. */
 bool measure_status_valued(enum measure_status status);
 
 /* "ok", "noisy", "unsupported", "failed" */

@@ -1,4 +1,4 @@
-/* GPU results out of an inventory. */
+/* GPU results read from an inventory. */
 #include "inventory/results.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Texts and where they come from, sorted for look-up. */
+/* Texts and their indices, sorted for look-up. */
 struct indexed_text {
     const char *text;
     const void *what;
@@ -106,7 +106,7 @@ static const struct facts *own_facts(const struct inventory_gpu *gpu, enum inven
     return own[set];
 }
 
-/* A GPU that was given up told less: what its model has is not known of it. */
+/* Of a GPU that was not measured, the facts of its model may not be true. */
 static bool was_measured(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
@@ -146,8 +146,8 @@ const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
     return own || !usual ? own : facts_get(usual, key);
 }
 
-/* Unit and method are told once, with the model. What it does not tell is the name of something,
- * such as the number of an SM, on which GPUs do not agree. */
+/* The model has unit and method. It lacks them if the metric is an id on which GPUs do not agree,
+ * such as the number of an SM. */
 static int add_value(const struct inventory_model *model, const struct inventory_value *value,
                      struct measures *measures)
 {

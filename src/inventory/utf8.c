@@ -1,4 +1,4 @@
-/* Reading UTF-8, strictly. */
+/* Strict decoding of UTF-8. */
 #include "inventory/utf8.h"
 
 size_t utf8_decode(const char *text, uint32_t *out_code)

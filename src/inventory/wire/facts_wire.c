@@ -1,4 +1,4 @@
-/* The binary form of facts: values checked one by one, limits on keys and counts. */
+/* The binary form of facts: every value is checked; keys and counts are limited. */
 #include "inventory/wire/facts_wire.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 
 #include "base/mem.h"
 
-/* The limits keep what a damaged worker can cost small: looking up a key is linear, and a key
- * must fit into the 1024 characters that YAML grants one, whatever escapes it needs. */
+/* Limits the cost of a damaged worker: looking up a key is linear. With every character escaped, a
+ * key must still fit into the 1024 characters that YAML allows. */
 enum { KEY_MAX = 160, FACT_BYTES = 32 };
 
-/* Has the value that its kind promises. */
+/* True if the fact has a value of its kind. */
 static bool is_sound(const struct fact *fact)
 {
     if (fact->kind == FACT_REAL)
@@ -77,7 +77,8 @@ static bool stands_before(const char *const *keys, size_t i)
     return false;
 }
 
-/* Only a key whose mark is set already can be there twice, and few others are so marked. */
+/* A hash table of bits finds candidates; only if its bit is already set is a key compared with all
+ * earlier ones. */
 bool wire_repeats(const char *const *keys, size_t count)
 {
     enum { MARKS = 4096 };
@@ -119,7 +120,7 @@ static void append(struct wire_reader *reader, struct facts *facts, uint32_t cou
     }
 }
 
-/* The strings are fresh: they go into the list as they are. */
+/* The strings were allocated for this list, so they are not copied. */
 void wire_get_facts(struct wire_reader *reader, struct facts *facts)
 {
     const char *keys[WIRE_ITEMS_MAX];

@@ -1,4 +1,4 @@
-/* Frames on a byte stream: written whole, read as the bytes come. */
+/* Frames on a byte stream: writing, and reading as bytes arrive. */
 #include "inventory/wire/frame.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@ enum { MAGIC = 0x544d4d47, CHECKED_BYTES = 16 }; /* "GMMT" on the wire */
 
 enum { SLICES = 16 };
 
-/* crc_tables[k][b]: what a byte b does that has k more bytes behind it. */
+/* crc_tables[k][b]: effect of a byte b that is followed by k more bytes. */
 static uint32_t crc_tables[SLICES][256];
 
-/* The reflected polynomial 0xedb88320 of IEEE 802.3. The same values whoever writes them, so that
- * two threads may do so at once. */
+/* The reflected polynomial 0xedb88320 of IEEE 802.3. Every call writes the same values, so two
+ * threads may run this at once. */
 static void crc_init(void)
 {
     for (uint32_t b = 0; b < 256; b++) {
@@ -32,7 +32,7 @@ static uint32_t load(const unsigned char *data)
     return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
 }
 
-/* Sixteen bytes at a time: rank 0 sums every byte of every result twice. */
+/* Sixteen bytes at a time, because rank 0 sums every byte of every result twice. */
 static uint32_t crc_update(uint32_t crc, const unsigned char *data, size_t length)
 {
     const uint32_t(*t)[256] = (const uint32_t(*)[256])crc_tables;
@@ -56,7 +56,7 @@ uint32_t frame_crc32(const void *data, size_t length)
     return ~crc_update(~0u, data, length);
 }
 
-/* The header is part of the sum, so that a damaged type is noticed too. */
+/* The checksum covers the header, so that a damaged type is noticed too. */
 static uint32_t frame_sum(const void *header, const void *payload, size_t length)
 {
     uint32_t crc = crc_update(~0u, header, CHECKED_BYTES);
@@ -83,7 +83,7 @@ void frame_write(struct strbuf *buffer, uint32_t type, const void *payload, size
 int frame_reader_add(struct frame_reader *reader, const void *data, size_t length)
 {
     struct strbuf *buffer = &reader->buffer;
-    /* Moved only once half of the buffer is used up, so that every byte moves once on average. */
+    /* Move only when half of the buffer is consumed: each byte then moves about once. */
     if (reader->consumed && reader->consumed >= buffer->length / 2) {
         buffer->length -= reader->consumed;
         memmove(buffer->data, buffer->data + reader->consumed, buffer->length);
@@ -102,14 +102,14 @@ int frame_reader_next(struct frame_reader *reader, struct frame *out_frame, stru
     struct wire_reader header = {.data = (const unsigned char *)start, .length = available};
     uint32_t magic = wire_get_u32(&header);
     if (!header.bad && magic != MAGIC)
-        return err_set(err, -EBADMSG, "the stream does not hold frames");
+        return err_set(err, -EBADMSG, "not a stream of frames");
     uint32_t version = wire_get_u32(&header);
     if (!header.bad && version != FRAME_VERSION)
         return err_set(err, -EBADMSG, "frame version %u, expected %d", version, FRAME_VERSION);
     uint32_t type = wire_get_u32(&header);
     uint32_t length = wire_get_u32(&header);
     if (!header.bad && length > FRAME_PAYLOAD_MAX)
-        return err_set(err, -EBADMSG, "a frame of %u bytes is longer than any", length);
+        return err_set(err, -EBADMSG, "a frame of %u bytes exceeds the limit", length);
     uint32_t sum = wire_get_u32(&header);
     if (header.bad || available - FRAME_HEADER_BYTES < length)
         return 0;

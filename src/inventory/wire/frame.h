@@ -13,15 +13,15 @@
 enum { FRAME_VERSION = 1, FRAME_HEADER_BYTES = 20, FRAME_PAYLOAD_MAX = 64 * 1024 * 1024 };
 
 struct frame {
-    uint32_t type;       /* meaning is the user's */
+    uint32_t type;       /* defined by the caller */
     const char *payload; /* points into the reader's buffer, valid until the next call on it */
     size_t length;
 };
 
-/* Appends one frame. Fails only by buffer->failed, also for a payload above FRAME_PAYLOAD_MAX. */
+/* Appends one frame. Errors, also a payload above FRAME_PAYLOAD_MAX, only set buffer->failed. */
 void frame_write(struct strbuf *buffer, uint32_t type, const void *payload, size_t length);
 
-/* Collects bytes as they come and gives out whole frames. Zero-initialised is empty. */
+/* Collects bytes as they arrive and returns whole frames. Zero-initialised is empty. */
 struct frame_reader {
     struct strbuf buffer;
     size_t consumed;
@@ -29,14 +29,14 @@ struct frame_reader {
 int frame_reader_add(struct frame_reader *reader, const void *data, size_t length); /* 0, -ENOMEM */
 
 /* 1: a frame; 0: not enough bytes yet; -EBADMSG: this stream is garbage (wrong magic, version,
- * length or checksum) and stays so. */
+ * length or checksum), and every later call returns -EBADMSG too. */
 int frame_reader_next(struct frame_reader *reader, struct frame *out_frame, struct err *err);
 
-/* Bytes that came but belong to no whole frame yet. */
+/* Number of bytes that have arrived but do not form a whole frame yet. */
 size_t frame_reader_pending(const struct frame_reader *reader);
 void frame_reader_fini(struct frame_reader *reader);
 
-/* Reads the values of the payload; valid as long as the frame. */
+/* A reader for the values of the payload; valid as long as the frame. */
 struct wire_reader frame_values(const struct frame *frame);
 
 /* CRC-32 of IEEE 802.3, as zlib computes it. */

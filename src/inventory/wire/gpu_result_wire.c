@@ -12,23 +12,23 @@
 
 enum { VERSION = 2 };
 
-/* The least that one item takes on the wire. */
+/* Minimum size of an item in the binary form. */
 enum { MEASURE_BYTES = 60, TEXT_BYTES = 4 };
 
-/* A number that calls itself one, with a spread that can be one. */
+/* A number with status ok or noisy must be finite, and its spread finite and not negative. */
 static bool is_sound(const struct measure *measure)
 {
     return measure->kind != MEASURE_NUMBER || !measure_status_valued(measure->status) ||
            (isfinite(measure->value) && isfinite(measure->spread) && measure->spread >= 0);
 }
 
-/* NaN: not known. */
+/* NaN means unknown. */
 static bool is_confidence(double value)
 {
     return isnan(value) || (value >= 0 && value <= 1);
 }
 
-/* One that is not sound goes out as failed: the reader would refuse all of the GPU. */
+/* An invalid measure is written as failed; otherwise the reader would refuse the whole GPU. */
 static void put_measure(struct strbuf *buffer, const struct measure *measure)
 {
     bool sound = is_sound(measure);

@@ -1,5 +1,5 @@
-/* Spool files: names, writing, reading. A line of text, then two frames: where the file comes from,
- * and what it says. */
+/* Spool files: names, writing, reading. A file is a line of text, then two frames: its origin, and
+ * its content. */
 #include "inventory/wire/spool.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 static const char gpu_prefix[] = "gpu-";
 static const char suffix[] = ".spool";
 static const char survey_prefix[] = "survey-";
-static const char rank_infix[] = "-rank-"; /* of the plan of one rank */
+static const char rank_infix[] = "-rank-"; /* in the name of the plan of one rank */
 static const char magic[] = "gpumemtopo spool ";
 
 static bool plain(char c)
@@ -31,7 +31,7 @@ void spool_plain_name(char *name)
         *name = plain(*name) ? *name : '-';
 }
 
-/* Any `of` gives a name that is fit for a file, and different ones different names. */
+/* Any `of` gives a valid file name, and different ones give different names. */
 static char *path_of(const char *folder, const char *prefix, const char *of)
 {
     enum { NAME_MAX_CHARS = 100 };
@@ -110,7 +110,7 @@ bool spool_is_name(const char *name)
     return known && length > tail && strcmp(name + length - tail, suffix) == 0;
 }
 
-/* Calls `see` with each spool file's name until it says no. */
+/* Calls `see` with the name of each spool file until it returns false. */
 static int each_name(const char *path, bool (*see)(void *user, DIR *folder, const char *name),
                      void *user)
 {
@@ -155,7 +155,7 @@ bool spool_begins(const void *data, size_t length)
     return length >= sizeof magic - 1 && memcmp(data, magic, sizeof magic - 1) == 0;
 }
 
-/* The first line: who it is by, and by which version of the format. Length of the line. */
+/* Checks the first line: the magic word and the version of the format. *out_length: its length. */
 static int read_line(const char *data, size_t length, size_t *out_length, struct err *err)
 {
     const char *number = data + sizeof magic - 1;
@@ -199,7 +199,7 @@ static int read_frames(struct frame_reader *reader, struct spool_file *file, str
     if (rc)
         return rc;
     if (frame_reader_pending(reader))
-        return err_set(err, -EBADMSG, "more follows behind its end");
+        return err_set(err, -EBADMSG, "has bytes after its end");
     return 0;
 }
 
@@ -254,7 +254,7 @@ out:
 }
 
 struct counting {
-    char *plans; /* how names of plans begin */
+    char *plans; /* prefix of the names of plans */
     struct spool_count count;
 };
 

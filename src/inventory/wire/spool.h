@@ -1,5 +1,5 @@
-/* Spool files: what is known of one GPU, or of a survey as a whole, each alone in a small checked
- * file, so that it outlives the survey that found it. */
+/* Spool files: the result of one GPU, or the plan of a survey, each in a small checked file that
+ * outlives the survey. */
 #ifndef GPUMEMTOPO_INVENTORY_WIRE_SPOOL_H
 #define GPUMEMTOPO_INVENTORY_WIRE_SPOOL_H
 
@@ -13,32 +13,33 @@
 
 enum { SPOOL_SCHEMA = 1 };
 
-/* Replaces what is not fit for every file name, in place. */
+/* Replaces characters that some file systems do not allow in names, in place. */
 void spool_plain_name(char *name);
 
-/* Which survey a file belongs to, and from when it is. Strings are owned when read. */
+/* Which survey a file belongs to, and when it was written. Strings are owned if the file was
+ * read. */
 struct spool_origin {
-    char *survey; /* the same in all files of one survey; "" while nobody had told the rank */
+    char *survey; /* the same in all files of one survey; "" if the rank had not been told yet */
     char *version;
     char *backend;
     uint64_t seed;
     uint64_t time_ms; /* since 1970, UTC */
 };
 
-/* The survey as it was planned when the GPUs were assigned, by rank 0 or, without MPI, by each rank
- * for itself. Strings and arrays are owned when read. */
+/* The plan of a survey, made when the GPUs were assigned: by rank 0 or, without MPI, by each rank
+ * for itself. Strings and arrays are owned if the file was read. */
 struct spool_survey {
     char **command;
     size_t command_count;
     char *config_name, *config_text;
     uint32_t ranks, nodes, lost_ranks;
-    bool apart;    /* a survey without MPI: this is the plan of one rank alone, */
-    uint32_t rank; /* namely of this one */
+    bool apart;    /* survey without MPI: this is the plan of one rank */
+    uint32_t rank; /* that rank; only if apart */
     char **bare_nodes;
     size_t bare_count;
     struct gpu_result *expected; /* every assigned GPU: identity and rank only */
     size_t expected_count;
-    struct gpu_result *unknown; /* ranks of whose GPUs nothing is known: rank, status, reason */
+    struct gpu_result *unknown; /* ranks whose GPUs are not known: rank, status, reason */
     size_t unknown_count;
 };
 
@@ -53,39 +54,39 @@ struct spool_file {
 };
 void spool_file_fini(struct spool_file *file);
 
-/* Written under a temporary name and renamed: a reader never sees half of one, and writers of
- * different GPUs never meet, nor do two surveys that plan into one folder. */
+/* Writes to a temporary name and renames, so a reader never sees half a file. Different GPUs have
+ * different files, and so have the plans of different surveys in one folder. */
 int spool_write_gpu(const char *folder, const struct spool_origin *origin,
                     const struct gpu_result *gpu, struct err *err);
 int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err);
 
-/* Whether a file of this name in a spool folder is one of these. */
+/* True if this is the name of a spool file. */
 bool spool_is_name(const char *name);
 bool spool_has_files(const char *folder);
 
-/* Removes all of them. */
+/* Removes all spool files in the folder. */
 void spool_remove_files(const char *folder);
 
-/* Whether these first bytes are a spool file's. */
+/* True if these are the first bytes of a spool file. */
 bool spool_begins(const void *data, size_t length);
 
-/* Reads one back. -EBADMSG when it is damaged, -ENOTSUP when a newer program wrote it, -ENOMEM;
- * name: for messages. out_file untouched on failure. */
+/* Reads a spool file. -EBADMSG: damaged; -ENOTSUP: written by a newer program; -ENOMEM. name: for
+ * messages. out_file untouched on failure. */
 int spool_read(const void *data, size_t length, const char *name, struct spool_file *out_file,
                struct err *err);
 
-/* The GPU's file in `folder`; NULL when out of memory. Any UUID gives a name that is fit for a
- * file, and different ones different names. Freed with free(). */
+/* The path of the GPU's file in `folder`, freed with free(); NULL: out of memory. Any UUID gives a
+ * valid file name, and different ones give different names. */
 char *spool_gpu_path(const char *folder, const char *uuid);
 
-/* Reads the GPU's file in `folder`, if it is of this survey. 0 or a negative errno; out_gpu
+/* Reads the GPU's file in `folder` if it belongs to this survey. 0 or a negative errno; out_gpu
  * untouched on failure. */
 int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
                    struct gpu_result *out_gpu);
 
-/* How many files there are, and how many of them are plans of single ranks of this survey. A folder
- * that is not there has none. 0 or a negative errno. */
+/* Counts the spool files, and the plans of single ranks of this survey among them. A folder that
+ * does not exist has none. 0 or a negative errno. */
 struct spool_count {
     size_t files, plans;
 };

@@ -28,17 +28,18 @@ void spool_identity_fini(struct spool_identity *identity)
     memset(identity, 0, sizeof *identity);
 }
 
-/* Locks of the open file, not of the process: they survive when the process closes another
- * descriptor of the same file. Going from exclusive to shared is atomic. */
+/* Locks belong to the open file, not to the process, so they survive when the process closes
+ * another descriptor of the same file. Going from exclusive to shared is atomic. */
 static int lock(int fd, short type, off_t from, off_t count)
 {
     struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = count};
     return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
 }
 
-enum { ALL = 0 }; /* as a count: to the end, wherever that is */
+enum { ALL = 0 }; /* as l_len: to the end of the file, however long it is */
 
-/* From the lock on all bytes to that on one, with no moment in between. */
+/* Goes from the lock on all bytes to the lock on the own byte; no other process can take all bytes
+ * meanwhile. */
 static void keep_own(const struct spool_owner *owner)
 {
     lock(owner->fd, F_RDLCK, owner->rank, 1);
@@ -52,7 +53,7 @@ static bool is_held(int rc)
     return rc == -EAGAIN || rc == -EACCES;
 }
 
-/* Lines "key: value". */
+/* The file has lines "key: value" with these keys. */
 static const char *const keys[] = {"survey", "job", "output", "who", "merged", "exit_code"};
 
 static int read_identity(int fd, struct spool_identity *out)
@@ -108,17 +109,17 @@ static int make_folder(const char *path, struct err *err)
 {
     struct stat info;
     if (mkdir(path, 0777) && errno != EEXIST)
-        return err_set_at(err, -errno, path, 0, 0, "cannot make the spool folder: %s",
+        return err_set_at(err, -errno, path, 0, 0, "cannot create the spool folder: %s",
                           strerror(errno));
     if (stat(path, &info) || !S_ISDIR(info.st_mode))
-        return err_set_at(err, -ENOTDIR, path, 0, 0, "is no folder; --spool names one");
+        return err_set_at(err, -ENOTDIR, path, 0, 0, "is not a folder; --spool needs one");
     if (access(path, W_OK | X_OK))
         return err_set_at(err, -errno, path, 0, 0, "cannot be written: %s", strerror(errno));
     return 0;
 }
 
-/* In a folder for one survey there is one owner, in a named one an owner for each output; many
- * surveys may write to one pipe or device. */
+/* A folder for one survey has one owner. A folder named by the user (--spool) has one owner per
+ * output; several surveys may write to the same pipe or device, so these are told apart by job. */
 static char *owner_path(const struct spool_candidate *candidate)
 {
     const char *of = candidate->output;
@@ -134,7 +135,7 @@ static bool is_same_job(const struct spool_identity *identity, const struct spoo
     return *own->job && str_equal(identity->job, own->job) && identity->survey && identity->output;
 }
 
-/* Another process may have removed the file, or moved the folder, since it was opened. */
+/* False if another process has removed the file, or moved the folder, since it was opened. */
 static bool is_in_place(const struct spool_owner *owner)
 {
     struct stat opened, named;
@@ -161,7 +162,7 @@ static int set_aside(const char *folder, char **out_aside, struct err *err)
     return 0;
 }
 
-/* Copies what the candidate brings along into the file. */
+/* Writes the identity of the candidate to the file. */
 static int become_owner(const struct spool_candidate *candidate, struct spool_owner *owner,
                         struct err *err)
 {
@@ -177,12 +178,12 @@ static int become_owner(const struct spool_candidate *candidate, struct spool_ow
     if (!rc)
         return 0;
     unlink(owner->path);
-    rmdir(candidate->folder); /* unless something is in it */
+    rmdir(candidate->folder); /* fails if it is not empty */
     return err_set_at(err, rc, owner->path, 0, 0, "cannot be written: %s", strerror(-rc));
 }
 
-/* 0: all bytes are locked, or there are no locks here. 1: the own byte is. -EAGAIN: neither can be
- * had now, since another process is just coming, or leaving as the last. */
+/* 0: all bytes are locked, or the file system has no locks. 1: the own byte is locked. -EAGAIN:
+ * neither is possible now, because another process is just joining, or leaving as the last one. */
 static int lock_any(struct spool_owner *owner)
 {
     int rc = lock(owner->fd, F_WRLCK, 0, ALL);
@@ -202,7 +203,7 @@ static int refuse(const struct spool_candidate *candidate, const struct spool_ow
                       who ? who : "unknown");
 }
 
-/* One try. -EAGAIN: something moved meanwhile. */
+/* Tries once. -EAGAIN: the lock was not available, or the file or folder has changed meanwhile. */
 static int try_join(const struct spool_candidate *candidate, struct spool_owner *owner,
                     char **out_aside, struct err *err)
 {
@@ -285,7 +286,8 @@ enum spool_others spool_owner_leave(struct spool_owner *owner)
         return SPOOL_OTHERS;
     lock(owner->fd, F_UNLCK, 0, ALL);
     enum spool_others others = SPOOL_OTHERS;
-    /* Rank 0's byte last: of two that leave at once, the one that has the rest is the last. */
+    /* Rank 0's byte comes last: if two processes leave at once, the one that has locked the other
+     * bytes is the last. */
     if (!lock(owner->fd, F_WRLCK, 1, ALL))
         others = lock(owner->fd, F_WRLCK, 0, 1) ? SPOOL_RANK_0 : SPOOL_NOBODY;
     if (!is_in_place(owner))

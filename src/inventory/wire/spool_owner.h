@@ -1,9 +1,9 @@
 /* Which survey a spool folder belongs to, and whether that survey still runs.
  *
  * A file in the folder names the survey. Every process that spools there holds a lock on that file,
- * on the byte that has the number of its rank; the kernel drops the lock when the process ends,
- * however it ends. So an owner without any lock is stale, and a process that can lock all bytes is
- * the last one. */
+ * on the byte whose offset is the number of its rank. The kernel drops the lock when the process
+ * ends, however it ends. So an owner without any lock is stale, and a process that can lock all
+ * bytes is the last one. */
 #ifndef GPUMEMTOPO_INVENTORY_WIRE_SPOOL_OWNER_H
 #define GPUMEMTOPO_INVENTORY_WIRE_SPOOL_OWNER_H
 
@@ -12,63 +12,64 @@
 
 #include "base/err.h"
 
-/* What the file says. Strings are owned. */
+/* The content of the file. Strings are owned. */
 struct spool_identity {
-    char *survey;  /* its name in the spool's files */
-    char *job;     /* the launcher's name for it, the same on all ranks; "": unknown */
-    char *output;  /* where the inventory goes */
-    char *who;     /* host, process and time, for people */
-    size_t merged; /* spool files that are in the inventory already; 0: none was made of them */
+    char *survey;  /* its name in the spool files */
+    char *job;     /* the job id of the launcher, the same on all ranks; "": unknown */
+    char *output;  /* path of the inventory */
+    char *who;     /* host, process and time, for messages */
+    size_t merged; /* number of spool files in the inventory that was made; 0: none was made */
     int exit_code; /* of the process that made that inventory */
 };
 void spool_identity_fini(struct spool_identity *identity);
 
 struct spool_owner {
-    char *path; /* of the file; NULL: no owner */
+    char *path; /* path of the file; NULL: no owner */
     int fd;     /* holds the lock */
     int rank;
-    bool mixed;    /* it came to a folder with results of earlier surveys, which stay there */
-    bool unlocked; /* the file system has no locks: nobody is kept out, nobody is known as last */
+    bool mixed;    /* the folder has results of earlier surveys, which stay there */
+    bool unlocked; /* the file system has no locks: other surveys are not kept out, no rank is known
+                      as last */
     struct spool_identity identity;
 };
 
-/* What a process brings along that wants to spool. */
+/* A process that wants to spool. */
 struct spool_candidate {
     const char *folder;
-    bool exclusive; /* the folder is for one survey: what an earlier one left there is set aside */
+    bool exclusive; /* the folder is for one survey: results of an earlier one are set aside */
     int rank;
     const char *job;
     const char *output;
     const char *who;
-    const char *survey; /* its name, if it is a new one */
+    const char *survey; /* name for a new survey */
 };
 
-/* Makes the folder and becomes its owner, or joins the survey of the same (known) job that owns it.
- * -EBUSY: another survey runs there; the text names it. *out_aside: new name of what an earlier
- * survey left (freed by the caller), NULL: nothing was set aside. */
+/* Creates the folder and becomes its owner, or joins the survey of the same (known) job that owns
+ * it. -EBUSY: another survey runs there; the text names it. *out_aside: new name of the folder of
+ * an earlier survey (freed by the caller); NULL: nothing was set aside. */
 int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner *out_owner,
                      char **out_aside, struct err *err);
 
-/* Opens the owner's file at `path` and takes this rank's lock, without waiting. -ENOENT: there is
- * none. */
+/* Opens the owner file at `path` and takes the lock of this rank, without waiting. -ENOENT: there
+ * is no such file. */
 int spool_owner_open(const char *path, int rank, struct spool_owner *out_owner, struct err *err);
 
 enum spool_others {
     SPOOL_NOBODY, /* this process is the last one */
-    SPOOL_RANK_0, /* only rank 0 is there */
-    SPOOL_OTHERS, /* other ranks are there, or nobody can say */
+    SPOOL_RANK_0, /* only rank 0 still runs */
+    SPOOL_OTHERS, /* other ranks still run, or that is not known */
     SPOOL_GONE,   /* the file was removed */
 };
 
-/* Gives this rank's lock back and sees who else is there, without waiting. With SPOOL_NOBODY and
- * SPOOL_RANK_0 newcomers are kept out until spool_owner_fini, the next process to ask finds this
- * one there, and the identity was read anew. */
+/* Releases the lock of this rank and finds out, without waiting, which others still run. After
+ * SPOOL_NOBODY and SPOOL_RANK_0, new processes are kept out until spool_owner_fini, the next
+ * process that asks sees this one as running, and the identity has been read again. */
 enum spool_others spool_owner_leave(struct spool_owner *owner);
 
 /* Writes identity.merged and identity.exit_code. */
 void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_code);
 
-void spool_owner_remove(const struct spool_owner *owner); /* the file */
-void spool_owner_fini(struct spool_owner *owner);         /* the lock */
+void spool_owner_remove(const struct spool_owner *owner); /* removes the file */
+void spool_owner_fini(struct spool_owner *owner);         /* releases the lock */
 
 #endif

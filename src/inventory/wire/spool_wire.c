@@ -11,10 +11,10 @@
 
 enum frame_type { FRAME_ORIGIN = 1, FRAME_GPU, FRAME_SURVEY };
 
-/* More ranks are an error of the file: they would only cost time and memory. */
+/* A file with more ranks is refused: they would only cost time and memory. */
 enum { RANKS_MAX = 1 << 20 };
 
-/* The least that one item takes on the wire. */
+/* Minimum size of an item in the binary form. */
 enum { TEXT_BYTES = 4, GPU_BYTES = 36 };
 
 /* Appends the payload as a frame and releases it. */
@@ -47,7 +47,7 @@ void spool_encode_gpu(const struct spool_origin *origin, const struct gpu_result
     put_frame(buffer, FRAME_GPU, &payload);
 }
 
-/* What is known before anything is measured. */
+/* Identity and rank; nothing is measured yet. */
 static void put_gpus(struct strbuf *buffer, const struct gpu_result *gpus, size_t count)
 {
     wire_put_u32(buffer, (uint32_t)count);
@@ -175,7 +175,7 @@ int spool_decode_body(const struct frame *frame, struct spool_file *file, struct
         return get_survey(frame, &file->survey, err);
     }
     if (frame->type != FRAME_GPU)
-        return err_set(err, -EBADMSG, "neither a GPU nor a survey is in it");
+        return err_set(err, -EBADMSG, "contains neither a GPU nor a survey");
     file->kind = SPOOL_GPU;
     int rc = gpu_result_decode(frame->payload, frame->length, &file->gpu, err);
     if (!rc && !file->gpu.uuid)

@@ -76,7 +76,7 @@ static uint64_t get_bytes(struct wire_reader *reader, size_t count)
     return value;
 }
 
-/* The next bytes, or NULL where they are not all there. */
+/* The next bytes, or NULL if fewer are left. */
 static const unsigned char *take_bytes(struct wire_reader *reader, size_t count)
 {
     reader->bad |= reader->length - reader->position < count;

@@ -1,5 +1,5 @@
-/* Values inside a frame's payload, little-endian. The writers append to a strbuf; the reader checks
- * every bound and latches `bad`, so that callers check once at the end. */
+/* Values inside a frame's payload, little-endian. The writers append to a strbuf. The reader checks
+ * every bound; after an error `bad` stays set, so callers check it once at the end. */
 #ifndef GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
 #define GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
 
@@ -13,10 +13,10 @@
 void wire_put_u32(struct strbuf *buffer, uint32_t value);
 void wire_put_u64(struct strbuf *buffer, uint64_t value);
 void wire_put_f64(struct strbuf *buffer, double value);
-void wire_put_text(struct strbuf *buffer, const char *text); /* NULL stays NULL */
+void wire_put_text(struct strbuf *buffer, const char *text); /* NULL is read back as NULL */
 
-/* Seven bits to a byte, low ones first: small numbers are short. A signed one is folded first, so
- * that small negative numbers are short too. */
+/* Seven bits per byte, low bits first: small numbers are short. A signed number is zigzag-encoded
+ * first, so that small negative numbers are short too. */
 void wire_put_varint(struct strbuf *buffer, uint64_t value);
 void wire_put_signed(struct strbuf *buffer, int64_t value);
 
@@ -25,22 +25,23 @@ struct wire_reader {
     size_t length;
     size_t position;
     bool bad;
-    bool no_memory; /* bad because an allocation failed; the bytes may be good */
+    bool no_memory; /* an allocation failed; the bytes may be valid */
 };
 uint32_t wire_get_u32(struct wire_reader *reader);
 uint64_t wire_get_u64(struct wire_reader *reader);
 double wire_get_f64(struct wire_reader *reader);
-char *wire_get_text(struct wire_reader *reader); /* fresh memory, or NULL (also when bad) */
+char *
+wire_get_text(struct wire_reader *reader); /* the caller frees it; NULL: NULL was written, or bad */
 uint64_t wire_get_varint(struct wire_reader *reader);
 int64_t wire_get_signed(struct wire_reader *reader);
 
-/* A count of things that take at least item_bytes each: bad when the rest could not hold them. */
+/* A count of items of at least item_bytes each; bad if the remaining bytes cannot hold them. */
 uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes);
 
-/* Latches `bad` and `no_memory`. Callers use it when their own allocation fails. */
+/* Sets `bad` and `no_memory`. Callers use it when one of their allocations fails. */
 void wire_no_memory(struct wire_reader *reader);
 
-/* 0 when all was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
+/* 0 if everything was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Typed values out of an inventory's YAML. */
+/* Reads typed values from the YAML of an inventory. */
 #include "inventory/yaml/field.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ int field_texts(const struct yaml_node *node, char ***out_texts, size_t *out_cou
     return rc;
 }
 
-/* True for digits with an optional minus, as far as int64_t reaches. */
+/* True for digits with an optional minus, if the value fits into int64_t. */
 static bool as_integer(const char *text, int64_t *out_value)
 {
     const char *digits = text + (*text == '-');
@@ -90,7 +90,7 @@ int field_fact(const char *key, const struct yaml_node *node, struct facts *fact
     bool flag;
     double real;
     int64_t integer;
-    /* The typed readers take only plain scalars, so that "9.0" in quotes stays a text. */
+    /* The typed readers take only unquoted scalars, so that "9.0" in quotes stays a text. */
     if (yaml_is_null(node))
         rc = facts_set_unknown(facts, key, NULL);
     else if (yaml_as_bool(node, &flag, NULL) == 0)

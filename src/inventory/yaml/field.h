@@ -1,5 +1,6 @@
-/* Typed values out of an inventory's YAML, into owned memory. Each returns 0, -ENOMEM or -EINVAL
- * with the position; outputs are untouched on failure unless said otherwise. */
+/* Reads typed values from the YAML of an inventory, into memory that the caller owns. Each returns
+ * 0, -ENOMEM or -EINVAL with the position; outputs are untouched on failure unless stated
+ * otherwise. */
 #ifndef GPUMEMTOPO_INVENTORY_YAML_FIELD_H
 #define GPUMEMTOPO_INVENTORY_YAML_FIELD_H
 
@@ -11,7 +12,7 @@
 #include "inventory/facts.h"
 #include "inventory/measure.h"
 
-/* A text; the second takes null as well and gives NULL. */
+/* A text. The second also accepts null and gives NULL. */
 int field_text(const struct yaml_node *node, char **out_text, struct err *err);
 int field_text_or_null(const struct yaml_node *node, char **out_text, struct err *err);
 
@@ -21,11 +22,11 @@ int field_number(const struct yaml_node *node, double *out_value, struct err *er
 /* A whole number from 0 to INT32_MAX; null gives -1. */
 int field_index(const struct yaml_node *node, int32_t *out_value, struct err *err);
 
-/* A list of texts. On failure what was read so far is in the outputs, for the caller to free. */
+/* A list of texts. On failure the outputs have what was read so far, and the caller frees it. */
 int field_texts(const struct yaml_node *node, char ***out_texts, size_t *out_count,
                 struct err *err);
 
-/* Adds one fact; its kind follows from how the scalar is written. */
+/* Adds one fact; how the scalar is written determines its kind. */
 int field_fact(const char *key, const struct yaml_node *node, struct facts *facts, struct err *err);
 
 /* Adds the facts of a mapping of scalars. */

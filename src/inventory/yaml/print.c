@@ -1,4 +1,4 @@
-/* The inventory as YAML text, laid out as users were promised. */
+/* Prints the inventory as YAML text. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 const char *const inventory_board_keys[BOARD_KEY_COUNT] = {"serial", "part", "vbios", "driver"};
 
-/* `lead` is all that stands before the value, the key included. */
+/* `lead`: the text before the value, including the key. */
 static void put_text(struct strbuf *buffer, const char *lead, const char *text)
 {
     strbuf_puts(buffer, lead);
@@ -23,7 +23,7 @@ static void put_number(struct strbuf *buffer, const char *lead, double value)
     scalar_put_number(buffer, value);
 }
 
-/* Negative is unknown. */
+/* Negative means unknown. */
 static void put_index(struct strbuf *buffer, const char *lead, int32_t value)
 {
     if (value < 0)
@@ -111,7 +111,7 @@ static void print_board(struct strbuf *buffer, const struct facts *board)
     strbuf_puts(buffer, begun ? "}" : "");
 }
 
-/* [value, spread], and a word where there is more to say than an exact number that is ok. */
+/* [value, spread], followed by a word unless the value is exact and ok. */
 static void print_value(struct strbuf *buffer, const struct inventory_value *value)
 {
     put_number(buffer, ": [", value->value);

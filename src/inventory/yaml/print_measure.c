@@ -75,7 +75,8 @@ static void print_evidence(struct strbuf *buffer, const struct measure *measure)
     strbuf_printf(buffer, ", n: %" PRIu32, measure->n);
 }
 
-/* A value that is there but no finite number is a failure: null needs a status beside it. */
+/* A measure with a value that is not finite is printed as failed: null needs a status that explains
+ * it. */
 static enum measure_status effective_status(const struct measure *measure)
 {
     if (measure_status_valued(measure->status) && measure->kind == MEASURE_NUMBER &&
@@ -128,7 +129,7 @@ static void print_measure(struct strbuf *buffer, const struct measure *measure)
     strbuf_puts(buffer, "}");
 }
 
-/* A measure and what is left of its metric below the group being printed. */
+/* A measure, and the part of its metric below the group being printed. */
 struct printed_measure {
     const struct measure *measure;
     const char *rest;
@@ -142,8 +143,8 @@ static bool begins_with(const char *rest, const char *word, size_t length)
     return strncmp(rest, word, length) == 0 && rest[length] == '.' && rest[length + 1];
 }
 
-/* Length of the group's name that `rest` begins with; 0 when it stands as a key of its own: it
- * has no further dot, or a measure of the group's very name exists ("a" beside "a.b"). */
+/* Length of the name of the group at the beginning of `rest`. 0 if `rest` is a key itself: it has
+ * no further dot, or there is a measure named like the group ("a" beside "a.b"). */
 static size_t group_length(const struct printed_measure *entries, size_t count, const char *rest,
                            int level)
 {

@@ -11,8 +11,8 @@ void inventory_print_fact(struct strbuf *buffer, const struct fact *fact);
 /* {key: value, ...} */
 void inventory_print_facts(struct strbuf *buffer, const struct facts *facts);
 
-/* A block mapping, nested at the dots of the metrics, from column `indent` on; it begins with a
- * line break and ends with one. Without measures: " {}". */
+/* A block mapping at column `indent`, nested at the dots of the metrics. It begins and ends with a
+ * line break. Without measures: " {}". */
 void inventory_print_measures(struct strbuf *buffer, const struct measures *measures, int indent);
 
 #endif

@@ -1,4 +1,4 @@
-/* An inventory out of its YAML file, strictly: every key known, every value of its type. */
+/* Reads an inventory from its YAML file, strictly: every key is known, every value has its type. */
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "inventory/names.h"
 #include "inventory/yaml/field.h"
 
-/* One key of a mapping and how its value gets into the struct. What was read before a failure
- * stays in the struct: inventory_fini releases it. */
+/* One key of a mapping, and how to read its value into the struct. What was read before a failure
+ * stays in the struct; inventory_fini releases it. */
 struct member {
     const char *key;
     int (*read)(const struct yaml_node *node, void *slot, struct err *err);
@@ -43,8 +43,8 @@ static int read_members(const struct yaml_node *mapping, const struct member *me
     return rc;
 }
 
-/* Reads a list into an array of zeroed structs. The count grows before an item is read, so that a
- * half-read one is released too. */
+/* Reads a list into an array of zeroed structs. The count is increased before an item is read, so
+ * that a half-read item is released too. */
 static int read_list(const struct yaml_node *node, size_t item_bytes,
                      int (*read)(const struct yaml_node *node, void *item, struct err *err),
                      void *out_array, size_t *out_count, struct err *err)
@@ -197,7 +197,7 @@ static int read_model(const struct yaml_node *node, void *model, struct err *err
     return read_members(node, members, COUNT_OF(members), model, err);
 }
 
-/* The word behind value and spread, if there is one. */
+/* The optional word after value and spread. */
 static int read_value_word(const struct yaml_node *pair, struct inventory_value *value,
                            struct err *err)
 {
@@ -339,7 +339,7 @@ static int read_findings(const struct yaml_node *node, void *slot, struct err *e
                      &outlier->finding_count, err);
 }
 
-/* `watch` has the same entries but accuses nobody: no kind, which therefore comes last. */
+/* `watch` has the same entries without `kind`, which therefore comes last. */
 static const struct member outlier_members[] = {
     {"uuid", text_or_null, offsetof(struct inventory_outlier, uuid)},
     {"node", text_or_null, offsetof(struct inventory_outlier, node)},
@@ -385,7 +385,7 @@ LIST_READER(read_outliers, outliers, outlier_count, read_outlier)
 LIST_READER(read_watch, watch, watch_count, read_watched)
 LIST_READER(read_all_unmeasured, unmeasured, unmeasured_count, read_unmeasured)
 
-/* A newer file may have keys that nobody here knows: the schema number speaks first. */
+/* Checked first, because a newer file may have unknown keys. */
 static int check_schema(const struct yaml_node *root, struct err *err)
 {
     const struct yaml_node *header = yaml_get(root, "gpumemtopo");

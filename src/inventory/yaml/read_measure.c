@@ -1,4 +1,4 @@
-/* Measures out of a model's nested `memory` mapping. */
+/* Reads the measures in the nested `memory` mapping of a model. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static int read_value(const struct yaml_node *node, struct measure *measure, str
     return field_texts(node, &measure->words, &measure->word_count, err);
 }
 
-/* Any other key is one of the notes. */
+/* Any other key is a note. */
 static int read_member(const char *key, const struct yaml_node *node, struct measure *measure,
                        struct err *err)
 {
@@ -125,7 +125,7 @@ static int read_measure(const char *metric, const struct yaml_node *node, struct
                         struct err *err)
 {
     if (measures_get(measures, metric))
-        return yaml_error(node, err, "the measure \"%.60s\" stands here twice", metric);
+        return yaml_error(node, err, "the measure \"%.60s\" occurs twice", metric);
     struct measure measure = {.metric = str_copy(metric), .value = NAN};
     if (!measure.metric)
         return err_no_memory(err);
@@ -137,7 +137,7 @@ static int read_measure(const char *metric, const struct yaml_node *node, struct
     return rc;
 }
 
-/* A measure has single values in it; a group has only measures and groups. */
+/* A measure contains scalars; a group contains only measures and groups. */
 static bool is_measure(const struct yaml_node *node)
 {
     if (yaml_kind(node) != YAML_MAPPING)

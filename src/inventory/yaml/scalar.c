@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "inventory/utf8.h"
 
-/* Words that YAML 1.1 takes for a boolean or null, in any case. */
+/* Words that YAML 1.1 reads as a boolean or null, in any case. */
 static bool is_reserved(const char *text)
 {
     static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
@@ -33,7 +33,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* 0.1.0, 550.54.14: two dots make it neither a number nor a time to any reader. */
+/* 0.1.0, 550.54.14: with two dots no reader takes it for a number or a time. */
 static bool is_version(const char *text)
 {
     size_t dots = 0, i = 0;
@@ -42,7 +42,7 @@ static bool is_version(const char *text)
     return !text[i] && is_digit(text[0]) && dots >= 2;
 }
 
-/* A narrow rule on purpose: a word too many in quotes costs nothing. */
+/* Deliberately narrow: unnecessary quotes do no harm. */
 static bool is_plain(const char *text)
 {
     if (!is_letter(*text) && *text != '_' && *text != '/')
@@ -53,14 +53,14 @@ static bool is_plain(const char *text)
     return !text[i] && text[i - 1] != ' ' && !is_reserved(text);
 }
 
-/* C1 controls, line separators, the byte order mark and non-characters must not stand bare. */
+/* C1 controls, line separators, the byte order mark and non-characters must be escaped. */
 static bool needs_escape(uint32_t code)
 {
     return code < 0xa0 || code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe ||
            code == 0xffff;
 }
 
-/* Appends what begins at `text` and returns how many bytes of it were taken. */
+/* Appends the character at `text` and returns its length in bytes. */
 static size_t put_wide(struct strbuf *buffer, const char *text)
 {
     uint32_t code;
@@ -141,9 +141,9 @@ struct binary {
     unsigned shift;
 };
 
-/* True when the decimal with that many places nearest to the number reads back as the number: it
- * lies less than half a unit in the last place away (a quarter below a power of two). Exact: below
- * 10^21 * 2^53 every product fits into 128 bits. */
+/* True if the nearest decimal with that many places reads back as the number: it lies less than
+ * half a unit in the last place away (a quarter below a power of two). Exact: below 10^21 * 2^53
+ * every product fits into 128 bits. */
 static bool reads_back(const struct binary *number, unsigned __int128 power, int64_t *out_digits)
 {
     unsigned __int128 exact = number->mantissa * power;
@@ -179,8 +179,8 @@ static unsigned __int128 power_of_ten(unsigned exponent)
                           : (unsigned __int128)low[10] * power_of_ten(exponent - 10);
 }
 
-/* Numbers of everyday size without printf and strtod, which would cost a large fleet's file
- * seconds. False when the number is not of that size. */
+/* Prints numbers of usual size without printf and strtod, which would cost seconds for the file of
+ * a large fleet. False if the number is not of that size. */
 static bool put_decimal(struct strbuf *buffer, double value)
 {
     int exponent;
@@ -193,7 +193,7 @@ static bool put_decimal(struct strbuf *buffer, double value)
         return false;
     struct binary number = {(uint64_t)(fraction * 0x1p53), (unsigned)(53 - exponent)};
     int64_t digits;
-    /* Who reads back with k places does so with k + 1: search for the fewest. */
+    /* If k places read back, so do k + 1: search for the fewest. */
     unsigned low = 0, high = PLACES_MAX;
     while (low < high) {
         unsigned middle = (low + high) / 2;
@@ -221,7 +221,7 @@ void scalar_put_number(struct strbuf *buffer, double value)
         if (digits == 17 || strtod(text, NULL) == value)
             break;
     }
-    /* YAML 1.1 wants a point in a number with an exponent. */
+    /* YAML 1.1 requires a point in a number with an exponent. */
     char *exponent = strchr(text, 'e');
     if (exponent && !strchr(text, '.')) {
         memmove(exponent + 2, exponent, strlen(exponent) + 1);

@@ -1,4 +1,4 @@
-/* Writing an inventory so that a reader never sees half a file. */
+/* Writes an inventory so that a reader never sees half a file. */
 #include "base/out_file.h"
 #include "inventory/inventory.h"
 
@@ -11,7 +11,7 @@ int inventory_write_file(const struct inventory *inventory, const char *path, st
     return rc;
 }
 
-/* stdout, pipes and devices cannot be read back, so the text is checked before it goes anywhere. */
+/* stdout, pipes and devices cannot be read back, so the text is checked before it is written. */
 int inventory_write_checked(const struct inventory *inventory, const char *path, struct err *err)
 {
     struct inventory before = {0}, back = {0};
