@@ -1,4 +1,4 @@
-/* What a fleet is judged by, read from its files. */
+/* Reads the configuration, references and baseline for judging a fleet. */
 #include "report/basis.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What a fleet is judged by: configuration, references and baseline, read from their files. */
+/* Configuration, references and baseline for judging a fleet, read from their files. */
 #ifndef GPUMEMTOPO_REPORT_BASIS_H
 #define GPUMEMTOPO_REPORT_BASIS_H
 
@@ -8,22 +8,22 @@
 
 /* Zero-initialised is empty. */
 struct report_basis {
-    struct judge_config config; /* only by report_basis_load_config */
+    struct judge_config config; /* set only by report_basis_load_config */
     struct judge_references references;
     struct inventory baseline;
     bool has_baseline;
 };
 
-/* References from a folder (NULL: as shipped; none where nothing is shipped) and an earlier
- * inventory (NULL: none). -EINVAL with position for a bad file, the system's code where one cannot
- * be read. report_basis_fini in either case. */
+/* Loads references from a folder (NULL: the shipped ones, if there are any) and an earlier
+ * inventory (NULL: none). -EINVAL with position for a bad file, the system error if a file cannot
+ * be read. Call report_basis_fini in either case. */
 int report_basis_load(const char *reference_folder, const char *baseline_path,
                       struct report_basis *basis, struct err *err);
 
-/* The `judge` mapping of a survey configuration; NULL: as shipped. */
+/* Loads the `judge` mapping of a survey configuration; NULL: the shipped one. */
 int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err);
 
-/* As the judge takes it; config NULL: the one that was loaded here. */
+/* The basis in the form that the judge takes. config NULL: the one that was loaded here. */
 struct judge_basis report_basis_view(const struct report_basis *basis,
                                      const struct judge_config *config);
 

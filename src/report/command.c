@@ -53,7 +53,7 @@ static int unknown_flag(const struct command *command, const char *word, struct 
                    command->name, word, command->name);
 }
 
-/* The flag of arguments[*at], with its value behind '=' or in the next argument. */
+/* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
 static int take_flag(const struct command *command, int count, char **arguments, int *at,
                      struct command_options *options, struct err *err)
 {
@@ -90,7 +90,7 @@ static int check_files(const struct command *command, const struct command_optio
                    command->name);
 }
 
-/* An inventory may be merged into itself; anything else would be lost. */
+/* Merging may write to an inventory that it reads; any other command would destroy its input. */
 static int check_output(const struct command *command, const struct command_options *options,
                         struct err *err)
 {

@@ -14,12 +14,12 @@ enum command_exit {
     EXIT_NO_REPORT = 1,
     EXIT_BAD_INPUT = 2,
     EXIT_WORSE = 3,   /* diff: a GPU is worse than it was */
-    EXIT_MISSING = 4, /* diff: one is gone or no longer measured */
+    EXIT_MISSING = 4, /* diff: a GPU is gone or no longer measured */
 };
 
 /* Zero: not given. Strings point into argv. */
 struct command_options {
-    char **words; /* all that stands behind the command's name */
+    char **words; /* all arguments after the name of the command */
     int word_count;
     char **files;
     int file_count;
@@ -34,7 +34,7 @@ struct command_options {
 struct command_flag {
     const char *name;
     char letter;
-    const char *argument; /* NULL: takes none, the field is a bool */
+    const char *argument; /* NULL: takes no value, the field is a bool */
     const char *help;
     size_t offset; /* of the field in command_options */
 };
@@ -46,40 +46,40 @@ struct command {
     const char *files; /* "FILE", "FILE..." */
     const char *summary;
     int files_min, files_max;
-    const struct command_flag *flags; /* up to the first without a name */
+    const struct command_flag *flags; /* ends with a flag without a name */
     int (*run)(const struct command_options *options);
 };
 
-/* Ends with one that has no name. */
+/* Ends with a command without a name. */
 extern const struct command commands[];
 
-/* By name; NULL, and a message that names the nearest one, for an unknown one. */
+/* Finds a command by name. NULL if it is unknown; then a message names the nearest one. */
 const struct command *command_find(const char *name);
 
-/* Takes flags and files out of the arguments behind the command's name. -EINVAL with one line that
- * says what is wrong. options->files is then an array to be freed. *out_help: --help was given. */
+/* Reads flags and files from the arguments after the name of the command. -EINVAL with one line
+ * that says what is wrong. options->files is an array that the caller frees. *out_help: --help was
+ * given. */
 int command_parse(const struct command *command, int count, char **arguments,
                   struct command_options *options, bool *out_help, struct err *err);
 
-/* Appends one command's help; the help of all on one screen. */
+/* Append the help of one command; the help of all on one screen. */
 void command_help(const struct command *command, struct strbuf *out_text);
 void command_help_all(struct strbuf *out_text);
 
-/* Exit code for an error of a file: memory is the program's trouble, all else the file's. */
+/* Exit code for an error of a file: -ENOMEM is EXIT_NO_REPORT, any other is EXIT_BAD_INPUT. */
 int command_exit_code(int rc);
 
-/* Reads an inventory; says what is wrong with it and gives an exit code otherwise. */
+/* Reads an inventory. On failure prints a message and returns an exit code. */
 int command_read(const char *path, struct inventory *out_inventory);
 
-/* The model of that id, or without one the only model there is; NULL and a message otherwise. */
+/* The model with this id; without an id the only model. Otherwise NULL, and a message. */
 const struct inventory_model *command_model(const struct inventory *inventory, const char *id,
                                             const char *path);
 
-/* Writes the text to `path` (NULL: stdout) and releases it. An exit code. */
+/* Writes the text to `path` (NULL: stdout) and releases it. Returns an exit code. */
 int command_write(struct strbuf *text, const char *path);
 
-/* Commands that have a file of their own: summary, drawing, comparison; what moved between two; one
- * out of many; which nodes to drain. */
+/* Each in a separate file. */
 int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);

@@ -1,4 +1,4 @@
-/* gpumemtopo-report diff: what moved between two inventories. */
+/* gpumemtopo-report diff: compares two inventories of the same GPUs. */
 #include "base/log.h"
 #include "report/basis.h"
 #include "report/command.h"

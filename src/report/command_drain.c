@@ -20,7 +20,7 @@ int command_drain(const struct command_options *options)
     } else
         code = command_write(&lines, NULL);
     if (refused.length)
-        log_warning("not a name that a Slurm node can have, so no line for it: %s", refused.data);
+        log_warning("no line for a node whose name is not valid in Slurm: %s", refused.data);
     strbuf_fini(&refused);
     return code;
 }

@@ -1,4 +1,4 @@
-/* What all commands of gpumemtopo-report share: reading, the choice of a model, writing. */
+/* Shared by the commands of gpumemtopo-report: reading, choosing a model, writing. */
 #include <errno.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void say_choice(const struct inventory *inventory, const char *id, const 
     else if (id)
         log_error("%s: no model \"%.60s\"; there is %s", path, id, known);
     else if (!count)
-        log_error("%s: no model in it: no GPU was measured", path);
+        log_error("%s: has no model, because no GPU was measured", path);
     else
         log_error("%s: several models; choose one with --model: %s", path, known);
     strbuf_fini(&list);

@@ -60,7 +60,7 @@ static void say_summary(const struct inventory *inventory, const char *output)
     strbuf_fini(&text);
 }
 
-/* Judges, writes, and gives the exit code through *out_code. */
+/* Judges and writes the inventory; *out_code is its exit code. */
 static int finish(struct report_merge *merge, const struct command_options *options,
                   struct report_basis *basis, char *const *command, size_t command_count,
                   int *out_code, struct err *err)
@@ -76,7 +76,7 @@ static int finish(struct report_merge *merge, const struct command_options *opti
     };
     if (!report_merge_end(merge).files)
         return err_set(err, -ENODATA,
-                       "nothing to merge: no spool file and no inventory among them");
+                       "nothing to merge: none of the files is a spool file or an inventory");
     int rc = report_merge_finish(merge, &request, &inventory, err);
     if (rc)
         goto out;

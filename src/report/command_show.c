@@ -34,7 +34,7 @@ static int read_style(const struct command_options *options, struct report_style
     return EXIT_DONE;
 }
 
-/* Draws the model asked for, or all. */
+/* Draws the model named by --model, or all. */
 static int show_one(const struct command_options *options, const struct report_style *style,
                     struct strbuf *out)
 {
@@ -62,7 +62,8 @@ static int show_one(const struct command_options *options, const struct report_s
     return code;
 }
 
-/* The models to compare: named, or of two files the only ones, or of one file its two. */
+/* The models to compare: those named by --model; else the only model of each of two files; else the
+ * two models of one file. */
 static int choose(const struct command_options *options, const struct inventory *inventories,
                   struct compare_side sides[2])
 {

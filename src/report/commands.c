@@ -41,7 +41,7 @@ static int run_json(const struct command_options *options)
     struct strbuf text = {0};
     struct err err = {0};
     if (options->model && !options->mt4g) {
-        log_error("json --model needs --mt4g: the inventory is written whole");
+        log_error("json: --model needs --mt4g; without it the whole inventory is written");
         return EXIT_BAD_INPUT;
     }
     int code = command_read(options->files[0], &inventory);
@@ -83,7 +83,7 @@ static int run_html(const struct command_options *options)
     return code;
 }
 
-/* Samples that stand there twice would spoil the whole page for the collector. */
+/* Duplicate samples would make the collector reject the whole file. */
 static int run_prometheus(const struct command_options *options)
 {
     struct inventory inventory;
@@ -106,7 +106,8 @@ static int run_prometheus(const struct command_options *options)
 
 static const struct command_flag show_flags[] = {
     {"--topology", 0, NULL, "draw the models' memory hierarchies", FIELD(topology)},
-    {"--compare", 0, NULL, "two models, or one of each of two files, side by side", FIELD(compare)},
+    {"--compare", 0, NULL, "compare two models of one file, or one of each of two files",
+     FIELD(compare)},
     {"--model", 0, "ID[,ID]", "which model to draw, or which to compare", FIELD(model)},
     {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
     {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)},
@@ -140,15 +141,16 @@ static const struct command_flag no_flags[] = {{0}};
 
 const struct command commands[] = {
     {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
-    {"merge", "DIR|FILE...", "one inventory out of spool files and others", 1, COMMAND_FILES_MAX,
-     merge_flags, command_merge},
-    {"diff", "OLD NEW", "what moved, came, went and changed", 2, 2, no_flags, command_diff},
-    {"drain", "FILE", "scontrol lines that drain nodes of bad GPUs", 1, 1, no_flags, command_drain},
+    {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
+     COMMAND_FILES_MAX, merge_flags, command_merge},
+    {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, no_flags, command_diff},
+    {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
+     command_drain},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,
      run_prometheus},
-    {"validate", "FILE...", "check files against schema and themselves", 1, COMMAND_FILES_MAX,
+    {"validate", "FILE...", "check files for errors and contradictions", 1, COMMAND_FILES_MAX,
      no_flags, run_validate},
     {0},
 };

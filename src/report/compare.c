@@ -1,4 +1,4 @@
-/* Two models side by side. */
+/* Compares two models. */
 #include "report/compare.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct table {
     unsigned first, column;
 };
 
-/* A cell as text, and as a number where it is one. */
+/* A cell as text, and as a number if it is one. */
 struct cell {
     struct strbuf text;
     double number;
@@ -50,7 +50,7 @@ static void put_ratio(struct table *t, double left, double right, enum better be
         report_end_paint(t->out, t->style);
 }
 
-/* Takes over both cells. */
+/* Takes ownership of both cells. */
 static void put_row(struct table *t, const char *name, struct cell cells[2], enum better better)
 {
     report_put_column(t->out, name, t->first);
@@ -103,7 +103,7 @@ static void put_words(struct strbuf *out, const struct measure *m)
         strbuf_puts(out, "none");
 }
 
-/* A bound is no figure to divide by. */
+/* A bound has no number, since a ratio of bounds means nothing. */
 static struct cell measure_cell(const struct measure *m)
 {
     struct cell cell = {.number = NAN};
@@ -147,7 +147,7 @@ static struct cell ns_cell(const struct fact *ns)
     return cell;
 }
 
-/* Cycles of different clocks do not compare; what they take does. */
+/* Cycles of different clocks cannot be compared, nanoseconds can. */
 static void put_ns(struct table *t, const struct measure *a, const struct measure *b)
 {
     const struct fact *left = a ? facts_get(&a->notes, "ns") : NULL;

@@ -1,4 +1,4 @@
-/* Two inventories of the same GPUs. */
+/* Compares two inventories of the same GPUs. */
 #include "report/diff.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool is_setting(const struct inventory_finding *finding)
            strncmp(finding->metric, "board.", 6) == 0;
 }
 
-/* Settings change on many GPUs at once: one line for each change. */
+/* One line per change of a setting, since settings usually change on many GPUs at once. */
 static int put_settings(struct strbuf *out, const struct inventory *judged, struct err *err)
 {
     size_t room = 0, count = 0;
@@ -61,7 +61,7 @@ static int put_settings(struct strbuf *out, const struct inventory *judged, stru
     return 0;
 }
 
-/* Figures a little worse than they were; settings have their own list. */
+/* Figures that are slightly worse; settings are listed separately. */
 static void put_watched(struct strbuf *out, const struct inventory *judged)
 {
     size_t shown = 0;
@@ -110,7 +110,7 @@ static bool was_measured(const struct inventory_gpu *gpu)
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
 }
 
-/* GPUs that were measured and are no longer: gone, or given up this time. */
+/* Counts GPUs that were measured before, and are now gone or not measured. */
 static int count_missing(const struct inventory *before, const struct inventory *after,
                          size_t *out_count, struct err *err)
 {
@@ -155,9 +155,9 @@ int report_diff(const struct inventory *before, const struct inventory *after,
         goto out;
     *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
     if (missing)
-        strbuf_printf(out_text, "\n%zu GPUs were measured before and are not now\n", missing);
+        strbuf_printf(out_text, "\n%zu GPUs were measured before, but not now\n", missing);
     if (out_text->length == head_length)
-        strbuf_puts(out_text, "nothing moved beyond the scatter\n");
+        strbuf_puts(out_text, "no change beyond the scatter\n");
 out:
     judge_destroy(judge);
     inventory_fini(&judged);

@@ -1,4 +1,4 @@
-/* Two inventories of the same GPUs: what moved, came, went and changed. */
+/* Compares two inventories of the same GPUs. */
 #ifndef GPUMEMTOPO_REPORT_DIFF_H
 #define GPUMEMTOPO_REPORT_DIFF_H
 
@@ -10,11 +10,11 @@
 #include "judge/judge.h"
 
 struct report_diff {
-    bool worse;   /* at least one GPU is worse than it was */
-    bool missing; /* GPUs are gone, or no longer measured */
+    bool worse;   /* at least one GPU is worse than before */
+    bool missing; /* at least one GPU is gone or no longer measured */
 };
 
-/* Appends the differences for people; nothing but the headline where there are none. */
+/* Appends the differences as text for people. */
 int report_diff(const struct inventory *before, const struct inventory *after,
                 const struct judge_config *config, struct strbuf *out_text,
                 struct report_diff *out_diff, struct err *err);

@@ -1,4 +1,4 @@
-/* Lines for an administrator to drain bad nodes. */
+/* Commands that drain bad nodes. */
 #include "report/drain.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int gpu_order(const void *a, const void *b)
     return str_order((*left)->uuid, (*right)->uuid);
 }
 
-/* All GPUs by UUID, freed with free(); NULL when out of memory. */
+/* All GPUs sorted by UUID, freed with free(); NULL: out of memory. */
 static const struct inventory_gpu **sort_gpus(const struct inventory *inventory)
 {
     const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
@@ -56,7 +56,7 @@ static const struct inventory_gpu **sort_gpus(const struct inventory *inventory)
     return gpus;
 }
 
-/* A slot's or a model's finding concerns every node that has one of its GPUs. */
+/* A finding about a slot or a model concerns every node with one of its GPUs. */
 static int add_nodes(const struct inventory *inventory, const struct inventory_node *place,
                      const struct inventory_gpu **gpus, struct suspects *out)
 {
@@ -117,14 +117,14 @@ static int suspect_order(const void *a, const void *b)
     return order ? order : str_order(left->what, right->what);
 }
 
-/* Words that mean other nodes to scontrol, in any case: all of the cluster, the one it runs on. */
+/* Words, in any case, that scontrol takes for other nodes: the whole cluster, or the local node. */
 static bool is_keyword(const char *name)
 {
     return strcasecmp(name, "all") == 0 || strcasecmp(name, "default") == 0 ||
            strcasecmp(name, "localhost") == 0;
 }
 
-/* A host name, as RFC 1123 and Slurm have it; brackets and commas would mean several nodes. */
+/* A host name as RFC 1123 and Slurm define it. Brackets and commas would mean several nodes. */
 static bool is_node_name(const char *name)
 {
     static const char allowed[] =
@@ -135,8 +135,8 @@ static bool is_node_name(const char *name)
            name[0] != '-' && name[0] != '.' && !is_keyword(name);
 }
 
-/* Letters, digits and a few harmless signs; all else, also what only a shell between double quotes
- * would heed ($ ` \ " !), becomes '_'. */
+/* Keeps letters, digits and a few harmless signs. Everything else becomes '_', also characters that
+ * a shell interprets inside double quotes ($ ` \ " !). */
 static void put_safe(struct strbuf *out, const char *text, size_t length_max)
 {
     static const char signs[] = " .,:;/+-_()%=";
@@ -147,7 +147,7 @@ static void put_safe(struct strbuf *out, const char *text, size_t length_max)
     }
 }
 
-/* All suspects of one node: the worst kind, and what was found. NULL when out of memory. */
+/* The line for all suspects of one node: the worst kind and the findings. NULL: out of memory. */
 static char *line_of(const struct suspect *suspects, size_t count)
 {
     enum { WHAT_CHARS = 60, REASON_CHARS = 200 };
@@ -171,7 +171,7 @@ static char *line_of(const struct suspect *suspects, size_t count)
     return line;
 }
 
-/* suspects: sorted. 0 or -ENOMEM. */
+/* suspects must be sorted. 0 or -ENOMEM. */
 static int fill_lines(struct drain_lines *lines, const struct suspects *suspects,
                       struct strbuf *out_refused)
 {

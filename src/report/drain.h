@@ -1,4 +1,4 @@
-/* Lines for an administrator to drain bad nodes: printed, never executed. */
+/* Commands that drain bad nodes. They are only printed, for an administrator to run. */
 #ifndef GPUMEMTOPO_REPORT_DRAIN_H
 #define GPUMEMTOPO_REPORT_DRAIN_H
 
@@ -8,10 +8,9 @@
 
 /* The line of one node that has failing or degraded GPUs:
  *   scontrol update NodeName=gpu003 State=DRAIN Reason="gpumemtopo: degraded: main.bandwidth.read"
- * Safe for a shell: quotes, blanks, line breaks, expansions of a name or a cause do not get
- * through. */
+ * Safe for a shell: special characters in a name or a cause are replaced. */
 struct drain_line {
-    const char *node; /* the inventory's */
+    const char *node; /* points into the inventory */
     char *text;       /* without a line break */
 };
 
@@ -21,13 +20,13 @@ struct drain_lines {
     size_t count;
 };
 
-/* One line per bad node, released with drain_lines_fini. A node whose name no Slurm node can have
- * is left out and told in out_refused, one per line. 0 or -ENOMEM. */
+/* One line per bad node, released with drain_lines_fini. A node whose name is not valid in Slurm is
+ * left out and added to out_refused, one per line. 0 or -ENOMEM. */
 int drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
                      struct strbuf *out_refused, struct err *err);
 void drain_lines_fini(struct drain_lines *lines);
 
-/* The node's line; NULL when it has none, or for no node. */
+/* The line of the node; NULL if it has none or node is NULL. */
 const char *drain_lines_find(const struct drain_lines *lines, const char *node);
 
 /* All lines as one text. */

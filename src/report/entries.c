@@ -1,4 +1,4 @@
-/* Single entries of an inventory's lists, as people read them. */
+/* Entries of the lists of an inventory, as text for people. */
 #include "report/entries.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "report/text.h"
 
-/* What a screen can take; the inventory has the rest. */
+/* Keeps the text short; the inventory has the rest. */
 enum { FINDINGS_MAX = 4, TOGETHER_MAX = 3, TEXT_MAX = 300, NAME_MAX = 40 };
 
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many)
@@ -24,7 +24,7 @@ void report_end_line(struct strbuf *out, const struct report_style *style, struc
     strbuf_fini(line);
 }
 
-/* What the driver reports stands in the cause already, value and expectation included. */
+/* The cause of such a finding already has its value and expected value. */
 static bool is_fact(const struct inventory_finding *finding)
 {
     static const char *const sets[] = {"hardware.", "board.", "config.", "health."};
@@ -60,7 +60,7 @@ static bool told_before(const struct inventory_outlier *outlier, size_t finding)
     return false;
 }
 
-/* One cause and all that it did. */
+/* One cause and all figures that it explains. */
 static void put_cause(struct strbuf *out, const struct report_style *style,
                       const struct inventory_outlier *outlier, size_t first)
 {

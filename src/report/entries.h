@@ -1,4 +1,4 @@
-/* Single entries of an inventory's lists, as people read them; style NULL is REPORT_WIDTH columns
+/* Entries of the lists of an inventory, as text for people. style NULL: REPORT_WIDTH columns
  * without colour. */
 #ifndef GPUMEMTOPO_REPORT_ENTRIES_H
 #define GPUMEMTOPO_REPORT_ENTRIES_H
@@ -10,12 +10,12 @@
 /* "1 GPU", "3 GPUs". */
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many);
 
-/* Takes over the text of `line`: wrapped (text.h), then released. */
+/* Wraps and appends the text of `line` (see text.h), then releases it. */
 void report_end_line(struct strbuf *out, const struct report_style *style, struct strbuf *line,
                      unsigned first, unsigned indent);
 
-/* Where it is, what kind of trouble it has (`watched`: none), and its findings: figures with one
- * cause are told together. */
+/* The place of the GPU, the kind of outlier (not if `watched`), and its findings; figures with the
+ * same cause are listed together. */
 void report_put_outlier(struct strbuf *out, const struct report_style *style,
                         const struct inventory_outlier *outlier, bool watched);
 

@@ -1,4 +1,4 @@
-/* From a model's measures to what is drawn of it. */
+/* What is drawn of a model, from its measures. */
 #include "report/hierarchy.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void put_measure(struct strbuf *line, const struct measure *m)
         strbuf_puts(line, ", noisy");
 }
 
-/* Attributes that stand on one line, each behind its word; absent ones are left out. */
+/* Attributes on one line, each after its word; absent ones are left out. */
 struct part {
     const char *word, *attribute;
 };
@@ -136,7 +136,7 @@ static const char *const sm_memories[HIERARCHY_BLOCKS_MAX][2] = {{"l1_data", "L1
                                                                  {"shared", "shared memory"},
                                                                  {"constant_l1", "constant L1"}};
 
-/* Which memories are one array, by number of the first of them. */
+/* Which memories share one array: the index of the first of them. */
 static void group(const struct inventory_model *model, size_t groups[HIERARCHY_BLOCKS_MAX])
 {
     for (size_t i = 0; i < HIERARCHY_BLOCKS_MAX; i++)

@@ -1,4 +1,4 @@
-/* A model's memories as they are drawn: which of them are one array, and what is written in. */
+/* The memories of a model for drawing: which of them share an array, and the text for each. */
 #ifndef GPUMEMTOPO_REPORT_HIERARCHY_H
 #define GPUMEMTOPO_REPORT_HIERARCHY_H
 
@@ -7,7 +7,7 @@
 
 enum { HIERARCHY_LINES_MAX = 6, HIERARCHY_BLOCKS_MAX = 5 };
 
-/* Lines are for people, clean and short; figures that could not be had are named as such. */
+/* Lines are short text without control characters; figures without a value say why. */
 struct hierarchy_memory {
     const char *key;  /* "l1_data" */
     const char *name; /* "L1 data" */
@@ -15,20 +15,20 @@ struct hierarchy_memory {
     size_t line_count;
 };
 
-/* Memories of an SM that share storage: drawn as one. */
+/* Memories of an SM that share storage are drawn as one block. */
 struct hierarchy_block {
     struct hierarchy_memory memories[HIERARCHY_BLOCKS_MAX];
     size_t count;
 };
 
-/* A memory of which nothing was tried has no lines. */
+/* A memory that no probe measured has no lines. */
 struct hierarchy {
     struct hierarchy_block blocks[HIERARCHY_BLOCKS_MAX]; /* of one SM */
     size_t block_count;
     struct hierarchy_memory constant_l15, l2, main, host;
     char *sm_title;    /* "SM, one of 132, 1980 MHz" */
-    double l15_sms;    /* that share a constant L1.5; NaN unknown */
-    unsigned l2_parts; /* 1 where unknown */
+    double l15_sms;    /* SMs that share a constant L1.5; NaN: unknown */
+    unsigned l2_parts; /* 1 if unknown */
 };
 
 /* 0 or -ENOMEM; released with hierarchy_fini in either case. */

@@ -1,4 +1,4 @@
-/* An inventory as JSON: the YAML text, translated value by value, so that the two cannot differ. */
+/* An inventory as JSON: translates the YAML text value by value, so that the two cannot differ. */
 #include "report/json.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "base/yaml.h"
 #include "report/json_text.h"
 
-/* The YAML printer writes numbers as JSON does and quotes every text that could be one. */
+/* The YAML printer writes numbers like JSON, and quotes every text that looks like one. */
 static bool is_number(const char *text)
 {
     return *text == '-' || (*text >= '0' && *text <= '9');

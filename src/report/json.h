@@ -6,11 +6,11 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-/* The same keys in the same order as the YAML file; fits the same schema. 0 or -ENOMEM. */
+/* The same keys in the same order as in the YAML file; the same schema applies. 0 or -ENOMEM. */
 int report_json(const struct inventory *inventory, struct strbuf *out_text, struct err *err);
 
-/* One model's topology in the shape that MT4G emits for NVIDIA GPUs: keys of what was not measured
- * are left out. Fails only by out_text->failed. */
+/* The topology of one model in the format that MT4G writes for NVIDIA GPUs. Keys of attributes that
+ * were not measured are left out. Errors only set out_text->failed. */
 void report_json_mt4g(const struct inventory *inventory, const struct inventory_model *model,
                       struct strbuf *out_text);
 

@@ -1,10 +1,11 @@
-/* JSON written piece by piece. */
+/* Writes JSON piece by piece. */
 #include "report/json_text.h"
 
 #include "inventory/utf8.h"
 #include "inventory/yaml/scalar.h"
 
-/* Bytes that are not UTF-8 become U+FFFD; "<" is escaped so that the text may stand in HTML. */
+/* Bytes that are not UTF-8 become U+FFFD; "<" is escaped so that the text can be embedded in
+ * HTML. */
 static void put_string(struct strbuf *out, const char *text)
 {
     strbuf_puts(out, "\"");

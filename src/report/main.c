@@ -1,4 +1,4 @@
-/* gpumemtopo-report: what can be done with inventories, without MPI and without a GPU. */
+/* gpumemtopo-report: works on inventories, without MPI and without a GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* One inventory out of spool files and inventories. */
+/* Makes one inventory from spool files and inventories. */
 #include "report/merge.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "report/merge_ranks.h"
 #include "report/merge_skipped.h"
 
-/* More would bury the rest. */
+/* More notes of one kind would hide the others. */
 enum { SAID_MAX = 20, NOTE_MAX = 4096 };
 
 struct report_merge {
@@ -58,7 +58,7 @@ static void note(const struct report_merge *merge, const char *format, ...)
 
 static void note(const struct report_merge *merge, const char *format, ...)
 {
-    char text[NOTE_MAX]; /* on the stack, so that no note is lost when memory is out */
+    char text[NOTE_MAX]; /* on the stack, so that notes work without memory */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -106,14 +106,13 @@ static int name_order(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Not what a writer that died left half done, which is renamed only when it is whole; nor the name
- * of the owner. */
+/* Skips hidden files such as the owner file, and temporary files that a killed process left. */
 static int is_meant(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && !strstr(entry->d_name, ".tmp.");
 }
 
-/* A file that cannot be looked at cannot be read either, and is named for it. */
+/* A file for which stat fails is passed on: reading it fails too and notes its name. */
 static int add_entry(struct report_merge *merge, const char *path, const char *survey,
                      struct err *err)
 {
@@ -122,7 +121,7 @@ static int add_entry(struct report_merge *merge, const char *path, const char *s
     if (!there || S_ISREG(info.st_mode))
         return add_file(merge, path, survey, err);
     if (S_ISDIR(info.st_mode))
-        note(merge, "not looked into: %s: a folder in a folder is merged when it is named", path);
+        note(merge, "not merged: %s: a subfolder is merged only if it is named itself", path);
     return 0;
 }
 
@@ -156,7 +155,7 @@ static void said_twice(void *user, const struct merge_entry *kept,
 {
     struct report_merge *merge = user;
     if (merge->twice++ < SAID_MAX)
-        note(merge, "%s is in %s and %s: the newer, the former, counts", kept->uuid,
+        note(merge, "%s is in %s and %s: the first is newer and is used", kept->uuid,
              merge->sources[kept->source].name, merge->sources[dropped->source].name);
 }
 
@@ -175,7 +174,7 @@ static int read_config(const struct spool_survey *survey, struct judge_config *o
     return rc;
 }
 
-/* As the newest survey was to be judged; as shipped where no survey is known. */
+/* Uses the configuration of the newest survey, or the shipped one if no survey is known. */
 static int find_config(const struct report_merge *merge, struct report_basis *basis,
                        struct err *err)
 {
@@ -196,7 +195,7 @@ static int find_config(const struct report_merge *merge, struct report_basis *ba
     return read_config(&newest->spool.survey, &basis->config, err);
 }
 
-/* Leaves only the GPUs that count. */
+/* Removes the GPUs that are not kept. */
 static void thin(struct inventory *inventory, const bool *kept)
 {
     size_t count = 0;
@@ -275,19 +274,19 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
                         struct inventory *inventory, struct err *err)
 {
     int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
-    for (size_t i = 0; i < merge->count && !rc; i++)
-        if (merge_source_pool(&merge->sources[i], i, &merge->pool) ||
-            merge_skipped_blame(&merge->skipped, &merge->sources[i]))
-            rc = err_no_memory(err);
-    if (!rc && merge_find_again(merge->sources, merge->count))
-        rc = err_no_memory(err);
     if (rc)
         return rc;
+    for (size_t i = 0; i < merge->count; i++)
+        if (merge_source_pool(&merge->sources[i], i, &merge->pool) ||
+            merge_skipped_blame(&merge->skipped, &merge->sources[i]))
+            return err_no_memory(err);
+    if (merge_find_again(merge->sources, merge->count))
+        return err_no_memory(err);
     merge_pool_settle(&merge->pool, said_twice, merge);
     if (merge_find_overtaken(merge->sources, merge->count, &merge->pool))
         return err_no_memory(err);
     if (merge->twice > SAID_MAX)
-        note(merge, "%zu more GPUs are in several files: the newest counts",
+        note(merge, "%zu more GPUs are in several files: the newest is used",
              merge->twice - SAID_MAX);
     if (merge_head(merge->sources, merge->count, &merge->pool, request, inventory))
         return err_no_memory(err);

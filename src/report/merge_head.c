@@ -1,4 +1,4 @@
-/* What a merged inventory says of the surveys behind it. */
+/* Header, counts, nodes and unknown ranks of a merged inventory. */
 #include "report/merge_head.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include "inventory/build.h"
 #include "report/merge_ranks.h"
 
-/* Of one survey, by its plan or its inventory, told once; GPUs' files belong to a plan. */
+/* True for a plan or an inventory, if no other file describes the same survey. Files of GPUs belong
+ * to a plan. */
 static bool is_head(const struct merge_source *source)
 {
     return source->kind != MERGE_GPU && !source->again;
@@ -24,7 +25,7 @@ static const char *survey_of(const struct merge_source *source)
     return source->kind == MERGE_INVENTORY ? NULL : source->spool.origin.survey;
 }
 
-/* The one survey that all files are of; NULL when there are several, or none is known. */
+/* The survey, if all files are from the same one; NULL otherwise. */
 static const struct merge_source *only_survey(const struct merge_source *sources, size_t count)
 {
     const struct merge_source *head = NULL;
@@ -108,7 +109,7 @@ static int full_nodes(const struct merge_source *sources, const struct merge_poo
     return 0;
 }
 
-/* Nodes that were seen without one. */
+/* Nodes on which no GPU was seen. */
 static int bare_nodes(const struct merge_source *sources, size_t count, struct names *out_names)
 {
     for (size_t s = 0; s < count; s++) {
@@ -126,7 +127,7 @@ static int bare_nodes(const struct merge_source *sources, size_t count, struct n
     return 0;
 }
 
-/* Nodes that were seen without a GPU in one survey may have one in another. */
+/* A node without a GPU in one survey may have one in another. */
 static int fill_nodes(const struct names *full, struct names *bare, struct inventory *inventory)
 {
     size_t kept = 0;
@@ -137,7 +138,7 @@ static int fill_nodes(const struct names *full, struct names *bare, struct inven
     return inventory_add_bare(inventory, bare->items, kept);
 }
 
-/* From the survey's plan to the last of its results. */
+/* From the plan of the survey to its last result. */
 static double elapsed_s(const struct merge_source *sources, size_t count,
                         const struct merge_source *plan, bool ends_now)
 {
@@ -149,7 +150,8 @@ static double elapsed_s(const struct merge_source *sources, size_t count,
     return last_ms > plan->time_ms ? round((double)(last_ms - plan->time_ms) / 10) / 100 : 0;
 }
 
-/* Surveys of several partitions: their ranks add up, and the longest counts. */
+/* Merged surveys may be from several partitions: their ranks are added, and the longest time is
+ * used. */
 static int add_counts(const struct merge_source *sources, size_t count,
                       const struct merge_pool *pool, bool ends_now, struct inventory *inventory)
 {
@@ -166,7 +168,7 @@ static int add_counts(const struct merge_source *sources, size_t count,
     return 0;
 }
 
-/* The same for all files, or none. */
+/* The value, if it is the same in all files; NULL otherwise. */
 static const char *common_origin(const struct merge_source *sources, size_t count,
                                  uint64_t *out_seed)
 {
@@ -181,7 +183,7 @@ static const char *common_origin(const struct merge_source *sources, size_t coun
     return backend;
 }
 
-/* The command of the only survey, or that of the merge. */
+/* Uses the command of the only survey, or of the merge. */
 static int fill_head(const struct merge_source *sources, size_t count,
                      const struct report_merge_request *request, struct inventory *inventory)
 {
@@ -225,7 +227,7 @@ out:
     return rc;
 }
 
-/* Without MPI each rank plans for itself: a rank without a plan left nothing at all. */
+/* Without MPI each rank writes a plan, so a rank without a plan left nothing. */
 static int add_planless(struct inventory *inventory, const bool *own, uint32_t ranks)
 {
     int rc = 0;
@@ -241,7 +243,7 @@ static int add_planless(struct inventory *inventory, const bool *own, uint32_t r
     return rc;
 }
 
-/* Rank 0 may have called a rank lost that then measured for itself, without MPI. */
+/* Skips ranks that rank 0 called lost, but that later measured without MPI. */
 static int add_unknown_of_plan(struct inventory *inventory, const bool *own,
                                const struct spool_survey *survey)
 {

@@ -1,4 +1,4 @@
-/* The GPUs of several files: who counts. */
+/* The GPUs of several files: which entry of a GPU is used. */
 #include "report/merge_pool.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry)
     return 0;
 }
 
-/* By GPU, the newest last; of two as old as each other the one that was named later. */
+/* By GPU, then time; of equal times, the file that was added later comes last. */
 static int entry_order(const void *a, const void *b)
 {
     const struct merge_entry *left = a, *right = b;
@@ -29,8 +29,8 @@ static int entry_order(const void *a, const void *b)
     return order ? order : (left->source > right->source) - (left->source < right->source);
 }
 
-/* Clocks of nodes differ: what a survey found counts over what it had planned, whatever the time.
- */
+/* Drops the plan of a GPU if the same survey has a result for it. Times are ignored, since clocks
+ * of nodes differ. */
 static void drop_carried_out(struct merge_entry *group, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* The GPUs of several files, each of which may tell of the same one: who counts. */
+/* The GPUs of several files. Several files may have the same GPU; the newest entry is used. */
 #ifndef GPUMEMTOPO_REPORT_MERGE_POOL_H
 #define GPUMEMTOPO_REPORT_MERGE_POOL_H
 
@@ -8,17 +8,17 @@
 
 #include "inventory/gpu_result.h"
 
-/* One file's word on one GPU. Strings are borrowed from the file. */
+/* The entry of one file for one GPU. Strings are borrowed from the file. */
 struct merge_entry {
     const char *uuid;
     uint64_t time_ms;
-    size_t source;                   /* which file */
-    const char *survey;              /* which survey's spool; NULL: an inventory */
-    bool planned;                    /* known only as to be measured */
-    const struct gpu_result *result; /* spool */
-    size_t place;                    /* inventory: in its gpus */
+    size_t source;                   /* index of the file */
+    const char *survey;              /* name of the survey, for a spool file; NULL: an inventory */
+    bool planned;                    /* only planned, no result */
+    const struct gpu_result *result; /* for spool files */
+    size_t place;                    /* for inventories: index in its gpus */
     bool dropped;
-    bool overtaken; /* dropped, and it is a later survey's spool that counts */
+    bool overtaken; /* dropped for the spool file of a later survey */
 };
 
 struct merge_pool {
@@ -28,8 +28,8 @@ struct merge_pool {
 
 int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry); /* 0, -ENOMEM */
 
-/* Marks all entries but the newest of each GPU as dropped. `said` is called where two files tell of
- * one; a plan is no second word. */
+/* Marks all entries of each GPU except the newest as dropped. `said` is called for each result
+ * dropped for that of another file; not for plans. */
 void merge_pool_settle(struct merge_pool *pool,
                        void (*said)(void *user, const struct merge_entry *kept,
                                     const struct merge_entry *dropped),

@@ -1,4 +1,4 @@
-/* The ranks behind a merge. */
+/* Counts the ranks of a merge. */
 #include "report/merge_ranks.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 static bool same_command(char *const *a, size_t a_count, char *const *b, size_t b_count)
 {
     bool same = a_count == b_count;
-    for (size_t i = 1; i < a_count && same; i++) /* 0: the program, with or without its folder */
+    for (size_t i = 1; i < a_count && same;
+         i++) /* argument 0 is the program, with or without its folder */
         same = str_equal(a[i], b[i]);
     return same;
 }
@@ -34,11 +35,11 @@ static bool has_gpu(const struct inventory *inventory, const char *uuid)
     return false;
 }
 
-/* The plan was spooled while the inventory's survey ran, by the same command and with one of its
- * GPUs, which no two surveys have at a time. */
+/* True if the plan was spooled while the survey of the inventory ran, by the same command and with
+ * one of its GPUs. No two surveys measure the same GPU at the same time. */
 static bool same_plan(const struct merge_source *inventory, const struct merge_source *plan)
 {
-    enum { SLACK_MS = 2000 }; /* an inventory's time is in seconds */
+    enum { SLACK_MS = 2000 }; /* the time in an inventory has a resolution of seconds */
     const struct inventory *made = &inventory->inventory;
     const struct spool_survey *survey = &plan->spool.survey;
     double age_ms = (double)inventory->time_ms - (double)plan->time_ms;
@@ -49,8 +50,8 @@ static bool same_plan(const struct merge_source *inventory, const struct merge_s
            survey->expected_count && has_gpu(made, survey->expected[0].uuid);
 }
 
-/* Whether `other` tells all of the survey that `source` does; an inventory rather than a plan, rank
- * 0's plan for all rather than that of one rank apart, the later of equals. */
+/* True if `other` describes the same survey and is used instead of `source`: an inventory instead
+ * of a plan, the plan of rank 0 instead of the plan of one rank, else the later file. */
 static bool is_told_by(const struct merge_source *source, const struct merge_source *other)
 {
     if (source->kind == MERGE_SURVEY && other->kind == MERGE_INVENTORY)
@@ -80,7 +81,7 @@ int merge_find_again(struct merge_source *sources, size_t count)
     return 0;
 }
 
-/* Of ranks apart, also the plans of those that had no GPU. */
+/* Without MPI, also marks the plans of the ranks of that survey that had no GPU. */
 static void overtake(struct merge_source *sources, size_t count, struct merge_source *plan)
 {
     plan->again = true;
@@ -94,7 +95,7 @@ static void overtake(struct merge_source *sources, size_t count, struct merge_so
 
 int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool)
 {
-    size_t *left = mem_array(count, sizeof *left); /* GPUs that nobody took on */
+    size_t *left = mem_array(count, sizeof *left); /* GPUs of each file that no later survey has */
     if (!left)
         return -ENOMEM;
     for (size_t i = 0; i < pool->count; i++)
@@ -106,13 +107,13 @@ int merge_find_overtaken(struct merge_source *sources, size_t count, const struc
     return 0;
 }
 
-/* A rank and whether something of it is still missing. */
+/* A rank, and whether one of its GPUs is still missing. */
 struct rank {
     int32_t number;
     bool missing;
 };
 
-/* By number, who misses something first. */
+/* By number; an entry with a missing GPU comes first. */
 static int rank_order(const void *a, const void *b)
 {
     const struct rank *left = a, *right = b;
@@ -121,8 +122,9 @@ static int rank_order(const void *a, const void *b)
     return right->missing - left->missing;
 }
 
-/* Of the source's GPUs that nobody heard of: their ranks, and those of them all of whose GPUs
- * another file has. *out_all: another file has every GPU of the source. */
+/* Considers the GPUs of the source with status lost. *out_silent: ranks with such a GPU that no
+ * other file has. *out_recovered: ranks whose lost GPUs are all in other files. *out_all: other
+ * files have every GPU of the source. */
 static int count_silent(const struct merge_source *sources, size_t number,
                         const struct merge_pool *pool, uint32_t *out_silent,
                         uint32_t *out_recovered, bool *out_all)
@@ -155,7 +157,7 @@ static int count_silent(const struct merge_source *sources, size_t number,
     return 0;
 }
 
-/* Ranks of whose GPUs nothing is known. */
+/* Ranks whose GPUs are not known. */
 static uint32_t count_unknown(const struct inventory *inventory)
 {
     uint32_t count = 0;
@@ -178,7 +180,7 @@ bool *merge_own_plans(const struct merge_source *sources, size_t count,
     return own;
 }
 
-/* Of a survey, by its only plan or the one of its plans that counts: ranks that left nothing. */
+/* Ranks of the survey that left nothing. plan: its only plan, or the one that is used. */
 static int count_planless(const struct merge_source *sources, size_t count,
                           const struct merge_source *plan, uint32_t *out_lost)
 {
@@ -219,7 +221,7 @@ int merge_add_ranks(const struct merge_source *sources, size_t count, size_t num
     }
     lost = source->inventory.total_lost_ranks;
     uint32_t unknown = count_unknown(&source->inventory);
-    if (all) /* whichever rank it was */
+    if (all) /* all GPUs are in other files, so only unknown ranks are lost */
         lost = lost < unknown ? lost : unknown;
     else
         lost -= lost < recovered ? lost : recovered;

@@ -1,4 +1,4 @@
-/* Files that a merge could not take, and whose results were in them. */
+/* Files that a merge could not read, and the GPUs whose results were in them. */
 #include "report/merge_skipped.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int path_order(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The file that a GPU's rank wrote beside the plan; NULL when out of memory. */
+/* The spool file of a GPU in the folder of the plan; NULL: out of memory. */
 static char *file_beside(const char *plan, const char *uuid)
 {
     const char *slash = strrchr(plan, '/');

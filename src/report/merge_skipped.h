@@ -1,4 +1,4 @@
-/* Files that a merge could not take: a GPU whose spool file is among them is not a lost rank's. */
+/* Files that a merge could not read. A GPU whose spool file is among them is failed, not lost. */
 #ifndef GPUMEMTOPO_REPORT_MERGE_SKIPPED_H
 #define GPUMEMTOPO_REPORT_MERGE_SKIPPED_H
 
@@ -13,8 +13,8 @@ struct merge_skipped {
 int merge_skipped_add(struct merge_skipped *skipped, const char *path); /* 0, -ENOMEM */
 void merge_skipped_fini(struct merge_skipped *skipped);
 
-/* GPUs of the survey's plan whose own file was skipped are called failed, with that as reason. The
- * plan is in the pool. 0 or -ENOMEM. */
+/* Sets GPUs of the plan whose spool file was skipped to failed, with that as reason. The plan must
+ * be in the pool. 0 or -ENOMEM. */
 int merge_skipped_blame(struct merge_skipped *skipped, struct merge_source *plan);
 
 #endif

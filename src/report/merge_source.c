@@ -11,14 +11,15 @@
 #include "base/yaml.h"
 #include "inventory/results.h"
 
-/* 0 where the stamp is none. */
+/* 0 if the stamp is invalid. */
 static uint64_t parse_time_ms(const char *stamp)
 {
     int64_t seconds = 0;
     return clock_parse_stamp(stamp, &seconds) || seconds < 0 ? 0 : (uint64_t)seconds * 1000;
 }
 
-/* A GPU of a model that is not there would be judged as one of no known model. */
+/* Refuses GPUs of a model that the file does not have: they would be judged as GPUs without a
+ * model. */
 static int check_models(const struct inventory *inventory, const char *path, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
@@ -88,7 +89,7 @@ static int pool_inventory(const struct merge_source *source, size_t number, stru
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         const struct merge_entry entry = {
             .uuid = gpu->uuid,
-            /* Of a lost GPU nothing was heard since the survey began. */
+            /* Nothing is known about a lost GPU since the survey began. */
             .time_ms = gpu->status == GPU_LOST ? begun_ms : source->time_ms,
             .source = number,
             .place = i,

@@ -15,14 +15,15 @@ struct merge_source {
     struct spool_file spool;    /* MERGE_GPU, MERGE_SURVEY */
     struct inventory inventory; /* MERGE_INVENTORY */
     uint64_t time_ms;
-    bool again; /* another file tells of the same survey or a later one of its GPUs, and counts */
+    bool again; /* another file is used instead: it describes the same survey, or a later one with
+                   the same GPUs */
 };
 
-/* -ENOMEM, or what is wrong with the file. */
+/* -ENOMEM, or an error that says what is wrong with the file. */
 int merge_source_read(const char *path, struct merge_source *out_source, struct err *err);
 void merge_source_fini(struct merge_source *source);
 
-/* What the file tells of GPUs goes to the pool. 0 or -ENOMEM. */
+/* Adds the GPUs of the file to the pool. 0 or -ENOMEM. */
 int merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool);
 
 #endif

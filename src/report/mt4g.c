@@ -1,4 +1,4 @@
-/* A model's topology with the keys that MT4G gives its users, in MT4G's (alphabetic) order. */
+/* The topology of a model with the keys of MT4G, in MT4G's (alphabetical) order. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { METRIC_MAX = 64 };
 
-/* The measure of a memory's attribute when it has a number; NULL otherwise. */
+/* The measure of an attribute of a memory if it has a number; NULL otherwise. */
 static const struct measure *number_of(const struct inventory_model *model, const char *memory,
                                        const char *attribute)
 {
@@ -31,7 +31,7 @@ static void put_value(struct json_text *json, const char *key, const char *unit,
     json_close(json, '}');
 }
 
-/* MT4G has no words for it: a value that did not repeat, or is only known to be as large. */
+/* Additional keys, since MT4G has none for bounds and noisy values. */
 static void put_bound(struct json_text *json, const char *key, const struct measure *m)
 {
     if (m->bound == MEASURE_AT_LEAST)
@@ -44,7 +44,7 @@ static void put_status(struct json_text *json, const char *key, const struct mea
         json_text(json, key, measure_status_name(m->status));
 }
 
-/* A capacity that could not be exceeded has confidence 0 there. */
+/* MT4G gives confidence 0 to a capacity that is only a lower bound. */
 static void put_size(struct json_text *json, const char *key, const struct measure *m)
 {
     if (!m)
@@ -75,7 +75,7 @@ static void put_note(struct json_text *json, const struct measure *m, const char
         json_number(json, key, value);
 }
 
-/* The value is the mean, but where a note names another one. */
+/* The value is the mean, unless there is a note with the mean. */
 static void put_latency(struct json_text *json, const struct measure *m)
 {
     if (!m)
@@ -122,7 +122,8 @@ static void put_per_sm(struct json_text *json, const struct inventory_model *mod
                        const char *memory)
 {
     const struct measure *m = number_of(model, memory, "per_sm");
-    if (m && m->status == MEASURE_OK && m->bound == MEASURE_EXACT) /* a bare number */
+    if (m && m->status == MEASURE_OK &&
+        m->bound == MEASURE_EXACT) /* a number without room for bound or status */
         json_number(json, "amountPerMultiprocessor", m->value);
 }
 
@@ -144,7 +145,7 @@ static void put_sharing(struct json_text *json, const struct inventory_model *mo
     json_close(json, ']');
 }
 
-/* Whether global loads are cached in L1, where that is known. */
+/* Whether global loads are cached in L1, if that is known. */
 static void put_global(struct json_text *json, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "l1_data.global_loads");
@@ -172,7 +173,7 @@ static void put_cache(struct json_text *json, const struct inventory_model *mode
 /* GB/s to GiB/s. */
 static const double to_gib = 1e9 / (1024.0 * 1024 * 1024);
 
-/* MT4G's size of L2 is what the driver reports; ours stands beside it. */
+/* In MT4G the size of L2 is what the driver reports; the measured size has a separate key. */
 static void put_l2_size(struct json_text *json, const struct inventory_model *model)
 {
     const struct measure *m = number_of(model, "l2", "size");
@@ -274,7 +275,7 @@ static void put_general(struct json_text *json, const struct inventory_model *mo
     json_close(json, '}');
 }
 
-/* As CUDA counts: 12020 is 12.2. */
+/* CUDA encodes version 12.2 as 12020. */
 static void put_driver(struct json_text *json, const struct inventory *inventory,
                        const struct inventory_model *model)
 {

@@ -8,7 +8,7 @@
 
 static const unsigned gap = 1;
 
-/* Takes over the text. */
+/* Takes ownership of the text. */
 static void add(struct panel *panel, struct strbuf *line)
 {
     if (line->failed || panel->count == PANEL_LINES_MAX) {
@@ -79,7 +79,7 @@ struct panel panel_frame(const char *title, struct panel *content, unsigned widt
     return frame;
 }
 
-/* Items first .. last - 1 side by side, filled up to the flow's width. */
+/* Items first .. last - 1 side by side, padded to the width of the flow. */
 static void add_row(struct panel *flow, const struct panel *items, size_t first, size_t last)
 {
     size_t height = 0;

@@ -1,4 +1,4 @@
-/* Rectangles of text: framed, stacked, set side by side. */
+/* Rectangles of text: framed, stacked, or side by side. */
 #ifndef GPUMEMTOPO_REPORT_PANEL_H
 #define GPUMEMTOPO_REPORT_PANEL_H
 
@@ -14,17 +14,17 @@ struct panel {
     char *lines[PANEL_LINES_MAX];
     size_t count;
     unsigned width;
-    bool failed; /* out of memory, or lines */
+    bool failed; /* out of memory, or too many lines */
 };
 
 /* As wide as the longest text, at most width_max columns. */
 struct panel panel_text(char *const *texts, size_t count, unsigned width_max);
 
-/* The content in a frame with a title, at least width_min columns; the content is released. boxes:
- * with box-drawing characters. */
+/* Puts the content into a frame with a title, at least width_min columns wide; the content is
+ * released. boxes: use box-drawing characters. */
 struct panel panel_frame(const char *title, struct panel *content, unsigned width_min, bool boxes);
 
-/* As many side by side as fit, then the next row; the items are released. */
+/* Puts as many items side by side as fit, then starts the next row; the items are released. */
 struct panel panel_flow(struct panel *items, size_t count, unsigned width_max);
 
 void panel_print(const struct panel *panel, struct strbuf *out_text);

@@ -10,11 +10,11 @@
 #include "base/mem.h"
 #include "inventory/yaml/scalar.h"
 
-/* A family is a metric of the inventory under a name that Prometheus takes. */
+/* A family: a metric of the inventory under a name that Prometheus allows. */
 struct family {
     const char *metric;
     char *name;
-    const char *unit; /* of the inventory; NULL unknown */
+    const char *unit; /* in the inventory; NULL: unknown */
     double factor;    /* to the base unit */
     bool reported;    /* by the driver, not measured */
 };
@@ -24,7 +24,7 @@ struct families {
     size_t count, capacity;
 };
 
-/* Base units, as the naming rules want them. */
+/* Base units, as the naming rules of Prometheus require. */
 static const struct {
     const char *unit, *suffix, *what;
     double factor;
@@ -48,7 +48,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Endings that mean something else to Prometheus. */
+/* Endings with a special meaning in Prometheus. */
 static bool ends_reserved(const char *name)
 {
     static const char *const ends[] = {"_count", "_sum", "_bucket", "_total", "_info"};
@@ -77,7 +77,7 @@ static char *family_name(const char *metric, const char *suffix)
     return name.data;
 }
 
-/* What some model says of the metric; NULL: nothing. */
+/* The measure of the first model that has this metric; NULL: none. */
 static const struct measure *told_of(const struct inventory *inventory, const char *metric)
 {
     for (size_t i = 0; i < inventory->model_count; i++) {
@@ -88,20 +88,20 @@ static const struct measure *told_of(const struct inventory *inventory, const ch
     return NULL;
 }
 
-/* A GPU that was not measured to the end, or beside another process, was not judged: its figures
- * would stand among those of the others without saying so. */
+/* GPUs that were not completely measured, or were busy, were not judged. Their figures are left
+ * out, because a sample cannot say so. */
 static bool was_judged(const struct inventory_gpu *gpu)
 {
     return gpu->uuid && (gpu->status == GPU_OK || gpu->status == GPU_OUTLIER);
 }
 
-/* A sample has no room to say that it is noisy or only a bound. */
+/* A sample cannot say that it is noisy or a bound. */
 static bool is_plain(const struct inventory_value *value)
 {
     return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
 }
 
-/* Two metrics of one name ("a.b", "a_b") would be one family with every sample twice. */
+/* Two metrics with the same name ("a.b", "a_b") would give one family with duplicate samples. */
 static void make_distinct(const struct families *families, struct family *family)
 {
     for (size_t i = 0; i < families->count && family->name; i++) {
@@ -180,7 +180,7 @@ static void put_head(struct strbuf *out, const char *name, const char *help)
     strbuf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* NaN: none that can be told. */
+/* NaN: no value to export. */
 static double value_of(const struct inventory_gpu *gpu, const char *metric, size_t hint)
 {
     size_t at = hint;
@@ -218,7 +218,7 @@ static void put_family(struct strbuf *out, const struct inventory *inventory,
     }
 }
 
-/* NaN where the stamp is none. */
+/* NaN if the stamp is invalid. */
 static double stamp_seconds(const char *stamp)
 {
     int64_t seconds;

@@ -1,4 +1,4 @@
-/* How text is laid out for the one who reads it. */
+/* Width, colours and box characters of the output. */
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-/* LC_ALL and its like decide, not what the program was built with. */
+/* Depends on the environment (LC_ALL, ...) at run time. */
 static bool has_boxes(void)
 {
     locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);

@@ -7,10 +7,10 @@
 #include "report/entries.h"
 #include "report/text.h"
 
-/* What a screen can take; the inventory has the rest. */
+/* Keeps the text short; the inventory has the rest. */
 enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
 
-/* Measured although another process computed there. */
+/* GPUs that were measured although another process computed on them. */
 static size_t count_busy(const struct inventory *inventory)
 {
     size_t busy = 0;
@@ -41,7 +41,7 @@ static void put_headline(struct strbuf *out, const struct report_style *style,
     report_end_line(out, style, &line, 0, 4);
 }
 
-/* "l1_data" of "l1_data.size". */
+/* The length of "l1_data" in "l1_data.size". */
 static size_t memory_length(const char *metric)
 {
     return strcspn(metric, ".");
@@ -82,7 +82,7 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
         strbuf_puts(out, " (noisy)");
 }
 
-/* All attributes of the memory that measure `first` is the first one of. */
+/* All attributes of one memory; measure `first` is its first one. */
 static void put_memory(struct strbuf *out, const struct report_style *style,
                        const struct measures *memory, size_t first)
 {
@@ -123,9 +123,10 @@ static void put_model(struct strbuf *out, const struct report_style *style,
     }
 }
 
-/* "Title:" before the first entry of a list; "and N more" and true instead of one too many. */
-static bool list_ends(struct strbuf *out, const struct report_style *style, const char *title,
-                      size_t i, size_t count)
+/* Prints "Title:" before the first entry of a list. Beyond the limit prints "and N more" and
+ * returns true: the list ends. */
+static bool frame_entry(struct strbuf *out, const struct report_style *style, const char *title,
+                        size_t i, size_t count)
 {
     if (i == 0) {
         strbuf_puts(out, "\n");
@@ -138,7 +139,7 @@ static bool list_ends(struct strbuf *out, const struct report_style *style, cons
     return true;
 }
 
-/* Of few GPUs what is odd about them, of many their number. */
+/* Prints the findings if there are few GPUs, else their number. */
 static void put_watched(struct strbuf *out, const struct report_style *style,
                         const struct inventory *inventory)
 {
@@ -168,17 +169,17 @@ void report_summary(const struct inventory *inventory, const struct report_style
         put_model(out_text, style, &v->models[i]);
     }
     for (size_t i = 0; i < v->outlier_count; i++) {
-        if (list_ends(out_text, style, "Outliers", i, v->outlier_count))
+        if (frame_entry(out_text, style, "Outliers", i, v->outlier_count))
             break;
         report_put_outlier(out_text, style, &v->outliers[i], false);
     }
     for (size_t i = 0; i < v->node_finding_count; i++) {
-        if (list_ends(out_text, style, "Places", i, v->node_finding_count))
+        if (frame_entry(out_text, style, "Places", i, v->node_finding_count))
             break;
         report_put_node(out_text, style, &v->node_findings[i]);
     }
     for (size_t i = 0; i < v->unmeasured_count; i++) {
-        if (list_ends(out_text, style, "Unmeasured", i, v->unmeasured_count))
+        if (frame_entry(out_text, style, "Unmeasured", i, v->unmeasured_count))
             break;
         report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }

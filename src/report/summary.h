@@ -1,4 +1,4 @@
-/* The short summary of an inventory that people see at the end of a survey. */
+/* The short summary of an inventory, printed at the end of a survey. */
 #ifndef GPUMEMTOPO_REPORT_SUMMARY_H
 #define GPUMEMTOPO_REPORT_SUMMARY_H
 
@@ -6,9 +6,9 @@
 #include "inventory/inventory.h"
 #include "report/text.h"
 
-/* Appends counts, models with their memories, outliers and what could not be measured: as wide
- * as the style says (NULL: REPORT_WIDTH columns, no colour), long lists shortened, no control
- * character but line breaks and the style's colours. Fails only by out_text->failed. */
+/* Appends counts, models with their memories, outliers, and what could not be measured. As wide as
+ * the style says (NULL: REPORT_WIDTH columns, no colour); long lists are shortened; no control
+ * characters except line breaks and colours. Errors only set out_text->failed. */
 void report_summary(const struct inventory *inventory, const struct report_style *style,
                     struct strbuf *out_text);
 

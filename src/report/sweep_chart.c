@@ -1,4 +1,4 @@
-/* From the measures of a model to what is drawn. */
+/* What is drawn of a sweep, from the measures of a model. */
 #include "report/sweep_chart.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void add_mark(struct sweep_chart *plot, const char *what, double bytes)
     mark->bytes = bytes;
 }
 
-/* A mark for a metric that has a value. */
+/* Adds a mark for a metric that has a value. */
 static void mark_metric(struct sweep_chart *plot, const struct measures *measures,
                         const char *memory, const char *attribute, const char *what)
 {

@@ -1,4 +1,4 @@
-/* A sweep as it is drawn: mean latency over array size, with what the probes made of it. */
+/* A sweep for drawing: mean latency by array size, with the sizes that the probes report. */
 #ifndef GPUMEMTOPO_REPORT_SWEEP_CHART_H
 #define GPUMEMTOPO_REPORT_SWEEP_CHART_H
 
@@ -29,7 +29,7 @@ struct sweep_chart {
     size_t level_count;
 };
 
-/* The sweep of a memory ("l1_data", "l2") with its marks; false where none was kept. */
+/* The sweep of a memory ("l1_data", "l2") with its marks; false if none was stored. */
 bool sweep_chart_memory(const struct measures *measures, const char *memory,
                         struct sweep_chart *out_plot);
 
@@ -39,8 +39,8 @@ void sweep_chart_format_bytes(char text[SWEEP_CHART_TEXT_MAX], double bytes);
 /* The memories that can have a sweep; NULL-terminated. */
 extern const char *const sweep_chart_memories[];
 
-/* The same bytes for the same plot. standalone: with colours of its own, for a file; otherwise the
- * page around it has them. Fails only by out->failed. */
+/* The same plot gives the same bytes. standalone: includes colours, for a file; otherwise the
+ * surrounding page has them. Errors only set out->failed. */
 void sweep_chart_put_svg(struct strbuf *out, const struct sweep_chart *plot, bool standalone);
 
 #endif

@@ -1,4 +1,4 @@
-/* Drawing a plot as SVG, in the reader's light or dark colours. */
+/* Draws a plot as SVG, in light or dark colours. */
 #include "report/sweep_chart.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 static const double KIB = 1024, MIB = 1024 * 1024;
 
-/* Of the picture, and of the frame within it. */
+/* Sizes of the picture, and of the frame in it. */
 enum {
     WIDTH = 720,
     HEIGHT = 400,
@@ -23,7 +23,7 @@ enum {
     TICKS_Y_MAX = 7,
 };
 
-/* Each colour twice, without variables: simple renderers know none. */
+/* Each colour is given twice, because simple renderers do not support CSS variables. */
 static const char STYLE[] =
     "<style>\n"
     "svg { font: 13px sans-serif } .title { font-size: 15px }\n"
@@ -41,7 +41,7 @@ static const char STYLE[] =
     "}\n"
     "</style>\n";
 
-/* What lies on the axes: sizes in `unit`, cycles from 0. */
+/* The axes: sizes in `unit`; cycles from 0. */
 struct axes {
     double low, high, unit, top;
 };
@@ -64,8 +64,8 @@ static double y_of(const struct axes *axes, double cycles)
     return BOTTOM - cycles / axes->top * (BOTTOM - TOP);
 }
 
-/* The least step that leaves few enough ticks: a power of two for sizes, 1, 2 or 5 times a power of
- * ten otherwise. */
+/* The smallest step that gives few enough ticks: for sizes a power of two, otherwise 1, 2 or 5
+ * times a power of ten. */
 static double binary_step(double span)
 {
     return exp2(ceil(log2(span / TICKS_X_MAX)));
@@ -123,7 +123,7 @@ static void write_axes(struct strbuf *out, const struct axes *axes)
                   (TOP + BOTTOM) / 2);
 }
 
-/* Labels stand to the right of the frame, pushed up where they would touch. */
+/* Labels are to the right of the frame, moved up if they would overlap. */
 static void write_levels(struct strbuf *out, const struct sweep_chart *plot,
                          const struct axes *axes)
 {

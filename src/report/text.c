@@ -1,4 +1,4 @@
-/* Text for people. */
+/* Text for people: cleaning, width, wrapping. */
 #include "report/text.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "inventory/utf8.h"
 
-/* Direction marks and overrides can make a name read as another one (CVE-2021-42574). */
+/* Direction marks and overrides can make a name look like another one (CVE-2021-42574). */
 static bool is_unsafe(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
@@ -16,8 +16,8 @@ static bool is_unsafe(uint32_t code)
            (code >= 0x2060 && code <= 0x206f) || code == 0xfeff || (code & 0xfffe) == 0xfffe;
 }
 
-/* Scripts that terminals draw two columns wide begin at Hangul Jamo. Too wide a guess is harmless
- * here, too narrow a one breaks the line. */
+/* Scripts that terminals draw two columns wide begin at Hangul Jamo. A guess that is too wide does
+ * no harm; one that is too narrow breaks the line. */
 static unsigned code_columns(uint32_t code)
 {
     return code >= 0x1100 ? 2 : 1;

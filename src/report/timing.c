@@ -1,4 +1,4 @@
-/* The line that tells where the time went. */
+/* The line that lists the time per probe. */
 #include "report/timing.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { INDENT = 5 };
 
-/* Shorter ones are told together. */
+/* Shorter times are summed up. */
 static const double SHOWN_S = 0.0005;
 
 static int by_time(const void *a, const void *b)

@@ -1,4 +1,4 @@
-/* Whether an inventory agrees with itself. */
+/* Checks an inventory for contradictions. */
 #include "report/validate.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Texts and where they come from, sorted for look-up. */
+/* Texts and their indices, sorted for look-up. */
 struct known_text {
     const char *text;
     size_t place;
@@ -25,7 +25,7 @@ struct checker {
     const struct inventory *inventory;
     struct index models, gpus, unmeasured;
     uint32_t *counts; /* measured GPUs by model */
-    bool *accused;    /* GPUs that stand in outliers or in the finding of a place */
+    bool *accused;    /* GPUs that are in outliers or in an accused finding of a node */
     uint32_t measured;
     size_t outliers;
 };
@@ -59,8 +59,7 @@ static int index_sort(struct index *index, const char *what, struct err *err)
     qsort(index->entries, index->count, sizeof *index->entries, entry_order);
     for (size_t i = 1; i < index->count; i++)
         if (entry_order(&index->entries[i - 1], &index->entries[i]) == 0)
-            return err_set(err, -EINVAL, "%s \"%.80s\" stands there twice", what,
-                           index->entries[i].text);
+            return err_set(err, -EINVAL, "%s \"%.80s\" occurs twice", what, index->entries[i].text);
     return 0;
 }
 
@@ -91,7 +90,7 @@ static int build_indices(struct checker *c, struct err *err)
     return index_sort(&c->unmeasured, "unmeasured: uuid", err);
 }
 
-/* A busy GPU may have been measured all the same: then it is not among the unmeasured. */
+/* A busy GPU may have been measured nevertheless: then it is not in unmeasured. */
 static bool is_measured(const struct checker *c, const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
@@ -106,11 +105,12 @@ static int check_gpus(struct checker *c, struct err *err)
         const struct known_text *model = gpu->model ? find(&c->models, gpu->model) : NULL;
         bool measured = is_measured(c, gpu);
         if (gpu->model && !model)
-            return err_set(err, -EINVAL, "gpus: %.80s is of model \"%.80s\", which is not there",
+            return err_set(err, -EINVAL,
+                           "gpus: %.80s is of model \"%.80s\", which the file does not have",
                            gpu->uuid ? gpu->uuid : "one", gpu->model);
         if (measured && gpu->uuid && find(&c->unmeasured, gpu->uuid))
-            return err_set(err, -EINVAL, "%.80s is %s and yet unmeasured", gpu->uuid,
-                           gpu_status_name(gpu->status));
+            return err_set(err, -EINVAL, "%.80s has status %s, but is listed in unmeasured",
+                           gpu->uuid, gpu_status_name(gpu->status));
         c->measured += measured;
         c->outliers += gpu->status == GPU_OUTLIER;
         if (model && measured)
@@ -119,7 +119,8 @@ static int check_gpus(struct checker *c, struct err *err)
     return 0;
 }
 
-/* Figures are sizes, times, rates and numbers of things. 1e18: no memory has an exabyte. */
+/* Figures are sizes, times, rates and counts, so they are not negative. 1e18: no memory has an
+ * exabyte. */
 static bool is_possible(double value)
 {
     return !isfinite(value) || (value >= 0 && value <= 1e18);
@@ -131,7 +132,7 @@ static int check_figure(const char *whose, const char *metric, double value, dou
     bool odd_spread = is_possible(value);
     if (odd_spread && is_possible(spread))
         return 0;
-    return err_set(err, -EINVAL, "%.80s: %s%.80s is %g, which cannot be", whose,
+    return err_set(err, -EINVAL, "%.80s: %s%.80s is %g, which is impossible", whose,
                    odd_spread ? "the spread of " : "", metric, odd_spread ? spread : value);
 }
 
@@ -184,7 +185,7 @@ static int check_counts(const struct checker *c, struct err *err)
                        (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
-/* Whoever has the status stands in a list, and the other way round. */
+/* A GPU has status outlier if and only if it is in one of the lists. */
 static int check_accused(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
@@ -196,7 +197,7 @@ static int check_accused(const struct checker *c, struct err *err)
     return 0;
 }
 
-/* The GPU that is meant, by UUID, or, where it has none, by its place; -1: none. */
+/* The index of the GPU, found by UUID or, if it has none, by node and PCI address; -1: none. */
 static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_outlier *suspect)
 {
     const struct inventory *v = c->inventory;
@@ -251,7 +252,7 @@ static int check_exit_code(const struct inventory *inventory, struct err *err)
     bool odd = inventory->total_outliers;
     int code = inventory->exit_code;
     if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
-        return err_set(err, -EINVAL, "survey.exit_code %d does not fit the counts beside it", code);
+        return err_set(err, -EINVAL, "survey.exit_code %d contradicts the counts in survey", code);
     return 0;
 }
 

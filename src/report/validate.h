@@ -1,13 +1,12 @@
-/* Whether an inventory agrees with itself. */
+/* Checks an inventory for contradictions. */
 #ifndef GPUMEMTOPO_REPORT_VALIDATE_H
 #define GPUMEMTOPO_REPORT_VALIDATE_H
 
 #include "base/err.h"
 #include "inventory/inventory.h"
 
-/* What the reader cannot see: model ids and UUIDs are unique, every reference has its target,
- * counts are the numbers of what they count, no figure is one that cannot be. 0, -ENOMEM, or
- * -EINVAL naming the first disagreement. */
+/* Checks what reading does not: model ids and UUIDs are unique, references have a target, counts
+ * are correct, no figure is impossible. 0, -ENOMEM, or -EINVAL naming the first contradiction. */
 int report_validate(const struct inventory *inventory, struct err *err);
 
 #endif

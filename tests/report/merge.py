@@ -89,7 +89,7 @@ def case_twice(folder):
                     ("old/out.yaml", "new/out.yaml"), ("new/out.yaml", "old/spool")):
         done = report(folder, "merge", *sources, code=4)
         check(sorted(s for _, s in statuses(done.stdout)) == ["crashed", "ok", "ok"], done.stdout)
-        said = re.findall(r"(GPU-\S+) is in (\S+) and (\S+): the newer, the former, counts",
+        said = re.findall(r"(GPU-\S+) is in (\S+) and (\S+): the first is newer and is used",
                           done.stderr)
         check(len(said) == 3 and all(kept.startswith("new") for _, kept, _ in said), done.stderr)
     # Nothing was heard of a lost GPU since its survey began: what its rank spooled is newer.
@@ -195,7 +195,7 @@ def case_bad_files(folder):
         check(re.search(rf"skipped: (spool/)?{re.escape(name)}|skipped: .*{re.escape(name)}",
                         done.stderr), f"{name} is not named: {done.stderr}")
     check(done.stderr.count("skipped:") == len(bad), done.stderr)
-    check("not looked into: spool/folder:" in done.stderr, done.stderr)
+    check("not merged: spool/folder:" in done.stderr, done.stderr)
     check("newer" in done.stderr and "schema 99" in done.stderr, done.stderr)
     check(sorted(s for _, s in statuses(done.stdout)) == ["ok", "ok"], done.stdout)
     check(field(done.stdout, "exit_code") == "4", done.stdout)

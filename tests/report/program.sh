@@ -73,10 +73,10 @@ expect 2 'cannot read' validate .
 expect 2 '/dev/zero: is a device' show /dev/zero
 sed 's/: \[3051, /: [-3051, /' good.yaml >negative.yaml
 sed 's/: \[3051, /: [1e308, /' good.yaml >huge.yaml
-expect 2 'main.bandwidth.read is -3051, which cannot be' validate negative.yaml
-expect 2 'main.bandwidth.read is 1e+308, which cannot be' validate huge.yaml
+expect 2 'main.bandwidth.read is -3051, which is impossible' validate negative.yaml
+expect 2 'main.bandwidth.read is 1e+308, which is impossible' validate huge.yaml
 sed 's/^    model: .*/    model: other/' good.yaml >foreign.yaml
-expect 2 'is of model "other", which is not there' validate foreign.yaml
+expect 2 'is of model "other", which the file does not have' validate foreign.yaml
 expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 
 # An output never replaces what is read, by whatever name.

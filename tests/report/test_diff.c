@@ -55,7 +55,7 @@ static void nothing_changed(void **state)
     char *text = compared(&before, &after, &diff);
     assert_string_equal(text, "before: 2026-01-01T00:00:00Z, 12 GPUs, 12 measured\n"
                               "after: 2026-02-01T00:00:00Z, 12 GPUs, 12 measured\n"
-                              "nothing moved beyond the scatter\n");
+                              "no change beyond the scatter\n");
     assert_false(diff.worse || diff.missing);
     free(text);
     inventory_fini(&before);
@@ -89,7 +89,7 @@ static void everything_changed(void **state)
     expect(text, "unexplained (baseline of 2026-01-01T00:00:00Z)");
     expect(text, "\nSettings:\n  6 GPUs: driver 590.00, was 580.00\n");
     expect(text, "  1 GPU: power limit 500 W, was 700 W\n");
-    expect(text, "\n2 GPUs were measured before and are not now\n");
+    expect(text, "\n2 GPUs were measured before, but not now\n");
     assert_null(strstr(text, "GPU-002"));
     assert_true(diff.worse && diff.missing);
     free(text);

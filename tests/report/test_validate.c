@@ -114,15 +114,15 @@ static void contradictions_are_named(void **state)
         void (*spoil)(struct inventory *inventory);
         const char *message;
     } rows[] = {
-        {twice_the_same_uuid, "gpus: uuid \"GPU-00000001\" stands there twice"},
-        {twice_the_same_model, "models: id \"nvidia-h200\" stands there twice"},
-        {unknown_model, "GPU-00000000 is of model \"other\", which is not there"},
+        {twice_the_same_uuid, "gpus: uuid \"GPU-00000001\" occurs twice"},
+        {twice_the_same_model, "models: id \"nvidia-h200\" occurs twice"},
+        {unknown_model, "GPU-00000000 is of model \"other\", which the file does not have"},
         {wrong_model_count, "nvidia-h200 has count 3, but 2 measured"},
         {wrong_measured, "survey.measured is 1, but the file has 2"},
         {wrong_unmeasured, "survey.unmeasured is 2, but the file has 1"},
         {wrong_outliers, "survey.outliers is 0, but the file has 1"},
         {wrong_total, "survey.gpus is 4, but the file has 3"},
-        {measured_and_not, "GPU-00000000 is ok and yet unmeasured"},
+        {measured_and_not, "GPU-00000000 has status ok, but is listed in unmeasured"},
         {unlisted_outlier, "survey.outliers is 1, but the file has 2"},
         {unlisted_node_outlier, "GPU-00000000 has status ok, but is among the accused"},
         {foreign_outlier, "outliers: GPU-x is not among the gpus"},
@@ -130,7 +130,7 @@ static void contradictions_are_named(void **state)
         {outlier_elsewhere, "outliers: GPU-00000001 has another model or node"},
         {foreign_watch, "watch: GPU-y is not among the gpus"},
         {foreign_node_gpu, "nodes: GPU-z is not among the gpus"},
-        {wrong_exit_code, "exit_code 3 does not fit"},
+        {wrong_exit_code, "exit_code 3 contradicts the counts"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct inventory inventory;

@@ -1,4 +1,4 @@
-/* The sweeps that a model kept, with their change points. */
+/* The stored sweeps of a model, with their change points. */
 #include <stdio.h>
 
 #include "report/html/sections.h"

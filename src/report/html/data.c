@@ -1,4 +1,4 @@
-/* An inventory as the page wants it. */
+/* The inventory arranged for the page. */
 #include "report/html/data.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ double html_quantile(const struct html_series *series, double share)
     return series->sorted[low] + (at - (double)low) * (series->sorted[high] - series->sorted[low]);
 }
 
-/* The series of a metric: at its usual place, elsewhere, or new. */
+/* The series of a metric: found at its usual index, or elsewhere, or added. */
 static struct html_series *series_of(struct html_model *model, const char *metric, size_t hint)
 {
     if (hint < model->series_count && strcmp(model->series[hint].metric, metric) == 0)
@@ -135,7 +135,7 @@ static enum html_oddity oddity_of(const struct html_gpu *gpu)
     return gpu->watch ? HTML_WATCHED : HTML_FINE;
 }
 
-/* Joins the lists to the GPUs. */
+/* Connects the entries of the lists with their GPUs. */
 static int fill_states(struct html_data *data)
 {
     const struct inventory *v = data->inventory;

@@ -1,10 +1,11 @@
-/* An inventory as the page wants it: GPUs by model and node, distributions, who is how odd. */
+/* The inventory arranged for the page: GPUs by model and node, distributions, and how odd each GPU
+ * is. */
 #ifndef GPUMEMTOPO_REPORT_HTML_DATA_H
 #define GPUMEMTOPO_REPORT_HTML_DATA_H
 
 #include "inventory/inventory.h"
 
-/* All values of one metric among a model's GPUs. */
+/* All values of one metric of the GPUs of a model. */
 struct html_series {
     const char *metric, *unit;
     double *sorted;
@@ -13,37 +14,37 @@ struct html_series {
 
 struct html_model {
     const struct inventory_model *model;
-    struct html_series *series; /* in the order of the GPUs' values */
+    struct html_series *series; /* in the order of the values of the GPUs */
     size_t series_count, series_capacity;
 };
 
 enum html_oddity { HTML_FINE, HTML_WATCHED, HTML_ODD, HTML_VERY_ODD, HTML_WORST, HTML_UNKNOWN };
 
-/* One GPU with what the lists say of it. */
+/* One GPU with its entries in the lists. */
 struct html_gpu {
     const struct inventory_gpu *gpu;
     const struct inventory_outlier *outlier, *watch; /* NULL: none */
-    const struct inventory_node *place;              /* accused as a whole */
-    double score;                                    /* largest in size; NaN none */
+    const struct inventory_node *place;              /* accused node, slot or model */
+    double score;                                    /* largest absolute score; NaN: none */
     enum html_oddity oddity;
 };
 
 struct html_data {
     const struct inventory *inventory;
-    struct html_model *models; /* as in the inventory */
+    struct html_model *models; /* in the order of the inventory */
     struct html_gpu *gpus;     /* by node, then index, then PCI address */
-    size_t node_count;         /* distinct ones among the GPUs */
+    size_t node_count;         /* number of different nodes */
 };
 
-/* 0 or -ENOMEM; html_data_fini in either case. The inventory outlives the data. */
+/* 0 or -ENOMEM; call html_data_fini in either case. The inventory must outlive the data. */
 int html_data_init(struct html_data *data, const struct inventory *inventory);
 void html_data_fini(struct html_data *data);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const struct html_model *html_data_model(const struct html_data *data, const char *id);
 const struct html_series *html_data_series(const struct html_model *model, const char *metric);
 
-/* Of sorted values; NaN of none. */
+/* The values must be sorted; NaN if there are none. */
 double html_quantile(const struct html_series *series, double share);
 
 #endif

@@ -1,4 +1,4 @@
-/* All GPUs, what differs from the model's majority, and where the figures come from. */
+/* The table of all GPUs, and their differences from the majority of the model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* Up to so many GPUs stand in one table with all their values; more are grouped by node, folded,
- * with the values that tell most: a page of 10,000 GPUs has to stay usable. */
+/* Up to this many GPUs are in one table with all values. More are grouped by node and folded, with
+ * the most important values only, so that a page with 10,000 GPUs stays usable. */
 enum { ONE_TABLE_MAX = 1000, COLUMNS_MAX = 40, DIFFERENCES_MAX = 1000 };
 
 static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2.bandwidth.read",
@@ -17,7 +17,7 @@ static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2
 
 struct columns {
     const char *metrics[COLUMNS_MAX], *units[COLUMNS_MAX];
-    bool telling[COLUMNS_MAX]; /* the others are not for paper */
+    bool telling[COLUMNS_MAX]; /* the others are not printed on paper */
     size_t count;
 };
 
@@ -57,7 +57,7 @@ static double value_of(const struct inventory_gpu *gpu, const char *metric)
     return NAN;
 }
 
-/* A metric's name that may be broken behind its dots. */
+/* The name of a metric, which may be broken after its dots. */
 static void put_metric(struct strbuf *out, const char *metric)
 {
     char part[HTML_NAME];
@@ -162,7 +162,7 @@ void html_gpus(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<p class=paper>The inventory has all values.</p></section>\n");
 }
 
-/* What one GPU has and most of its model have not. */
+/* Facts of one GPU that differ from the majority of its model. */
 static size_t put_difference(struct strbuf *out, const struct inventory_gpu *gpu, const char *what,
                              const struct facts *own, const struct facts *usual, size_t room)
 {

@@ -1,10 +1,11 @@
-/* Nodes times GPU index: where the odd ones are. */
+/* Map of nodes and GPU indices that shows which GPUs are odd. */
 #include <math.h>
 
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* By oddity: the class of the cell and the sign in it, so that colour is not all there is. */
+/* The class and the sign of a cell by oddity; the sign is for readers who cannot see the
+ * colours. */
 static const struct {
     const char *class, *sign;
 } cells[] = {{"", ""}, {"w", "~"}, {"a", "!"}, {"b", "!"}, {"c", "!"}, {"u", "?"}};
@@ -32,7 +33,7 @@ static void put_cell(struct strbuf *out, const struct html_data *data, const str
         strbuf_printf(out, "%s</i>", cells[gpu->oddity].sign);
 }
 
-/* GPUs first .. last - 1 are those of one node. */
+/* The GPUs from first to the returned index - 1 are on one node. */
 static size_t node_end(const struct html_data *data, size_t first)
 {
     size_t last = first;
@@ -60,7 +61,7 @@ static void put_node(struct strbuf *out, const struct html_data *data, size_t fi
     strbuf_puts(out, "</b>");
     for (size_t i = first; i < last; i++) {
         const struct html_gpu *gpu = &data->gpus[i];
-        /* A GPU stands in the column of its index; gaps are GPUs that nobody saw. */
+        /* The column is the index of the GPU; a gap is a GPU that no rank saw. */
         if (gpu->gpu->index - next <= GAP_MAX)
             for (; next < gpu->gpu->index; next++)
                 strbuf_puts(out, "<i class=x></i>");
@@ -70,7 +71,7 @@ static void put_node(struct strbuf *out, const struct html_data *data, size_t fi
     strbuf_puts(out, "</div>\n");
 }
 
-/* The nodes on which all is fine, or the others; gives their number. */
+/* Puts the nodes on which all GPUs are fine, or the others; returns their number. */
 static size_t put_nodes(struct strbuf *out, const struct html_data *data, bool fine)
 {
     size_t count = 0;
@@ -84,7 +85,7 @@ static size_t put_nodes(struct strbuf *out, const struct html_data *data, bool f
     return count;
 }
 
-/* A large fleet: the nodes that want a look first, the others folded away. */
+/* For a large fleet: nodes with odd GPUs first, the others folded. */
 static void put_folded(struct strbuf *out, const struct html_data *data)
 {
     struct strbuf rows = {0};

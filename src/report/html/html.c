@@ -1,4 +1,4 @@
-/* The page: head, headline, parts in order. */
+/* The page: head, headline, and sections in order. */
 #include "report/html/html.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* Even if a foreign name got past the escaping, nothing but the page's own script could run. */
+/* The content security policy lets only the page's script run, even if a hostile name got past the
+ * escaping. */
 static void put_head(struct strbuf *out)
 {
     strbuf_puts(out, "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"

@@ -6,9 +6,9 @@
 #include "inventory/inventory.h"
 #include "judge/reference.h"
 
-/* Appends the page: no network, readable without its script, for screen (light and dark) and paper.
- * Names and all else out of the inventory appear as text. references may be NULL. Fails only by
- * out_page->failed. */
+/* Appends the page: it needs no network, is readable without its script, and works on screen (light
+ * and dark) and paper. Strings from the inventory appear as text. references may be NULL. Errors
+ * only set out_page->failed. */
 void report_html(const struct inventory *inventory, const struct judge_references *references,
                  struct strbuf *out_page);
 

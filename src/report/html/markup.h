@@ -1,24 +1,24 @@
-/* Pieces of HTML: foreign text made harmless, quantities, small tables. */
+/* Pieces of HTML: escaped text, quantities, small tables. */
 #ifndef GPUMEMTOPO_REPORT_HTML_MARKUP_H
 #define GPUMEMTOPO_REPORT_HTML_MARKUP_H
 
 #include "base/str.h"
 #include "inventory/measure.h"
 
-/* Room for a name, for a sentence. */
+/* Maximum columns of a name and of a sentence. */
 enum { HTML_NAME = 80, HTML_SENTENCE = 400 };
 
-/* Text as text, also in attributes: markup is escaped, control characters and direction overrides
- * become '?', what is longer than `columns` ends in "...". NULL becomes "-". */
+/* Appends text, also for attributes: markup is escaped, control characters and direction overrides
+ * become '?', a text longer than `columns` ends in "...". NULL becomes "-". */
 void html_text(struct strbuf *out, const char *text, unsigned columns);
 
 /* "205.1 KiB", "-" for NaN. */
 void html_quantity(struct strbuf *out, double value, const char *unit);
 
-/* A figure for a column that has its unit in the head: five digits, no unit. */
+/* A number for a column with the unit in its head: five digits, no unit. */
 void html_figure(struct strbuf *out, double value);
 
-/* A fact's value; "-" for NULL and for an unknown one. */
+/* The value of a fact; "-" for NULL and for an unknown one. */
 void html_fact(struct strbuf *out, const struct fact *fact);
 
 /* A cell with a number, "-" for a negative one. */

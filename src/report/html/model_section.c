@@ -1,4 +1,4 @@
-/* One model: drawing, measured against reported and reference, distributions, sweeps, SMs. */
+/* One model: drawing, comparison with reported and reference values, distributions, sweeps, SMs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* What the driver says and nobody measured. */
+/* True for a value that the driver reports and no probe measured. */
 static bool is_claim(const struct measure *m)
 {
     return m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
@@ -48,7 +48,7 @@ static void put_note(struct strbuf *out, const struct measure *m, const char *no
         html_quantity(out, value, m->unit);
 }
 
-/* Which fact of the hardware a metric is to be compared with. */
+/* The fact of the hardware with which a metric is compared. */
 static const char *hardware_of(const char *metric)
 {
     static const char *const rows[][2] = {
@@ -135,7 +135,7 @@ static void put_distributions(struct strbuf *out, const struct html_model *model
     for (size_t i = 0; i < model->series_count; i++) {
         const struct html_series *series = &model->series[i];
         if (!measures_get(&model->model->memory, series->metric))
-            continue; /* a name, such as the slowest SM's, has no distribution */
+            continue; /* an id, such as the slowest SM, has no distribution */
         strbuf_puts(out, "<tr><td>");
         html_text(out, series->metric, HTML_NAME);
         strbuf_printf(out, "<td class=n>%zu", series->count);

@@ -1,4 +1,4 @@
-/* What is odd: outliers, places, GPUs to watch, GPUs that could not be measured. */
+/* Outliers, accused nodes, slots and models, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
 
 #include "report/drain.h"
@@ -64,7 +64,7 @@ static void put_where(struct strbuf *out, const struct html_data *data,
     strbuf_puts(out, "</span></p>\n");
 }
 
-/* The node's line of those that `gpumemtopo-report drain` prints. */
+/* The line that `gpumemtopo-report drain` prints for the node. */
 static void put_drain(struct strbuf *out, const struct drain_lines *lines, const char *node)
 {
     const char *line = drain_lines_find(lines, node);
@@ -93,7 +93,7 @@ static void put_card(struct strbuf *out, const struct html_data *data, size_t nu
     strbuf_puts(out, "</article>\n");
 }
 
-/* One line of the tables: where, and the first finding. */
+/* One row of the tables: place and first finding. */
 static void put_row(struct strbuf *out, const struct inventory_outlier *outlier, bool kind)
 {
     strbuf_puts(out, "<tr><td>");
@@ -138,7 +138,7 @@ static void put_table(struct strbuf *out, const struct inventory_outlier *list, 
         strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", count - ROWS_MAX);
 }
 
-/* How many of which kind, and how the pictures are read. */
+/* Number of outliers of each kind, and how to read the pictures. */
 static void put_overview(struct strbuf *out, const struct inventory *v)
 {
     bool begun = false;

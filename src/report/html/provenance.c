@@ -1,11 +1,11 @@
-/* Where the figures come from: program, command, software of the GPUs. */
+/* Origin of the figures: program, command, software of the GPUs. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* The different values of a fact of the boards, each with the number of its GPUs. */
+/* The different values of a board fact, each with its number of GPUs. */
 static void put_versions(struct strbuf *out, const struct inventory *v, const char *title,
                          const char *key)
 {

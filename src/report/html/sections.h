@@ -1,34 +1,34 @@
-/* The parts of the page, each appended to `out`. All fail only by out->failed. */
+/* The sections of the page, each appended to `out`. Errors only set out->failed. */
 #ifndef GPUMEMTOPO_REPORT_HTML_SECTIONS_H
 #define GPUMEMTOPO_REPORT_HTML_SECTIONS_H
 
 #include "judge/reference.h"
 #include "report/html/data.h"
 
-/* A small picture: the series as ticks or bars; mine and wanted (NaN: none) marked on it. */
+/* A small picture of the series as ticks or bars; `mine` and `wanted` (NaN: none) are marked. */
 void html_strip(struct strbuf *out, const struct html_series *series, double mine, double wanted);
 
-/* Outliers as cards, each finding on its distribution; places; watch; unmeasured. A card has the id
- * "o" and its number. Cards have pictures; a fleet with more outliers has another problem. */
+/* Outliers as cards, each finding with its distribution; accused nodes; watch; unmeasured. A card
+ * has the id "o" and its number. The number of cards is limited, because cards have pictures. */
 enum { HTML_CARDS_MAX = 200 };
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
 void html_watch(struct strbuf *out, const struct html_data *data);
 void html_unmeasured(struct strbuf *out, const struct html_data *data);
 
-/* Nodes times GPU index. */
+/* Map of nodes and GPU indices. */
 void html_heat(struct strbuf *out, const struct html_data *data);
 
 /* One model: drawing, tables, distributions, curves, SM maps. references may be NULL. */
 void html_model_section(struct strbuf *out, const struct html_data *data,
                         const struct html_model *model, const struct judge_references *references);
 
-/* The drawing of a model's hierarchy as SVG; its kept sweeps; its SMs. */
+/* The drawing of the hierarchy of a model as SVG; its sweeps; its SMs. */
 void html_topology(struct strbuf *out, const struct inventory_model *model);
 void html_curves(struct strbuf *out, const struct inventory_model *model);
 void html_sm_maps(struct strbuf *out, const struct inventory_model *model);
 
-/* All GPUs; what differs from the model's majority; where the file comes from. */
+/* All GPUs; differences from the majority of the model; origin of the file. */
 void html_gpus(struct strbuf *out, const struct html_data *data);
 void html_differences(struct strbuf *out, const struct html_data *data);
 void html_provenance(struct strbuf *out, const struct html_data *data);

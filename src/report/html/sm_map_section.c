@@ -1,4 +1,4 @@
-/* A model's SMs, each with its latency. */
+/* The SMs of a model, each with its latency. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { SMS_MAX = 1024 };
 
-/* The numbers of a map's text; 0 when it is none. */
+/* Reads the numbers of a map; 0 if the text is not one. */
 static size_t read_map(const char *text, double cycles[SMS_MAX])
 {
     size_t count = 0;
@@ -63,7 +63,7 @@ void html_sm_maps(struct strbuf *out, const struct inventory_model *model)
     for (size_t i = 0; i < model->memory.count; i++) {
         const struct measure *m = &model->memory.items[i];
         const char *text = facts_text(&m->notes, "map");
-        if (!text || !m->unit || strcmp(m->unit, "cycles") != 0) /* groups have a map, too */
+        if (!text || !m->unit || strcmp(m->unit, "cycles") != 0) /* groups of SMs have a map too */
             continue;
         if (!begun)
             strbuf_puts(out, "<details><summary>Map of the SMs</summary><p class=key>Latency above "

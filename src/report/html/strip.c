@@ -1,4 +1,4 @@
-/* A metric's distribution in a strip, with one GPU marked on it. */
+/* The distribution of a metric as a strip, with one GPU marked. */
 #include <math.h>
 
 #include "report/html/markup.h"
@@ -32,7 +32,7 @@ static void widen(struct scale *scale, double value)
     scale->high = fmax(scale->high, value);
 }
 
-/* A tick for each GPU; those that fall together are drawn once. */
+/* A tick for each GPU; ticks at the same place are drawn once. */
 static void put_ticks(struct strbuf *out, const struct html_series *series,
                       const struct scale *scale)
 {
@@ -47,7 +47,7 @@ static void put_ticks(struct strbuf *out, const struct html_series *series,
     strbuf_puts(out, "\"/>");
 }
 
-/* The square root keeps the few beside the many visible. */
+/* The square root keeps small bars visible beside large ones. */
 static void put_bars(struct strbuf *out, const struct html_series *series,
                      const struct scale *scale)
 {

@@ -7,7 +7,7 @@
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 
-/* A monospaced font of 12 px is 7.25 px wide; boxes are made for that. */
+/* A character of a 12 px monospaced font is 7.25 px wide. */
 static const double char_width = 7.25;
 enum {
     WIDTH = 940,
@@ -24,7 +24,7 @@ struct box {
     double x, y, width, height;
 };
 
-/* A row of boxes in the making: x and y of the next one, height of the row so far. */
+/* A row of boxes while it is laid out: x and y of the next box, height of the row so far. */
 struct flow {
     double left, right, x, y, row;
 };
@@ -48,7 +48,7 @@ static struct box memory_box(const struct hierarchy_memory *memory, const char *
                         .height = HEAD + LINE * (double)memory->line_count + PAD};
 }
 
-/* A box as wide as the drawing; its lines stand side by side as far as they fit. */
+/* A box as wide as the drawing; its lines are placed side by side if they fit. */
 static struct box wide_box(const struct hierarchy_memory *memory, double y, size_t *out_columns)
 {
     size_t columns = SIDE_MAX;
@@ -72,7 +72,7 @@ static void place(struct flow *flow, struct box *box)
     flow->row = fmax(flow->row, box->height);
 }
 
-/* The boxes of a row are widened alike until it is full, and made as high as the highest. */
+/* Widens the boxes of each row equally until it is full, and makes them as high as the highest. */
 static void fill_rows(struct box *boxes, size_t count, double right)
 {
     for (size_t first = 0, last; first < count; first = last) {
@@ -117,7 +117,7 @@ static void put_memory(struct strbuf *out, const struct hierarchy_memory *memory
     strbuf_puts(out, "\n");
 }
 
-/* The inner boxes of a block, from (x, y) on; the block's own size comes out. */
+/* Lays out the inner boxes of a block from (x, y) on; returns the size of the block. */
 static struct box lay_block(const struct hierarchy_block *block, double x, double y, double right,
                             struct box boxes[HIERARCHY_BLOCKS_MAX])
 {
@@ -149,7 +149,7 @@ static void put_block(struct strbuf *out, const struct hierarchy_block *block,
         put_memory(out, &block->memories[i], block->memories[i].name, &boxes[i], 1);
 }
 
-/* Everything of one SM; gives the y below it. */
+/* Draws one SM; returns the y below it. */
 static double put_sm(struct strbuf *out, const struct hierarchy *h, double y)
 {
     struct box boxes[HIERARCHY_BLOCKS_MAX], outer[HIERARCHY_BLOCKS_MAX + 1];
@@ -184,7 +184,7 @@ static double put_link(struct strbuf *out, double y)
     return y + LINK;
 }
 
-/* L2 as one box with its parts beside each other below the figures. */
+/* L2 as one box, with its parts side by side below the figures. */
 static double put_l2(struct strbuf *out, const struct hierarchy *h, double y)
 {
     size_t columns;
