@@ -80,7 +80,7 @@ fail:
     return rc;
 }
 
-/* Takes over the text. */
+/* Takes ownership of the text, also on failure. */
 static int read_text(char *text, size_t length, const char *name, struct survey_config *out_config,
                      struct err *err)
 {

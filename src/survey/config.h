@@ -1,4 +1,4 @@
-/* The survey's configuration file: where it is and what it says. */
+/* The configuration file of the survey. */
 #ifndef GPUMEMTOPO_SURVEY_CONFIG_H
 #define GPUMEMTOPO_SURVEY_CONFIG_H
 
@@ -8,7 +8,7 @@
 
 enum { PROFILE_COUNT = PROFILE_FULL + 1 };
 
-/* How long ranks wait for each other's start: least_s + per_rank_s * ranks. */
+/* How long ranks wait for the start of all others: least_s + per_rank_s * ranks. */
 struct survey_patience {
     double least_s, per_rank_s;
 };
@@ -21,9 +21,9 @@ struct survey_config {
     char *text;
 };
 
-/* Reads `path`, or where that is NULL the file survey.yaml in $GPUMEMTOPO_CONFIG_DIR, in
- * ../share/gpumemtopo beside the program, or in the source tree it was built from. -EINVAL with
- * position for a bad file. out_config untouched on failure; released with survey_config_fini. */
+/* Reads `path`. If it is NULL, reads survey.yaml in $GPUMEMTOPO_CONFIG_DIR, in ../share/gpumemtopo
+ * beside the program, or in the source tree that it was built from. -EINVAL with position for a bad
+ * file. out_config untouched on failure; released with survey_config_fini. */
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err);
 
 /* The same from a text. name: what error messages call it. */

@@ -71,7 +71,7 @@ static int print_about(enum survey_action action)
     return code;
 }
 
-/* Finds every error of the command line itself. Every rank finds the same. */
+/* Finds every error of the command line. Every rank finds the same ones. */
 static int read_command(int argc, char **argv, struct survey_options *out_options, struct err *err)
 {
     struct probe_selection selection = {0};
@@ -140,8 +140,7 @@ static void give_up_mpi(void *user)
         pmix_keeper_start();
     if (self->place.task <= 1)
         log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
-                    "others measure without MPI, and wait as long once more for those that start "
-                    "late",
+                    "others measure without MPI, and wait for it once more for the same time",
                     patience_s);
     _exit(run_without_mpi(self, patience_s));
 }
@@ -178,10 +177,10 @@ static void outlive_rank_0(const struct process *self, struct survey_end *end)
              exit_file_claim_loss(state >= 0 || self->place.task == 1))
         log_error("rank 0 was not heard for %.0f s and seems to be lost; results are in %s%s",
                   unheard_s, end->spool ? end->spool : "no spool",
-                  end->spool ? ": gpumemtopo-report merge makes an inventory of them" : "");
+                  end->spool ? ": make an inventory of them with gpumemtopo-report merge" : "");
 }
 
-/* Takes over the comm. */
+/* Takes ownership of the comm. */
 static struct survey_end run_rank(struct comm *comm, const struct process *self)
 {
     if (self->launcher.slurm)
@@ -195,8 +194,8 @@ static struct survey_end run_rank(struct comm *comm, const struct process *self)
     return end;
 }
 
-/* A wrapper that starts the survey under a launcher may name its own stderr, because the launcher
- * would mix its messages with ours. A named pipe that has no reader must not block the rank. */
+/* A wrapper may pass its stderr as a named pipe, because the launcher would mix its messages with
+ * ours. A pipe that has no reader must not block the rank. */
 static void speak_directly(void)
 {
     const char *path = getenv("GPUMEMTOPO_STDERR");

@@ -101,35 +101,34 @@ static int set_seed(struct survey_options *options, const struct option_row *row
 }
 
 static const struct option_row rows[] = {
-    {.help = "What to survey"},
+    {.help = "Input and measuring"},
     {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
      offsetof(struct survey_options, simulate)},
-    {"--replay", 0, "FILE", "the GPUs of a record: analyse their answers again", set_text,
+    {"--replay", 0, "FILE", "analyse a record again instead of measuring", set_text,
      offsetof(struct survey_options, replay)},
     {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
     {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
      offsetof(struct survey_options, probes)},
     {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
      set_time_limit},
-    {"--busy", 0, "WHAT", "others compute on the GPU: skip (default) or measure", set_busy},
-    {"--no-mpi", 0, NULL, "every task for itself; the last one merges", set_flag,
+    {"--busy", 0, "WHAT", "GPUs that others use: skip (default) or measure", set_busy},
+    {"--no-mpi", 0, NULL, "each task works alone; the last one merges", set_flag,
      offsetof(struct survey_options, no_mpi)},
-    {"--seed", 0, "N", "every random choice follows from it (default 1)", set_seed},
+    {"--seed", 0, "N", "seed of all random choices (default 1)", set_seed},
     {"--config", 'c', "FILE", "survey configuration (default: as shipped)", set_text,
      offsetof(struct survey_options, config)},
-    {.help = "What GPUs are judged by, besides each other"},
+    {.help = "Judging, besides the comparison of GPUs with each other"},
     {"--reference", 0, "DIR", "expected values by model (default: models as shipped)", set_text,
      offsetof(struct survey_options, reference)},
     {"--baseline", 0, "FILE", "an earlier inventory: report drift against it", set_text,
      offsetof(struct survey_options, baseline)},
-    {.help = "What comes out, and what is said meanwhile"},
+    {.help = "Output and messages"},
     {"--output", 'o', "FILE", "inventory (default gpumemtopo-<UTC>.yaml; -: stdout)", set_text,
      offsetof(struct survey_options, output)},
-    {"--html", 0, "FILE", "a page to look at as well", set_text,
-     offsetof(struct survey_options, html)},
+    {"--html", 0, "FILE", "also write a page", set_text, offsetof(struct survey_options, html)},
     {"--record", 0, "FILE", "keep every raw sample, for --replay", set_text,
      offsetof(struct survey_options, record)},
-    {"--spool", 0, "DIR", "results once known (default OUTPUT.spool)", set_text,
+    {"--spool", 0, "DIR", "folder for early results (default OUTPUT.spool)", set_text,
      offsetof(struct survey_options, spool)},
     {"--quiet", 0, NULL, NULL, set_flag, offsetof(struct survey_options, quiet)},
     {"--verbose", 0, NULL, NULL, set_flag, offsetof(struct survey_options, verbose)},
@@ -137,7 +136,7 @@ static const struct option_row rows[] = {
      offsetof(struct survey_options, no_progress)},
     {"--list-probes", 0, NULL, NULL, set_action, .action = SURVEY_LIST_PROBES},
     {"--version", 0, NULL, NULL, set_action, .action = SURVEY_VERSION},
-    {"--help", 'h', NULL, "print that, and stop", set_action, .action = SURVEY_HELP},
+    {"--help", 'h', NULL, "print it and exit", set_action, .action = SURVEY_HELP},
 };
 
 enum { ROW_COUNT = COUNT_OF(rows) };
@@ -186,7 +185,7 @@ static int match_flag(int argc, char *const *argv, int *at, const struct option_
     const struct option_row *row = NULL;
     size_t length = strcspn(word, "=");
     if (word[0] != '-' || !word[1])
-        return err_set(err, -EINVAL, "unexpected argument \"%.60s\": everything here is a flag",
+        return err_set(err, -EINVAL, "unexpected argument \"%.60s\": only flags are expected",
                        word);
     if (word[1] == '-') {
         row = find_name(word, length);
@@ -223,7 +222,7 @@ static int check_together(const struct survey_options *options, struct err *err)
     if (options->spool && str_equal(options->spool, "-"))
         return err_set(err, -EINVAL, "--spool needs a folder: files do not go to stdout");
     if (options->spool && str_equal(options->spool, options->output))
-        return err_set(err, -EINVAL, "--spool and --output name the same place");
+        return err_set(err, -EINVAL, "--spool and --output name the same path");
     if (options->html && str_equal(options->html, options->output))
         return err_set(err, -EINVAL, "--html and --output name the same file");
     if (options->record && str_equal(options->record, options->output))

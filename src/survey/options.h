@@ -28,12 +28,12 @@ struct survey_options {
     enum probe_profile profile;
     bool measure_busy; /* also measure GPUs on which other processes compute */
     bool profile_given, seed_given, busy_given;
-    double time_limit_s; /* 0: take the configuration's */
+    double time_limit_s; /* 0: use the one of the configuration */
     uint64_t seed;
     bool quiet;
     bool verbose;
     bool no_progress;
-    bool no_mpi; /* every task surveys on its own */
+    bool no_mpi; /* every task surveys alone */
 };
 
 /* Reads argv[1..]. Sets the defaults first. -EINVAL with a one-line message, which suggests the

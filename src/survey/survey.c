@@ -87,7 +87,7 @@ static bool for_root(const struct comm_message *message)
            message->frame.type == MESSAGE_BEAT;
 }
 
-/* A message that makes no sense is dropped with a warning. Its sender will miss its deadline. */
+/* An invalid message is dropped with a warning. Its sender will miss its deadline. */
 static int hand_out(struct run *run, struct comm_message *message, struct err *err)
 {
     struct err odd = {0};
@@ -217,8 +217,9 @@ static void end_spool(struct run *run, const struct inputs *prepared, bool writt
     bool done = written && !view.lost_ranks;
     bool nothing = view.unspooled && view.unspooled == view.gpu_done && !view.lost_ranks;
     if (!done && !nothing && spool_has_files(spooling->folder))
-        log_warning("results are kept in %s: gpumemtopo-report merge makes an inventory of them",
-                    spooling->folder);
+        log_warning(
+            "results are kept in %s: make an inventory of them with gpumemtopo-report merge",
+            spooling->folder);
     if (done && !run->options->spool)
         spool_remove_files(spooling->folder);
     if (done && run->options->spool)
@@ -240,8 +241,8 @@ static void say_idle(const struct run *run)
 {
     size_t idle = root_view(run->root).idle_ranks;
     if (idle && !run->options->quiet)
-        log_info("%zu %s own and stayed idle", idle,
-                 idle == 1 ? "rank had no GPU of its" : "ranks had no GPU of their");
+        log_info(idle == 1 ? "%zu rank had no GPU to measure" : "%zu ranks had no GPU to measure",
+                 idle);
 }
 
 static enum survey_exit report(struct run *run, struct inputs *prepared, struct err *err)
@@ -303,8 +304,8 @@ static void keep_spool(struct survey_end *end, const char *folder, const char *o
         survey_end_fini(end);
 }
 
-/* A process apart leaves its results to the last one, in the spool. If the spool does not have all
- * of them, the process makes an inventory of its own. */
+/* A process without MPI leaves its results in the spool, for the last process. If the spool does
+ * not have all of them, the process makes a separate inventory. */
 static enum survey_exit leave_results(struct run *run, struct inputs *prepared,
                                       struct survey_end *end, struct err *err)
 {

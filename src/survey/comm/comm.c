@@ -78,7 +78,7 @@ int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *p
     return rc;
 }
 
-/* Takes over the bytes. */
+/* Takes ownership of the bytes. */
 static int unpack(int from, struct strbuf *bytes, struct comm_message *out, struct err *err)
 {
     struct comm_message message = {.from = from, .reader.buffer = *bytes};

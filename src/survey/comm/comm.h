@@ -12,10 +12,10 @@
 struct comm;
 struct comm_parcel;
 
-/* The functions of a transport. send takes over the bytes, also when it fails, and has started to
- * send them when it returns. receive gives the bytes of one message from another rank: 1, 0 if
- * there is none, or a negative errno. flush makes progress on pending sends and returns how many
- * are left. */
+/* The functions of a transport. send takes ownership of the bytes, also when it fails, and has
+ * started to send them when it returns. receive gives the bytes of one message from another rank:
+ * 1, 0 if there is none, or a negative errno. flush makes progress on pending sends and returns how
+ * many are left. */
 struct comm_ops {
     int (*send)(struct comm *comm, int to, struct strbuf *bytes, struct err *err);
     int (*receive)(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err);
@@ -25,12 +25,12 @@ struct comm_ops {
 
 /* This process as its launcher sees it. */
 struct comm_place {
-    int task, tasks;   /* number of this process, and of all; also if each is a world of one */
+    int task, tasks;   /* number of this process, and of all processes; also without MPI */
     const char *job;   /* the same for all processes; "": unknown */
     double patience_s; /* how long another rank may take until its first message */
 };
 
-/* First member of every transport's own struct. */
+/* First member of the struct of every transport. */
 struct comm {
     const struct comm_ops *ops; /* NULL: there is no other rank */
     int rank;
@@ -47,10 +47,10 @@ struct comm_message {
     struct frame frame;
 };
 
-/* True if the survey has several tasks and this process measures its part alone. */
+/* True if the survey has several tasks and this process measures its part without MPI. */
 bool comm_is_apart(const struct comm *comm);
 
-/* A world of one process, no MPI. -ENOMEM. */
+/* A comm with one rank, without MPI. -ENOMEM. */
 int comm_alone_create(const struct comm_place *place, struct comm **out_comm, struct err *err);
 
 /* Sends one message; a rank may send to itself. */

@@ -33,7 +33,7 @@ struct mpi_comm {
     struct transfers sends;
     struct transfers receives;
     bool singly;   /* MPI_ANY_SOURCE fails: probe the ranks one after the other */
-    int next_peer; /* the rank to probe first, if so */
+    int next_peer; /* if so, the rank to probe first */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -64,8 +64,9 @@ static void remove_transfer(struct transfers *list, size_t i)
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
 }
 
-/* A failed send is finished, too: that rank is gone and will miss its deadline. */
-static bool on_its_way(struct transfer *transfer)
+/* True while the transfer is under way. A failed send counts as finished: its rank is gone and will
+ * miss its deadline. */
+static bool poll_transfer(struct transfer *transfer)
 {
     int done = 0;
     return MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;
@@ -76,7 +77,7 @@ static int mpi_flush(struct comm *comm)
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        if (on_its_way(transfer)) {
+        if (poll_transfer(transfer)) {
             i++;
             continue;
         }

@@ -1,4 +1,4 @@
-/* Messages between ranks over MPI: the only file of the project that calls it. */
+/* Messages between ranks over MPI. Only comm_mpi.c calls MPI. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_COMM_MPI_H
 #define GPUMEMTOPO_SURVEY_COMM_COMM_MPI_H
 

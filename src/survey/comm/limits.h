@@ -1,16 +1,16 @@
 /* How long the parts of a survey wait for each other. All limits count the seconds in which the
- * waiting process ran (clock_awake), except those of MPI_Finalize, which are real seconds. How long
- * ranks wait for each other's start is a setting: survey_config. */
+ * waiting process ran (clock_awake), except those of MPI_Finalize, which are real seconds. The
+ * patience for the start of the ranks is a setting: survey_config. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 #define GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 
 /* Listing the GPUs. A driver that initialises sixteen GPUs takes half a minute or more. */
 enum { LIMIT_LISTING_S = 120 };
 
-/* A rank sends rank 0 a sign of life every limit_beat_s, and rank 0 answers it. The interval grows
+/* A rank sends rank 0 a heartbeat every limit_beat_s, and rank 0 answers it. The interval grows
  * with the number of ranks, so that rank 0 handles at most 2000 per second. After limit_silence_s
- * without a message, either side takes the other for dead. That is longer than two beats, because a
- * file system may block a rank for a while. */
+ * without a message, either side considers the other dead. That is longer than two intervals,
+ * because a file system may block a rank for a while. */
 static inline double limit_beat_s(int ranks)
 {
     return ranks > 2000 ? ranks / 2000.0 : 1;

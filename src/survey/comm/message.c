@@ -1,4 +1,4 @@
-/* What ranks tell rank 0 and what it answers: the binary form. */
+/* Messages between ranks and rank 0: the binary form. */
 #include "survey/comm/message.h"
 
 #include <errno.h>
@@ -238,7 +238,7 @@ int doing_decode(const struct frame *frame, struct doing *out_doing, struct err 
     free(probe);
     if (!isfinite(doing.since_s) || doing.since_s < 0)
         doing.since_s = 0;
-    int rc = wire_end(&reader, "a sign of life", err);
+    int rc = wire_end(&reader, "heartbeat", err);
     if (!rc)
         *out_doing = doing;
     return rc;

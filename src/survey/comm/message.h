@@ -1,9 +1,9 @@
-/* What ranks tell rank 0 and what it answers: the messages and their binary form.
+/* Messages between ranks and rank 0, and their binary form.
  *
  * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it.
  * 0 -> rank: ASSIGN, STOP (end the workers, report what there is), QUIT.
- * BEAT goes both ways: the sender lives; rank 0 answers each. A rank's tells what its slowest
- * worker is doing, rank 0's is empty. */
+ * BEAT goes both ways: the sender lives; rank 0 answers each. The BEAT of a rank says what its
+ * slowest worker is doing; that of rank 0 is empty. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
 #define GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
 
@@ -75,7 +75,7 @@ struct result_message {
 };
 void result_encode(const struct result_message *message, struct strbuf *buffer);
 int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
-void result_fini(struct result_message *message); /* one that was read */
+void result_fini(struct result_message *message); /* for a message that was read */
 
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
 struct doing {

@@ -19,8 +19,8 @@ extern char **environ;
  * LIMIT_INTERRUPTED_S. */
 static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRUPTED_S - 1;
 
-/* The rank's ends are at or above this number and the worker's fixed descriptors below it, so that
- * no dup2 overwrites one of them. */
+/* The rank's ends of the pipes are at or above this number and the fixed descriptors of the worker
+ * below it, so no dup2 overwrites one of them. */
 enum { ABOVE = 10 };
 
 static void close_end(int *fd)
@@ -126,8 +126,8 @@ out_actions:
     return rc;
 }
 
-/* Does not block: the pipe is made large enough for the request. False: not all of it was written.
- * A worker that died before is also noticed when it is reaped. */
+/* Does not block: the pipe is made large enough for the request. False if not all of it was
+ * written. A worker that died before is also noticed when it is reaped. */
 static bool hand_over(int fd, const struct strbuf *bytes)
 {
     enum { PIPE_BYTES = 65536 };
@@ -248,8 +248,8 @@ static void keep_tail(struct child *child, const char *data, size_t length)
     child->tail[child->tail_length] = '\0';
 }
 
-/* Returns the bytes of one block; 0: nothing more for now. The bound in read_pipes keeps a worker
- * that floods its pipes from blocking the rank. */
+/* Returns the number of bytes read; 0: nothing more for now. read_pipes limits the number of
+ * blocks, so that a worker that floods its pipes does not block the rank. */
 static ssize_t read_block(int *fd, char *block, size_t size)
 {
     if (*fd < 0)

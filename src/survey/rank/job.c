@@ -102,8 +102,8 @@ struct ending job_ending(const struct job *job, double limit_s)
     };
 }
 
-/* A complete answer is valid, but a worker that then failed or wrote to stderr may help to find a
- * problem. */
+/* A complete answer is valid; but if the worker then failed or wrote to stderr, that may help to
+ * find a problem. */
 void job_remark(const struct job *job, const char *what)
 {
     const struct child *child = &job->child;

@@ -1,4 +1,4 @@
-/* One worker of a rank, whether it lists or measures: started, heard, held to its limit. */
+/* One worker of a rank, which lists or measures, and its time limit. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_JOB_H
 #define GPUMEMTOPO_SURVEY_RANK_JOB_H
 
@@ -36,7 +36,7 @@ bool job_is_over(const struct job *job);
 /* Reads from the worker and enforces its time limit. Returns job_is_over. */
 bool job_hear(struct job *job, double limit_s, double now_s);
 
-/* How it ended; valid as long as the job. */
+/* How the worker ended; valid as long as the job. */
 struct ending job_ending(const struct job *job, double limit_s);
 
 /* For --verbose: logs what a worker did after its complete answer. */

@@ -58,13 +58,13 @@ static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
         log_warning("%s: its record is not complete", result->uuid);
     record_put_gpu(out_part, result, body.data, whole, closed);
     if (out_part->failed) {
-        log_warning("%s: it is not in the record: out of memory", result->uuid);
+        log_warning("%s: not recorded: out of memory", result->uuid);
         strbuf_fini(out_part);
     }
     strbuf_fini(&body);
 }
 
-/* If rank 0 cannot be reached, the rank goes on: the result is in the spool. */
+/* If rank 0 cannot be reached, the rank continues: the result is in the spool. */
 static int send_result(struct jobs *jobs, const struct result_message *message, struct err *err)
 {
     struct strbuf payload = {0};

@@ -86,7 +86,7 @@ static int take_bare(struct announce *listing, const struct frame *frame, struct
 
 static int foreign(const struct frame *frame, struct err *err)
 {
-    return err_set(err, -EBADMSG, "a message of type %u out of place", frame->type);
+    return err_set(err, -EBADMSG, "unexpected message of type %u", frame->type);
 }
 
 int outcome_take_listing(struct outcome *outcome, const struct frame *frame, struct err *err)
@@ -255,7 +255,8 @@ int outcome_result(struct outcome *outcome, const struct ending *ending,
         return err_no_memory(err);
     }
     result.rank = rank;
-    if (status != GPU_OK || result.status == GPU_OK) { /* otherwise keep the worker's own */
+    if (status != GPU_OK ||
+        result.status == GPU_OK) { /* otherwise keep the status that the worker sent */
         free(result.reason);
         result.reason = reason;
         result.status = status;

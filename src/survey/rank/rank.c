@@ -1,4 +1,4 @@
-/* A rank's own part of the survey. */
+/* The part of the survey that every rank does. */
 #include "survey/rank/rank.h"
 
 #include <errno.h>
@@ -25,15 +25,15 @@ struct rank {
     double announced_s;
     enum root_contact contact;
     double heard_s;     /* when rank 0's last message came; before that, when this rank began */
-    double next_beat_s; /* when to send the next sign of life */
+    double next_beat_s; /* when to send the next heartbeat */
     bool stopped;
     bool lost_ranks; /* from QUIT: some rank is lost */
     struct pollfd *fds;
     size_t fd_capacity;
 };
 
-/* Sends a sign of life, also to a rank 0 that is silent, so that it takes this rank back when it
- * wakes up. */
+/* Sends a heartbeat, also to a rank 0 that is silent, so that rank 0 takes this rank back when it
+ * continues. */
 static void beat(struct rank *rank)
 {
     struct err ignored = {0};
@@ -103,8 +103,9 @@ static double unheard_s(const struct rank *rank)
     return rank->now_s - rank->heard_s;
 }
 
-/* Rank 0 may only be blocked by a file system and come back. So the rank waits for the same time
- * once more, unless the time limit of one GPU is over: the job must end soon after that. */
+/* Rank 0 may only be blocked by a file system and come back, so the rank waits for the same time
+ * again. It does not if the time limit of one GPU is over, since the job must end soon after
+ * that. */
 static bool waited_enough(const struct rank *rank)
 {
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
@@ -113,7 +114,7 @@ static bool waited_enough(const struct rank *rank)
            unheard_s(rank) > 2 * patience_s(rank);
 }
 
-/* Rank 0's own part lives as long as rank 0. */
+/* On rank 0 there is nothing to watch: this rank is rank 0. */
 static void watch_root(struct rank *rank)
 {
     if (!rank->comm->rank || unheard_s(rank) <= patience_s(rank))
@@ -176,7 +177,7 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
         root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_SAID_QUIT);
         return quit_decode(&message->frame, &rank->lost_ranks, err);
     default:
-        return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
+        return err_set(err, -EBADMSG, "unexpected message of type %u", message->frame.type);
     }
 }
 

@@ -1,5 +1,5 @@
-/* A rank's own part: lists its GPUs, announces them, measures those that it is assigned, reports
- * the results. */
+/* The part of the survey that every rank does: lists its GPUs, announces them, measures those that
+ * it is assigned, reports the results. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_RANK_H
 #define GPUMEMTOPO_SURVEY_RANK_RANK_H
 
@@ -20,8 +20,8 @@ struct rank;
 int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
                 struct rank **out_rank, struct err *err);
 
-/* Takes a message of rank 0. 0, or -EBADMSG for a message that makes no sense. now_s, here and
- * below: clock_awake. */
+/* Takes a message of rank 0. 0, or -EBADMSG for an invalid message. now_s, here and below:
+ * clock_awake. */
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err);
 
 /* Reads from the workers, starts the next ones, sends what is known. Never blocks. */
@@ -42,7 +42,7 @@ struct rank_end {
     bool orphaned;     /* rank 0 is silent; a message would reset this */
     bool assigned;     /* rank 0 had sent the assignment: which GPUs to measure, where to spool */
     double unheard_s;  /* seconds since rank 0 was last heard */
-    const char *spool; /* where the results are; NULL: nowhere */
+    const char *spool; /* spool folder; NULL: none */
     const char *owner; /* the lock file there; NULL: none */
     bool saw_loss;     /* some rank is lost, as rank 0 said or because rank 0 did not say QUIT */
     double listing_s;  /* seconds from creation until the GPUs were known; 0: they never were */

@@ -2,7 +2,8 @@
 #include "survey/rank/root_contact.h"
 
 static const enum root_contact transitions[ROOT_CONTACTS][ROOT_CONTACT_EVENTS] = {
-    /* A rank 0 that never started has had its patience already: it is not waited for twice. */
+    /* A rank 0 that never started has already had the patience for a start, so there is no second
+     * wait. */
     [ROOT_CONTACT_UNHEARD] =
         {
             [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD,

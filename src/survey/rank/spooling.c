@@ -69,7 +69,9 @@ static int own_folder(struct spooling *spooling, const struct survey_options *op
     if (aside)
         log_warning("%s had results of an earlier survey: they are in %s now", folder, aside);
     if (!rc && spooling->owner.mixed)
-        log_warning("%s has results of other surveys too: merge takes them along", folder);
+        log_warning(
+            "%s also has results of other surveys, and gpumemtopo-report merge includes them",
+            folder);
     if (!rc && spooling->owner.unlocked)
         log_warning("%s: the file system has no locks: a second survey with this output would not "
                     "be noticed",

@@ -1,5 +1,5 @@
-/* Writes a rank's results to disk as soon as they are known, so that they survive the rank, and
- * rank 0. */
+/* Writes the results of a rank to disk as soon as they are known, so that they survive if the rank
+ * or rank 0 dies. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_SPOOLING_H
 #define GPUMEMTOPO_SURVEY_RANK_SPOOLING_H
 
@@ -20,11 +20,11 @@ struct spooling {
     struct err failed; /* the first file that could not be written; code 0: none */
 };
 
-/* For rank 0 or a process apart. Makes the folder: the one that --spool names, otherwise one beside
- * the file `beside`. Becomes its owner, or joins the survey of the same job. Results of an earlier
- * survey in a default folder are renamed, with a warning. -EBUSY: another survey runs with this
- * output. If a default folder cannot be made, the survey goes on without a spool, with a warning;
- * without MPI this is an error, since only the spool connects the ranks. */
+/* For rank 0 or a process without MPI. Creates the folder: the one that --spool names, otherwise
+ * one beside the file `beside`. Becomes its owner, or joins the survey of the same job. Results of
+ * an earlier survey in a default folder are renamed, with a warning. -EBUSY: another survey runs
+ * with this output. If a default folder cannot be created, the survey continues without a spool,
+ * with a warning; without MPI this is an error, since only the spool connects the ranks. */
 int spooling_begin(struct spooling *spooling, const struct survey_options *options,
                    const struct comm_place *place, const char *output, const char *beside,
                    struct err *err);

@@ -122,7 +122,7 @@ static void rescue(const struct inventory *inventory)
     inventory_print(inventory, &text);
     char *path = text.failed ? NULL : out_file_rescue(text.data, text.length, ".yaml");
     if (path)
-        log_error("the inventory is in %s: neither its own place nor a spool has it", path);
+        log_error("the inventory is in %s, because neither the output nor a spool has it", path);
     strbuf_fini(&text);
     free(path);
 }
@@ -171,8 +171,8 @@ int emit_write(const struct emit_target *target, const struct inventory *invento
             rescue(inventory);
         return rc;
     }
-    /* The inventory's own code says what the survey found, whether or not the page and the record
-     * could be written. */
+    /* The exit code in the inventory says what the survey found; failed writes of page and record
+     * do not change it. */
     enum survey_exit code = (enum survey_exit)inventory->exit_code;
     *out_code = missing && code == SURVEY_EXIT_OK ? SURVEY_EXIT_NO_REPORT : code;
     say_summary(target, inventory, page);

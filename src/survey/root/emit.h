@@ -17,8 +17,8 @@
 /* Incomplete (4) takes precedence over outliers (3). */
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);
 
-/* Refuses outputs that would replace a file which the survey reads; `output` is the inventory's
- * path. A baseline may be replaced, since the new inventory is one, too. -EINVAL. */
+/* Refuses outputs that would replace a file that the survey reads; `output` is the path of the
+ * inventory. A baseline may be replaced, since the new inventory is one too. -EINVAL. */
 int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err);
 
 /* Where an inventory is written, and what is printed about it. */
@@ -32,9 +32,10 @@ struct emit_target {
 };
 
 /* Writes the inventory and the page, reads the inventory back, and prints the summary. *out_code:
- * the exit code of the process. It is the inventory's own, or 1 if that is 0 and a requested record
- * or page could not be written. If the inventory cannot be written, and the spool does not have all
- * results either, it is written to TMPDIR, with a message; that is still an error. */
+ * the exit code of the process. It is the exit code in the inventory, or 1 if that is 0 and a
+ * requested record or page could not be written. If the inventory cannot be written, and the spool
+ * does not have all results either, it is written to TMPDIR, with a message; that is still an
+ * error. */
 int emit_write(const struct emit_target *target, const struct inventory *inventory,
                enum survey_exit *out_code, struct err *err);
 

@@ -1,4 +1,4 @@
-/* What rank 0 needs before anything is measured. */
+/* Checks and reads the inputs of rank 0 before anything is measured. */
 #include "survey/root/inputs.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ static int load_config(const struct inputs_request *input, struct survey_config 
     const struct record_provenance *was = record_provenance(input->record);
     int rc = survey_config_read(was->config_text, was->config, out_config, err);
     if (rc)
-        err_prefix(err, "configuration in %.200s (--config names another)", input->options->replay);
+        err_prefix(err, "configuration in %.200s (use --config for another)",
+                   input->options->replay);
     return rc;
 }
 
@@ -53,7 +54,7 @@ static int check_record(const char *path, struct err *err)
 {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record names one");
+        return err_set_at(err, -EINVAL, path, 0, 0, "is no regular file; --record needs one");
     return out_file_check("--record", path, err);
 }
 
@@ -64,7 +65,7 @@ static int begin_spool(const struct inputs_request *input, struct inputs *out, s
                           in_place ? out->default_output : out->output, err);
 }
 
-/* Other surveys may start here in the same second: each gets its own file. */
+/* Other surveys may start here in the same second, so each gets a separate file. */
 static int begin_default(const struct inputs_request *input, const char *stamp, struct inputs *out,
                          struct err *err)
 {
@@ -80,8 +81,9 @@ static int begin_default(const struct inputs_request *input, const char *stamp, 
             snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s-%d.yaml",
                      stamp, i);
     }
-    return rc == -EBUSY ? err_set(err, rc, "too many surveys begin here at once: name an --output")
-                        : rc;
+    return rc == -EBUSY
+               ? err_set(err, rc, "too many surveys start here at the same time: set --output")
+               : rc;
 }
 
 static int check_files(const struct survey_options *options, const char *output, struct err *err)

@@ -1,4 +1,4 @@
-/* What rank 0 needs before anything is measured. */
+/* Checks and reads the inputs of rank 0 before anything is measured. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_INPUTS_H
 #define GPUMEMTOPO_SURVEY_ROOT_INPUTS_H
 
@@ -31,9 +31,9 @@ struct inputs {
     const char *output;
 };
 
-/* Checks the outputs, claims the default one, reads the inputs, begins the record and the spool.
+/* Checks the outputs, claims the default output, reads the inputs, begins the record and the spool.
  * `out` points into itself and must not be moved; call inputs_fini also after a failure. -EINVAL
- * and others, with text: nothing was measured yet. */
+ * and others, with text; nothing has been measured then. */
 int inputs_begin(const struct inputs_request *input, struct inputs *out, struct err *err);
 
 void inputs_fini(struct inputs *inputs);

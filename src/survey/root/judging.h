@@ -1,5 +1,5 @@
-/* Judges results as they arrive. Rank 0 then frees what the judge has taken over, so that it holds
- * no more of a GPU than it needs. */
+/* Judges results as they arrive. Rank 0 then frees what the judge has taken, so that it keeps
+ * little memory per GPU. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
 #define GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
 

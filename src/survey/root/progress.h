@@ -11,7 +11,7 @@
 struct progress {
     bool enabled;
     bool terminal;
-    bool shown; /* an unfinished line stands on the terminal */
+    bool shown; /* the terminal shows an unfinished line */
     double started_s;
     double last_s;
 };
@@ -33,7 +33,7 @@ void progress_show(struct progress *progress, const struct root *root, double no
  * left", cut to `columns`. Names are cleaned (report_put_clean). */
 void progress_line(const struct progress_state *state, unsigned columns, struct strbuf *out_line);
 
-/* Wipes the line, so that something else can be printed. */
+/* Erases the line, so that something else can be printed. */
 void progress_clear(struct progress *progress);
 
 #endif

@@ -15,10 +15,10 @@ enum rank_state {
     RANK_ANNOUNCED, /* rank 0 knows its GPUs */
     /* After the GPUs are assigned: */
     RANK_MISSED,    /* it did not announce in time: lost for good */
-    RANK_IDLE,      /* it has no GPU of its own to measure */
+    RANK_IDLE,      /* it has no GPU to measure */
     RANK_IDLE_LOST, /* idle, and fell silent */
     RANK_MEASURING, /* rank 0 waits for at least one result */
-    RANK_LOST,      /* it owes at least one result, and fell silent or is over its time */
+    RANK_LOST,      /* at least one of its results is missing, and it fell silent or is overdue */
     RANK_FINISHED,  /* all its results are here */
     RANK_STATES
 };

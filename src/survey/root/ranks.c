@@ -272,7 +272,7 @@ static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const c
     return rc;
 }
 
-/* Rank 0's own part lives as long as rank 0, so it is never silent. */
+/* This process is rank 0, so rank 0 is never silent. */
 static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
 {
     return rank && ranks->now_s - ranks->items[rank].heard_s > for_s;

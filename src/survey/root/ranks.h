@@ -44,8 +44,8 @@ int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
                struct unmeasured *unmeasured, struct err *err);
 void ranks_fini(struct ranks *ranks);
 
-/* Call it for each message, before the message is handled. A lost rank that speaks again is waited
- * for again. */
+/* Call it for each message, before the message is handled. A lost rank that sends again is no
+ * longer lost. */
 void ranks_hear(struct ranks *ranks, size_t rank);
 
 /* Takes an announcement. -EBADMSG: it is damaged, or not allowed in the rank's state. */
@@ -65,7 +65,7 @@ int ranks_open(struct ranks *ranks, double now_s, struct err *err);
 bool ranks_assigned(const struct ranks *ranks); /* ranks_open was called */
 bool ranks_complete(const struct ranks *ranks); /* and no rank is measuring any more */
 size_t ranks_lost(const struct ranks *ranks);
-size_t ranks_idle(const struct ranks *ranks); /* have no GPU of their own, whether lost or not */
+size_t ranks_idle(const struct ranks *ranks); /* have no GPU to measure, whether lost or not */
 
 /* True if the rank was assigned the GPU at that position and the UUID is right. */
 bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid);
@@ -77,10 +77,10 @@ void ranks_done(struct ranks *ranks, size_t rank, uint32_t position);
  * lost. */
 void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost);
 
-/* Sets the time. Every now and then, finds ranks that are silent or over their time. -ENOMEM. */
+/* Sets the time. At intervals, finds ranks that are silent or overdue. -ENOMEM. */
 int ranks_check(struct ranks *ranks, double now_s, struct err *err);
 
-/* How many ranks are not lost but have missed some signs of life: they may be gone, too. */
+/* How many ranks are not lost but have missed some heartbeats: they may be lost too. */
 size_t ranks_quiet(const struct ranks *ranks);
 
 /* The survey is interrupted: rank 0 waits only LIMIT_INTERRUPTED_S longer. */

@@ -1,4 +1,4 @@
-/* Rank 0's record of the whole survey. */
+/* The record of the whole survey, made by rank 0. */
 #include "survey/root/recording.h"
 
 #include <stdlib.h>

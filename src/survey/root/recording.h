@@ -1,5 +1,5 @@
-/* Rank 0's record of the whole survey. It is begun before anything is measured and has one part per
- * GPU. */
+/* The record of the whole survey, made by rank 0. It is begun before anything is measured and has
+ * one part per GPU. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
 #define GPUMEMTOPO_SURVEY_ROOT_RECORDING_H
 
@@ -12,7 +12,7 @@ struct root_view;
 struct survey_config;
 struct survey_options;
 
-/* What is known of the run before it begins. */
+/* What is known about the run before it begins. */
 struct recording_input {
     const struct survey_options *options;
     const struct survey_config *config;
@@ -24,7 +24,7 @@ int recording_begin(const struct recording_input *input, struct recording **out_
                     struct err *err);
 
 /* Adds the part of one GPU, as a rank made it. A write error is kept and returned by recording_end;
- * the survey goes on. */
+ * the survey continues. */
 void recording_add(struct recording *recording, const char *part, size_t length);
 
 /* Adds what rank 0 knows, then moves the file to its place. */

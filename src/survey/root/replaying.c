@@ -12,8 +12,9 @@ static int adopt(const struct record_provenance *was, struct survey_options *opt
 {
     struct probe_selection selection = {0};
     if (was->profile > PROFILE_FULL)
-        return err_set_at(err, -EINVAL, options->replay, 0, 0, "recorded with profile %u of %d",
-                          was->profile, PROFILE_FULL);
+        return err_set_at(err, -EINVAL, options->replay, 0, 0,
+                          "recorded with unknown profile %u (this program has %d)", was->profile,
+                          PROFILE_FULL);
     if (!options->probes && !options->profile_given)
         options->probes = was->probes;
     if (!options->profile_given)

@@ -1,5 +1,5 @@
-/* Rank 0's part of the survey. All messages are point to point: a rank that is gone loses only its
- * own GPUs. */
+/* The part of the survey that only rank 0 does. All messages are point to point: a rank that dies
+ * loses only its own GPUs. */
 #include "survey/root/root.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
     root->ranks.now_s = now_s;
     root->comm = comm;
     root->simulated = simulated;
-    /* A rank that sends signs of life enforces the limit of its listing itself. */
+    /* A rank that sends heartbeats enforces the limit of its listing itself. */
     root->announce_until_s = now_s + comm->place.patience_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
     *out_root = root;
     return 0;
@@ -73,8 +73,8 @@ void root_record(struct root *root, struct recording *recording)
     root->recording = recording;
 }
 
-/* Sends and releases the payload. A rank that cannot be reached loses its own GPUs at its deadline;
- * everything else goes on. */
+/* Sends and releases the payload. A rank that cannot be reached loses its GPUs at its deadline;
+ * everything else continues. */
 static int tell(struct root *root, size_t rank, enum message_type type, struct strbuf *payload,
                 struct err *err)
 {
@@ -119,15 +119,14 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
         return rc;
     uint32_t position = message.position;
     if (!ranks_expect(&root->ranks, rank, position, message.result.uuid))
-        rc = err_set(err, -EBADMSG, "a result that was not expected");
+        rc = err_set(err, -EBADMSG, "unexpected result");
     else if (!root->ranks.items[rank].heard[position])
         rc = keep_result(root, rank, &message, err);
     result_fini(&message);
     return rc;
 }
 
-/* Answers a sign of life, so that the rank knows that rank 0 lives. Rank 0 does not answer
- * itself. */
+/* Answers a heartbeat, so that the rank knows that rank 0 lives. Rank 0 does not answer itself. */
 static int take_beat(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct strbuf nothing = {0};
@@ -169,7 +168,7 @@ int root_take(struct root *root, const struct comm_message *message, struct err 
     case MESSAGE_RESULT:
         return take_result(root, rank, &message->frame, err);
     default:
-        return err_set(err, -EBADMSG, "a message of type %u out of place", message->frame.type);
+        return err_set(err, -EBADMSG, "unexpected message of type %u", message->frame.type);
     }
 }
 
@@ -204,8 +203,8 @@ static int no_gpu(const struct announce *first, struct err *err)
     return -ENODEV;
 }
 
-/* Bad input on any rank ends the survey; the lowest such rank's error is reported. So does having
- * no GPU or driver on all ranks. If only some ranks have none, the survey goes on. */
+/* Bad input on any rank ends the survey; the error of the lowest such rank is reported. The survey
+ * also ends if no rank has a GPU and driver. If only some ranks have none, it continues. */
 static int check_listings(const struct root *root, struct err *err)
 {
     size_t without = 0, ranks = root->ranks.count;

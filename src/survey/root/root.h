@@ -1,4 +1,5 @@
-/* Rank 0's part: takes announcements, assigns GPUs, collects results, notices lost ranks. */
+/* The part of the survey that only rank 0 does: takes announcements, assigns GPUs, collects
+ * results, notices lost ranks. */
 #ifndef GPUMEMTOPO_SURVEY_ROOT_ROOT_H
 #define GPUMEMTOPO_SURVEY_ROOT_ROOT_H
 
@@ -25,7 +26,7 @@ struct root_view {
     size_t gpu_total; /* distinct GPUs that were assigned */
     size_t gpu_done;
     size_t lost_ranks;
-    size_t idle_ranks; /* have no GPU of their own to measure, whether they see any or not */
+    size_t idle_ranks; /* have no GPU to measure, whether they see any or not */
     bool assigned;     /* false while ranks still announce themselves */
     size_t unspooled;  /* results that could not be spooled; 0 also without a spool */
     const char *unspooled_why;
@@ -54,7 +55,7 @@ void root_claim(struct root *root, const char *apart_job);
  * report. */
 int root_recover(struct root *root, struct err *err);
 
-/* Takes a message of a rank. -EBADMSG for a message that makes no sense. */
+/* Takes a message of a rank. -EBADMSG for an invalid message. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);
 
 /* Assigns once all ranks have announced; gives up on ranks past their deadline. -EINVAL: bad input
@@ -70,7 +71,8 @@ bool root_complete(const struct root *root);
 
 struct root_view root_view(const struct root *root);
 
-/* Finds the GPU whose measuring has taken longest so far, as its rank last said. False: none. */
+/* Finds the GPU whose measuring has taken longest so far, as its rank last reported. False:
+ * none. */
 struct root_slowest {
     const struct gpu_result *gpu; /* identity only */
     const char *probe;
@@ -78,7 +80,7 @@ struct root_slowest {
 };
 bool root_slowest(const struct root *root, struct root_slowest *out_slowest);
 
-/* How many ranks are not lost but have missed some signs of life. */
+/* How many ranks are not lost but have missed some heartbeats. */
 size_t root_quiet_ranks(const struct root *root);
 
 void root_destroy(struct root *root); /* accepts NULL */

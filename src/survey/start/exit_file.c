@@ -14,8 +14,8 @@
 static const char no_report[] = "1 lost\n";
 _Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");
 
-/* Opens and locks the file. One rank at a time has it: a rank 0 that was taken for lost may wake up
- * just when another rank claims its loss, and rank 0's code must be the one that stays. */
+/* Opens and locks the file, so that only one rank writes at a time. A rank 0 that was considered
+ * lost may continue just when another rank claims its loss; then the code of rank 0 must stay. */
 static int open_alone(void)
 {
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");

@@ -1,6 +1,6 @@
 /* The file that tells the wrapper (./survey) how a survey under a launcher ended. The exit code of
- * the launcher does not: a launcher prints a banner for a non-zero exit code and may return a code
- * of its own. */
+ * the launcher is not enough: a launcher prints a banner for a non-zero exit code and may return
+ * another code. Not for signal handlers. */
 #ifndef GPUMEMTOPO_SURVEY_START_EXIT_FILE_H
 #define GPUMEMTOPO_SURVEY_START_EXIT_FILE_H
 

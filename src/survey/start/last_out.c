@@ -126,8 +126,8 @@ int last_out_try(const struct last_out *input, enum survey_exit *out_code, struc
     if (owner.unlocked) {
         spool_owner_fini(&owner);
         return err_set(err, -ENOLCK,
-                       "%s: the file system has no locks, so that no rank knows whether it is the "
-                       "last: gpumemtopo-report merge makes the inventory",
+                       "%s: the file system has no locks, so no rank knows whether it is the last: "
+                       "make the inventory with gpumemtopo-report merge",
                        input->folder);
     }
     switch (spool_owner_leave(&owner)) {

@@ -45,9 +45,9 @@ static bool number(get_function *get_variable, const char *name, int *out)
     return true;
 }
 
-/* Makes the name from the first variable in plain letters and a hash of all: the number of an
- * mpirun is reused, and so is the id of a job that Slurm requeues. The user can set GPUMEMTOPO_JOB
- * if the launcher sets no name. */
+/* Makes the name from the first variable, reduced to plain characters, and a hash of all: the
+ * number of an mpirun is reused, and so is the id of a job that Slurm requeues. The user can set
+ * GPUMEMTOPO_JOB if the launcher sets no name. */
 static void name_job(get_function *get_variable, const struct dialect *dialect,
                      struct launcher *launcher)
 {

@@ -8,10 +8,10 @@
 #include "base/err.h"
 
 /* Starts MPI. If that takes longer than patience_s, give_up is called in another thread and must
- * not return. This thread stays in MPI_Init, which keeps the launcher's connection open.
+ * not return. This thread stays in MPI_Init, which keeps the connection to the launcher open.
  *
  * unfenced: other ranks may still be in MPI_Init when this one has left it, and a message would
- * kill them (Open MPI 4.1). So this rank then waits as long as its own start took, and at least one
+ * kill them (Open MPI 4.1). Then this rank waits as long as its start took, and at least one
  * second. */
 int mpi_start(int *argc, char ***argv, bool unfenced, double patience_s,
               void (*give_up)(void *user), void *user, struct err *err);

@@ -11,13 +11,15 @@
 #include "survey/comm/limits.h"
 #include "survey/start/last_out.h"
 
-/* Without a common job name, the processes could not find each other. */
-static bool is_named(const struct comm_place *place)
+/* Reports an error and returns false if the job has no name: the processes could not find each
+ * other. */
+static bool require_job_name(const struct comm_place *place)
 {
     if (!*place->job && !place->task)
-        log_error("without MPI, %d tasks know each other by a name that this launcher does not "
-                  "give: set GPUMEMTOPO_JOB to a new one for each survey, the same for all tasks",
-                  place->tasks);
+        log_error(
+            "this launcher does not name the job, so its %d tasks cannot find each other without "
+            "MPI: set GPUMEMTOPO_JOB to the same new name for all tasks of a survey",
+            place->tasks);
     return *place->job;
 }
 
@@ -37,7 +39,7 @@ static void leave(const struct last_out *input, double begin_until_s, double end
             last.tasks = 0;
         enum survey_exit code = SURVEY_EXIT_OK;
         int state = last_out_try(&last, &code, &err);
-        /* A failure of the last process is the survey's. If no process can know that it is the
+        /* If the last process fails, the survey has failed. If no process can know that it is the
          * last, rank 0 reports that. */
         end->reported = state == LAST_OUT_MADE || (state < 0 && state != -ENOLCK);
         if (state == LAST_OUT_MADE)
@@ -49,8 +51,8 @@ static void leave(const struct last_out *input, double begin_until_s, double end
         }
         bool others = state >= 0 && state <= LAST_OUT_EARLY;
         if (others && stop)
-            log_warning("other ranks still measure; results are in %s: gpumemtopo-report merge "
-                        "makes an inventory of them",
+            log_warning("other ranks still measure; results are in %s: make an inventory of them "
+                        "with gpumemtopo-report merge",
                         last.folder);
         if (!others || stop)
             return;
@@ -71,7 +73,7 @@ struct survey_end no_mpi_run(const struct comm_place *place, const struct survey
     options.no_mpi = true;
     options.record = record;
     options.no_progress = true;
-    if (!is_named(place))
+    if (!require_job_name(place))
         end.code = SURVEY_EXIT_BAD_INPUT;
     else if (room ? comm_alone_create(place, &comm, &err) : err_no_memory(&err))
         log_failure(&err);

@@ -95,7 +95,7 @@ void pmix_keeper_release(void)
 int pmix_keeper_main(void)
 {
     char byte;
-    signal(SIGTERM, SIG_IGN); /* for the rank, which tells the keeper when to leave */
+    signal(SIGTERM, SIG_IGN); /* meant for the rank, which tells the keeper when to leave */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     ssize_t n = 0;

@@ -37,7 +37,7 @@ enum worker_task { WORKER_LIST, WORKER_MEASURE };
 /* Zero-initialised is empty. Strings are borrowed when written, owned when read. */
 struct worker_request {
     enum worker_task task;
-    int64_t parent; /* pid of the rank: a worker does not outlive it */
+    int64_t parent; /* pid of the rank; the worker ends with it */
     char *fleet;    /* simulated fleet */
     char *replay;   /* record; neither: the driver's GPUs */
     bool record;    /* measure */
@@ -45,7 +45,7 @@ struct worker_request {
     uint32_t rank, ranks;
     char *uuid; /* measure */
     enum probe_profile profile;
-    char *probes;      /* NULL: the profile's own */
+    char *probes;      /* NULL: those of the profile */
     bool measure_busy; /* also a GPU on which other processes compute */
 };
 

@@ -40,7 +40,7 @@ static int answer(enum worker_message type, struct strbuf *payload, struct err *
     if (payload->failed || bytes.failed)
         rc = err_no_memory(err);
     else if ((rc = io_write_all(WORKER_ANSWER_FD, bytes.data, bytes.length)))
-        err_set(err, rc, "the rank does not listen: %s", strerror(-rc));
+        err_set(err, rc, "cannot write to the rank: %s", strerror(-rc));
     strbuf_fini(&bytes);
     strbuf_fini(payload);
     return rc;
@@ -174,7 +174,7 @@ static const struct gpu_result *ended(const struct target *target)
     return replay_ended(target->source, target->at);
 }
 
-/* What the observer needs; `result` owns everything but the measures while probes run. */
+/* Data of the observer; while probes run, `result` owns everything except the measures. */
 struct measuring {
     const struct target *target;
     struct gpu_result *result;
@@ -236,8 +236,8 @@ static int mark_busy(struct gpu_result *result, struct err *err)
     return result->reason ? 0 : err_no_memory(err);
 }
 
-/* Sends what is known of a GPU before it is opened. If opening fails, or kills the worker, the rank
- * still knows which GPU it was. */
+/* Sends what is known about a GPU before it is opened. If opening fails, or kills the worker, the
+ * rank still knows which GPU it was. */
 static int look(struct device_source *source, size_t at, bool thorough, struct gpu_result *result,
                 struct err *err)
 {
@@ -322,7 +322,7 @@ static int answer_ended(const struct gpu_result *ending, struct err *err)
     return answer(WORKER_ENDED, &payload, err);
 }
 
-/* Exits at once with a real GPU: the kernel frees everything that the process held. Giving each
+/* With a real GPU, exits at once: the kernel frees everything that the process held. Giving each
  * allocation, module and stream back to the driver first would do the same work twice, and wait for
  * a driver that may hang. Sanitized builds exit regularly, so that leaks are found. */
 static void leave(const struct device_source *source)
@@ -345,7 +345,7 @@ static int measure(struct device_source *source, const struct worker_request *re
            !str_equal(device_source_info(source, target.at)->uuid, request->uuid))
         target.at++;
     if (target.at == count)
-        return err_set(err, -ENODEV, "GPU %s is no longer there", request->uuid);
+        return err_set(err, -ENODEV, "GPU %s is no longer visible", request->uuid);
     const struct gpu_result identity = identity_of(device_source_info(source, target.at));
     if (gpu_result_copy(&result, &identity))
         return err_no_memory(err);
