@@ -17,7 +17,7 @@ int str_copy_to(char **out_copy, const char *text);
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
-int str_order(const char *a, const char *b);  /* as strcmp; NULL stands where "" does */
+int str_order(const char *a, const char *b);  /* as strcmp; NULL counts as "" */
 
 /* The part after the last '/'. Files record programs and files by name only, without the paths of a
  * site. */
