@@ -21,7 +21,7 @@ def case_ranks(folder):
         there = folder / str(ranks)
         there.mkdir()
         code, _, _ = survey(there, ranks, "--simulate", "../fleet.yaml", "-o", "out.yaml",
-                            "--time-limit", str(120 * SLOWER))
+                            "--profile", "quick", "--time-limit", str(120 * SLOWER))
         check(code == 4, f"{ranks} ranks: exit code {code}")
         check(field((there / "out.yaml").read_text(), "ranks") == str(ranks or 1), "ranks")
         check(sorted(p.name for p in there.iterdir()) == ["out.yaml"], "other files")
