@@ -101,10 +101,10 @@ static int place(struct wave *wave, struct wave_job *job, struct err *err)
     if (job->layout.end_bytes[MEMORY_GLOBAL])
         rc = memory_pool_place(gpu, &gpu->global, &job->layout, first,
                                &job->offset_bytes[MEMORY_GLOBAL], err);
-    if (!rc && job->layout.end_bytes[MEMORY_HOST])
-        rc = memory_pool_place(gpu, &gpu->host, &job->layout, first,
-                               &job->offset_bytes[MEMORY_HOST], err);
-    return rc;
+    if (rc || !job->layout.end_bytes[MEMORY_HOST])
+        return rc;
+    return memory_pool_place(gpu, &gpu->host, &job->layout, first, &job->offset_bytes[MEMORY_HOST],
+                             err);
 }
 
 /* 0: in the wave; 1: not in this one; negative: cannot run at all. */
@@ -163,15 +163,24 @@ static size_t list_blocks(const struct wave *wave)
 
 static int run_wave(struct wave *wave, struct err *err)
 {
+    struct cuda_gpu *gpu = wave->gpu;
+    bool scrub = gpu->textured;
+    gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
     int rc = upload_constants(wave, err);
-    if (!rc && wave->gpu->textured)
-        rc = launch_scrub_l1(wave->gpu, err);
-    wave->gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
-    if (!rc && wave->cold_l2)
-        rc = launch_flush_l2(wave->gpu, err);
-    if (!rc)
-        rc = launch_blocks(wave->gpu, &wave->shape, wave->blocks, list_blocks(wave), err);
-    return rc ? rc : cuda_wait(wave->gpu, err);
+    if (rc)
+        return rc;
+    if (scrub)
+        rc = launch_scrub_l1(gpu, err);
+    if (rc)
+        return rc;
+    if (wave->cold_l2)
+        rc = launch_flush_l2(gpu, err);
+    if (rc)
+        return rc;
+    rc = launch_blocks(gpu, &wave->shape, wave->blocks, list_blocks(wave), err);
+    if (rc)
+        return rc;
+    return cuda_wait(gpu, err);
 }
 
 static void clear_wave(struct wave *wave)
@@ -225,13 +234,16 @@ int cuda_run_batch(struct device *device, const struct device_batch *batch,
     wave.blocks = mem_array(DEVICE_AGENTS_MAX * (size_t)wave.room, sizeof *wave.blocks);
     wave.taken = mem_array(sms, sizeof *wave.taken);
     bool *done = mem_array(batch->job_count, sizeof *done);
-    int rc;
-    if (!wave.jobs || !wave.blocks || !wave.taken || !done)
+    int rc = 0;
+    if (!wave.jobs || !wave.blocks || !wave.taken || !done) {
         rc = err_no_memory(err);
-    else
-        rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    if (!rc)
-        rc = run_waves(&wave, batch, answers, done, err);
+        goto out;
+    }
+    rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    if (rc)
+        goto out;
+    rc = run_waves(&wave, batch, answers, done, err);
+out:
     if (rc)
         device_answers_fini(answers, batch->job_count);
     free(done);

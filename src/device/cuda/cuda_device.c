@@ -32,10 +32,12 @@ struct wanted_attribute {
 static int read_attributes(const struct cuda_gpu *gpu, const struct wanted_attribute *wanted,
                            size_t count, struct err *err)
 {
-    int rc = 0;
-    for (size_t i = 0; !rc && i < count; i++)
-        rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
-    return rc;
+    for (size_t i = 0; i < count; i++) {
+        int rc = cuda_attribute(gpu, wanted[i].attribute, wanted[i].value, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
@@ -51,51 +53,72 @@ static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
 {
     const struct driver *driver = gpu->driver;
     int rc = find_function(gpu, name, out_function, err);
-    if (!rc)
-        rc = cuda_check(gpu,
-                        driver->cuFuncSetAttribute(
-                            *out_function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                            CU_SHAREDMEM_CARVEOUT_MAX_L1),
-                        "cuFuncSetAttribute", err);
-    if (!rc)
-        rc = cuda_check(gpu,
-                        driver->cuFuncSetAttribute(*out_function,
-                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                   shared_max - KERNEL_STATIC_BYTES),
-                        "cuFuncSetAttribute", err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu,
+                    driver->cuFuncSetAttribute(*out_function,
+                                               CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                               CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                    "cuFuncSetAttribute", err);
+    if (rc)
+        return rc;
+    return cuda_check(gpu,
+                      driver->cuFuncSetAttribute(*out_function,
+                                                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                 shared_max - KERNEL_STATIC_BYTES),
+                      "cuFuncSetAttribute", err);
+}
+
+static int prepare_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
+{
+    for (int path = 0; path < DEVICE_PATH_COUNT; path++) {
+        int rc = prepare_chase(gpu, chase_names[path], shared_max, &gpu->chase[path], err);
+        if (rc)
+            return rc;
+    }
+    int rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
+    if (rc)
+        return rc;
+    rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
+    if (rc)
+        return rc;
+    rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
+    if (rc)
+        return rc;
+    return find_function(gpu, "scrub_l1", &gpu->scrub_l1, err);
+}
+
+static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    size_t bank_bytes;
+    int rc = cuda_check(gpu,
+                        driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
+                                                  gpu->chase_module, "constant_bank"),
+                        "constant_bank", err);
+    if (rc)
+        return rc;
+    return cuda_check(
+        gpu,
+        driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4, gpu->streams[0]),
+        "cuMemsetD32Async", err);
 }
 
 static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
 {
     const struct driver *driver = gpu->driver;
-    size_t bank_bytes;
     int rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
                         "loading the chase kernels", err);
-    if (!rc)
-        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
-                        "loading the stream kernels", err);
-    for (int path = 0; !rc && path < DEVICE_PATH_COUNT; path++)
-        rc = prepare_chase(gpu, chase_names[path], shared_max, &gpu->chase[path], err);
-    if (!rc)
-        rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
-    if (!rc)
-        rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
-    if (!rc)
-        rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
-    if (!rc)
-        rc = find_function(gpu, "scrub_l1", &gpu->scrub_l1, err);
-    if (!rc)
-        rc = cuda_check(gpu,
-                        driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
-                                                  gpu->chase_module, "constant_bank"),
-                        "constant_bank", err);
-    if (!rc)
-        rc = cuda_check(gpu,
-                        driver->cuMemsetD32Async(gpu->constant_bank, 0, KERNEL_CONSTANT_BYTES / 4,
-                                                 gpu->streams[0]),
-                        "cuMemsetD32Async", err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
+                    "loading the stream kernels", err);
+    if (rc)
+        return rc;
+    rc = prepare_kernels(gpu, shared_max, err);
+    if (rc)
+        return rc;
+    return clear_constant_bank(gpu, err);
 }
 
 /* Runs a kernel of one pointer and gives back what it wrote. */
@@ -104,21 +127,25 @@ static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, si
 {
     CUfunction function;
     uint32_t count = (uint32_t)words;
-    int rc = find_function(gpu, name, &function, err);
-    if (!rc)
-        rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
     void *parameters[] = {&gpu->results.device, &count};
-    if (!rc)
-        rc = cuda_check(
-            gpu, gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words, gpu->streams[0]),
-            "cuMemsetD32Async", err);
-    if (!rc)
-        rc = cuda_launch(gpu, function, blocks, 1, 0, parameters, err);
-    if (!rc)
-        rc = staging_download(gpu, &gpu->results, words * sizeof(uint32_t), err);
-    if (!rc)
-        rc = cuda_wait(gpu, err);
-    return rc;
+    int rc = find_function(gpu, name, &function, err);
+    if (rc)
+        return rc;
+    rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu,
+                    gpu->driver->cuMemsetD32Async(gpu->results.device, 0, words, gpu->streams[0]),
+                    "cuMemsetD32Async", err);
+    if (rc)
+        return rc;
+    rc = cuda_launch(gpu, function, blocks, 1, 0, parameters, err);
+    if (rc)
+        return rc;
+    rc = staging_download(gpu, &gpu->results, words * sizeof(uint32_t), err);
+    if (rc)
+        return rc;
+    return cuda_wait(gpu, err);
 }
 
 /* SM ids lie below %nsmid but need not be contiguous: see where blocks land. */
@@ -205,11 +232,13 @@ static int set_documented(struct cuda_gpu *gpu, struct err *err)
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &per_sm},
     };
     int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
-    for (size_t i = 0; !rc && i < COUNT_OF(documented); i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(documented); i++)
         if (documented[i].capability == 10 * major + minor &&
             largest_step_bytes(&documented[i]) == (uint32_t)per_sm)
             set_carveouts(&gpu->base.limits, &documented[i], (uint32_t)reserved);
-    return rc;
+    return 0;
 }
 
 static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
@@ -225,9 +254,9 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     };
     size_t free_bytes, total_bytes;
     int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
-    if (!rc)
-        rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo",
-                        err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
     if (rc)
         return rc;
     cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else it stays unknown */
@@ -254,15 +283,24 @@ static int create_context(struct cuda_gpu *gpu, struct err *err)
     const struct driver *driver = gpu->driver;
     int rc = cuda_check(gpu, driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
                         "cuDevicePrimaryCtxRetain", err);
-    if (!rc)
-        rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    for (int i = 0; !rc && i < CUDA_STREAMS; i++)
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < CUDA_STREAMS; i++) {
         rc = cuda_check(gpu, driver->cuStreamCreate(&gpu->streams[i], CU_STREAM_NON_BLOCKING),
                         "cuStreamCreate", err);
-    for (int i = 0; !rc && i < CUDA_EVENTS; i++)
+        if (rc)
+            return rc;
+    }
+    for (int i = 0; i < CUDA_EVENTS; i++) {
         rc = cuda_check(gpu, driver->cuEventCreate(&gpu->events[i], CU_EVENT_DEFAULT),
                         "cuEventCreate", err);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static void destroy(struct device *device)
@@ -343,6 +381,24 @@ static int open_context(struct cuda_gpu *gpu, struct err *err)
     return rc ? err_no_memory(err) : 0;
 }
 
+static int set_up(struct cuda_gpu *gpu, struct err *err)
+{
+    int shared_max;
+    int rc = open_context(gpu, err);
+    if (rc)
+        return rc;
+    rc = set_limits(gpu, &shared_max, err);
+    if (rc)
+        return rc;
+    rc = set_documented(gpu, err);
+    if (rc)
+        return rc;
+    rc = load_kernels(gpu, shared_max, err);
+    if (rc)
+        return rc;
+    return find_sms(gpu, err);
+}
+
 int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
               struct device **out_device, struct err *err)
 {
@@ -354,26 +410,19 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice
     gpu->told = *told;
     gpu->device = device;
     gpu->link.name = LINK_TURN;
-    int shared_max;
-    int rc = open_context(gpu, err);
-    if (!rc)
-        rc = set_limits(gpu, &shared_max, err);
-    if (!rc)
-        rc = set_documented(gpu, err);
-    if (!rc)
-        rc = load_kernels(gpu, shared_max, err);
-    if (!rc)
-        rc = find_sms(gpu, err);
-    if (rc == -EBUSY && gpu->sm_ids) { /* an SM that takes no block is not another's, but broken */
+    int rc = set_up(gpu, err);
+    /* An SM that takes no block is broken; no other process can hold it. */
+    if (rc == -EBUSY && gpu->sm_ids) {
         rc = -EIO;
         if (err)
             err->code = rc;
     }
-    if (rc)
+    if (rc) {
         destroy(&gpu->base);
-    else
-        *out_device = &gpu->base;
-    return rc;
+        return rc;
+    }
+    *out_device = &gpu->base;
+    return 0;
 }
 
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)

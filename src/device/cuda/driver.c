@@ -55,11 +55,14 @@ static int check_version(struct driver *driver, struct err *err)
 {
     int rc = driver_check(driver, driver->cuDriverGetVersion(&driver->version),
                           "cuDriverGetVersion", err);
-    if (!rc && driver->version / 1000 < CUDA_VERSION / 1000)
-        rc = err_set(err, -ENODEV,
-                     "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0",
-                     driver->version / 1000, driver->version % 1000 / 10, CUDA_VERSION / 1000);
-    return rc;
+    if (rc)
+        return rc;
+    if (driver->version / 1000 < CUDA_VERSION / 1000)
+        return err_set(
+            err, -ENODEV,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0",
+            driver->version / 1000, driver->version % 1000 / 10, CUDA_VERSION / 1000);
+    return 0;
 }
 
 int driver_load(struct driver *driver, struct err *err)

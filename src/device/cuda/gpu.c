@@ -12,21 +12,24 @@ int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int
     int value = 0;
     int rc = cuda_check(gpu, gpu->driver->cuDeviceGetAttribute(&value, attribute, gpu->device),
                         "cuDeviceGetAttribute", err);
-    if (!rc)
-        *out_value = value;
-    return rc;
+    if (rc)
+        return rc;
+    *out_value = value;
+    return 0;
 }
 
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err)
 {
     size_t bytes = 0;
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    if (!rc)
-        rc = cuda_check(gpu, gpu->driver->cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY),
-                        "cuCtxGetLimit", err);
-    if (!rc)
-        *out_bytes = (uint32_t)bytes;
-    return rc;
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, gpu->driver->cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY),
+                    "cuCtxGetLimit", err);
+    if (rc)
+        return rc;
+    *out_bytes = (uint32_t)bytes;
+    return 0;
 }
 
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,

@@ -122,11 +122,12 @@ static int tell_links(const struct nvml_gpu *gpu, struct facts *health)
         }
     }
     int rc = nvml_tell_number(gpu, "nvlinks_active", result, active, health);
-    if (!rc)
-        rc = nvml_tell_number(gpu, "nvlinks_down", result, down, health);
-    if (!rc)
-        rc = nvml_tell_number(gpu, "nvlink_errors", result, errors, health);
-    return rc;
+    if (rc)
+        return rc;
+    rc = nvml_tell_number(gpu, "nvlinks_down", result, down, health);
+    if (rc)
+        return rc;
+    return nvml_tell_number(gpu, "nvlink_errors", result, errors, health);
 }
 
 static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
@@ -179,33 +180,42 @@ static int tell_watched(const struct nvml_gpu *gpu, const struct watch *watch, s
     const struct nvml_value power = read_violation(gpu, NVML_POLICY_POWER);
     const struct nvml_value thermal = read_violation(gpu, NVML_POLICY_THERMAL);
     int rc = tell_throttle(gpu, watch, health);
-    if (!rc)
-        rc = tell_growth(gpu, "violation_power_ns", &watch->violation_power, &power, health);
-    if (!rc)
-        rc = tell_growth(gpu, "violation_thermal_ns", &watch->violation_thermal, &thermal, health);
-    if (!rc)
-        rc = tell_growth(gpu, "ecc_uncorrected_new", &watch->ecc_uncorrected, &ecc, health);
-    return rc;
+    if (rc)
+        return rc;
+    rc = tell_growth(gpu, "violation_power_ns", &watch->violation_power, &power, health);
+    if (rc)
+        return rc;
+    rc = tell_growth(gpu, "violation_thermal_ns", &watch->violation_thermal, &thermal, health);
+    if (rc)
+        return rc;
+    return tell_growth(gpu, "ecc_uncorrected_new", &watch->ecc_uncorrected, &ecc, health);
 }
 
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
 {
     int rc = nvml_tell(gpu, temperature_rows, COUNT_OF(temperature_rows), health);
-    if (!rc)
-        rc = tell_margin(gpu, health);
-    if (!rc && watch)
+    if (rc)
+        return rc;
+    rc = tell_margin(gpu, health);
+    if (rc)
+        return rc;
+    if (watch)
         rc = tell_watched(gpu, watch, health);
-    if (!rc)
-        rc = nvml_tell(gpu, &ecc_uncorrected_row, 1, health);
-    if (!rc)
-        rc = tell_sram(gpu, "ecc_corrected_sram", NVML_CORRECTED, health);
-    if (!rc)
-        rc = tell_sram(gpu, "ecc_uncorrected_sram", NVML_UNCORRECTED, health);
-    if (!rc)
-        rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
-    if (!rc)
-        rc = tell_processes(gpu, watch, health);
-    return rc;
+    if (rc)
+        return rc;
+    rc = nvml_tell(gpu, &ecc_uncorrected_row, 1, health);
+    if (rc)
+        return rc;
+    rc = tell_sram(gpu, "ecc_corrected_sram", NVML_CORRECTED, health);
+    if (rc)
+        return rc;
+    rc = tell_sram(gpu, "ecc_uncorrected_sram", NVML_UNCORRECTED, health);
+    if (rc)
+        return rc;
+    rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
+    if (rc)
+        return rc;
+    return tell_processes(gpu, watch, health);
 }
 
 int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health)

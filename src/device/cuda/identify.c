@@ -53,35 +53,35 @@ static int tell_capability(const struct cuda_gpu *gpu, struct facts *facts, stru
     int major, minor;
     char text[32];
     int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
-    if (!rc)
-        rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
+    if (rc)
+        return rc;
+    rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
     if (rc)
         return rc;
     snprintf(text, sizeof text, "%d.%d", major, minor);
-    rc = facts_set_text(facts, "architecture", architecture_name(major, minor));
-    if (!rc)
-        rc = facts_set_text(facts, "compute_capability", text);
-    return rc ? err_no_memory(err) : 0;
+    if (facts_set_text(facts, "architecture", architecture_name(major, minor)) ||
+        facts_set_text(facts, "compute_capability", text))
+        return err_no_memory(err);
+    return 0;
 }
 
 static int tell_attributes(const struct cuda_gpu *gpu, struct facts *facts)
 {
-    int rc = 0;
-    for (size_t i = 0; !rc && i < COUNT_OF(attribute_facts); i++) {
+    for (size_t i = 0; i < COUNT_OF(attribute_facts); i++) {
         const struct attribute_fact *fact = &attribute_facts[i];
         struct err why = {0};
-        int value;
+        int value, rc;
         if (cuda_attribute(gpu, fact->attribute, &value, &why))
             rc = facts_set_unknown(facts, fact->key, why.text);
         else
             rc = facts_set_int(facts, fact->key, value / fact->divisor);
+        if (rc)
+            return rc;
     }
     size_t bytes;
-    if (!rc && gpu->driver->cuDeviceTotalMem(&bytes, gpu->device) == CUDA_SUCCESS)
-        rc = facts_set_int(facts, "memory_bytes", (int64_t)bytes);
-    else if (!rc)
-        rc = facts_set_unknown(facts, "memory_bytes", "the driver does not say");
-    return rc;
+    if (gpu->driver->cuDeviceTotalMem(&bytes, gpu->device) != CUDA_SUCCESS)
+        return facts_set_unknown(facts, "memory_bytes", "the driver does not say");
+    return facts_set_int(facts, "memory_bytes", (int64_t)bytes);
 }
 
 static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",
@@ -162,18 +162,13 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
     int rc = tell_capability(gpu, hardware, err);
     if (rc)
         return rc;
-    rc = tell_attributes(gpu, hardware);
-    if (!rc)
-        rc = nvml_tell(&gpu->told, hardware_rows, COUNT_OF(hardware_rows), hardware);
-    if (!rc)
-        rc = cuda_tell_board(&gpu->told, gpu->driver, board);
-    if (!rc)
-        rc = cuda_tell_config(&gpu->told, config);
-    if (!rc)
-        rc = facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes);
-    if (!rc)
-        rc = tell_l2_fetch_limit(gpu, config);
-    return rc ? err_no_memory(err) : 0;
+    if (tell_attributes(gpu, hardware) ||
+        nvml_tell(&gpu->told, hardware_rows, COUNT_OF(hardware_rows), hardware) ||
+        cuda_tell_board(&gpu->told, gpu->driver, board) || cuda_tell_config(&gpu->told, config) ||
+        facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes) ||
+        tell_l2_fetch_limit(gpu, config))
+        return err_no_memory(err);
+    return 0;
 }
 
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
@@ -190,16 +185,14 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
     cuda_begin_link(device, &link);
     bool loaded = cuda_watch_link(gpu, &seen, NULL) == 0;
     cuda_end_link(device);
-    int rc = nvml_tell(&gpu->told, link_rows, COUNT_OF(link_rows), config);
-    if (!rc && loaded && seen.generation)
-        rc = facts_set_int(config, "pcie_gen", seen.generation);
-    if (!rc && loaded && seen.width)
-        rc = facts_set_int(config, "pcie_width", seen.width);
-    if (!rc)
-        rc = facts_set_bool(config, "pcie_under_load", loaded);
-    if (!rc)
-        rc = health_tell(&gpu->told, &gpu->watch, health);
-    if (!rc)
-        rc = health_tell_slow(&gpu->told, health);
-    return rc ? err_no_memory(err) : 0;
+    if (nvml_tell(&gpu->told, link_rows, COUNT_OF(link_rows), config))
+        return err_no_memory(err);
+    if (loaded && seen.generation && facts_set_int(config, "pcie_gen", seen.generation))
+        return err_no_memory(err);
+    if (loaded && seen.width && facts_set_int(config, "pcie_width", seen.width))
+        return err_no_memory(err);
+    if (facts_set_bool(config, "pcie_under_load", loaded) ||
+        health_tell(&gpu->told, &gpu->watch, health) || health_tell_slow(&gpu->told, health))
+        return err_no_memory(err);
+    return 0;
 }

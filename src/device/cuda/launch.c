@@ -103,11 +103,13 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
         .index = number,
     };
     int rc = element_address(gpu, job, number, layout->first, &filled.first, err);
-    if (!rc)
-        rc = element_address(gpu, job, number, 0, &filled.base, err);
-    if (!rc)
-        *out_step = filled;
-    return rc;
+    if (rc)
+        return rc;
+    rc = element_address(gpu, job, number, 0, &filled.base, err);
+    if (rc)
+        return rc;
+    *out_step = filled;
+    return 0;
 }
 
 /* Shares the words of the buffer among the timed steps: up to two keep theirs until the job ends;
@@ -199,16 +201,17 @@ static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t 
         for (uint32_t s = 0; s < jobs[i].step_count; s++)
             bytes += step_output_bytes(&jobs[i].steps[s]);
     int rc = staging_grow(gpu, &gpu->outputs, bytes, err);
+    if (rc)
+        return rc;
     CUdeviceptr at = gpu->outputs.device;
-    for (size_t i = 0; !rc && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         for (uint32_t s = 0; s < jobs[i].step_count; s++) {
             jobs[i].steps[s].output = at;
             at += step_output_bytes(&jobs[i].steps[s]);
         }
     }
-    if (!rc)
-        *out_bytes = bytes;
-    return rc;
+    *out_bytes = bytes;
+    return 0;
 }
 
 static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
@@ -216,23 +219,31 @@ static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
                    struct err *err)
 {
     int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(struct kernel_job), err);
-    if (!rc)
-        rc = staging_grow(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
-    if (!rc)
-        rc = staging_grow(gpu, &gpu->claims, gpu->sm_id_count * sizeof(int32_t), err);
-    if (!rc)
-        rc = staging_grow(gpu, &gpu->turns, count * sizeof(struct kernel_turn), err);
+    if (rc)
+        return rc;
+    rc = staging_grow(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
+    if (rc)
+        return rc;
+    rc = staging_grow(gpu, &gpu->claims, gpu->sm_id_count * sizeof(int32_t), err);
+    if (rc)
+        return rc;
+    rc = staging_grow(gpu, &gpu->turns, count * sizeof(struct kernel_turn), err);
+    if (rc)
+        return rc;
     struct kernel_job *jobs = gpu->jobs.host;
-    for (size_t i = 0; !rc && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         rc = fill_job(gpu, &blocks[i], i, &jobs[i], err);
+        if (rc)
+            return rc;
         jobs[i].threads = shape->warps * WARP_THREADS;
     }
-    if (!rc)
-        rc = assign_outputs(gpu, jobs, count, out_output_bytes, err);
-    if (!rc)
-        rc = upload_images(gpu, blocks, count, jobs, err);
-    if (!rc)
-        rc = staging_upload(gpu, &gpu->jobs, count * sizeof *jobs, err);
+    rc = assign_outputs(gpu, jobs, count, out_output_bytes, err);
+    if (rc)
+        return rc;
+    rc = upload_images(gpu, blocks, count, jobs, err);
+    if (rc)
+        return rc;
+    rc = staging_upload(gpu, &gpu->jobs, count * sizeof *jobs, err);
     if (rc)
         return rc;
     memset(gpu->results.host, 0, count * sizeof(struct kernel_result));
@@ -274,19 +285,24 @@ static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, ui
     unsigned long long texture = gpu->texture;
     void *parameters[] = {&gpu->jobs.device, &gpu->claims.device, &claim_count, &texture};
     int rc = staging_upload(gpu, &gpu->claims, claim_count * sizeof(int32_t), err);
-    if (!rc && shape->paired)
+    if (rc)
+        return rc;
+    if (shape->paired)
         rc = cuda_check(gpu,
                         gpu->driver->cuMemsetD32Async(gpu->turns.device, 0,
                                                       count * sizeof(struct kernel_turn) / 4,
                                                       gpu->streams[0]),
                         "cuMemsetD32Async", err);
-    if (!rc)
-        rc = cuda_launch(gpu, choose_kernel(gpu, shape->path_mask),
-                         gpu->base.limits.sm_count * attempt, shape->warps * WARP_THREADS,
-                         shape->shared_bytes, parameters, err);
-    if (!rc)
-        rc = staging_download(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
-    return rc ? rc : cuda_wait(gpu, err);
+    if (rc)
+        return rc;
+    rc = cuda_launch(gpu, choose_kernel(gpu, shape->path_mask), gpu->base.limits.sm_count * attempt,
+                     shape->warps * WARP_THREADS, shape->shared_bytes, parameters, err);
+    if (rc)
+        return rc;
+    rc = staging_download(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
+    if (rc)
+        return rc;
+    return cuda_wait(gpu, err);
 }
 
 /* The bins that are not empty; few are not. Gives their number. */
@@ -373,21 +389,32 @@ int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
 {
     size_t output_bytes = 0, open = count;
     int rc = prepare(gpu, shape, blocks, count, &output_bytes, err);
-    for (uint32_t attempt = 1; !rc && open && attempt <= TRIES_MAX; attempt++) {
+    if (rc)
+        return rc;
+    for (uint32_t attempt = 1; open && attempt <= TRIES_MAX; attempt++) {
         open = put_down(gpu, blocks, count);
         if (open)
             rc = try_launch(gpu, shape, attempt, count, err);
+        if (rc)
+            return rc;
     }
-    if (!rc && open && put_down(gpu, blocks, count))
-        rc = err_set(err, -EBUSY, "%zu of %zu SMs took no block in %d launches", open, count,
-                     TRIES_MAX);
-    if (!rc && output_bytes)
+    if (open && put_down(gpu, blocks, count))
+        return err_set(err, -EBUSY, "%zu of %zu SMs took no block in %d launches", open, count,
+                       TRIES_MAX);
+    if (output_bytes) {
         rc = staging_download(gpu, &gpu->outputs, output_bytes, err);
-    if (!rc && output_bytes)
+        if (rc)
+            return rc;
         rc = cuda_wait(gpu, err);
-    for (size_t i = 0; !rc && i < count; i++)
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < count; i++) {
         rc = take_samples(gpu, &blocks[i], i, err);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static uint64_t flush_bytes(const struct cuda_gpu *gpu)

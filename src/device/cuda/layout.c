@@ -190,14 +190,16 @@ static void set_starts(struct layout *layout, const struct device_job *job)
 int layout_init(struct layout *layout, const struct device_job *job, struct err *err)
 {
     *layout = (struct layout){0};
-    int rc = 0;
-    for (uint32_t i = 0; !rc && i < job->step_count; i++)
-        rc = add_step(layout, &job->steps[i], &layout->steps[i], err);
-    if (!rc)
-        rc = assign_slots(layout, err);
-    if (!rc)
-        set_starts(layout, job);
-    return rc;
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        int rc = add_step(layout, &job->steps[i], &layout->steps[i], err);
+        if (rc)
+            return rc;
+    }
+    int rc = assign_slots(layout, err);
+    if (rc)
+        return rc;
+    set_starts(layout, job);
+    return 0;
 }
 
 bool layout_has_chains(const struct layout *layout, enum memory memory)

@@ -36,9 +36,10 @@ static int create_texture(struct cuda_gpu *gpu, const struct memory_pool *pool, 
     const CUDA_TEXTURE_DESC texture = {.flags = CU_TRSF_READ_AS_INTEGER};
     rc = cuda_check(gpu, gpu->driver->cuTexObjectCreate(&gpu->texture, &resource, &texture, NULL),
                     "cuTexObjectCreate", err);
-    if (!rc)
-        gpu->texture_bytes = resource.res.linear.sizeInBytes;
-    return rc;
+    if (rc)
+        return rc;
+    gpu->texture_bytes = resource.res.linear.sizeInBytes;
+    return 0;
 }
 
 static int allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
@@ -201,7 +202,8 @@ int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const stru
     }
     uint64_t offset = plain ? 0 : pool->used_bytes;
     int rc = plain ? 0 : write_region(gpu, pool, layout, err);
-    if (!rc)
-        *out_offset = offset;
-    return rc;
+    if (rc)
+        return rc;
+    *out_offset = offset;
+    return 0;
 }

@@ -78,9 +78,10 @@ static int format_key(const struct cuda_source *source, const struct nvml_gpu *t
         return 0;
     }
     int rc = count_sms(&source->driver, device, &sms, err);
-    if (!rc)
-        snprintf(out_key, KEY_BYTES, "%d SMs %s", sms, name);
-    return rc;
+    if (rc)
+        return rc;
+    snprintf(out_key, KEY_BYTES, "%d SMs %s", sms, name);
+    return 0;
 }
 
 /* What the driver tells of device i; the PCI address in lower case. */
@@ -94,21 +95,24 @@ static int see(const struct driver *driver, int i, struct seen *out_seen, struct
 {
     struct seen seen = {0};
     int rc = driver_check(driver, driver->cuDeviceGet(&seen.device, i), "cuDeviceGet", err);
-    if (!rc)
-        rc = driver_check(driver, driver->cuDeviceGetName(seen.name, sizeof seen.name, seen.device),
-                          "cuDeviceGetName", err);
-    if (!rc)
-        rc = driver_check(driver, driver->cuDeviceGetUuid(&seen.uuid, seen.device),
-                          "cuDeviceGetUuid", err);
-    if (!rc)
-        rc = driver_check(driver,
-                          driver->cuDeviceGetPCIBusId(seen.pci, sizeof seen.pci, seen.device),
-                          "cuDeviceGetPCIBusId", err);
+    if (rc)
+        return rc;
+    rc = driver_check(driver, driver->cuDeviceGetName(seen.name, sizeof seen.name, seen.device),
+                      "cuDeviceGetName", err);
+    if (rc)
+        return rc;
+    rc = driver_check(driver, driver->cuDeviceGetUuid(&seen.uuid, seen.device), "cuDeviceGetUuid",
+                      err);
+    if (rc)
+        return rc;
+    rc = driver_check(driver, driver->cuDeviceGetPCIBusId(seen.pci, sizeof seen.pci, seen.device),
+                      "cuDeviceGetPCIBusId", err);
+    if (rc)
+        return rc;
     for (char *c = seen.pci; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    if (!rc)
-        *out_seen = seen;
-    return rc;
+    *out_seen = seen;
+    return 0;
 }
 
 static int describe(struct cuda_source *source, size_t i, struct err *err)
@@ -128,8 +132,9 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
     *told = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
     if (mig)
         rc = complete_name(source, told, seen.device, seen.name, err);
-    if (!rc)
-        rc = format_key(source, told, seen.device, seen.name, key, err);
+    if (rc)
+        return rc;
+    rc = format_key(source, told, seen.device, seen.name, key, err);
     if (rc)
         return rc;
     source->devices[i] = seen.device;
@@ -154,14 +159,12 @@ static int look_at(struct device_source *base, size_t i, bool thorough, struct d
 {
     const struct cuda_source *source = (const struct cuda_source *)base;
     const struct nvml_gpu *told = &source->told[i];
-    int rc = cuda_tell_board(told, &source->driver, &look->board);
-    if (!rc)
-        rc = cuda_tell_config(told, &look->config);
-    if (!rc)
-        rc = health_tell(told, NULL, &look->health);
-    if (!rc && thorough)
-        rc = health_tell_slow(told, &look->health);
-    return rc ? err_no_memory(err) : 0;
+    if (cuda_tell_board(told, &source->driver, &look->board) ||
+        cuda_tell_config(told, &look->config) || health_tell(told, NULL, &look->health))
+        return err_no_memory(err);
+    if (thorough && health_tell_slow(told, &look->health))
+        return err_no_memory(err);
+    return 0;
 }
 
 static void destroy(struct device_source *base)
@@ -217,10 +220,12 @@ int device_source_cuda(struct device_source **out_source, struct err *err)
         goto out;
     rc = driver_check(&source->driver, source->driver.cuDeviceGetCount(&count), "cuDeviceGetCount",
                       err);
-    if (!rc && count < 1)
-        rc = err_set(err, -ENODEV, "the CUDA driver shows no GPU");
     if (rc)
         goto out;
+    if (count < 1) {
+        rc = err_set(err, -ENODEV, "the CUDA driver shows no GPU");
+        goto out;
+    }
     source->base.info_count = (size_t)count;
     source->base.infos = mem_array((size_t)count, sizeof *source->base.infos);
     source->devices = mem_array((size_t)count, sizeof *source->devices);

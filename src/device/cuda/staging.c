@@ -20,13 +20,15 @@ int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_byte
     staging_fini(gpu, staging);
     int rc = cuda_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
                         "cuMemHostAlloc", err);
-    if (!rc)
-        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc",
-                        err);
     if (rc)
-        staging_fini(gpu, staging);
-    else
-        staging->size_bytes = size_bytes;
+        goto failed;
+    rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc", err);
+    if (rc)
+        goto failed;
+    staging->size_bytes = size_bytes;
+    return 0;
+failed:
+    staging_fini(gpu, staging);
     return rc;
 }
 

@@ -68,13 +68,13 @@ static int set_shared(struct cuda_gpu *gpu, const struct plan *plan, struct err 
                             plan->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                             CU_SHAREDMEM_CARVEOUT_MAX_L1),
                         "cuFuncSetAttribute", err);
-    if (!rc && plan->shared_bytes)
-        rc = cuda_check(gpu,
-                        driver->cuFuncSetAttribute(plan->function,
-                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                   (int)plan->shared_bytes),
-                        "cuFuncSetAttribute", err);
-    return rc;
+    if (rc || !plan->shared_bytes)
+        return rc;
+    return cuda_check(gpu,
+                      driver->cuFuncSetAttribute(plan->function,
+                                                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                 (int)plan->shared_bytes),
+                      "cuFuncSetAttribute", err);
 }
 
 static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
@@ -104,9 +104,10 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
     uint64_t passes = stream->total_bytes / plan.pass_bytes;
     plan.passes = passes < 1 ? 1 : passes > UINT32_MAX ? UINT32_MAX : (uint32_t)passes;
     rc = set_shared(gpu, &plan, err);
-    if (!rc)
-        *out_plan = plan;
-    return rc;
+    if (rc)
+        return rc;
+    *out_plan = plan;
+    return 0;
 }
 
 static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
@@ -129,12 +130,14 @@ static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
 {
     float ms;
     int rc = cuda_wait(gpu, err);
-    if (!rc)
-        rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
-                        "cuEventElapsedTime", err);
-    if (!rc)
-        *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
-    return rc;
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
+                    "cuEventElapsedTime", err);
+    if (rc)
+        return rc;
+    *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
+    return 0;
 }
 
 /* One pass before the clock starts fills what can be filled: TLBs, L2, L1. */
@@ -142,13 +145,18 @@ static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t p
                        uint32_t passes, uint64_t *out_ns, struct err *err)
 {
     int rc = launch_passes(gpu, plan, place, 1, err);
-    if (!rc)
-        rc = record(gpu, 0, 0, err);
-    if (!rc)
-        rc = launch_passes(gpu, plan, place, passes, err);
-    if (!rc)
-        rc = record(gpu, 1, 0, err);
-    return rc ? rc : read_elapsed(gpu, out_ns, err);
+    if (rc)
+        return rc;
+    rc = record(gpu, 0, 0, err);
+    if (rc)
+        return rc;
+    rc = launch_passes(gpu, plan, place, passes, err);
+    if (rc)
+        return rc;
+    rc = record(gpu, 1, 0, err);
+    if (rc)
+        return rc;
+    return read_elapsed(gpu, out_ns, err);
 }
 
 /* How fast L2 is depends on where an array lies by some per cent (seen on Hopper): a small one is
@@ -176,24 +184,27 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     struct plan plan = {0};
     struct device_stream_answer answer = {0};
     int rc = make_plan(gpu, stream, &plan, err);
-    if (!rc)
-        rc = memory_pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
-    if (!rc && stream->kind != DEVICE_STREAM_READ)
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
+    if (rc)
+        return rc;
+    if (stream->kind != DEVICE_STREAM_READ)
         memory_pool_forget(&gpu->global);
-    if (!rc)
-        rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
+    rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
     if (rc)
         return rc;
     uint32_t places = count_places(gpu, stream, &plan), passes = plan.passes / places;
-    for (uint32_t i = 0; i < places && !rc; i++) {
+    for (uint32_t i = 0; i < places; i++) {
         uint64_t ns = 0;
         rc = time_passes(gpu, &plan, places > 1 ? next_place(gpu, &plan) : 0, passes, &ns, err);
+        if (rc)
+            return rc;
         answer.elapsed_ns += ns;
         answer.bytes += plan.pass_bytes * passes;
     }
-    if (!rc)
-        *out_answer = answer;
-    return rc;
+    *out_answer = answer;
+    return 0;
 }
 
 /* `passes` copies to the GPU on one stream and, or, from it on the other, each stream with its own
@@ -229,19 +240,26 @@ static int time_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint6
 {
     const struct driver *driver = gpu->driver;
     int rc = record(gpu, 0, 0, err);
-    if (!rc)
-        rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[1], gpu->events[0], 0),
-                        "cuStreamWaitEvent", err);
-    if (!rc)
-        rc = queue_copies(gpu, kind, bytes, passes, err);
-    if (!rc)
-        rc = record(gpu, 2, 1, err);
-    if (!rc)
-        rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[0], gpu->events[2], 0),
-                        "cuStreamWaitEvent", err);
-    if (!rc)
-        rc = record(gpu, 1, 0, err);
-    return rc ? rc : read_elapsed(gpu, out_ns, err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[1], gpu->events[0], 0),
+                    "cuStreamWaitEvent", err);
+    if (rc)
+        return rc;
+    rc = queue_copies(gpu, kind, bytes, passes, err);
+    if (rc)
+        return rc;
+    rc = record(gpu, 2, 1, err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[0], gpu->events[2], 0),
+                    "cuStreamWaitEvent", err);
+    if (rc)
+        return rc;
+    rc = record(gpu, 1, 0, err);
+    if (rc)
+        return rc;
+    return read_elapsed(gpu, out_ns, err);
 }
 
 static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *stream,
@@ -257,18 +275,21 @@ static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *strea
     passes = passes ? passes : 1;
     uint64_t ns = 0;
     int rc = memory_pool_reserve(gpu, &gpu->host, bytes * directions, err);
-    if (!rc)
-        rc = memory_pool_reserve(gpu, &gpu->global, bytes * directions, err);
-    if (!rc) {
-        memory_pool_forget(&gpu->global);
-        memory_pool_forget(&gpu->host);
-        rc = time_copies(gpu, stream->kind, bytes, 1, &ns, err);
-    }
-    if (!rc)
-        rc = time_copies(gpu, stream->kind, bytes, passes, &ns, err);
-    if (!rc)
-        *out_answer = (struct device_stream_answer){bytes * directions * passes, ns};
-    return rc;
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global, bytes * directions, err);
+    if (rc)
+        return rc;
+    memory_pool_forget(&gpu->global);
+    memory_pool_forget(&gpu->host);
+    rc = time_copies(gpu, stream->kind, bytes, 1, &ns, err);
+    if (rc)
+        return rc;
+    rc = time_copies(gpu, stream->kind, bytes, passes, &ns, err);
+    if (rc)
+        return rc;
+    *out_answer = (struct device_stream_answer){bytes * directions * passes, ns};
+    return 0;
 }
 
 /* One reading; it counts when the copies were still running after it. */
@@ -298,27 +319,32 @@ int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err
     if (!gpu->told.handle)
         return err_set(err, -ENODATA, "NVML does not know this GPU");
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    if (!rc)
-        rc = memory_pool_reserve(gpu, &gpu->host, bytes, err);
-    if (!rc)
-        rc = memory_pool_reserve(gpu, &gpu->global, bytes, err);
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->host, bytes, err);
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global, bytes, err);
     if (rc)
         return rc;
     memory_pool_forget(&gpu->global);
-    for (int round = 0; !rc && round < ROUNDS && looks < LOOKS; round++) {
+    for (int round = 0; round < ROUNDS && looks < LOOKS; round++) {
         rc = queue_copies(gpu, DEVICE_STREAM_H2D, bytes, PASSES, err);
-        if (!rc)
-            rc = record(gpu, 0, 0, err);
-        while (!rc && looks < LOOKS && look_at_link(gpu, &seen))
+        if (rc)
+            return rc;
+        rc = record(gpu, 0, 0, err);
+        if (rc)
+            return rc;
+        while (looks < LOOKS && look_at_link(gpu, &seen))
             looks++;
-        if (!rc)
-            rc = cuda_wait(gpu, err);
+        rc = cuda_wait(gpu, err);
+        if (rc)
+            return rc;
     }
-    if (!rc && !looks)
-        rc = err_set(err, -ENODATA, "no answer came while a copy ran");
-    if (!rc)
-        *out_seen = seen;
-    return rc;
+    if (!looks)
+        return err_set(err, -ENODATA, "no answer came while a copy ran");
+    *out_seen = seen;
+    return 0;
 }
 
 int cuda_run_stream(struct device *device, const struct device_stream *stream,

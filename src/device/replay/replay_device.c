@@ -158,9 +158,10 @@ static int replay_read_clocks(struct device *device, struct device_clocks *out_c
     const struct ask ask = ask_of_call(ASK_CLOCKS);
     struct wire_reader values;
     int rc = find(slot_in(device), &ask, &values, err);
-    if (!rc)
-        answer_get_clocks(&values, out_clocks);
-    return rc;
+    if (rc)
+        return rc;
+    answer_get_clocks(&values, out_clocks);
+    return 0;
 }
 
 static void replay_mark(struct device *device, const char *what)

@@ -109,9 +109,10 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                                       .early_fill = text->early_fill,
                                       .slack = text->slack};
     int rc = read_ways(text->ways, size / text->line, &geometry.ways, err);
-    if (!rc)
-        *out_geometry = geometry;
-    return rc;
+    if (rc)
+        return rc;
+    *out_geometry = geometry;
+    return 0;
 }
 
 static int check_cache(const struct yaml_node *node, const struct cache_text *text,

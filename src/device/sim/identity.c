@@ -44,13 +44,15 @@ static int tell_board(const struct gpu *gpu, struct facts *facts)
         serial, sizeof serial, "%013llu",
         (unsigned long long)(rng_derive(gpu->unit.identity_seed, "serial", 0) % 10000000000000u));
     int rc = facts_set_text(facts, "serial", serial);
-    if (!rc)
-        rc = facts_set_text(facts, "part", gpu->model.board.part);
-    if (!rc)
-        rc = facts_set_text(facts, "vbios", gpu->model.board.vbios);
-    if (!rc)
-        rc = facts_set_text(facts, "driver", gpu->model.board.driver);
-    return rc;
+    if (rc)
+        return rc;
+    rc = facts_set_text(facts, "part", gpu->model.board.part);
+    if (rc)
+        return rc;
+    rc = facts_set_text(facts, "vbios", gpu->model.board.vbios);
+    if (rc)
+        return rc;
+    return facts_set_text(facts, "driver", gpu->model.board.driver);
 }
 
 static int tell_config(const struct sim_model *model, struct facts *facts)

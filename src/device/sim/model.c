@@ -313,31 +313,38 @@ static int read_timer(const struct yaml_node *node, struct sim_model *model, str
 static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
 {
     int rc = read_clock(text->clock, model, err);
-    if (!rc)
-        rc = read_timer(text->timer, model, err);
-    if (!rc)
-        rc = read_optional(text->noise, "noise", noise_fields, COUNT_OF(noise_fields),
-                           &model->noise, err);
-    if (!rc)
-        rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model,
-                           err);
-    if (!rc)
-        rc = read_optional(text->shared, "shared", shared_fields, COUNT_OF(shared_fields), model,
-                           err);
-    if (!rc)
-        rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields,
-                           COUNT_OF(bandwidth_fields), &model->bandwidth, err);
-    if (!rc)
-        rc = read_pci(text->pci, model, err);
-    if (!rc)
-        rc = read_hardware(text->hardware, model, err);
-    if (!rc)
-        rc = read_board(text->board, model, err);
-    if (!rc)
-        rc = read_config(text->config, model, err);
-    if (!rc)
-        rc = read_health(text->health, model, err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = read_timer(text->timer, model, err);
+    if (rc)
+        return rc;
+    rc = read_optional(text->noise, "noise", noise_fields, COUNT_OF(noise_fields), &model->noise,
+                       err);
+    if (rc)
+        return rc;
+    rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model, err);
+    if (rc)
+        return rc;
+    rc = read_optional(text->shared, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
+    if (rc)
+        return rc;
+    rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT_OF(bandwidth_fields),
+                       &model->bandwidth, err);
+    if (rc)
+        return rc;
+    rc = read_pci(text->pci, model, err);
+    if (rc)
+        return rc;
+    rc = read_hardware(text->hardware, model, err);
+    if (rc)
+        return rc;
+    rc = read_board(text->board, model, err);
+    if (rc)
+        return rc;
+    rc = read_config(text->config, model, err);
+    if (rc)
+        return rc;
+    return read_health(text->health, model, err);
 }
 
 static int read_hierarchy(const struct model_text *text, struct sim_model *model, struct err *err)
@@ -371,14 +378,17 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
     model->sms = text.sms;
     model->sms_per_tpc = text.sms_per_tpc;
     rc = sim_read_places(text.sms_per_gpc, text.sm_order, model, err);
-    if (!rc)
-        rc = read_machine(&text, model, err);
-    if (!rc)
-        rc = read_hierarchy(&text, model, err);
-    if (!rc)
-        snprintf(model->key, sizeof model->key, "%s/%s/%s", model->pci_device, model->pci_subsystem,
-                 model->name);
-    return rc;
+    if (rc)
+        return rc;
+    rc = read_machine(&text, model, err);
+    if (rc)
+        return rc;
+    rc = read_hierarchy(&text, model, err);
+    if (rc)
+        return rc;
+    snprintf(model->key, sizeof model->key, "%s/%s/%s", model->pci_device, model->pci_subsystem,
+             model->name);
+    return 0;
 }
 
 static int model_of_document(struct yaml_doc *doc, struct sim_model **out_model, struct err *err)

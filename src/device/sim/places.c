@@ -49,7 +49,8 @@ int sim_read_places(const struct yaml_node *node, bool across, struct sim_model 
 {
     uint32_t sizes[SIM_SMS_MAX];
     int rc = read_sizes(node, model, sizes, &model->gpc_count, err);
-    if (!rc)
-        number(model, sizes, across);
-    return rc;
+    if (rc)
+        return rc;
+    number(model, sizes, across);
+    return 0;
 }

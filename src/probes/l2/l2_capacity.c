@@ -280,9 +280,10 @@ int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
 {
     double tags, fetch = (double)l2->fetch_bytes;
     int rc = count_tags(context, l2, l2->stride_bytes, l2->tags, &tags, err);
-    if (!rc)
-        *out_line_bytes = (uint64_t)fmax(round(l2->near_bytes / tags / fetch), 1) * l2->fetch_bytes;
-    return rc;
+    if (rc)
+        return rc;
+    *out_line_bytes = (uint64_t)fmax(round(l2->near_bytes / tags / fetch), 1) * l2->fetch_bytes;
+    return 0;
 }
 
 int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,

@@ -348,7 +348,8 @@ int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
                             .base = step->base};
     struct traces traces;
     int rc = look_at_rise(&search, step->low_bytes, step->high_bytes, repeats, &traces, err);
-    if (!rc)
-        *out_bytes = cpd_median(traces.found[step->exponential], repeats);
-    return rc;
+    if (rc)
+        return rc;
+    *out_bytes = cpd_median(traces.found[step->exponential], repeats);
+    return 0;
 }

@@ -210,9 +210,10 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
         return 0;
     *(half.unroll > 1 ? &half.unroll : &half.threads) /= 2;
     int rc = bandwidth_time(context, task, &half, &total, &gbs, err);
-    if (!rc)
-        series->cut = gbs < SATURATED * cpd_median(series->gbs, series->count);
-    return rc;
+    if (rc)
+        return rc;
+    series->cut = gbs < SATURATED * cpd_median(series->gbs, series->count);
+    return 0;
 }
 
 static int report(struct probe_context *context, const struct bandwidth_task *task,

@@ -42,10 +42,10 @@ static int measure_capacity(struct probe_context *context, const struct study *s
 int capacity_measure(struct probe_context *context, struct study *study, struct err *err)
 {
     int rc = line_measure(context, study, err);
-    if (!rc)
-        rc = measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
-                              &study->resident_error, &study->resident_n, err);
-    return rc;
+    if (rc)
+        return rc;
+    return measure_capacity(context, study, SIZE_PRECISION, &study->resident_bytes,
+                            &study->resident_error, &study->resident_n, err);
 }
 
 int capacity_measure_again(struct probe_context *context, const struct study *study,

@@ -120,9 +120,10 @@ int curve_sweep_l2(struct probe_context *context, struct curve *out_curve, struc
     for (size_t i = 0; i < curve.count; i++)
         jobs[i] = l2_job(context, (uint64_t)curve.points[i].bytes, l2->line_bytes);
     int rc = run_jobs(context, jobs, 1, l2->far_threshold, &curve, err);
-    if (!rc)
-        *out_curve = curve;
-    return rc;
+    if (rc)
+        return rc;
+    *out_curve = curve;
+    return 0;
 }
 
 static int add_note(struct probe_context *context, const char *metric, const struct curve *curve,

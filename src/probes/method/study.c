@@ -215,10 +215,11 @@ static int set_floor(struct probe_context *context, struct study *study, struct 
 {
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
     int rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_REGION, err);
-    if (!rc)
-        study->floor_bytes =
-            FLOOR_FACTOR * before->region_high_bytes / study->fetch_bytes * study->fetch_bytes;
-    return rc;
+    if (rc)
+        return rc;
+    study->floor_bytes =
+        FLOOR_FACTOR * before->region_high_bytes / study->fetch_bytes * study->fetch_bytes;
+    return 0;
 }
 
 static int measure_level(struct probe_context *context, struct study *study, struct err *err)

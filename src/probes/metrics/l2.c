@@ -131,13 +131,18 @@ static int report_parts(struct probe_context *context, struct err *err)
 static int report_latency(struct probe_context *context, struct err *err)
 {
     int rc = l2_reach(context, L2_LEVEL, err);
-    if (!rc)
-        rc = report_near(context, err);
-    if (!rc)
-        rc = report_far(context, err);
-    if (!rc)
-        rc = report_parts(context, err);
-    return rc ? rc : report_penalty(context, err);
+    if (rc)
+        return rc;
+    rc = report_near(context, err);
+    if (rc)
+        return rc;
+    rc = report_far(context, err);
+    if (rc)
+        return rc;
+    rc = report_parts(context, err);
+    if (rc)
+        return rc;
+    return report_penalty(context, err);
 }
 
 /* Again: what was learnt before is what is to be measured, and kept for the others. */
@@ -307,9 +312,12 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
         return err_no_memory(err);
     int rc = agree ? tell_doubt(context, size, err) : 0;
-    if (!rc)
-        rc = doubt_pages(size, context->l2.slow_pages, err);
-    return rc ? rc : set_reported(context, size, err);
+    if (rc)
+        return rc;
+    rc = doubt_pages(size, context->l2.slow_pages, err);
+    if (rc)
+        return rc;
+    return set_reported(context, size, err);
 }
 
 /* The step moves by a hundredth or two from one time to the next: where it does not confirm what
