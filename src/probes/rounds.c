@@ -133,12 +133,15 @@ static int merge_one(struct measure *m, const struct round_values *v)
 
 int rounds_merge(const struct rounds *rounds, struct measures *measures)
 {
-    int rc = 0;
-    for (size_t i = 0; i < measures->count && !rc; i++)
-        for (size_t k = 0; k < rounds->count && !rc; k++)
-            if (strcmp(measures->items[i].metric, rounds->items[k].metric) == 0)
-                rc = merge_one(&measures->items[i], &rounds->items[k]);
-    return rc;
+    for (size_t i = 0; i < measures->count; i++)
+        for (size_t k = 0; k < rounds->count; k++) {
+            if (strcmp(measures->items[i].metric, rounds->items[k].metric) != 0)
+                continue;
+            int rc = merge_one(&measures->items[i], &rounds->items[k]);
+            if (rc)
+                return rc;
+        }
+    return 0;
 }
 
 void rounds_fini(struct rounds *rounds)

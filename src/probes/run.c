@@ -106,19 +106,24 @@ static int make_plan(struct device *device, const struct probe_selection *select
 static int run_round(struct probe_context *context, const struct plan *plan, int round,
                      const struct probe_observer *observer, struct rounds *rounds, struct err *err)
 {
-    size_t parts = ROUNDS - 1; /* the others, between two rounds each */
-    int rc = 0;
-    for (size_t i = 0; i < plan->judged_count && !rc; i++) {
+    size_t parts = ROUNDS - 1; /* the other probes run between two rounds */
+    for (size_t i = 0; i < plan->judged_count; i++) {
+        int rc = 0;
         if (round == 0)
             rc = run_one(context, plan->judged[i], observer, err);
         else if (plan->judged[i]->again)
             rc = repeat_one(context, plan->judged[i], (uint32_t)round, observer, rounds, err);
+        if (rc)
+            return rc;
     }
     size_t from = (size_t)round * plan->other_count / parts;
     size_t to = (size_t)(round + 1) * plan->other_count / parts;
-    for (size_t i = from; i < to && i < plan->other_count && !rc; i++)
-        rc = run_one(context, plan->others[i], observer, err);
-    return rc;
+    for (size_t i = from; i < to && i < plan->other_count; i++) {
+        int rc = run_one(context, plan->others[i], observer, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 /* Its place in the table, whenever it was measured: results keep their order. */
@@ -170,15 +175,20 @@ int probes_run(struct device *device, const struct probe_selection *selection,
      * clock.sm, and is what a survey looks for. */
     if (rc == -ENOENT || rc == -ETIMEDOUT)
         rc = 0;
-    if (!rc)
-        rc = timer_calibrate(&context, err);
-    if (!rc)
-        rc = make_plan(device, selection, &plan, err);
+    if (rc)
+        goto out;
+    rc = timer_calibrate(&context, err);
+    if (rc)
+        goto out;
+    rc = make_plan(device, selection, &plan, err);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
-    if (!rc && (rounds_merge(&rounds, measures) || sums_check(measures) ||
-                tell_absent(device, selection, measures)))
+    if (rc)
+        goto out;
+    if (rounds_merge(&rounds, measures) || sums_check(measures) ||
+        tell_absent(device, selection, measures))
         rc = err_no_memory(err);
+out:
     if (measures->count)
         qsort(measures->items, measures->count, sizeof *measures->items, compare_places);
     free(plan.judged);

@@ -94,7 +94,12 @@ int sums_check(struct measures *measures)
     static const char *const memories[] = {"l1_data",     "texture",      "read_only",
                                            "constant_l1", "constant_l15", "l2"};
     int rc = check_miss(measures);
-    for (size_t i = 0; i < COUNT_OF(memories) && !rc; i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(memories); i++) {
         rc = check_line(measures, memories[i]);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }

@@ -27,23 +27,27 @@ static int read_at(const struct record *record, uint64_t offset, size_t length,
 {
     char *block = mem_array(length + 1, 1);
     size_t have = 0;
-    int rc = block ? 0 : err_no_memory(err);
-    while (!rc && have < length) {
+    int rc = 0;
+    if (!block)
+        return err_no_memory(err);
+    while (have < length) {
         ssize_t n = pread(record->fd, block + have, length - have, (off_t)(offset + have));
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n < 0) {
             rc = err_set(err, -errno, "cannot read: %s", strerror(errno));
-        else if (n == 0)
+            goto out;
+        }
+        if (n == 0) {
             rc = err_set(err, -EINVAL, "byte %llu: the file became shorter while it was read",
                          (unsigned long long)(offset + have));
-        else
-            have += (size_t)n;
+            goto out;
+        }
+        have += (size_t)n;
     }
-    if (!rc) {
-        strbuf_append(out_bytes, block, length);
-        rc = out_bytes->failed ? err_no_memory(err) : 0;
-    }
+    strbuf_append(out_bytes, block, length);
+    rc = out_bytes->failed ? err_no_memory(err) : 0;
+out:
     free(block);
     return rc;
 }
@@ -75,11 +79,12 @@ static int read_entry(const struct record *record, uint64_t *offset, struct strb
                        (unsigned long long)record->file_bytes);
     buffer->length = 0;
     rc = read_at(record, *offset, (size_t)span, buffer, err);
-    if (!rc && entry_next(buffer->data, buffer->length, *offset, &position, out_entry, err) < 0)
-        rc = -EINVAL;
-    if (!rc)
-        *offset += span;
-    return rc;
+    if (rc)
+        return rc;
+    if (entry_next(buffer->data, buffer->length, *offset, &position, out_entry, err) < 0)
+        return -EINVAL;
+    *offset += span;
+    return 0;
 }
 
 static int misplaced(uint64_t offset, const char *expected, const struct record_entry *entry,
@@ -99,6 +104,23 @@ static int check_values(const struct record_entry *entry, uint64_t offset, const
     return rc;
 }
 
+static int check_head(const struct strbuf *head, struct err *err)
+{
+    if (memcmp(head->data, record_magic, RECORD_MAGIC_BYTES) != 0)
+        return err_set(err, -EINVAL, "byte 0: not a record: expected its first %d bytes to say so",
+                       RECORD_MAGIC_BYTES);
+    struct wire_reader reader = {.data = (const unsigned char *)head->data,
+                                 .length = head->length,
+                                 .position = RECORD_MAGIC_BYTES};
+    uint32_t version = wire_get_u32(&reader);
+    if (version != RECORD_VERSION)
+        return err_set(err, -EINVAL,
+                       "byte %d: a record of version %u, expected %d: another version of the "
+                       "program wrote it",
+                       RECORD_MAGIC_BYTES, version, RECORD_VERSION);
+    return 0;
+}
+
 static int read_head(const struct record *record, struct err *err)
 {
     struct strbuf head = {0};
@@ -106,20 +128,8 @@ static int read_head(const struct record *record, struct err *err)
         return err_set(err, -EINVAL, "byte 0: not a record: %llu bytes, expected at least %d",
                        (unsigned long long)record->file_bytes, RECORD_HEAD_BYTES);
     int rc = read_at(record, 0, RECORD_HEAD_BYTES, &head, err);
-    if (!rc && memcmp(head.data, record_magic, RECORD_MAGIC_BYTES) != 0)
-        rc = err_set(err, -EINVAL, "byte 0: not a record: expected its first %d bytes to say so",
-                     RECORD_MAGIC_BYTES);
-    if (!rc) {
-        struct wire_reader reader = {.data = (const unsigned char *)head.data,
-                                     .length = head.length,
-                                     .position = RECORD_MAGIC_BYTES};
-        uint32_t version = wire_get_u32(&reader);
-        if (version != RECORD_VERSION)
-            rc = err_set(err, -EINVAL,
-                         "byte %d: a record of version %u, expected %d: another version of the "
-                         "program wrote it",
-                         RECORD_MAGIC_BYTES, version, RECORD_VERSION);
-    }
+    if (!rc)
+        rc = check_head(&head, err);
     strbuf_fini(&head);
     return rc;
 }
@@ -174,23 +184,30 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
         return misplaced(here, "the provenance", &entry, err);
     parts_get_provenance(&entry.values, &record->provenance);
     rc = check_values(&entry, here, "provenance", err);
-    while (!rc) {
-        here = offset;
-        rc = read_entry(record, &offset, buffer, &entry, err);
-        if (rc || entry.type != ENTRY_GPU)
-            break;
-        rc = take_gpu(record, &entry, here, &offset, err);
-    }
     if (rc)
         return rc;
+    for (;;) {
+        here = offset;
+        rc = read_entry(record, &offset, buffer, &entry, err);
+        if (rc)
+            return rc;
+        if (entry.type != ENTRY_GPU)
+            break;
+        rc = take_gpu(record, &entry, here, &offset, err);
+        if (rc)
+            return rc;
+    }
     if (entry.type != ENTRY_SURVEY)
         return misplaced(here, "a GPU or the survey", &entry, err);
     parts_get_survey(&entry.values, &record->survey);
     rc = check_values(&entry, here, "survey", err);
+    if (rc)
+        return rc;
     here = offset;
-    if (!rc)
-        rc = read_entry(record, &offset, buffer, &entry, err);
-    return rc ? rc : take_end(record, &entry, here, offset, err);
+    rc = read_entry(record, &offset, buffer, &entry, err);
+    if (rc)
+        return rc;
+    return take_end(record, &entry, here, offset, err);
 }
 
 static int by_uuid(const void *a, const void *b)
@@ -237,17 +254,22 @@ int record_open(const char *path, struct record **out_record, struct err *err)
     record->fd = -1;
     record->path = str_copy(path);
     int rc = record->path ? open_file(record, err) : err_no_memory(err);
-    if (!rc)
-        rc = read_head(record, err);
-    if (!rc)
-        rc = read_parts(record, &buffer, err);
-    if (!rc)
-        rc = sort_gpus(record, err);
+    if (rc)
+        goto failed;
+    rc = read_head(record, err);
+    if (rc)
+        goto failed;
+    rc = read_parts(record, &buffer, err);
+    if (rc)
+        goto failed;
+    rc = sort_gpus(record, err);
+    if (rc)
+        goto failed;
     strbuf_fini(&buffer);
-    if (!rc) {
-        *out_record = record;
-        return 0;
-    }
+    *out_record = record;
+    return 0;
+failed:
+    strbuf_fini(&buffer);
     record_blame(record, err);
     record_close(record);
     return rc;

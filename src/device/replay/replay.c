@@ -29,14 +29,16 @@ static int load(const struct replay_source *source, struct slot *slot, struct er
     if (slot->calls)
         return 0;
     int rc = record_read_body(source->record, slot->gpu, &slot->body, err);
-    if (!rc) {
-        rc = body_read(slot->body.data, slot->body.length, slot->gpu->body_offset, &slot->calls,
-                       err);
-        if (rc)
-            record_blame(source->record, err);
-    }
     if (rc)
-        unload(slot);
+        goto failed;
+    rc = body_read(slot->body.data, slot->body.length, slot->gpu->body_offset, &slot->calls, err);
+    if (rc) {
+        record_blame(source->record, err);
+        goto failed;
+    }
+    return 0;
+failed:
+    unload(slot);
     return rc;
 }
 
@@ -120,24 +122,28 @@ int device_source_replay(const char *path, uint32_t rank, uint32_t ranks,
         return err_no_memory(err);
     source->base.ops = &source_ops;
     int rc = record_open(path, &source->record, err);
-    if (!rc)
-        rc = fill(source, rank, ranks, err);
     if (rc)
-        source_destroy(&source->base);
-    else
-        *out_source = &source->base;
+        goto failed;
+    rc = fill(source, rank, ranks, err);
+    if (rc)
+        goto failed;
+    *out_source = &source->base;
+    return 0;
+failed:
+    source_destroy(&source->base);
     return rc;
 }
 
 int replay_check(struct device_source *base, struct err *err)
 {
     struct replay_source *source = (struct replay_source *)base;
-    int rc = 0;
-    for (size_t i = 0; i < base->info_count && !rc; i++) {
-        rc = load(source, &source->slots[i], err);
+    for (size_t i = 0; i < base->info_count; i++) {
+        int rc = load(source, &source->slots[i], err);
         unload(&source->slots[i]);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 static const struct slot *slot_of(const struct device_source *base, size_t i)

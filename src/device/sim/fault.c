@@ -131,9 +131,13 @@ int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
     for (int i = 0; i < PARAMETERS_MAX && kind_parameters[index][i]; i++)
         fields[count++] = parameter_field(kind_parameters[index][i]);
     rc = yaml_read_fields(node, fields, count, &text, err);
-    if (!rc && text.text)
+    if (rc)
+        return rc;
+    if (text.text)
         rc = sim_copy_text(node, "text", text.text, text.fault.text, err);
-    if (!rc && text.facts)
+    if (rc)
+        return rc;
+    if (text.facts)
         rc = sim_health_read(text.facts, text.fault.health, err);
     if (rc)
         return rc;

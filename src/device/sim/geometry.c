@@ -138,8 +138,9 @@ static int read_cache(const char *name, const struct yaml_node *node, struct sim
 {
     struct cache_text text = {.early_fill = 0.8, .instances = 1};
     int rc = yaml_read_fields(node, cache_fields, COUNT_OF(cache_fields), &text, err);
-    if (!rc)
-        rc = check_cache(node, &text, model, err);
+    if (rc)
+        return rc;
+    rc = check_cache(node, &text, model, err);
     if (rc)
         return rc;
     struct sim_cache *cache = &model->caches[model->cache_count];
@@ -150,8 +151,9 @@ static int read_cache(const char *name, const struct yaml_node *node, struct sim
         size -= size % text.line;
     }
     rc = check_geometry(node, &text, size, &cache->geometry, err);
-    if (!rc)
-        rc = sim_copy_text(node, "caches", name, cache->name, err);
+    if (rc)
+        return rc;
+    rc = sim_copy_text(node, "caches", name, cache->name, err);
     if (rc)
         return rc;
     cache->nominal = text.nominal;
@@ -274,8 +276,9 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
 {
     struct cache_text text = {.early_fill = 0.8};
     int rc = yaml_read_fields(node, l2_fields, COUNT_OF(l2_fields), &text, err);
-    if (!rc)
-        rc = check_geometry(node, &text, text.size, &model->l2.geometry, err);
+    if (rc)
+        return rc;
+    rc = check_geometry(node, &text, text.size, &model->l2.geometry, err);
     if (rc)
         return rc;
     model->l2.part_count = 1;
@@ -284,14 +287,16 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
         rc = read_far(text.far_cycles, &model->l2, err);
     else if (text.far_cycles)
         rc = yaml_error(text.far_cycles, err, "an L2 of one part has no far side");
-    if (!rc && (text.size / text.line) % model->l2.part_count)
-        rc = yaml_error(sim_at(node, "size"), err, "%u parts need a multiple of so many lines",
-                        model->l2.part_count);
+    if (rc)
+        return rc;
+    if ((text.size / text.line) % model->l2.part_count)
+        return yaml_error(sim_at(node, "size"), err, "%u parts need a multiple of so many lines",
+                          model->l2.part_count);
     model->l2.reported = text.reported ? text.reported : text.size;
     model->l2.geometry.mostly_hits = true;
     model->l2.slice_cycles = text.slice_cycles;
     model->l2.group_cycles = text.group_cycles;
-    return rc;
+    return 0;
 }
 
 struct tlb_text {

@@ -68,13 +68,14 @@ static int read_value(const struct health_row *row, const struct yaml_node *node
     int rc = row->is_flag
                  ? yaml_as_bool(node, &flag, err)
                  : yaml_as_f64(node, row->min, row->max > 0 ? row->max : count_max, &value, err);
-    if (!rc && !row->is_flag && value != floor(value))
+    if (!rc && value != floor(value))
         rc = yaml_error(node, err, "expected a whole number");
-    if (!rc)
-        *out_value = (struct sim_health_value){true, row->is_flag ? flag : value};
-    else
+    if (rc) {
         err_prefix(err, "%s", row->key);
-    return rc;
+        return rc;
+    }
+    *out_value = (struct sim_health_value){true, row->is_flag ? flag : value};
+    return 0;
 }
 
 int sim_health_read(const struct yaml_node *node, struct sim_health_value health[SIM_HEALTH_COUNT],
@@ -85,10 +86,15 @@ int sim_health_read(const struct yaml_node *node, struct sim_health_value health
     for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
         fields[i] = (struct yaml_field){rows[i].key, YAML_NODE, i * sizeof *nodes};
     int rc = yaml_read_fields(node, fields, SIM_HEALTH_COUNT, nodes, err);
-    for (size_t i = 0; !rc && i < SIM_HEALTH_COUNT; i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < SIM_HEALTH_COUNT; i++) {
         if (nodes[i])
             rc = read_value(&rows[i], nodes[i], &health[i], err);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int tell_throttle(const struct sim_model *model, struct facts *facts)
@@ -104,24 +110,27 @@ static int tell_health(const struct sim_model *model, struct facts *facts)
 {
     double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
     int rc = facts_set_int(facts, "power_draw_w", llround(draw));
-    if (!rc)
-        rc = tell_throttle(model, facts);
-    for (size_t i = 0; !rc && i < SIM_HEALTH_COUNT; i++)
+    if (rc)
+        return rc;
+    rc = tell_throttle(model, facts);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < SIM_HEALTH_COUNT; i++) {
         rc = rows[i].is_flag ? facts_set_bool(facts, rows[i].key, model->health[i] > 0)
                              : facts_set_int(facts, rows[i].key, llround(model->health[i]));
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 int gpu_read_health(struct device *device, struct facts *config, struct facts *health,
                     struct err *err)
 {
     const struct sim_model *model = &((const struct gpu *)device)->model;
-    int rc = facts_set_int(config, "pcie_gen", model->config.pcie_gen);
-    if (!rc)
-        rc = facts_set_int(config, "pcie_width", model->config.pcie_width);
-    if (!rc)
-        rc = facts_set_bool(config, "pcie_under_load", true);
-    if (!rc)
-        rc = tell_health(model, health);
-    return rc ? err_no_memory(err) : 0;
+    if (facts_set_int(config, "pcie_gen", model->config.pcie_gen) ||
+        facts_set_int(config, "pcie_width", model->config.pcie_width) ||
+        facts_set_bool(config, "pcie_under_load", true) || tell_health(model, health))
+        return err_no_memory(err);
+    return 0;
 }

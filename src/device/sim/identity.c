@@ -30,11 +30,17 @@ static int tell_hardware(const struct sim_model *model, struct facts *facts)
         {"pcie_width_max", h->pcie_width_max},
     };
     int rc = facts_set_text(facts, "architecture", h->architecture);
-    if (!rc)
-        rc = facts_set_text(facts, "compute_capability", h->compute_capability);
-    for (size_t i = 0; !rc && i < COUNT_OF(numbers); i++)
+    if (rc)
+        return rc;
+    rc = facts_set_text(facts, "compute_capability", h->compute_capability);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int tell_board(const struct gpu *gpu, struct facts *facts)
@@ -80,23 +86,28 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         {"memory_clock_application_mhz", model->clock.memory_mhz},
     };
     int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
-    for (size_t i = 0; !rc && i < COUNT_OF(flags); i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
         rc = facts_set_bool(facts, flags[i].key, flags[i].value);
-    for (size_t i = 0; !rc && i < COUNT_OF(numbers); i++)
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         rc = facts_set_int(facts, numbers[i].key, (int64_t)(numbers[i].value + 0.5));
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
                  struct facts *config, struct err *err)
 {
     const struct gpu *gpu = (const struct gpu *)device;
-    int rc = tell_hardware(&gpu->model, hardware);
-    if (!rc)
-        rc = tell_board(gpu, board);
-    if (!rc)
-        rc = tell_config(&gpu->model, config);
-    if (!rc)
-        rc = facts_set_int(config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
-    return rc ? err_no_memory(err) : 0;
+    if (tell_hardware(&gpu->model, hardware) || tell_board(gpu, board) ||
+        tell_config(&gpu->model, config) ||
+        facts_set_int(config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes))
+        return err_no_memory(err);
+    return 0;
 }

@@ -209,8 +209,9 @@ static int begin_step(struct run *run, struct err *err)
                                 .epoch = run->epoch,
                                 .launch = run->gpu->launch_number};
     int rc = check_shared(run, step, err);
-    if (!rc)
-        rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
+    if (rc)
+        return rc;
+    rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
     if (rc)
         return rc;
     if (!agent->walked || !same_array(&agent->array, &step->array)) {

@@ -125,10 +125,12 @@ static int read_optional(const struct yaml_node *node, const char *key,
 static int read_clock(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     int rc = read_optional(node, "clock", clock_fields, COUNT_OF(clock_fields), &model->clock, err);
-    if (!rc && model->clock.idle_mhz > model->clock.sm_mhz)
-        rc = yaml_error(sim_at(node, "idle_mhz"), err, "idles faster than it works");
+    if (rc)
+        return rc;
+    if (model->clock.idle_mhz > model->clock.sm_mhz)
+        return yaml_error(sim_at(node, "idle_mhz"), err, "idles faster than it works");
     model->nominal_clock = model->clock;
-    return rc;
+    return 0;
 }
 
 struct texts {
@@ -201,20 +203,26 @@ static int read_hardware(const struct yaml_node *node, struct sim_model *model, 
     struct hardware_text text = {.hardware = model->hardware};
     int rc =
         read_optional(node, "hardware", hardware_fields, COUNT_OF(hardware_fields), &text, err);
+    if (rc)
+        return rc;
     struct sim_hardware *hardware = &text.hardware;
-    if (!rc && text.architecture)
+    if (text.architecture)
         rc = sim_copy_text(node, "architecture", text.architecture, hardware->architecture, err);
-    if (!rc && text.compute_capability)
+    if (rc)
+        return rc;
+    if (text.compute_capability)
         rc = sim_copy_text(node, "compute_capability", text.compute_capability,
                            hardware->compute_capability, err);
-    if (!rc && hardware->threads_per_block % hardware->warp_size)
-        rc = yaml_error(sim_at(node, "threads_per_block"), err, "expected a multiple of 32");
+    if (rc)
+        return rc;
+    if (hardware->threads_per_block % hardware->warp_size)
+        return yaml_error(sim_at(node, "threads_per_block"), err, "expected a multiple of 32");
     if (hardware->sm_clock_max_mhz <= 0)
         hardware->sm_clock_max_mhz = model->clock.sm_mhz;
     if (hardware->memory_clock_max_mhz <= 0)
         hardware->memory_clock_max_mhz = model->clock.memory_mhz;
     model->hardware = *hardware;
-    return rc;
+    return 0;
 }
 
 struct config_text {
@@ -243,16 +251,20 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
     text.config.pcie_gen = model->hardware.pcie_gen_max;
     text.config.pcie_width = model->hardware.pcie_width_max;
     int rc = read_optional(node, "config", config_fields, COUNT_OF(config_fields), &text, err);
-    if (!rc && text.compute_mode)
+    if (rc)
+        return rc;
+    if (text.compute_mode)
         rc = sim_copy_text(node, "compute_mode", text.compute_mode, text.config.compute_mode, err);
-    if (!rc && text.config.power_draw_w > text.config.power_limit_w)
-        rc = yaml_error(sim_at(node, "power_draw_w"), err, "draws more than its limit");
+    if (rc)
+        return rc;
+    if (text.config.power_draw_w > text.config.power_limit_w)
+        return yaml_error(sim_at(node, "power_draw_w"), err, "draws more than its limit");
     if (text.config.power_limit_default_w <= 0)
         text.config.power_limit_default_w = text.config.power_limit_w;
     text.config.ecc_pending = text.config.ecc;
     text.config.mig_pending = text.config.mig;
     model->config = text.config;
-    return rc;
+    return 0;
 }
 
 static int read_health(const struct yaml_node *node, struct sim_model *model, struct err *err)
@@ -304,10 +316,10 @@ static int read_timer(const struct yaml_node *node, struct sim_model *model, str
 {
     struct timer_text text = {.granularity_cycles = 1};
     int rc = read_optional(node, "timer", timer_fields, COUNT_OF(timer_fields), &text, err);
-    if (!rc && text.overhead_cycles)
-        rc = sim_read_overheads(text.overhead_cycles, model, err);
+    if (rc)
+        return rc;
     model->timer_granularity_cycles = text.granularity_cycles;
-    return rc;
+    return text.overhead_cycles ? sim_read_overheads(text.overhead_cycles, model, err) : 0;
 }
 
 static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
@@ -351,19 +363,24 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
 {
     int rc = 0;
     if (text->carveout && text->shared && yaml_get(text->shared, "size"))
-        rc = yaml_error(sim_at(text->shared, "size"), err,
-                        "shared memory gets its size from `carveout`");
-    if (!rc && text->carveout)
+        return yaml_error(sim_at(text->shared, "size"), err,
+                          "shared memory gets its size from `carveout`");
+    if (text->carveout)
         rc = sim_read_carveout(text->carveout, model, err);
-    if (!rc && text->caches)
+    if (rc)
+        return rc;
+    if (text->caches)
         rc = sim_read_caches(text->caches, model, err);
-    if (!rc)
-        rc = sim_read_l2(text->l2, model, err);
-    if (!rc && text->tlb)
+    if (rc)
+        return rc;
+    rc = sim_read_l2(text->l2, model, err);
+    if (rc)
+        return rc;
+    if (text->tlb)
         rc = sim_read_tlbs(text->tlb, model, err);
-    if (!rc)
-        rc = sim_read_paths(text->paths, model, err);
-    return rc;
+    if (rc)
+        return rc;
+    return sim_read_paths(text->paths, model, err);
 }
 
 static int read_model(const struct yaml_node *root, struct sim_model *model, struct err *err)
@@ -371,8 +388,9 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
     struct model_text text = {.sms_per_tpc = 1};
     set_defaults(model);
     int rc = yaml_read_fields(root, model_fields, COUNT_OF(model_fields), &text, err);
-    if (!rc)
-        rc = sim_copy_text(root, "name", text.name, model->name, err);
+    if (rc)
+        return rc;
+    rc = sim_copy_text(root, "name", text.name, model->name, err);
     if (rc)
         return rc;
     model->sms = text.sms;

@@ -105,9 +105,11 @@ int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, st
         return yaml_read_fields(node, fields, DEVICE_PATH_COUNT, model->timer_overhead_cycles, err);
     }
     int rc = yaml_as_f64(node, 0, most, &all, err);
-    for (size_t i = 0; i < DEVICE_PATH_COUNT && !rc; i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
         model->timer_overhead_cycles[i] = all;
-    return rc;
+    return 0;
 }
 
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err)
@@ -122,12 +124,16 @@ int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct
             .required = i == DEVICE_GLOBAL_CA || i == DEVICE_GLOBAL_CG,
         };
     int rc = yaml_read_fields(node, fields, DEVICE_PATH_COUNT, nodes, err);
-    for (size_t i = 0; !rc && i < DEVICE_PATH_COUNT; i++) {
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < DEVICE_PATH_COUNT; i++) {
         if (!nodes[i])
             continue;
         rc = read_path(model, (enum device_path)i, nodes[i], err);
-        if (rc)
+        if (rc) {
             err_prefix(err, "path %s", path_keys[i]);
+            return rc;
+        }
     }
-    return rc;
+    return 0;
 }

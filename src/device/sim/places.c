@@ -13,18 +13,22 @@ static int read_sizes(const struct yaml_node *node, const struct sim_model *mode
     int rc = 0;
     if (node && !listed)
         rc = yaml_as_u64(node, 1, SIM_SMS_MAX, &size, err);
-    while (!rc && left && (!listed || count < yaml_count(node))) {
+    if (rc)
+        return rc;
+    while (left && (!listed || count < yaml_count(node))) {
         if (listed)
             rc = yaml_as_u64(yaml_at(node, count), 1, left, &size, err);
+        if (rc)
+            return rc;
         sizes[count] = (uint32_t)(size < left ? size : left);
         left -= sizes[count++];
-        if (!rc && left && size % model->sms_per_tpc)
-            rc = yaml_error(node, err, "a GPC is a whole number of TPCs");
+        if (left && size % model->sms_per_tpc)
+            return yaml_error(node, err, "a GPC is a whole number of TPCs");
     }
-    if (!rc && listed && (left || count != yaml_count(node)))
-        rc = yaml_error(node, err, "the sizes do not add up to %u SMs", model->sms);
+    if (listed && (left || count != yaml_count(node)))
+        return yaml_error(node, err, "the sizes do not add up to %u SMs", model->sms);
     *out_count = count;
-    return rc;
+    return 0;
 }
 
 /* Numbers along the GPCs, or TPC by TPC across them as long as each has room: NVIDIA's GPUs do the

@@ -428,13 +428,17 @@ static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_n
 {
     struct fleet_text text = {.seed = 1};
     int rc = yaml_read_fields(root, fleet_fields, COUNT_OF(fleet_fields), &text, err);
-    if (!rc && text.vary)
+    if (rc)
+        return rc;
+    if (text.vary)
         rc = yaml_read_fields(text.vary, vary_fields, COUNT_OF(vary_fields), fleet, err);
     if (rc)
         return rc;
     fleet->identity_seed = text.seed;
     rc = read_entries(fleet, path, text.nodes, err);
-    return rc ? rc : add_nodes(fleet, text.visibility == SEES_ALL, err);
+    if (rc)
+        return rc;
+    return add_nodes(fleet, text.visibility == SEES_ALL, err);
 }
 
 int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint32_t ranks,

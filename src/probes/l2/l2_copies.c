@@ -166,17 +166,19 @@ static int run_pairs(struct copies *copies, struct err *err)
 
 static int collect_chance(struct copies *copies, struct err *err)
 {
-    int rc = 0;
     for (size_t i = 0; i < copies->pair_count; i++)
-        for (size_t e = 0; e < copies->elements && !rc; e++) {
+        for (size_t e = 0; e < copies->elements; e++) {
             double off =
                 touch(copies, &copies->pairs[i], 1, e) - touch(copies, &copies->pairs[i], 2, e);
-            rc = l2_values_add(&copies->chance, off, err);
-            if (!rc)
-                rc = l2_values_add(&copies->chance, -off, err);
+            int rc = l2_values_add(&copies->chance, off, err);
+            if (rc)
+                return rc;
+            rc = l2_values_add(&copies->chance, -off, err);
+            if (rc)
+                return rc;
         }
     l2_values_sort(&copies->chance);
-    return rc;
+    return 0;
 }
 
 /* How many of sorted values are below; those that are equal count half. */
@@ -376,11 +378,16 @@ static int add_far(const struct copies *copies, const struct pair *pair, size_t 
 {
     double first = touch(copies, pair, 0, e);
     int rc = l2_values_add(&parts->far_lines, first, err);
-    if (!rc && !pair->repeats)
-        rc = l2_values_add(&parts->far_loads, first, err);
-    for (size_t r = 0; r < pair->repeats && !rc; r++)
+    if (rc)
+        return rc;
+    if (!pair->repeats)
+        return l2_values_add(&parts->far_loads, first, err);
+    for (size_t r = 0; r < pair->repeats; r++) {
         rc = l2_values_add(&parts->far_loads, pair->firsts[r * copies->elements + e], err);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 /* Extra cycles of the crossing ones of the first `count` pairs, and what chance gives. */
@@ -388,18 +395,21 @@ static int collect_extras(const struct copies *copies, size_t count, struct l2_v
                           struct l2_values *chance, struct err *err)
 {
     size_t n = copies->elements;
-    int rc = 0;
-    for (size_t i = 0; i < count * n && !rc; i++) {
+    for (size_t i = 0; i < count * n; i++) {
         const struct pair *pair = &copies->pairs[i / n];
         double off = touch(copies, pair, 1, i % n) - touch(copies, pair, 2, i % n);
-        rc = crosses(copies, pair) ? l2_values_add(extras, extra(copies, pair, i % n), err) : 0;
-        if (!rc)
-            rc = l2_values_add(chance, off, err);
-        if (!rc)
-            rc = l2_values_add(chance, -off, err);
+        int rc = crosses(copies, pair) ? l2_values_add(extras, extra(copies, pair, i % n), err) : 0;
+        if (rc)
+            return rc;
+        rc = l2_values_add(chance, off, err);
+        if (rc)
+            return rc;
+        rc = l2_values_add(chance, -off, err);
+        if (rc)
+            return rc;
     }
     l2_values_sort(chance);
-    return rc;
+    return 0;
 }
 
 /* Those touches of the first `count` pairs that were far, and which share that is. */
@@ -451,13 +461,18 @@ static int find_groups(struct copies *copies, struct err *err)
     choose_array(copies);
     list_pairs(copies);
     int rc = run_pairs(copies, err);
-    if (!rc)
-        rc = collect_chance(copies, err);
-    for (size_t i = 0; i < copies->pair_count && !rc; i++)
+    if (rc)
+        return rc;
+    rc = collect_chance(copies, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < copies->pair_count; i++) {
         rc = judge_pair(copies, &copies->pairs[i], err);
-    if (!rc)
-        group_sms(copies);
-    return rc;
+        if (rc)
+            return rc;
+    }
+    group_sms(copies);
+    return 0;
 }
 
 static int measure_far(struct copies *copies, double near_width, struct l2_parts *parts,
@@ -466,10 +481,13 @@ static int measure_far(struct copies *copies, double near_width, struct l2_parts
     size_t repeats, count = copies->pair_count;
     double far_share;
     int rc = choose_repeats(copies, &repeats, err);
-    if (!rc && repeats > 1)
+    if (rc)
+        return rc;
+    if (repeats > 1)
         rc = repeat_pairs(copies, repeats, &count, err);
-    if (!rc)
-        rc = collect_far(copies, count, parts, &far_share, err);
+    if (rc)
+        return rc;
+    rc = collect_far(copies, count, parts, &far_share, err);
     if (rc)
         return rc;
     settle(copies, far_share, parts);

@@ -239,18 +239,23 @@ static int judge_groups(struct homes *homes, struct l2_parts *parts, struct err 
     size_t counts[L2_PARTS_MAX] = {0};
     double width;
     int rc = average_groups(homes, err);
-    if (!rc)
-        rc = find_homes(homes, parts, &margins, counts, err);
-    if (!rc && are_parts(homes, &margins, counts, parts)) {
-        parts->count = (uint32_t)homes->group_count;
-        for (size_t sm = homes->hits->sms; sm-- > 0;) {
-            parts->sms[homes->groups[sm]] = (int32_t)sm;
-            parts->part_of_sm[sm] = homes->groups[sm];
-        }
-        rc = collect_far(homes, parts, &width, err);
-        if (!rc)
-            rc = l2_parts_set_far(parts, width, err);
+    if (rc)
+        goto out;
+    rc = find_homes(homes, parts, &margins, counts, err);
+    if (rc)
+        goto out;
+    if (!are_parts(homes, &margins, counts, parts))
+        goto out;
+    parts->count = (uint32_t)homes->group_count;
+    for (size_t sm = homes->hits->sms; sm-- > 0;) {
+        parts->sms[homes->groups[sm]] = (int32_t)sm;
+        parts->part_of_sm[sm] = homes->groups[sm];
     }
+    rc = collect_far(homes, parts, &width, err);
+    if (rc)
+        goto out;
+    rc = l2_parts_set_far(parts, width, err);
+out:
     l2_values_fini(&margins);
     return rc;
 }

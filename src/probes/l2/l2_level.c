@@ -111,12 +111,15 @@ static bool is_near(const struct l2_parts *parts, size_t sm, size_t element)
 static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
                         struct l2_values *values, struct err *err)
 {
-    int rc = 0;
     for (size_t p = 0; p < L2_PASSES; p++)
-        for (size_t e = 0; e < hits->elements && !rc; e++)
-            if (is_near(parts, sm, e))
-                rc = l2_values_add(values, l2_hit(hits, sm, p, e), err);
-    return rc;
+        for (size_t e = 0; e < hits->elements; e++) {
+            if (!is_near(parts, sm, e))
+                continue;
+            int rc = l2_values_add(values, l2_hit(hits, sm, p, e), err);
+            if (rc)
+                return rc;
+        }
+    return 0;
 }
 
 /* An SM's mean near hit without spikes, of each pass and (the last one) of all. A pass that lies
@@ -154,19 +157,19 @@ static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, st
                     struct l2_values *out_near, struct err *err)
 {
     double passes[L2_PASSES][L2_MAP_MAX], medians[L2_PASSES];
-    int rc = 0;
     l2_values_fini(out_near);
-    for (size_t sm = 0; sm < hits->sms && !rc; sm++) {
+    for (size_t sm = 0; sm < hits->sms; sm++) {
         double means[L2_PASSES + 1];
-        rc = near_means(hits, parts, sm, means, err);
+        int rc = near_means(hits, parts, sm, means, err);
+        if (rc)
+            return rc;
         for (size_t p = 0; p < L2_PASSES; p++)
             passes[p][sm] = means[p];
         l2->map[sm] = means[L2_PASSES];
-        if (!rc)
-            rc = collect_near(hits, parts, sm, out_near, err);
+        rc = collect_near(hits, parts, sm, out_near, err);
+        if (rc)
+            return rc;
     }
-    if (rc)
-        return rc;
     l2_values_sort(out_near);
     for (size_t p = 0; p < L2_PASSES; p++)
         medians[p] = cpd_median(passes[p], hits->sms);
@@ -326,18 +329,23 @@ int l2_measure_level(struct probe_context *context, struct l2_study *l2, struct 
     struct l2_parts parts = {0};
     struct l2_values near = {0}, cold = {0};
     int rc = measure_hits(context, &hits, err);
-    if (!rc)
-        rc = set_near(&hits, &parts, l2, &near, err);
-    if (!rc)
-        rc = find_parts(context, &hits, l2->near.cycles, &near, &parts, err);
-    if (!rc && parts.count && parts.part_of_sm) /* so far it was thought that all hits are near */
+    if (rc)
+        goto out;
+    rc = set_near(&hits, &parts, l2, &near, err);
+    if (rc)
+        goto out;
+    rc = find_parts(context, &hits, l2->near.cycles, &near, &parts, err);
+    if (rc)
+        goto out;
+    if (parts.count && parts.part_of_sm) /* the first call took all hits for near ones */
         rc = set_near(&hits, &parts, l2, &near, err);
     if (rc)
         goto out;
     set_parts(&parts, l2);
     rc = set_main(context, &hits, l2, &cold, err);
-    if (!rc)
-        set_thresholds(l2, &parts, &near, &cold);
+    if (rc)
+        goto out;
+    set_thresholds(l2, &parts, &near, &cold);
 out:
     free(hits.cycles);
     l2_parts_fini(&parts);

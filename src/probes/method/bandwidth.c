@@ -314,24 +314,35 @@ static void keep_choice(struct probe_context *context, const struct bandwidth_ta
             .metric = task->metric, .shape = series->shape, .total_bytes = series->total_bytes};
 }
 
+static int measure_series(struct probe_context *context, const struct bandwidth_task *task,
+                          struct series *out_series, struct strbuf *surface, struct err *err)
+{
+    struct candidates candidates = {0};
+    int rc = collect_candidates(context, task, &candidates, surface, err);
+    if (rc)
+        return rc;
+    rc = steadiest_series(context, task, &candidates, out_series, err);
+    if (rc)
+        return rc;
+    return check_saturated(context, task, out_series, err);
+}
+
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err)
 {
-    struct candidates candidates = {0};
-    struct series series;
+    struct series series = {0};
     struct strbuf surface = {0};
     struct err own = {0};
-    int rc = collect_candidates(context, task, &candidates, &surface, &own);
-    if (!rc)
-        rc = steadiest_series(context, task, &candidates, &series, &own);
-    if (!rc)
-        rc = check_saturated(context, task, &series, &own);
-    if (rc)
+    int rc = measure_series(context, task, &series, &surface, &own);
+    if (rc) {
         rc = repeats_end(context, task->metric, rc, &own, err);
-    else
-        rc = report(context, task, &series, surface.data, err);
-    if (!rc)
-        keep_choice(context, task, &series);
+        goto out;
+    }
+    rc = report(context, task, &series, surface.data, err);
+    if (rc)
+        goto out;
+    keep_choice(context, task, &series);
+out:
     strbuf_fini(&surface);
     return rc;
 }

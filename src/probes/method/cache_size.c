@@ -53,8 +53,9 @@ static int sweep_coarse(struct probe_context *context, const struct study *study
                                           .stride_bytes = line};
         struct sweep_curve curve;
         int rc = sweep_measure(context, study, &range, &curve, err);
-        if (!rc)
-            rc = sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
+        if (rc)
+            return rc;
+        rc = sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
         if (rc)
             return rc;
         *out_step_lines = step;
@@ -311,12 +312,16 @@ int cache_size_report(struct probe_context *context, enum study_id id, struct er
     if (rc == -ENODATA && study->at_once != 1) {
         study_begin_alone(study);
         rc = study_reach(context, id, STUDY_RESIDENT, err);
-        if (!rc && study->unbounded)
+        if (rc)
+            return rc;
+        if (study->unbounded)
             return report_unbounded(context, memory, study, err);
-        if (!rc)
-            rc = measure_size(context, study, &found, err);
+        rc = measure_size(context, study, &found, err);
     }
-    if (!rc)
-        rc = report_size(context, memory, &found, err);
-    return rc ? rc : curve_note_cache(context, study, err);
+    if (rc)
+        return rc;
+    rc = report_size(context, memory, &found, err);
+    if (rc)
+        return rc;
+    return curve_note_cache(context, study, err);
 }

@@ -60,7 +60,7 @@ int capacity_measure_quick(struct probe_context *context, struct study *study, d
 {
     int rc = study->touch_bytes ? 0 : line_guess(context, study, err);
     uint32_t n;
-    if (!rc)
-        rc = measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
-    return rc;
+    if (rc)
+        return rc;
+    return measure_capacity(context, study, QUICK_PRECISION, out_bytes, out_error, &n, err);
 }

@@ -61,15 +61,17 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
     if (!answers)
         return err_no_memory(err);
     int rc = device_run(context->device, &batch, answers, err);
-    if (!rc) {
-        rc = check_kept(jobs, answers, count, err);
-        if (rc)
-            device_answers_fini(answers, count);
-    }
     if (rc)
-        free(answers);
-    else
-        *out_answers = answers;
+        goto failed;
+    rc = check_kept(jobs, answers, count, err);
+    if (rc) {
+        device_answers_fini(answers, count);
+        goto failed;
+    }
+    *out_answers = answers;
+    return 0;
+failed:
+    free(answers);
     return rc;
 }
 

@@ -317,13 +317,19 @@ int constant_level_measure(struct probe_context *context, struct err *err)
 {
     struct constant_pools *pools = calloc(1, sizeof *pools);
     struct trial trial = {0};
-    int rc = pools ? trial_init(context, &trial, err) : err_no_memory(err);
-    if (!rc)
-        rc = measure_ends(context, pools, err);
-    if (!rc)
-        rc = run_trial(context, &trial, err);
-    if (!rc)
-        rc = settle(context, &trial, pools, err);
+    if (!pools)
+        return err_no_memory(err);
+    int rc = trial_init(context, &trial, err);
+    if (rc)
+        goto out;
+    rc = measure_ends(context, pools, err);
+    if (rc)
+        goto out;
+    rc = run_trial(context, &trial, err);
+    if (rc)
+        goto out;
+    rc = settle(context, &trial, pools, err);
+out:
     free(trial.first);
     free(pools);
     return rc;

@@ -85,9 +85,10 @@ int curve_sweep_cache(struct probe_context *context, const struct study *study,
     }
     int rc = run_jobs(context, jobs, study->at_once, study->threshold, &curve, err);
     free(jobs);
-    if (!rc)
-        *out_curve = curve;
-    return rc;
+    if (rc)
+        return rc;
+    *out_curve = curve;
+    return 0;
 }
 
 /* "Fill with all warps, then time a random sample of what was filled first by one thread." */

@@ -95,16 +95,19 @@ static void cut_further(struct pool *misses, const struct pool *past)
 int global_level_measure(struct probe_context *context, struct study *study, struct err *err)
 {
     struct global_pools *pools = calloc(1, sizeof *pools);
-    int rc = pools ? run_jobs(context, study, pools, err) : err_no_memory(err);
-    if (!rc) {
-        cut_further(&pools->misses, &pools->apart_past);
-        level_settle(study, &pools->hits, &pools->misses);
-        double hit = study->hit_cycles - timer_overhead(context, study->path);
-        double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
-                      timer_overhead(context, DEVICE_GLOBAL_CG);
-        study->supported = hit < SUPPORTED_SHARE * past;
-        rc = study->supported ? level_check(study, err) : 0;
-    }
+    if (!pools)
+        return err_no_memory(err);
+    int rc = run_jobs(context, study, pools, err);
+    if (rc)
+        goto out;
+    cut_further(&pools->misses, &pools->apart_past);
+    level_settle(study, &pools->hits, &pools->misses);
+    double hit = study->hit_cycles - timer_overhead(context, study->path);
+    double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
+                  timer_overhead(context, DEVICE_GLOBAL_CG);
+    study->supported = hit < SUPPORTED_SHARE * past;
+    rc = study->supported ? level_check(study, err) : 0;
+out:
     free(pools);
     return rc;
 }

@@ -265,9 +265,11 @@ static int measure(struct probe_context *context, const struct device_array *arr
     if (l->scattered || context->repeating)
         return 0;
     int rc = single_batch(context, array, SINGLE_JOBS_MIN, &l->loads, err);
-    if (!rc && study->id == STUDY_CONSTANT_L15) /* whose lines are not equally far: the same ones */
+    if (rc)
+        return rc;
+    if (study->id == STUDY_CONSTANT_L15) /* whose lines are not equally far: the same ones */
         l->single.cycles = pool_centre(&l->loads).cycles - overhead;
-    return rc;
+    return 0;
 }
 
 /* How single loads are distributed; their mean where the value is their median. */

@@ -81,8 +81,10 @@ static int observe(struct search *search, uint64_t units, double elements, doubl
     o->layout = resident_plan(search->study, elements, units * search->study->fetch_bytes, per_tag,
                               oversize, precision);
     int rc = resident_measure_share(search->context, search->study, &o->layout, &o->share, err);
-    e->count += !rc;
-    return rc;
+    if (rc)
+        return rc;
+    e->count++;
+    return 0;
 }
 
 /* An array of RESIDENT_OVERSIZE times what the capacity seems to be, in fetch units: it overflows
@@ -121,9 +123,11 @@ static int observe_all(struct search *search, double precision, struct err *err)
     o->units = search->evidence.count = 1;
     int rc = resident_overflow(search->context, study, elements, study->fetch_bytes, USUAL_UNITS,
                                precision, &o->layout, &o->share, err);
-    if (!rc && line_capacity(&search->evidence, (struct line_hypothesis){1, true}).units < 1)
+    if (rc)
+        return rc;
+    if (line_capacity(&search->evidence, (struct line_hypothesis){1, true}).units < 1)
         return err_set(err, -ENODATA, "nothing stays resident in the cache");
-    return rc;
+    return 0;
 }
 
 /* Whether the strides up to the longest one so far rule out that it touches every line. */
@@ -173,10 +177,12 @@ static int look_beyond(struct search *search, uint64_t longest, struct err *err)
 {
     const uint64_t beyond[BEYOND] = {longest, longest + 1, prime_from(2 * longest + 1)};
     double tags = resident_elements(&last_of(search)->layout, &last_of(search)->share, 1);
-    int rc = 0;
-    for (size_t i = 0; i < BEYOND && !rc; i++)
-        rc = observe_beyond(search, beyond[i], tags, BEYOND_PRECISION, err);
-    return rc;
+    for (size_t i = 0; i < BEYOND; i++) {
+        int rc = observe_beyond(search, beyond[i], tags, BEYOND_PRECISION, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 /* While two lines explain it nearly as well: both of them, and another stride beyond, precisely. Of
@@ -185,21 +191,24 @@ static int refine(struct search *search, struct line_verdict *verdict, struct er
 {
     const struct line_evidence *e = &search->evidence;
     uint64_t beyond = 0;
-    int rc = 0;
     *verdict = line_judge(e);
-    for (int round = 0; round < REFINE_MAX && verdict->clear < CLEAR && !rc; round++) {
+    for (int round = 0; round < REFINE_MAX && verdict->clear < CLEAR; round++) {
         double low = fmin(verdict->best.line, verdict->second.line);
         double high = fmax(verdict->best.line, verdict->second.line);
         double capacity = line_capacity(e, verdict->best).units;
         beyond = prime_from((beyond > (uint64_t)high ? beyond : (uint64_t)high) + 1);
-        rc = observe_span(search, (uint64_t)low, capacity, low, FINE_PRECISION, err);
-        if (!rc)
-            rc = observe_span(search, (uint64_t)high, capacity, high, FINE_PRECISION, err);
-        if (!rc)
-            rc = observe_beyond(search, beyond, capacity / low, SEARCH_PRECISION, err);
+        int rc = observe_span(search, (uint64_t)low, capacity, low, FINE_PRECISION, err);
+        if (rc)
+            return rc;
+        rc = observe_span(search, (uint64_t)high, capacity, high, FINE_PRECISION, err);
+        if (rc)
+            return rc;
+        rc = observe_beyond(search, beyond, capacity / low, SEARCH_PRECISION, err);
+        if (rc)
+            return rc;
         *verdict = line_judge(e);
     }
-    return rc;
+    return 0;
 }
 
 /* The stride well beyond the line that shows most of its tags. */
@@ -250,19 +259,23 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
     struct line_verdict verdict;
     uint64_t longest = 0;
     int rc = observe_all(&search, SEARCH_PRECISION, err);
-    if (!rc)
-        rc = climb(&search, &longest, err);
-    if (!rc && !longest) {
+    if (rc)
+        return rc;
+    rc = climb(&search, &longest, err);
+    if (rc)
+        return rc;
+    if (!longest) {
         settle_without(study, &search.evidence);
         return 0;
     }
-    if (!rc)
-        rc = look_beyond(&search, longest, err);
-    if (!rc)
-        rc = refine(&search, &verdict, err);
-    if (!rc)
-        settle(study, &search.evidence, &verdict);
-    return rc;
+    rc = look_beyond(&search, longest, err);
+    if (rc)
+        return rc;
+    rc = refine(&search, &verdict, err);
+    if (rc)
+        return rc;
+    settle(study, &search.evidence, &verdict);
+    return 0;
 }
 
 /* Whether elements so far apart span what neighbouring ones do, and further ones as much more as
@@ -276,8 +289,9 @@ static int try_guess(struct search *search, uint64_t units, bool *out_fits, stru
     e->count = 1;
     double capacity = line_capacity(e, h).units;
     int rc = observe_span(search, units, capacity, h.line, GUESS_PRECISION, err);
-    if (!rc)
-        rc = observe_span(search, beyond, capacity, h.line, GUESS_PRECISION, err);
+    if (rc)
+        return rc;
+    rc = observe_span(search, beyond, capacity, h.line, GUESS_PRECISION, err);
     if (rc)
         return rc;
     double there = line_span_of(&e->items[1], h, 0).units / capacity - 1;
@@ -296,15 +310,17 @@ int line_guess(struct probe_context *context, struct study *study, struct err *e
     double line = USUAL_UNITS; /* without a guess that fits: for what the sampling evicts */
     int rc = observe_all(&search, GUESS_PRECISION, err);
     study->touch_bytes = study->fetch_bytes;
-    for (size_t i = 0; i < COUNT_OF(guesses) && !rc && !fits; i++) {
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(guesses) && !fits; i++) {
         rc = try_guess(&search, guesses[i], &fits, err);
+        if (rc)
+            return rc;
         if (fits) {
             line = (double)guesses[i];
             study->touch_bytes = guesses[i] * study->fetch_bytes;
         }
     }
-    if (rc)
-        return rc;
     if (!fits && search.one_unit)
         line = 1;
     search.evidence.count = 1;
@@ -325,11 +341,13 @@ int line_confirm(struct probe_context *context, const struct study *study, uint6
     double line = (double)study->line_bytes / (double)study->fetch_bytes;
     double capacity = study->resident_bytes / (double)study->fetch_bytes;
     int rc = observe_span(&search, (uint64_t)line, capacity, line, SEARCH_PRECISION, err);
-    if (!rc)
-        rc = observe_span(&search, ((uint64_t)line + 1) / 2, capacity, line, SEARCH_PRECISION, err);
-    if (!rc)
-        rc = observe(&search, study->contrast_units, (double)study->contrast_elements, 1,
-                     BEYOND_OVERSIZE, BEYOND_PRECISION, err);
+    if (rc)
+        return rc;
+    rc = observe_span(&search, ((uint64_t)line + 1) / 2, capacity, line, SEARCH_PRECISION, err);
+    if (rc)
+        return rc;
+    rc = observe(&search, study->contrast_units, (double)study->contrast_elements, 1,
+                 BEYOND_OVERSIZE, BEYOND_PRECISION, err);
     if (rc)
         return rc;
     const struct line_hypothesis h = {line, false};

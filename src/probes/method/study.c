@@ -241,23 +241,32 @@ static int measure_level(struct probe_context *context, struct study *study, str
     return rc;
 }
 
+static int measure_region_stage(struct probe_context *context, struct study *study, struct err *err)
+{
+    int rc = 0;
+    if (study->id == STUDY_CONSTANT_L15) {
+        rc = set_floor(context, study, err);
+        if (rc)
+            return rc;
+        study->at_once = 1; /* SMs share it, and all load the same memory */
+    } else if (!study->alone) {
+        rc = interference_check(context, study, err);
+        if (rc)
+            return rc;
+    }
+    return measure_region(context, study, err);
+}
+
 static int measure_stage(struct probe_context *context, struct study *study, enum study_stage stage,
                          struct err *err)
 {
-    int rc = 0;
     switch (stage) {
     case STUDY_LEVEL:
         return measure_level(context, study, err);
     case STUDY_FETCH:
         return measure_fetch(context, study, err);
     case STUDY_REGION:
-        if (study->id == STUDY_CONSTANT_L15)
-            rc = set_floor(context, study, err);
-        if (!rc && study->id == STUDY_CONSTANT_L15)
-            study->at_once = 1; /* SMs share it, and all load the same memory */
-        else if (!rc && !study->alone)
-            rc = interference_check(context, study, err);
-        return rc ? rc : measure_region(context, study, err);
+        return measure_region_stage(context, study, err);
     case STUDY_RESIDENT:
         return capacity_measure(context, study, err);
     default:

@@ -18,9 +18,9 @@ static int report_copies(struct probe_context *context, const char *metric,
         return repeats_unsupported(context, metric, NO_MEMORY, err);
     context->link = (struct device_link){.alone = true, .near = true};
     int rc = bandwidth_report(context, &task, err);
-    if (!rc && host_link_remark(context, metric))
-        rc = err_no_memory(err);
-    return rc;
+    if (rc)
+        return rc;
+    return host_link_remark(context, metric) ? err_no_memory(err) : 0;
 }
 
 static int run_h2d(struct probe_context *context, struct err *err)
@@ -54,9 +54,9 @@ static int run_latency(struct probe_context *context, struct err *err)
         return repeats_unsupported(context, task.metric, NO_MEMORY, err);
     context->link = (struct device_link){.alone = true, .near = true};
     int rc = scattered_report(context, &task, err);
-    if (!rc && host_link_remark(context, task.metric))
-        rc = err_no_memory(err);
-    return rc;
+    if (rc)
+        return rc;
+    return host_link_remark(context, task.metric) ? err_no_memory(err) : 0;
 }
 
 const struct probe probe_host_bandwidth_h2d = {

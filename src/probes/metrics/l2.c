@@ -256,7 +256,9 @@ static int report_unbounded(struct probe_context *context, struct err *err)
     static const char *const metrics[] = {"l2.step_whole", "l2.size"};
     int rc =
         report_missing(context, "l2.step_half", MEASURE_FAILED, "L2 could not be overfilled", err);
-    for (size_t i = 0; i < COUNT_OF(metrics) && !rc; i++) {
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
         struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
                                          "B", "resident share");
         if (!m)
@@ -265,8 +267,10 @@ static int report_unbounded(struct probe_context *context, struct err *err)
         m->n = context->l2.resident_n;
         m->confidence = 1;
         rc = set_reported(context, m, err);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 /* Without a step nothing confirms the resident share: no size then, only the reason. */
@@ -347,6 +351,19 @@ static int find_whole(struct probe_context *context, struct l2_step *out_step, s
     return 0;
 }
 
+static int report_half(struct probe_context *context, const struct l2_step *half, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    if (half->found)
+        return report_step(context, "l2.step_half", half, err);
+    if (l2->copies)
+        return report_missing(context, "l2.step_half", MEASURE_FAILED,
+                              "no change point around what the near part keeps", err);
+    return report_missing(
+        context, "l2.step_half", MEASURE_UNSUPPORTED,
+        l2->parts > 1 ? "an SM's own part keeps no copies of far lines" : "L2 has one part", err);
+}
+
 static int run_size(struct probe_context *context, struct err *err)
 {
     struct l2_study *l2 = &context->l2;
@@ -359,21 +376,14 @@ static int run_size(struct probe_context *context, struct err *err)
     if (context->repeating)
         return confirm_size(context, err);
     rc = find_whole(context, &whole, err);
-    if (!rc && l2->copies)
+    if (rc)
+        return rc;
+    if (l2->copies)
         rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
     if (rc)
         return rc;
     l2->whole = whole;
-    if (half.found)
-        rc = report_step(context, "l2.step_half", &half, err);
-    else if (l2->copies)
-        rc = report_missing(context, "l2.step_half", MEASURE_FAILED,
-                            "no change point around what the near part keeps", err);
-    else
-        rc = report_missing(context, "l2.step_half", MEASURE_UNSUPPORTED,
-                            l2->parts > 1 ? "an SM's own part keeps no copies of far lines"
-                                          : "L2 has one part",
-                            err);
+    rc = report_half(context, &half, err);
     if (rc)
         return rc;
     if (whole.found)
@@ -381,9 +391,12 @@ static int run_size(struct probe_context *context, struct err *err)
     else
         rc = report_missing(context, "l2.step_whole", MEASURE_FAILED,
                             "no change point around the resident share", err);
-    if (!rc)
-        rc = report_size(context, &whole, err);
-    return rc ? rc : curve_note_l2(context, err);
+    if (rc)
+        return rc;
+    rc = report_size(context, &whole, err);
+    if (rc)
+        return rc;
+    return curve_note_l2(context, err);
 }
 
 const struct probe probe_l2_latency = {

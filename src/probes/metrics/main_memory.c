@@ -188,18 +188,19 @@ static int measure_once(struct probe_context *context, struct figures *figures, 
     uint64_t smallest = smallest_footprint(limits);
     struct look base, look;
     int rc = look_at(context, hit_count(limits) * SPACING_BYTES, false, &base, err);
-    while (!rc) {
+    if (rc)
+        return rc;
+    for (;;) {
         rc = look_at(context, *footprint, true, &look, err);
         if (rc)
-            break;
+            return rc;
         double tlb = pool_mean(&look.hits) - pool_mean(&base.hits);
         if (*footprint == smallest || tlb <= TLB_SHARE * pool_mean(&look.cold)) {
             add_figures(figures, &look, tlb);
-            break;
+            return 0;
         }
         *footprint = round_footprint(*footprint / SHRINK, smallest);
     }
-    return rc;
 }
 
 static int add_notes(struct probe_context *context, const struct figures *figures,

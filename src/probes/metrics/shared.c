@@ -42,9 +42,12 @@ static int run(struct probe_context *context, struct err *err)
     if (device_limits(context->device)->shared_array_bytes < ARRAY_BYTES)
         return repeats_unsupported(context, METRIC, "a block has no shared memory", err);
     int rc = measure_scatter(context, &array, &scatter, &own);
-    if (!rc)
-        rc = latency_report(context, METRIC, &array, &scatter, &own);
-    return rc ? repeats_end(context, METRIC, rc, &own, err) : 0;
+    if (rc)
+        return repeats_end(context, METRIC, rc, &own, err);
+    rc = latency_report(context, METRIC, &array, &scatter, &own);
+    if (rc)
+        return repeats_end(context, METRIC, rc, &own, err);
+    return 0;
 }
 
 const struct probe probe_shared_latency = {

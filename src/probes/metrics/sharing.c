@@ -189,6 +189,8 @@ static int run_shared(struct probe_context *context, struct err *err)
     size_t pairs[MEMORIES * MEMORIES], count = 0;
     double evicted[MEMORIES][MEMORIES], shares[MEMORIES * MEMORIES];
     int rc = study_all(context, err);
+    if (rc)
+        return rc;
     for (size_t pair = 0; pair < MEMORIES * MEMORIES; pair++) {
         const struct study *victim = &context->studies[memories[pair / MEMORIES]];
         const struct study *intruder = &context->studies[memories[pair % MEMORIES]];
@@ -198,16 +200,20 @@ static int run_shared(struct probe_context *context, struct err *err)
         intrusions[count] = (struct intrusion){victim, intruder, 0};
         pairs[count++] = pair;
     }
-    if (!rc && count)
+    if (count)
         rc = run_intrusions(context, intrusions, count, shares, err);
-    for (size_t i = 0; i < count && !rc; i++)
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
         evicted[pairs[i] / MEMORIES][pairs[i] % MEMORIES] = shares[i];
-    for (size_t i = 0; i < MEMORIES && !rc; i++) {
+    for (size_t i = 0; i < MEMORIES; i++) {
         const struct study *study = &context->studies[memories[i]];
         rc = usable(study) ? report_shared(context, i, evicted, err)
                            : report_missing(context, study, "shared_with", err);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 /* Warp 0 against every other warp: those that evict its lines use its instance. */
@@ -252,12 +258,16 @@ static int count_instances(struct probe_context *context, const struct study *st
 static int run_per_sm(struct probe_context *context, struct err *err)
 {
     int rc = study_all(context, err);
-    for (size_t i = 0; i < MEMORIES && !rc; i++) {
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < MEMORIES; i++) {
         const struct study *study = &context->studies[memories[i]];
         rc = usable(study) ? count_instances(context, study, err)
                            : report_missing(context, study, "per_sm", err);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 const struct probe probe_cache_shared = {

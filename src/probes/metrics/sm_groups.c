@@ -353,18 +353,25 @@ static int run_groups(struct probe_context *context, struct err *err)
     if (device_limits(context->device)->sm_count < 2)
         return report_none(context, "only one SM", err);
     rc = pairs_init(context, &pairs, err);
-    if (!rc)
-        rc = run_controls(context, &pairs, err);
-    if (!rc)
-        rc = ask_all(context, &pairs, err);
-    if (!rc)
-        rc = ask_again(context, &pairs, err);
-    if (!rc)
-        rc = partition_divide(&pairs.partition, err);
-    if (!rc)
-        rc = ask_singles(context, &pairs, err);
-    if (!rc)
-        rc = report_groups(context, &pairs, err);
+    if (rc)
+        goto out;
+    rc = run_controls(context, &pairs, err);
+    if (rc)
+        goto out;
+    rc = ask_all(context, &pairs, err);
+    if (rc)
+        goto out;
+    rc = ask_again(context, &pairs, err);
+    if (rc)
+        goto out;
+    rc = partition_divide(&pairs.partition, err);
+    if (rc)
+        goto out;
+    rc = ask_singles(context, &pairs, err);
+    if (rc)
+        goto out;
+    rc = report_groups(context, &pairs, err);
+out:
     partition_fini(&pairs.partition);
     return rc;
 }

@@ -160,17 +160,15 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
                                     map->pools ? "median of single loads on each SM"
                                                : "average of long chases on each SM");
-    int rc = text && m ? 0 : err_no_memory(err);
-    if (!rc) {
-        m->spread = spread_without(map, worst);
-        m->n = (uint32_t)(map->sms * map->per_sm);
-        if (facts_set_int(&m->notes, "worst_sm", (int64_t)worst) ||
-            facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]) ||
-            facts_set_text(&m->notes, "map", text))
-            rc = err_no_memory(err);
-    }
+    bool noted = text && m && !facts_set_int(&m->notes, "worst_sm", (int64_t)worst) &&
+                 !facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]) &&
+                 !facts_set_text(&m->notes, "map", text);
     free(text);
-    return rc ? rc : report_worst(context, map, worst, err);
+    if (!noted)
+        return err_no_memory(err);
+    m->spread = spread_without(map, worst);
+    m->n = (uint32_t)(map->sms * map->per_sm);
+    return report_worst(context, map, worst, err);
 }
 
 /* Chases are short where spikes are frequent, and many where loads scatter. */
@@ -229,8 +227,9 @@ static int run_l1(struct probe_context *context, struct err *err)
         .worst_sm_metric = "sm.l1_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CA, .size_bytes = L1_BYTES, .stride_bytes = STRIDE_BYTES}};
     int rc = report_count(context, err);
-    if (!rc)
-        rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    if (rc)
+        return rc;
+    rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
         return rc;
     if (!context->studies[STUDY_L1_DATA].supported)
