@@ -85,6 +85,15 @@ double cpd_mad(const double *values, size_t n); /* median absolute deviation, un
 /* Quantile q, linear between order statistics (Hyndman-Fan type 7); NaN for q outside [0, 1]. */
 double cpd_quantile(const double *values, size_t n, double q);
 
+/* The same for values without NaN that are sorted, rising: two of them are read. */
+double cpd_quantile_sorted(const double *sorted, size_t n, double q);
+
+/* For values without NaN whose order does not matter, in linear time: the k-th smallest of them,
+ * k from 0 and below n, and a quantile. Afterwards no value before place k is larger than the one
+ * there, and none behind it is smaller. */
+double cpd_select_reorder(double *values, size_t n, size_t k);
+double cpd_quantile_reorder(double *values, size_t n, double q);
+
 /* NaN for n = 0 and for NaN in the input. */
 double cpd_mean(const double *values, size_t n);
 

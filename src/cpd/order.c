@@ -68,20 +68,102 @@ static double select_kth(const struct sample *sample, size_t k)
     return value_of(low);
 }
 
+/* A quantile lies at order statistic `below`, or by `share` of the way to the next one. */
+struct place {
+    size_t below;
+    double share;
+};
+
+static struct place place_of(size_t n, double q)
+{
+    double position = q * (double)(n - 1);
+    size_t below = (size_t)position;
+    return (struct place){below, position - (double)below};
+}
+
+static bool has_quantile(size_t n, double q)
+{
+    return n > 0 && q >= 0.0 && q <= 1.0;
+}
+
 static double quantile(const struct sample *sample, double q)
 {
-    double position = q * (double)(sample->n - 1);
-    size_t below = (size_t)position;
-    double share = position - (double)below;
-    double lower = select_kth(sample, below);
-    return share > 0 ? between(lower, select_kth(sample, below + 1), share) : lower;
+    const struct place at = place_of(sample->n, q);
+    double lower = select_kth(sample, at.below);
+    return at.share > 0 ? between(lower, select_kth(sample, at.below + 1), at.share) : lower;
 }
 
 double cpd_quantile(const double *values, size_t n, double q)
 {
-    if (n == 0 || !(q >= 0.0 && q <= 1.0) || has_nan(values, n))
+    if (!has_quantile(n, q) || has_nan(values, n))
         return NAN;
     return quantile(&(struct sample){.values = values, .n = n}, q);
+}
+
+double cpd_quantile_sorted(const double *sorted, size_t n, double q)
+{
+    if (!has_quantile(n, q))
+        return NAN;
+    const struct place at = place_of(n, q);
+    double lower = sorted[at.below];
+    return at.share > 0 ? between(lower, sorted[at.below + 1], at.share) : lower;
+}
+
+static void swap(double *a, double *b)
+{
+    double kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Hoare's selection, pivot by the median of three. */
+double cpd_select_reorder(double *values, size_t n, size_t k)
+{
+    size_t low = 0, high = n - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (values[middle] < values[low])
+            swap(&values[middle], &values[low]);
+        if (values[high] < values[low])
+            swap(&values[high], &values[low]);
+        if (values[high] < values[middle])
+            swap(&values[high], &values[middle]);
+        double pivot = values[middle];
+        size_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i <= j) {
+                swap(&values[i++], &values[j]);
+                if (!j)
+                    break;
+                j--;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            break;
+    }
+    return values[k];
+}
+
+double cpd_quantile_reorder(double *values, size_t n, double q)
+{
+    if (!has_quantile(n, q))
+        return NAN;
+    const struct place at = place_of(n, q);
+    double lower = cpd_select_reorder(values, n, at.below);
+    if (at.share <= 0)
+        return lower;
+    double next = values[at.below + 1];
+    for (size_t i = at.below + 2; i < n; i++)
+        next = fmin(next, values[i]);
+    return between(lower, next, at.share);
 }
 
 double cpd_median(const double *values, size_t n)

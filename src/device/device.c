@@ -62,9 +62,9 @@ static int check_array(const struct device_limits *limits, const struct device_s
     if ((step->loads ? step->loads : elements) > UINT32_MAX)
         return err_set(err, -EINVAL, "more loads in one step than a histogram can count");
     uint64_t room = path_bytes(limits, array->path);
-    uint64_t lanes_span = (uint64_t)(step->lanes ? step->lanes - 1 : 0) * step->lane_stride_bytes;
+    /* Not device_step_end_bytes, which could overflow: nothing is checked yet. */
     if (room && (array->offset_bytes > room || array->size_bytes > room - array->offset_bytes ||
-                 lanes_span > room - array->offset_bytes - array->size_bytes))
+                 device_lane_span_bytes(step) > room - array->offset_bytes - array->size_bytes))
         return err_set(err, -EINVAL, "the array ends past the memory's %llu bytes",
                        (unsigned long long)room);
     return 0;

@@ -68,6 +68,18 @@ struct device_step {
     uint32_t lane_stride_bytes; /* distance of the lanes' addresses (bank conflicts) */
 };
 
+/* How far the address of a step's last lane lies behind that of its first lane. */
+static inline uint64_t device_lane_span_bytes(const struct device_step *step)
+{
+    return step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
+}
+
+/* Where the memory ends that a step loads: its array, and what the last lane loads behind it. */
+static inline uint64_t device_step_end_bytes(const struct device_step *step)
+{
+    return step->array.offset_bytes + step->array.size_bytes + device_lane_span_bytes(step);
+}
+
 enum { DEVICE_SM_ANY = -1, DEVICE_SM_SAME = -2, DEVICE_SM_OTHER = -3 };
 
 /* Who executes a step. Agent 0: DEVICE_SM_ANY or an SM's index. Agent 1 also DEVICE_SM_SAME (as

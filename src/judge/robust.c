@@ -18,63 +18,9 @@ static const double SHARP = 2.2;
 /* So many times the largest healthy deviation is beyond the end. */
 static const double EDGE = 2;
 
-static void swap(double *a, double *b)
-{
-    double kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-/* Hoare's selection, pivot by the median of three: values[k] is then in its place. */
-static double select_kth(double *values, size_t n, size_t k)
-{
-    size_t low = 0, high = n - 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (values[middle] < values[low])
-            swap(&values[middle], &values[low]);
-        if (values[high] < values[low])
-            swap(&values[high], &values[low]);
-        if (values[high] < values[middle])
-            swap(&values[high], &values[middle]);
-        double pivot = values[middle];
-        size_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i <= j) {
-                swap(&values[i++], &values[j]);
-                if (!j)
-                    break;
-                j--;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            break;
-    }
-    return values[k];
-}
-
 double robust_quantile(double *values, size_t n, double q)
 {
-    if (!n)
-        return NAN;
-    double position = q * (double)(n - 1);
-    size_t below = (size_t)position;
-    double value = select_kth(values, n, below);
-    double share = position - (double)below;
-    if (share <= 0 || below + 1 >= n)
-        return value;
-    double next = values[below + 1];
-    for (size_t i = below + 2; i < n; i++)
-        next = fmin(next, values[i]);
-    return value + share * (next - value);
+    return cpd_quantile_reorder(values, n, q);
 }
 
 double robust_median(double *values, size_t n)
@@ -84,14 +30,14 @@ double robust_median(double *values, size_t n)
 
 double robust_upper_median(double *values, size_t n)
 {
-    return n ? select_kth(values, n, n / 2) : NAN;
+    return n ? cpd_select_reorder(values, n, n / 2) : NAN;
 }
 
 /* More than half of the values are equal: the scatter of the rest, if three quarters show one. */
 static double sigma_of_ties(double *sizes, size_t n)
 {
     const double quartile = 0.75, normal_size = 1.1503;
-    return select_kth(sizes, n, (size_t)(quartile * (double)(n - 1))) / normal_size;
+    return cpd_select_reorder(sizes, n, (size_t)(quartile * (double)(n - 1))) / normal_size;
 }
 
 struct robust_fit robust_fit(const double *values, size_t n, double *scratch)

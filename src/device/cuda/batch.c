@@ -30,15 +30,12 @@ static struct launch_shape shape_of(const struct device_job *job)
             shape.warps = job->agents[i].warp + 1;
     for (uint32_t i = 0; i < job->step_count; i++) {
         const struct device_step *step = &job->steps[i];
-        uint64_t lanes =
-            step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
         /* A fill takes all warps that a block can have, and goes past L1 whatever its path. */
         if (step->kind == DEVICE_FILL)
             shape.warps = WARPS_MAX;
         shape.path_mask |= 1u << (step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path);
-        if (step->array.path == DEVICE_SHARED &&
-            step->array.offset_bytes + step->array.size_bytes + lanes > shared)
-            shared = step->array.offset_bytes + step->array.size_bytes + lanes;
+        if (step->array.path == DEVICE_SHARED && device_step_end_bytes(step) > shared)
+            shared = device_step_end_bytes(step);
     }
     shape.shared_bytes += (uint32_t)((shared + 3) / 4 * 4);
     /* The wish counts everything, as the carve-out does. */

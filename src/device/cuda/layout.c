@@ -97,9 +97,7 @@ static int add_step(struct layout *layout, const struct device_step *step,
         layout->chains[out_step->chain] =
             (struct layout_chain){.array = *array, .count = out_step->elements};
     }
-    uint64_t lanes_bytes =
-        step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
-    uint64_t end = array->offset_bytes + array->size_bytes + lanes_bytes;
+    uint64_t end = device_step_end_bytes(step);
     uint64_t *end_bytes = &layout->end_bytes[layout_memory(array->path)];
     if (*end_bytes < end)
         *end_bytes = end;

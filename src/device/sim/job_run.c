@@ -191,8 +191,7 @@ static bool same_array(const struct device_array *a, const struct device_array *
 
 static int check_shared(const struct run *run, const struct device_step *step, struct err *err)
 {
-    uint64_t end = step->array.offset_bytes + step->array.size_bytes;
-    if (step->array.path == DEVICE_SHARED && end > run->shared_bytes)
+    if (step->array.path == DEVICE_SHARED && device_step_end_bytes(step) > run->shared_bytes)
         return err_set(err, -EINVAL, "the array ends past the %llu bytes of shared memory granted",
                        (unsigned long long)run->shared_bytes);
     return 0;

@@ -71,11 +71,7 @@ void l2_values_sort(struct l2_values *values)
 
 double l2_values_quantile(const struct l2_values *sorted, double q)
 {
-    if (!sorted->count)
-        return NAN;
-    double place = q * (double)(sorted->count - 1);
-    size_t below = (size_t)place, above = below + 1 < sorted->count ? below + 1 : below;
-    return sorted->at[below] + (place - (double)below) * (sorted->at[above] - sorted->at[below]);
+    return cpd_quantile_sorted(sorted->at, sorted->count, q);
 }
 
 /* The step in which the timer counts: the greatest that divides all differences. It is as large as

@@ -19,7 +19,7 @@ struct device_step *chase_add(struct device_job *job, enum device_step_kind kind
 {
     struct device_step *step = &job->steps[job->step_count++];
     *step = (struct device_step){.kind = kind, .array = *array, .loads = loads};
-    uint64_t end = array->offset_bytes + array->size_bytes;
+    uint64_t end = device_step_end_bytes(step);
     if (array->path == DEVICE_SHARED && job->shared_bytes < end)
         job->shared_bytes = end;
     return step;

@@ -31,6 +31,11 @@ static const double SPIKES_PER_CHASE = 0.3;
 /* Wanted standard error of one SM's figure, as a share of it: SMs shall differ by themselves. */
 static const double PRECISION = 0.01;
 
+/* The figure of an SM is a median of chases, whose standard error is larger than that of a mean:
+ * CPD_MEDIAN_ERROR, rounded. It decides how many jobs are asked for, so with more digits records
+ * would no longer have the answers. */
+static const double MEDIAN_ERROR = 1.25;
+
 struct map {
     const char *metric, *worst_metric, *worst_sm_metric;
     struct device_array array;
@@ -178,7 +183,7 @@ static void plan(const struct probe_context *context, struct map *map)
     double loads = study->spike_share > 0 ? SPIKES_PER_CHASE / study->spike_share : LOADS_MAX;
     map->spike_share = study->spike_share;
     map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
-    double error = 1.25 * study->sigma_cycles / sqrt((double)map->loads);
+    double error = MEDIAN_ERROR * study->sigma_cycles / sqrt((double)map->loads);
     double chases = pow(error / (PRECISION * map->expected_cycles), 2);
     map->jobs = (size_t)fmin(fmax(chases / (REPEATS * CHASES), JOBS_MIN), JOBS_MAX);
     map->batches = probe_repeats(context, REPEATS);
