@@ -9,10 +9,10 @@
 
 static const uint32_t none = UINT32_MAX;
 
-/* Above any number of a line. */
+/* Larger than any line number. */
 static const uint64_t key_step = UINT64_C(1) << 48;
 
-/* Up to so many ways the oldest line is found sooner by looking at all than by keeping a list. */
+/* Up to this many ways, scanning all lines finds the oldest sooner than keeping a list. */
 enum { FEW_WAYS = 4, SCANNED_WAYS = 16 };
 
 /* How often a fill replaces a valid line of an early-evicting set that has room left. */
@@ -42,9 +42,9 @@ static inline uint32_t *bucket_of(const struct cache *cache, uint64_t key)
     return &cache->buckets[mix(key) & cache->bucket_mask];
 }
 
-/* Looks first at the way that the last search found: an array brought in from end to end lies in
- * one way over many sets. Does without the set's own record, one more place in memory to wait
- * for. */
+/* Tries the way in which the last search found its line first: an array loaded from end to end lies
+ * in one way over many sets. Does not read the set's record, which would be one more memory access
+ * to wait for. */
 static inline uint32_t find_scanned(struct cache *cache, uint32_t set, uint64_t key)
 {
     uint32_t larger = set < cache->larger_sets;
@@ -103,8 +103,8 @@ static void list_add_newest(struct cache *cache, struct cache_set *set, uint32_t
     set->newest = slot;
 }
 
-/* Before the ticks run out, all become smaller alike; what was not used for two thousand million
- * accesses becomes equally old. */
+/* Before the ticks overflow, all of them are lowered by the same amount. Lines not used for two
+ * thousand million accesses then count as equally old. */
 static __attribute__((noinline)) void renumber(struct cache *cache)
 {
     static const uint32_t less = UINT32_C(1) << 31;
@@ -130,7 +130,8 @@ static inline uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Two minima side by side, neither with a branch: which way is oldest cannot be guessed. */
+/* Two minima side by side, both without a branch: a branch on which way is oldest would be
+ * mispredicted. */
 static uint32_t oldest_scanned(const struct cache *cache, const struct cache_set *set)
 {
     const struct cache_line *lines = &cache->lines[set->first];
@@ -200,7 +201,7 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
     cache->fills++;
 }
 
-/* True when the sector of a line that is there is there too; brings it in otherwise. */
+/* True when the line's sector is present; otherwise brings the sector in. */
 static inline bool use(struct cache *cache, uint32_t slot, uint32_t sector)
 {
     struct cache_line *line = &cache->lines[slot];
@@ -258,8 +259,8 @@ uint64_t cache_span(const struct cache *cache)
     return (uint64_t)cache->set_count * cache->geometry.line;
 }
 
-/* Lines that do not divide by the ways make some sets larger: unequal sets exist (Mei and Chu,
- * section 4.4). */
+/* When the lines are no multiple of the ways, some sets are larger. Real caches have unequal sets
+ * too (Mei and Chu, section 4.4). */
 static uint32_t count_sets(const struct cache_geometry *geometry, uint32_t lines)
 {
     uint64_t ways = geometry->ways ? geometry->ways : lines;
@@ -267,7 +268,7 @@ static uint32_t count_sets(const struct cache_geometry *geometry, uint32_t lines
     return sets ? (uint32_t)sets : 1;
 }
 
-/* Sets of another size, or keys that begin anew: everything is written afresh. */
+/* Writes all sets and lines anew: the sets have another size, or the keys begin again. */
 static void lay_out(struct cache *cache, uint32_t lines)
 {
     cache->set_count = count_sets(&cache->geometry, lines);
@@ -304,7 +305,8 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
     cache->fills++;
 }
 
-/* An L2 has megabytes of lines, met at random: in small pages each would cost a fault or two. */
+/* An L2 has megabytes of lines, used in random order: with small pages each would cost a page fault
+ * or two. */
 enum { LARGE_BYTES = 1 << 20 };
 
 static struct cache_line *lines_create(uint32_t count)
@@ -315,7 +317,7 @@ static struct cache_line *lines_create(uint32_t count)
     void *lines = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lines == MAP_FAILED)
         return NULL;
-    (void)madvise(lines, bytes, MADV_HUGEPAGE); /* a wish */
+    (void)madvise(lines, bytes, MADV_HUGEPAGE); /* only a hint: failure does no harm */
     return lines;
 }
 

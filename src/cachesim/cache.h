@@ -1,4 +1,4 @@
-/* One simulated cache (or TLB): which lines and sectors it holds. Knows nothing of time. */
+/* One simulated cache (or TLB): which lines and sectors it holds. It does not model time. */
 #ifndef GPUMEMTOPO_CACHESIM_CACHE_H
 #define GPUMEMTOPO_CACHESIM_CACHE_H
 
@@ -25,13 +25,13 @@ struct cache_geometry {
     enum cache_index index;
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
-    double slack;      /* share of the victims that are not the policy's choice but any line */
-    bool mostly_hits;  /* L2: its sets are searched in the way that makes hits fast, not misses */
+    double slack;      /* share of victims chosen at random instead of by the policy */
+    bool mostly_hits;  /* L2: the search of its sets is optimised for hits, not for misses */
 };
 
-/* Small, so that a search and what follows stay within few lines of the real cache. */
+/* Kept small, so that a search touches few lines of the real cache. */
 struct cache_line {
-    uint64_t key;  /* its number + 1 + the cache's base: that of before a reset is never found */
+    uint64_t key; /* line number + 1 + the cache's base: keys from before a reset are never found */
     uint32_t used; /* tick of the last use */
     uint16_t sectors;
 };
@@ -40,7 +40,7 @@ struct cache_set {
     uint32_t first; /* its lines are first .. first + ways - 1, the first `filled` valid */
     uint32_t ways;
     uint32_t filled;
-    uint32_t resets;         /* of the cache, when the set was last touched: else it is empty */
+    uint32_t resets; /* cache.resets at the last use of the set; if not the same, it is empty */
     uint32_t newest, oldest; /* ends of the list by use; linked caches only */
 };
 
@@ -49,7 +49,7 @@ struct cache_link {
     uint32_t chain, newer, older;
 };
 
-/* Fields are for cache.c, but for `fills` and `epoch`. */
+/* The fields belong to cache.c, except `fills` and `epoch`. */
 struct cache {
     struct cache_geometry geometry;
     struct divider by_line, by_sector, by_sets;
@@ -81,13 +81,13 @@ void cache_reset(struct cache *cache, uint64_t size_bytes);
 bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 
 /* True when the line of this address was the last one used: another access would change nothing.
- * For caches of one sector per line and lines of a power of two, such as TLBs. */
+ * For caches with one sector per line and a power of two as line size, such as TLBs. */
 static inline bool cache_is_last(const struct cache *cache, uint64_t address)
 {
     return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1 + cache->base;
 }
 
-/* Bytes after which addresses meet the same set again. */
+/* Addresses this many bytes apart fall into the same set. */
 uint64_t cache_span(const struct cache *cache);
 
 #endif

@@ -62,7 +62,7 @@ static int check_array(const struct device_limits *limits, const struct device_s
     if ((step->loads ? step->loads : elements) > UINT32_MAX)
         return err_set(err, -EINVAL, "more loads in one step than a histogram can count");
     uint64_t room = path_bytes(limits, array->path);
-    /* Not device_step_end_bytes, which could overflow: nothing is checked yet. */
+    /* Not device_step_end_bytes: it could overflow, since nothing is checked yet. */
     if (room && (array->offset_bytes > room || array->size_bytes > room - array->offset_bytes ||
                  device_lane_span_bytes(step) > room - array->offset_bytes - array->size_bytes))
         return err_set(err, -EINVAL, "the array ends past the memory's %llu bytes",

@@ -17,7 +17,7 @@
 
 struct device;
 
-/* Through which instruction and path a load goes. */
+/* The instruction and the path of a load. */
 enum device_path {
     DEVICE_GLOBAL_CA, /* global, cached in L1 where the GPU does that (ld.global.ca) */
     DEVICE_GLOBAL_CG, /* global, cached in L2 only (ld.global.cg) */
@@ -29,13 +29,13 @@ enum device_path {
     DEVICE_PATH_COUNT
 };
 
-/* An array laid over a path's memory. Elements stand stride_bytes apart, the first one at
+/* An array in the memory of a path. Its elements lie stride_bytes apart, the first one at
  * offset_bytes; there are size_bytes / stride_bytes of them, at least one. Arrays of equal offset
  * on the four global paths are the same memory; constant, shared and host are separate. */
 enum device_order {
-    DEVICE_SEQUENTIAL, /* element 0, 1, 2, ... and round again */
+    DEVICE_SEQUENTIAL, /* element 0, 1, 2, ... and again */
     DEVICE_RANDOM,     /* one random cycle through all elements, chosen by seed */
-    DEVICE_DESCENDING, /* element 2, 1, 0, the last one, ... and round again */
+    DEVICE_DESCENDING, /* element 2, 1, 0, the last one, ... and again */
 };
 struct device_array {
     enum device_path path;
@@ -48,15 +48,15 @@ struct device_array {
 
 enum device_step_kind {
     DEVICE_WARM,    /* one thread chases, untimed */
-    DEVICE_CHASE,   /* one thread chases, every load timed: gives a sample with a histogram */
-    DEVICE_AVERAGE, /* one thread chases, the whole timed: sample with total cycles only */
+    DEVICE_CHASE,   /* one thread chases, every load is timed: gives a sample with a histogram */
+    DEVICE_AVERAGE, /* one thread chases, timed as a whole: gives a sample with total cycles */
     DEVICE_FILL,    /* all warps of the agent's SM load the array once, past L1, untimed */
 };
 
-/* loads: how many; 0 means each element once. A step of an agent that continues on the array of
- * the agent's previous step (all fields equal) goes on at the element where that step ended;
- * otherwise it begins at element start. With DEVICE_RANDOM and loads below the element count the
- * step touches a random sample, no element twice. */
+/* loads: how many; 0 means each element once. If an agent's step has the same array as its previous
+ * step (all fields equal), it continues at the element where that step ended; otherwise it begins
+ * at element start. With DEVICE_RANDOM and fewer loads than elements, the step loads a random
+ * sample, no element twice. */
 struct device_step {
     enum device_step_kind kind;
     uint32_t agent; /* index in the job's agents */
@@ -65,16 +65,16 @@ struct device_step {
     uint64_t loads;
     uint32_t keep;              /* DEVICE_CHASE: latencies to keep, at evenly spread positions */
     uint32_t lanes;             /* threads of the warp that load together; 0 means 1 */
-    uint32_t lane_stride_bytes; /* distance of the lanes' addresses (bank conflicts) */
+    uint32_t lane_stride_bytes; /* distance between the addresses of two lanes (bank conflicts) */
 };
 
-/* How far the address of a step's last lane lies behind that of its first lane. */
+/* The distance from the address of a step's first lane to that of its last. */
 static inline uint64_t device_lane_span_bytes(const struct device_step *step)
 {
     return step->lanes > 1 ? (uint64_t)(step->lanes - 1) * step->lane_stride_bytes : 0;
 }
 
-/* Where the memory ends that a step loads: its array, and what the last lane loads behind it. */
+/* The end of the memory that a step loads: its array, moved by the distance of the last lane. */
 static inline uint64_t device_step_end_bytes(const struct device_step *step)
 {
     return step->array.offset_bytes + step->array.size_bytes + device_lane_span_bytes(step);
@@ -82,24 +82,25 @@ static inline uint64_t device_step_end_bytes(const struct device_step *step)
 
 enum { DEVICE_SM_ANY = -1, DEVICE_SM_SAME = -2, DEVICE_SM_OTHER = -3 };
 
-/* Who executes a step. Agent 0: DEVICE_SM_ANY or an SM's index. Agent 1 also DEVICE_SM_SAME (as
- * agent 0) or DEVICE_SM_OTHER. Steps run strictly one after the other, whoever executes them, and
- * all in one launch: between two launches GPUs empty more caches than those of the SM. */
+/* The thread that executes a step. Agent 0: DEVICE_SM_ANY or the index of an SM. Agent 1 also
+ * DEVICE_SM_SAME (as agent 0) or DEVICE_SM_OTHER. Steps run strictly one after the other, also
+ * those of different agents, and all in one launch: between two launches GPUs empty more caches
+ * than those of the SM. */
 struct device_agent {
     int32_t sm;
-    uint32_t warp; /* warp of the block: decides which of several caches per SM it uses */
+    uint32_t warp; /* warp of the block: it decides which of several caches per SM is used */
 };
 
 enum { DEVICE_STEPS_MAX = 6, DEVICE_AGENTS_MAX = 2 };
 
-/* Caches before L2 are empty when a job begins, but for what jobs that run at the same time load
- * into those that SMs share; L2 is flushed only where `cold_l2` asks for it. */
+/* The caches before L2 are empty when a job begins, except that jobs which run at the same time
+ * load into caches that SMs share. L2 is flushed only if `cold_l2` is set. */
 struct device_job {
     struct device_agent agents[DEVICE_AGENTS_MAX];
     uint32_t agent_count;
     struct device_step steps[DEVICE_STEPS_MAX];
     uint32_t step_count;
-    uint64_t shared_bytes; /* shared memory wished for, all in all: decides the L1 carve-out */
+    uint64_t shared_bytes; /* shared memory wished for, in total: decides the L1 carve-out */
     bool cold_l2;
 };
 
@@ -112,21 +113,21 @@ struct device_bin {
 uint32_t device_bin_of(uint32_t cycles);
 double device_bin_cycles(uint32_t bin); /* middle of a bin */
 
-/* The raw sample of one timed step. Single latencies include what timing adds; nothing is
+/* The raw sample of one timed step. Single latencies include the cost of timing; nothing is
  * subtracted or smoothed. */
 struct device_sample {
     uint32_t step; /* index of the step in its job */
     int32_t sm;    /* the SM that executed it */
     uint64_t loads;
-    uint64_t total_cycles;   /* of the whole step, as the SM's clock counted */
-    uint64_t elapsed_ns;     /* the same by a real-time clock, 0 where there is none */
-    struct device_bin *bins; /* ascending, only non-empty ones; DEVICE_CHASE */
+    uint64_t total_cycles;   /* of the whole step, by the clock of the SM */
+    uint64_t elapsed_ns;     /* the same by a real-time clock, 0 if there is none */
+    struct device_bin *bins; /* ascending, without empty ones; DEVICE_CHASE only */
     uint32_t bin_count;
     uint32_t *kept; /* DEVICE_CHASE: cycles of load i * loads / kept_count */
     uint32_t kept_count;
 };
 
-/* Samples of one job, in step order; the timed steps only. */
+/* The samples of one job's timed steps, in step order. */
 struct device_answer {
     struct device_sample samples[DEVICE_STEPS_MAX];
     uint32_t sample_count;
@@ -135,14 +136,14 @@ struct device_answer {
 struct device_batch {
     const struct device_job *jobs;
     size_t job_count;
-    uint32_t at_once; /* jobs in flight together, each on its own SM; 0: as many as SMs, 1: alone */
+    uint32_t at_once; /* jobs that run together, each on its own SM; 0: as many as SMs, 1: alone */
 };
 
 /* Bandwidth: every thread streams. */
 enum device_stream_kind {
     DEVICE_STREAM_READ,
     DEVICE_STREAM_WRITE,
-    DEVICE_STREAM_COPY, /* bytes counted twice: read and written */
+    DEVICE_STREAM_COPY, /* bytes count twice: read and written */
     DEVICE_STREAM_H2D,
     DEVICE_STREAM_D2H,
     DEVICE_STREAM_BIDIR, /* H2D and D2H at once, bytes of both */
@@ -151,11 +152,11 @@ struct device_stream {
     enum device_stream_kind kind;
     enum device_path path;    /* read/write/copy: GLOBAL_CA, GLOBAL_CG or SHARED */
     uint64_t footprint_bytes; /* of all blocks together; per block for SHARED and GLOBAL_CA */
-    uint64_t total_bytes;     /* moved in all: the footprint is passed over repeatedly */
+    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly */
     uint32_t width_bytes;     /* of one access: 1, 2, 4, 8 or 16 */
     uint32_t threads;         /* per block */
-    uint32_t blocks;          /* 0: what the backend finds best */
-    uint32_t unroll;          /* independent accesses in flight per thread; 0: backend's choice */
+    uint32_t blocks;          /* 0: chosen by the backend */
+    uint32_t unroll; /* independent accesses in flight per thread; 0: chosen by the backend */
 };
 struct device_stream_answer {
     uint64_t bytes;
@@ -164,32 +165,31 @@ struct device_stream_answer {
 
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
-/* What is true for the device as long as it is open. 0 means not known. */
+/* What does not change while the device is open. 0 means not known. */
 struct device_limits {
     uint32_t sm_count;
     uint32_t warp_count;   /* warps of the largest block */
     uint64_t global_bytes; /* usable for arrays on the global paths */
     uint64_t constant_bytes;
-    uint64_t shared_bytes_max; /* per block, all in all: the largest wish */
-    uint64_t
-        shared_array_bytes; /* of them, what arrays can use: kernels may need some themselves */
+    uint64_t shared_bytes_max;   /* per block, in total: the largest wish */
+    uint64_t shared_array_bytes; /* for arrays: kernels may need some themselves */
     uint64_t host_bytes;
-    uint64_t l2_reported_bytes;   /* the driver's claim */
-    double timer_overhead_cycles; /* of older records, where it was one for all paths */
+    uint64_t l2_reported_bytes;   /* as the driver reports it */
+    double timer_overhead_cycles; /* of older records, which have one value for all paths */
     uint64_t l1_nominal_bytes;    /* L1 as documented, for the carve-out below; 0: not documented */
-    uint64_t l1_carveout_bytes;   /* of shared memory, that jobs without a wish run under */
+    uint64_t l1_carveout_bytes;   /* shared memory in the carve-out of jobs without a wish */
 
-    /* Documented carve-outs: rising, 0 after the last, none where there is no document. A job gets
-     * the smallest that holds its wish and what the system reserves of each block. */
+    /* The documented carve-outs: rising, 0 after the last; none if they are not documented. A job
+     * gets the smallest one that holds its wish and what the system reserves per block. */
     uint64_t carveout_steps[DEVICE_CARVEOUTS_MAX];
     uint64_t carveout_reserve_bytes;
 
-    /* Loads that one figure may take, where each is executed by itself: a budget for repetitions,
-     * not a reason for another method. 0: as many as it takes. */
+    /* How many loads one figure may take on a device that executes each one by itself (the
+     * simulation). It limits repetitions and must not change the method. 0: no limit. */
     uint64_t loads_max;
 
-    uint32_t threads_per_sm;       /* that an SM takes at once */
-    uint32_t l2_fetch_limit_bytes; /* the driver's setting: no fetch into L2 is larger */
+    uint32_t threads_per_sm;       /* that an SM can hold at once */
+    uint32_t l2_fetch_limit_bytes; /* a setting of the driver: no fetch into L2 is larger */
 };
 
 /* Read while the GPU works. Values below 0 are unknown. */
@@ -200,19 +200,20 @@ struct device_clocks {
     bool throttle_known;
 };
 
-/* What a measurement of the host link runs under. */
+/* The conditions under which the host link is measured. */
 struct device_link {
-    bool alone; /* no other GPU of the node is at its link meanwhile */
-    bool near;  /* from CPUs near the GPU, as far as the driver tells which these are */
+    bool alone; /* no other GPU of the node uses its link meanwhile */
+    bool near;  /* on CPUs near the GPU, as far as the driver tells which ones are near */
 };
 
-/* The reasons in words, comma-separated ("power_cap,sw_thermal"); "none" without any. Idle is left
- * out: clocks are read between two pieces of work. Bits unknown here stand as a number. */
+/* The reasons as words, comma-separated ("power_cap,sw_thermal"); "none" if there is none. Idle is
+ * left out, since clocks are read between two pieces of work. Unknown bits are printed as a
+ * number. */
 void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
 
-/* The functions of a backend. Each returns 0 or a negative errno with text; -ENOTSUP for what the
- * device has not, -ENOENT for what a replayed one was not asked when it was recorded. run_batch
- * fills answers that were zeroed; on failure it leaves none allocated. */
+/* The functions of a backend. Each returns 0 or a negative errno with text: -ENOTSUP for what the
+ * device does not have, -ENOENT for a request that a replayed device was not asked when it was
+ * recorded. run_batch gets zeroed answers; on failure it leaves nothing allocated in them. */
 struct device_ops {
     const char *backend; /* "sim", "cuda", "record", "replay" */
     int (*identify)(struct device *device, struct facts *hardware, struct facts *board,
@@ -223,12 +224,12 @@ struct device_ops {
                       struct device_stream_answer *out_answer, struct err *err);
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
-                       struct err *err); /* NULL: nothing can be told */
-    /* Both may be NULL: nothing is shared. */
+                       struct err *err); /* NULL: there is nothing to read */
+    /* Both may be NULL: the link is not shared. */
     void (*begin_link)(struct device *device, struct device_link *out_link);
     void (*end_link)(struct device *device);
     void (*mark)(struct device *device, const char *what);  /* may be NULL */
-    bool (*knows)(struct device *device, const char *what); /* NULL: everything can be asked */
+    bool (*knows)(struct device *device, const char *what); /* NULL: anything can be asked */
     void (*destroy)(struct device *device);
 };
 
@@ -244,7 +245,7 @@ int device_identify(struct device *device, struct facts *hardware, struct facts 
                     struct facts *config, struct err *err);
 
 /* Runs all jobs of the batch. answers: one per job, released by device_answers_fini. Checks the
- * jobs first: -EINVAL for one that no backend could run (array past the memory, no element, bad
+ * jobs first: -EINVAL for a job that no backend could run (array past the memory, no element, bad
  * agent). */
 int device_run(struct device *device, const struct device_batch *batch,
                struct device_answer *answers, struct err *err);
@@ -254,26 +255,27 @@ int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 
-/* Around each stream or batch that uses the host link: GPUs of one node take turns there, on CPUs
- * near them. Never fails; out_link says what was got. Short, since others wait. */
+/* Called around each stream or batch that uses the host link: the GPUs of one node take turns
+ * there, and the thread moves to CPUs near the GPU. Never fails; out_link says what was achieved.
+ * The time between both must be short, since other GPUs wait. */
 void device_begin_link(struct device *device, struct device_link *out_link);
 void device_end_link(struct device *device);
 
-/* What wears and fails, and what shows only under load: called when the measurements are over,
- * whether they succeeded or not. Adds to health (errors, temperatures, throttling, other processes)
- * and sets in config what an idle GPU does not show (the PCIe link). */
+/* Reads what wears and fails, and what shows only under load. Called when the measurements are
+ * over, whether they succeeded or not. Adds to health (errors, temperatures, throttling, other
+ * processes) and sets in config what an idle GPU does not show (the PCIe link). */
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err);
 
-/* Says what the next requests are for, e.g. a probe's name. Changes no answer; a record keeps it.
- */
+/* Says what the next requests are for, e.g. the name of a probe. It changes no answer; a record
+ * keeps it. */
 void device_mark(struct device *device, const char *what);
 
-/* Whether anything can be asked under this mark: of a record, only what it was made with. */
+/* True when requests can be made under this mark. A record has only the marks it was made with. */
 bool device_knows(struct device *device, const char *what);
 
-/* Keeps the GPU busy until the SM clock is stable (or -ETIMEDOUT): an idle one runs at a sixth of
- * its speed. Gives the clock in MHz reached, measured as cycles per real time. */
+/* Keeps the GPU busy until the SM clock is stable, or returns -ETIMEDOUT: an idle GPU runs at a
+ * sixth of its speed. Returns the clock reached in MHz, measured as cycles per real time. */
 int device_warm_up(struct device *device, double *out_sm_mhz, struct err *err);
 
 const struct device_limits *device_limits(const struct device *device);

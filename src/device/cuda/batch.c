@@ -30,7 +30,7 @@ static struct launch_shape shape_of(const struct device_job *job)
             shape.warps = job->agents[i].warp + 1;
     for (uint32_t i = 0; i < job->step_count; i++) {
         const struct device_step *step = &job->steps[i];
-        /* A fill takes all warps that a block can have, and goes past L1 whatever its path. */
+        /* A fill uses all warps that a block can have, and bypasses L1 whatever its path is. */
         if (step->kind == DEVICE_FILL)
             shape.warps = WARPS_MAX;
         shape.path_mask |= 1u << (step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path);
@@ -38,7 +38,7 @@ static struct launch_shape shape_of(const struct device_job *job)
             shared = device_step_end_bytes(step);
     }
     shape.shared_bytes += (uint32_t)((shared + 3) / 4 * 4);
-    /* The wish counts everything, as the carve-out does. */
+    /* The wish is the whole shared memory of a block, as the carve-out is. */
     if (job->shared_bytes > shape.shared_bytes + KERNEL_STATIC_BYTES)
         shape.shared_bytes = (uint32_t)job->shared_bytes - KERNEL_STATIC_BYTES;
     return shape;
@@ -62,8 +62,8 @@ static int32_t free_sm(const struct wave *wave, uint32_t from, int32_t other)
     return -1;
 }
 
-/* Chooses the job's SMs, evenly spread where fewer run at once; false when one is taken in this
- * wave. */
+/* Chooses the job's SMs; spreads them evenly when fewer jobs run at once. False when one of them is
+ * taken in this wave. */
 static bool choose_sms(const struct wave *wave, const struct device_job *job, uint32_t *out_sms)
 {
     uint64_t sms = wave->gpu->base.limits.sm_count;
@@ -84,7 +84,7 @@ static bool choose_sms(const struct wave *wave, const struct device_job *job, ui
     return true;
 }
 
-/* The constant bank is one for all: chains in it must be the same as the first job's. */
+/* All jobs share one constant bank: chains in it must be the same as the first job's. */
 static bool fits_constants(const struct wave *wave, const struct layout *layout)
 {
     return !wave->job_count || layout_same(&wave->jobs[0].layout, layout, MEMORY_CONSTANT);
@@ -104,7 +104,7 @@ static int place(struct wave *wave, struct wave_job *job, struct err *err)
                              err);
 }
 
-/* 0: in the wave; 1: not in this one; negative: cannot run at all. */
+/* 0: the job is in the wave; 1: it must wait for another wave; negative: it cannot run at all. */
 static int admit(struct wave *wave, const struct device_job *job, struct device_answer *answer,
                  struct err *err)
 {
@@ -187,7 +187,7 @@ static void clear_wave(struct wave *wave)
     memset(wave->taken, 0, wave->gpu->base.limits.sm_count * sizeof *wave->taken);
 }
 
-/* The first job that is left leads; all others that fit to it go along. */
+/* Starts with the first job that is left, and adds all others that can run beside it. */
 static int build_wave(struct wave *wave, const struct device_batch *batch,
                       struct device_answer *answers, bool *done, size_t first, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* The kernels that chase: one per path, and one for jobs that mix paths.
  *
- * A block takes the job that the host put down for the SM it runs on. Everything a job needs is
- * copied to shared memory first: kernel parameters live in the constant cache, which may be what
- * is measured. Latencies are collected in shared memory and leave it after the last step. */
+ * A block takes the job that the host assigned to the SM it runs on. Everything a job needs is
+ * copied to shared memory first: kernel parameters live in the constant cache, which may be what is
+ * measured. Latencies are collected in shared memory and are written out after the last step. */
 #include "kernels.h"
 
 extern "C" {
@@ -19,16 +19,16 @@ static_assert((int)SHARED == (int)KERNEL_SHARED, "paths as the host numbers them
 static_assert((int)HOST == (int)KERNEL_HOST, "paths as the host numbers them");
 static_assert((int)PATH_COUNT == (int)KERNEL_PATH_COUNT, "paths as the host numbers them");
 
-/* The second clock read hangs on a comparison of the loaded value, which no stored value makes
- * false. The assembler makes of it: clock, load, comparison, clock, select. Instructions issue in
- * order, so the comparison, which waits for the load, holds the second read back; a test looks at
- * the machine code for just this sequence. */
+/* The second clock read depends on a comparison with the loaded value, which is true for every
+ * value that is ever stored. The assembler turns this into: clock, load, comparison, clock, select.
+ * Instructions issue in order, so the comparison, which waits for the load, delays the second read.
+ * A test checks that the machine code has exactly this sequence. */
 #define TIMED(load, low)                                                                           \
     "{\n.reg .pred q;\n.reg .u32 lo, a, b, c;\nmov.u64 %0, %%clock64;\n" load "\n" low             \
     "\nsetp.ne.u32 q, lo, 0xffffffff;\n@q mov.u64 %1, %%clock64;\n}"
 
-/* All 64 bits are used: where only the low half is, the assembler reads the first clock through the
- * uniform data path (S2UR), which takes another time than the second (CS2R). */
+/* All 64 bits are used. If only the low half were, the assembler would read the first clock through
+ * the uniform data path (S2UR), which takes a different time than the second (CS2R). */
 static __device__ __forceinline__ uint32_t cycles_between(uint64_t start, uint64_t end)
 {
     const uint64_t cycles = end - start;
@@ -67,10 +67,10 @@ DEFINE_PATH(path_read_only, uint64_t, "l", "ld.global.nc.u64 %2, [%3];", LOW_OF_
 DEFINE_PATH(path_texture, uint32_t, "r", "tex.1d.v4.u32.s32 {%2, a, b, c}, [%4, {%3}];", LOW_OF_32)
 DEFINE_PATH(path_constant, uint32_t, "r", "ld.const.u32 %2, [%3];", LOW_OF_32)
 DEFINE_PATH(path_shared, uint32_t, "r", "ld.shared.u32 %2, [%3];", LOW_OF_32)
-/* Host memory must be asked for every time: no cache on the GPU may answer. */
+/* Host memory must be read every time: no cache on the GPU may answer. */
 DEFINE_PATH(path_host, uint64_t, "l", "ld.volatile.global.u64 %2, [%3];", LOW_OF_64)
 
-/* The clock once the value is there. */
+/* Reads the clock when the value has arrived. */
 static __device__ __forceinline__ uint64_t clock_after(uint32_t value)
 {
     uint64_t clock = 0;
@@ -88,7 +88,7 @@ static __device__ __forceinline__ uint64_t real_time_ns()
     return ns;
 }
 
-/* Gives `a` once the value is there. */
+/* Returns `a` when the value has arrived. */
 static __device__ __forceinline__ uint64_t after(uint64_t a, uint32_t value)
 {
     uint64_t result = 0;
@@ -107,7 +107,8 @@ static __device__ __forceinline__ uint32_t after(uint32_t a, uint32_t value)
     return result;
 }
 
-/* A closed chain: each load's address is the value of the load before, nothing in between. */
+/* A closed chain: the address of each load is the value of the load before, with nothing in
+ * between. */
 template <typename P>
 static __device__ __forceinline__ typename P::address follow(typename P::address at,
                                                              uint64_t texture, uint32_t loads)
@@ -125,7 +126,7 @@ static __device__ __forceinline__ typename P::address follow(typename P::address
     return at;
 }
 
-/* The addresses of a sequential array, round and round. */
+/* The addresses of a sequential array, again and again. */
 template <typename A> struct course {
     A stride, span;
     uint32_t left, pass;
@@ -178,8 +179,8 @@ walk(typename P::address at, const struct kernel_step *step, uint64_t texture, u
     return at;
 }
 
-/* Every load timed by itself. The address is ready before the first clock read (the one after it is
- * computed a load ahead), and the bookkeeping follows the second. */
+/* Every load is timed by itself. Its address is ready before the first clock read (the next one is
+ * computed one load ahead), and the bookkeeping follows the second read. */
 template <typename P>
 static __device__ __forceinline__ void chase(typename P::address at, const struct kernel_step *step,
                                              uint64_t texture, uint64_t offset, uint32_t *words,
@@ -192,7 +193,8 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
     const uint32_t loads = step->loads, keep = step->keep;
     uint32_t *const bins = words + step->bins_at;
     uint32_t *kept = words + step->keep_at;
-    /* Position i of the kept ones is floor(i * loads / keep), without dividing in the loop. */
+    /* Kept latency i is that of load floor(i * loads / keep), computed without a division in the
+     * loop. */
     const uint32_t quotient = keep ? loads / keep : 0, remainder = keep ? loads % keep : 0;
     uint32_t next_kept = keep ? 0 : UINT32_MAX, kept_left = keep, carry = 0;
     address seen = 0, next = permuted ? scatter.next() : course.next(at);
@@ -215,7 +217,8 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
                 next_kept = UINT32_MAX;
         }
     }
-    /* All of a value is used, or the assembler would load only the part that is compared. */
+    /* The whole value is used; otherwise the assembler would load only the part that is
+     * compared. */
     if (seen == 0)
         bins[0] = 0;
 }
@@ -299,7 +302,8 @@ static __device__ __forceinline__ uint32_t sm_id()
     return id;
 }
 
-/* The number of the job put down for this block's SM, or -1: none, or another block has it. */
+/* The number of the job assigned to this block's SM; -1 when there is none or another block has
+ * it. */
 static __device__ __forceinline__ int claim_job(int *claims, uint32_t claim_count)
 {
     __shared__ int claimed;
@@ -324,7 +328,7 @@ static __device__ __forceinline__ void rest()
 }
 
 /* Waits for the block on the job's other SM. False when it does not come: an SM that took no block
- * must not hold this one up for ever. Who comes after that finds the turn closed. */
+ * must not block this one for ever. A block that comes later finds the turn closed. */
 static __device__ __forceinline__ bool meet(struct kernel_turn *turn)
 {
     const uint64_t patience_cycles = 1 << 26;
@@ -340,7 +344,7 @@ static __device__ __forceinline__ bool meet(struct kernel_turn *turn)
     return met;
 }
 
-/* Both blocks are there and running: what is waited for comes. */
+/* Both blocks are running, so the other one's turn will end. */
 static __device__ __forceinline__ void take_turn(const struct kernel_turn *turn, uint32_t step)
 {
     if (threadIdx.x == 0)
@@ -357,7 +361,8 @@ static __device__ __forceinline__ void give_turn(struct kernel_turn *turn, uint3
     }
 }
 
-/* All threads of the block load the array once, past L1, several loads of each at a time. */
+/* All threads of the block load the array once, past L1, with several loads per thread in
+ * flight. */
 static __device__ __forceinline__ void fill(const struct kernel_step *step, uint32_t threads)
 {
     enum { UNROLL = 8 };
@@ -378,7 +383,7 @@ static __device__ __forceinline__ void fill(const struct kernel_step *step, uint
         for (uint32_t k = 0; k < UNROLL; k++)
             waits += values[k] == UINT32_MAX;
     }
-    /* No word is 0xffffffff, but the compiler does not know: it must wait for the loads. */
+    /* No word is 0xffffffff, but the compiler does not know that: it must wait for the loads. */
     if (waits)
         __trap();
 }
@@ -499,7 +504,7 @@ extern "C" __global__ void link_chain(struct kernel_link link)
     }
 }
 
-/* Loads so much through L2 that nothing else stays there. */
+/* Loads so much memory through L2 that nothing else stays in it. */
 extern "C" __global__ void flush_l2(uint64_t base, uint64_t stride, uint64_t count)
 {
     const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
@@ -512,7 +517,7 @@ extern "C" __global__ void flush_l2(uint64_t base, uint64_t stride, uint64_t cou
     }
 }
 
-/* Streams so much through every SM's L1 that nothing of what was there stays. */
+/* Loads so much memory through the L1 of every SM that nothing else stays in it. */
 extern "C" __global__ void scrub_l1(uint64_t base, uint64_t stride, uint64_t count)
 {
     for (uint64_t i = threadIdx.x; i < count; i += blockDim.x) {

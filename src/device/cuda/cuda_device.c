@@ -1,4 +1,4 @@
-/* Opening and closing a GPU: context, kernels, what must be known before the first job. */
+/* Opens and closes a GPU: context, kernels, and what must be known before the first job. */
 #include "device/cuda/gpu.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@ extern const unsigned char cuda_stream_fatbin[];
 
 static const uint64_t GLOBAL_MAX_BYTES = UINT64_C(4) << 30;
 static const uint64_t HOST_BYTES = UINT64_C(64) << 20;
-static const uint64_t LINK_TURN = UINT64_C(0x686f7374206c696e); /* one on each machine */
+/* The same on all nodes: there is one turn per node. */
+static const uint64_t LINK_TURN = UINT64_C(0x686f7374206c696e);
 enum { FIND_ROUNDS = 8, WARP_THREADS = 32, BLOCK_WARPS = 32 };
 
 static const char *const chase_names[DEVICE_PATH_COUNT] = {
@@ -121,7 +122,7 @@ static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
     return clear_constant_bank(gpu, err);
 }
 
-/* Runs a kernel of one pointer and gives back what it wrote. */
+/* Runs a kernel that takes one pointer, and copies what it wrote to results.host. */
 static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, size_t words,
                      struct err *err)
 {
@@ -148,7 +149,8 @@ static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, si
     return cuda_wait(gpu, err);
 }
 
-/* SM ids lie below %nsmid but need not be contiguous: see where blocks land. */
+/* SM ids are below %nsmid but need not be contiguous: launch blocks and see on which ids they
+ * run. */
 static int find_sms(struct cuda_gpu *gpu, struct err *err)
 {
     uint32_t wanted = gpu->base.limits.sm_count, found = 0;
@@ -175,11 +177,11 @@ static int find_sms(struct cuda_gpu *gpu, struct err *err)
     return 0;
 }
 
-/* L1 and shared memory together, and the steps of shared memory: CUDA Programming Guide 13.0,
- * appendix Compute Capabilities, table "Shared Memory Capacity per Compute Capability"; 7.0 from
- * section "Shared Memory" of 7.x of the CUDA C++ Programming Guide 12. Zero, which a kernel of ours
- * never gets, is left out. The driver grants the smallest step that holds what a block asks for and
- * what the system reserves; which one it granted cannot be queried. */
+/* Size of L1 and shared memory together, and the sizes that shared memory can have. Source: CUDA
+ * Programming Guide 13.0, appendix Compute Capabilities, table "Shared Memory Capacity per Compute
+ * Capability"; for 7.0, CUDA C++ Programming Guide 12, section "Shared Memory" of 7.x. Size 0 is
+ * left out: the kernels of this program always use some. The driver grants the smallest size that
+ * holds what a block asks for and what the system reserves; the granted size cannot be queried. */
 struct documented {
     int capability;
     uint32_t total_kib;
@@ -221,7 +223,8 @@ static uint32_t largest_step_bytes(const struct documented *row)
     return *step * UINT32_C(1024);
 }
 
-/* Where the driver tells of another largest step, the table does not speak of this GPU. */
+/* If the driver reports another largest size than the table, the table does not describe this
+ * GPU. */
 static int set_documented(struct cuda_gpu *gpu, struct err *err)
 {
     int major = 0, minor = 0, reserved = 0, per_sm = 0;
@@ -259,7 +262,7 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
     if (rc)
         return rc;
-    cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else it stays unknown */
+    cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else stays unknown */
     limits->threads_per_sm = (uint32_t)threads;
     limits->sm_count = (uint32_t)sms;
     limits->warp_count = BLOCK_WARPS;
@@ -349,7 +352,7 @@ static const struct device_ops cuda_ops = {
     .destroy = destroy,
 };
 
-/* Why the driver refuses a context: its own words name several reasons at once. */
+/* Says why the driver refuses a context: its own message names several reasons at once. */
 static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
 {
     enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };

@@ -1,4 +1,4 @@
-/* Loading libcuda.so.1 and translating its errors. */
+/* Loads libcuda.so.1 and translates its errors. */
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ static int find_symbols(struct driver *driver, struct err *err)
     return 0;
 }
 
-/* cuInit's own words do not say which of several reasons left no device. */
+/* The message of cuInit does not say why there is no device. */
 static int explain_init(const struct driver *driver, CUresult result, struct err *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -50,7 +50,7 @@ static int explain_init(const struct driver *driver, CUresult result, struct err
     return -ENODEV;
 }
 
-/* Machine code of a toolkit runs on drivers of the same major version or newer. */
+/* Machine code runs on drivers of its toolkit's major version or a newer one. */
 static int check_version(struct driver *driver, struct err *err)
 {
     int rc = driver_check(driver, driver->cuDriverGetVersion(&driver->version),
@@ -68,7 +68,7 @@ static int check_version(struct driver *driver, struct err *err)
 int driver_load(struct driver *driver, struct err *err)
 {
     struct driver loaded = {0};
-    /* Never unmapped: the driver's threads outlive the last call into it. */
+    /* Never unmapped: the driver's threads run on after the last call. */
     loaded.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!loaded.library)
         return err_set(err, -ENODEV, "no NVIDIA driver: %s", dlerror());
@@ -96,7 +96,7 @@ static int code_of(CUresult result)
 {
     switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
-        return -ENOSPC; /* the GPU's memory, not ours */
+        return -ENOSPC; /* memory of the GPU, not of the host */
     case CUDA_ERROR_INVALID_VALUE:
         return -EINVAL;
     case CUDA_ERROR_NO_DEVICE:

@@ -60,14 +60,14 @@ struct driver {
 #undef DRIVER_FIELD
 };
 
-/* Loads and initialises the driver. -ENODEV with what is missing: the library, a function (driver
- * too old), a device. Released with driver_unload. */
+/* Loads and initialises the driver. -ENODEV with a text that says what is missing: the library, a
+ * function (driver too old) or a device. Released with driver_unload. */
 int driver_load(struct driver *driver, struct err *err);
-void driver_unload(struct driver *driver); /* zeroed is fine */
+void driver_unload(struct driver *driver); /* accepts a zeroed struct */
 
-/* 0 for CUDA_SUCCESS; else a negative errno, with the CUDA error's name in the text. -EIO is a
- * device beyond use: all later calls would fail too. -ENOSPC: no GPU memory left; -EBUSY: another
- * process has the GPU for itself. */
+/* 0 for CUDA_SUCCESS; else a negative errno, with the name of the CUDA error in the text. -EIO: the
+ * device is unusable, all later calls would fail too. -ENOSPC: no GPU memory left. -EBUSY: another
+ * process holds the GPU exclusively. */
 int driver_check(const struct driver *driver, CUresult result, const char *what, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Calls of the driver for an open GPU, as all files of the backend make them. */
+/* Driver calls for an open GPU that all files of the backend use. */
 #include "device/cuda/gpu.h"
 
 int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err)
@@ -43,7 +43,7 @@ int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks
 
 int cuda_wait(struct cuda_gpu *gpu, struct err *err)
 {
-    watch_poll(&gpu->watch, &gpu->told); /* what was launched is under way */
+    watch_poll(&gpu->watch, &gpu->told); /* poll while the launched work is running */
     return cuda_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
                       err);
 }

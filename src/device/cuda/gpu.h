@@ -1,4 +1,4 @@
-/* One open GPU of the CUDA backend, as its files share it. */
+/* One open GPU of the CUDA backend: what its files share. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_GPU_H
 #define GPUMEMTOPO_DEVICE_CUDA_GPU_H
 
@@ -13,7 +13,7 @@
 #include "device/device.h"
 #include "device/turn.h"
 
-/* Written chains, so that a layout that comes again is not written again. */
+/* Chains that are already written, so that the same layout is not written twice. */
 struct memory_pool_region {
     struct layout_chain chains[DEVICE_STEPS_MAX];
     uint32_t chain_count;
@@ -58,22 +58,22 @@ struct cuda_gpu {
     CUdeviceptr constant_bank;
     uint64_t l2_bytes;
 
-    uint64_t free_bytes; /* of memory, when it was opened */
+    uint64_t free_bytes; /* free GPU memory when the device was opened */
     uint32_t *sm_ids;    /* the hardware's id of each SM */
     uint32_t sm_id_count;
 
     struct memory_pool global, host;
-    CUtexObject texture; /* over the global pool, as far as a texture reaches */
+    CUtexObject texture; /* over the global pool, up to the largest size of a texture */
     uint64_t texture_bytes;
-    uint64_t places_used; /* by streams */
+    uint64_t places_used; /* places that streams have used so far */
     CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
     bool textured;        /* the last wave left lines of a texture in L1 */
 
     struct staging jobs, claims, turns, results, outputs, images, constants;
 };
 
-/* Opens the device; frees with its ops->destroy. The driver and NVML outlive it. -EBUSY when
- * another process holds it for itself, -EACCES when its compute mode forbids all. */
+/* Opens the device; freed with its ops->destroy. The driver and NVML must outlive it. -EBUSY when
+ * another process holds it exclusively, -EACCES when its compute mode is prohibited. */
 int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
               struct device **out_device, struct err *err);
 
@@ -87,13 +87,13 @@ int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, st
 int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int *out_value,
                    struct err *err);
 
-/* The largest fetch into L2 that the driver asks for: a setting of the context. */
+/* The largest fetch into L2 that the driver allows: a setting of the context. */
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);
-int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* for streams[0] */
+int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* waits for streams[0] */
 
-/* At least size bytes on both sides; old content is lost when it grows. */
+/* At least size_bytes on both sides; the content is lost when it grows. */
 int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
 int staging_upload(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
                    struct err *err);
@@ -101,27 +101,28 @@ int staging_download(struct cuda_gpu *gpu, const struct staging *staging, size_t
                      struct err *err);
 void staging_fini(struct cuda_gpu *gpu, struct staging *staging);
 
-/* Makes the pool at least size bytes large, forgetting what was in it when it must grow. */
+/* Makes the pool at least size_bytes large. If it must grow, its content is lost. */
 int memory_pool_reserve(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
                         struct err *err);
 
-/* Finds a place where the layout's arrays of this pool's memory lie, chains written; the offset is
- * a multiple of 2 MiB, so that alignment does not depend on it. With may_forget, places given
- * before may become invalid; without, 1 says that there is no room besides them. */
+/* Finds a place for the arrays of the layout that lie in this pool's memory, and writes their
+ * chains. The offset is a multiple of 2 MiB, so that alignment does not depend on the place. With
+ * may_forget, places given before may become invalid; without it, 1 is returned when there is no
+ * room beside them. */
 int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const struct layout *layout,
                       bool may_forget, uint64_t *out_offset, struct err *err);
 
-/* Forgets the chains: someone wrote over them. */
+/* Forgets the chains, because other work has overwritten them. */
 void memory_pool_forget(struct memory_pool *pool);
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
-/* The link to the host as seen while copies run; 0 for what NVML did not tell. */
+/* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
 struct link_seen {
     uint32_t generation, width;
 };
 
-/* Copies for some milliseconds and asks NVML meanwhile: an idle link is trained down. -ENODATA when
- * no answer came while a copy ran. */
+/* Copies for some milliseconds and asks NVML meanwhile, since an idle link runs at a lower speed.
+ * -ENODATA when no answer came while a copy ran. */
 int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err *err);
 
 /* What NVML tells without opening the GPU (identify.c). 0 or -ENOMEM. */
@@ -150,8 +151,8 @@ struct wave_job {
     uint32_t sms[DEVICE_AGENTS_MAX];
 };
 
-/* What one block does of a job: all steps on its SM. A job on two SMs has two of them, one after
- * the other. */
+/* What one block runs of a job: all steps on its SM. A job on two SMs has two blocks, one after the
+ * other in the array. */
 struct block {
     struct wave_job *job;
     uint32_t sm;
@@ -163,18 +164,18 @@ struct launch_shape {
     uint32_t warps;
     uint32_t path_mask;
     uint32_t shared_bytes;
-    bool paired; /* some are on two SMs */
+    bool paired; /* some jobs run on two SMs */
 };
 
-/* Runs the blocks, each on its SM, and adds their samples to the answers. -EBUSY when an SM did not
- * take its block in several tries. */
+/* Runs each block on its SM and adds the samples to the answers. -EBUSY when an SM did not take its
+ * block in several tries. */
 int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
                   const struct block *blocks, size_t count, struct err *err);
 
-/* Pushes everything out of all L1. */
+/* Evicts everything from the L1 of all SMs. */
 int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err);
 
-/* Pushes everything out of L2. */
+/* Evicts everything from L2. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err);
 
 #endif

@@ -55,7 +55,8 @@ static const struct nvml_row error_rows[] = {
     {"pcie_replays", NVML_SHAPE_NUMBER, NVML_AT(pcie_replays)},
 };
 
-/* To where the GPU slows itself down. Before Ada NVML knows the temperature at which that is. */
+/* How many degrees the GPU is below its slowdown temperature. On GPUs before Ada, NVML knows that
+ * temperature instead of the margin. */
 static int tell_margin(const struct nvml_gpu *gpu, struct facts *health)
 {
     static const struct nvml_row threshold = {
@@ -75,7 +76,7 @@ static int tell_margin(const struct nvml_gpu *gpu, struct facts *health)
     return nvml_tell_number(gpu, "temperature_margin_c", result, margin_c, health);
 }
 
-/* Before Turing there is no sum over the SRAMs: what is counted apart is added up. */
+/* Before Turing, NVML has no sum over all SRAMs: add up the counters of each. */
 static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, struct facts *health)
 {
     static const enum nvml_place parts[] = {NVML_PLACE_L1,      NVML_PLACE_L2,
@@ -100,7 +101,7 @@ static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, str
     return nvml_tell_number(gpu, key, sum.result, sum.number, health);
 }
 
-/* Links that exist answer with their state; counters that a link lacks add nothing. */
+/* Only links that exist report a state. A counter that a link does not have counts as 0. */
 static int tell_links(const struct nvml_gpu *gpu, struct facts *health)
 {
     const struct nvml *nvml = gpu->nvml;

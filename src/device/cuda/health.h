@@ -1,33 +1,35 @@
-/* What NVML tells of a GPU's health, and what is watched for it while the GPU is open. */
+/* What NVML tells of a GPU's health, and what is observed for it while the GPU is open. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
 #define GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
 
 #include "device/cuda/nvml_facts.h"
 
-/* Counters as they stood when the GPU was opened, and what was seen since. */
+/* The counters when the GPU was opened, and what was seen since. */
 struct watch {
     struct nvml_value ecc_uncorrected;
     struct nvml_value violation_power, violation_thermal;
-    bool hidden; /* this process is listed, but by another id (of another pid namespace) */
+    bool hidden; /* this process is listed under another id: another pid namespace
+                  */
     uint64_t polled_ns;
-    uint64_t throttle_reasons; /* of all polls that were answered */
+    uint64_t throttle_reasons; /* union over all polls that were answered */
     bool throttle_known;
     int throttle_result; /* of the last poll */
 };
 
-/* Before and after this process has a context on the GPU. watch_opened returns 0 or -ENOMEM. */
+/* Called before and after this process creates its context on the GPU. watch_opened returns 0 or
+ * -ENOMEM. */
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu);
 int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
 
-/* Called while the GPU works; asks NVML for throttling at most every 20 ms, since that takes a
- * good part of a millisecond. */
+/* Called while the GPU works. Asks NVML for throttling at most every 20 ms, since one call takes
+ * most of a millisecond. */
 void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 
-/* What can be told at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
+/* What can be read at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
-/* What NVML reads from the board's flash, or link by link with five calls each: once per GPU is
- * enough. 0 or -ENOMEM. */
+/* What NVML reads from the board's flash, or for each link with five calls: once per GPU is enough.
+ * 0 or -ENOMEM. */
 int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health);
 
 #endif

@@ -1,4 +1,4 @@
-/* The turn at the link to the host, and the CPUs near the GPU meanwhile. */
+/* The turn at the host link; meanwhile this thread runs on CPUs near the GPU. */
 #include "device/cuda/gpu.h"
 
 void cuda_begin_link(struct device *device, struct device_link *out_link)

@@ -1,4 +1,4 @@
-/* What driver and NVML tell of a GPU; each fact with its own validity. */
+/* What the driver and NVML tell of a GPU. Each fact is known or unknown by itself. */
 #include <stdio.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* What host and kernels have in common: the layout of jobs and results in GPU memory. Plain C that
+/* What the host and the kernels share: the layout of jobs and results in GPU memory. Plain C, which
  * nvcc reads too. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_KERNELS_H
 #define GPUMEMTOPO_DEVICE_CUDA_KERNELS_H
@@ -16,20 +16,20 @@ enum {
     KERNEL_BIN_COUNT = 256 + 128 * 16,
     KERNEL_HISTOGRAMS = 2, /* kept in shared memory until the job ends */
 
-    /* Job, histograms and kept latencies in shared memory. With the 1 KiB that the system
-     * reserves this stays below 32 KiB, the carve-out that a Hopper kernel gets even when it uses
-     * no shared memory at all: so buffering does not change the L1 under test. */
+    /* Job, histograms and kept latencies in shared memory. With the 1 KiB that the system reserves,
+     * this stays below 32 KiB, the carve-out that a Hopper kernel gets even if it uses no shared
+     * memory. So the buffer does not change the L1 that is measured. */
     KERNEL_BUFFER_BYTES = 24 * 1024,
     KERNEL_JOB_BYTES = 768,
     KERNEL_WORDS = (KERNEL_BUFFER_BYTES - KERNEL_JOB_BYTES) / 4,
 
     KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
-    KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare besides */
+    KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare in addition */
     KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
     KERNEL_TURN_CLOSED = 1 << 16,
 };
 
-/* The same values as enum device_step_kind; launch.c asserts it, here and below. */
+/* The same values as enum device_step_kind. launch.c asserts this and the following one. */
 enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE, KERNEL_FILL };
 
 /* The same values as enum device_path. */
@@ -44,7 +44,8 @@ enum kernel_path {
     KERNEL_PATH_COUNT
 };
 
-/* How a step gets from one element to the next: by adding, by what it loaded, by a permutation. */
+/* How a step finds the next element: by adding the stride, by the value that it loaded, or by a
+ * permutation. */
 enum kernel_order { KERNEL_ASCENDING, KERNEL_CHAINED, KERNEL_PERMUTED };
 
 /* Addresses are in the unit of the path: bytes of the GPU's address space on the global paths and
@@ -70,11 +71,12 @@ struct kernel_step {
     uint32_t keep;        /* latencies kept */
     uint32_t keep_at;     /* where, in words of the buffer */
     uint32_t bins_at;     /* where the histogram is, in words of the buffer */
-    uint32_t copied_late; /* the buffer is not used again: copied out when the job ends */
+    uint32_t copied_late; /* no other step uses this buffer: it is copied out when the job ends */
     uint32_t index;       /* of the step in its job */
 };
 
-/* The steps that one block executes: all of a job, or of one on two SMs those of its SM. */
+/* The steps that one block executes: all steps of a job, or those on its SM if the job runs on two
+ * SMs. */
 struct kernel_job {
     struct kernel_step steps[KERNEL_STEPS_MAX];
     uint64_t image;  /* initial content of the shared arrays; 0: zeros */
@@ -86,11 +88,11 @@ struct kernel_job {
     uint32_t reserved;
 };
 
-/* How two blocks of a job take turns; zeroed before a launch. Each has lines of its own in L2: that
- * one block waits does not slow down what another times. */
+/* How the two blocks of a job take turns; zeroed before a launch. Each has its own lines in L2, so
+ * that a waiting block does not slow down the timed loads of another. */
 struct kernel_turn {
-    uint32_t came; /* blocks that have come; KERNEL_TURN_CLOSED: the first one waited in vain */
-    uint32_t step; /* that may begin */
+    uint32_t came; /* blocks that have come; KERNEL_TURN_CLOSED: the first one stopped waiting */
+    uint32_t step; /* the step that may begin */
     uint32_t apart[254];
 };
 
@@ -109,12 +111,12 @@ struct kernel_link {
     uint32_t count;
     uint32_t permuted; /* else ascending */
     uint32_t key;
-    uint32_t shift; /* what is stored is shifted by: 0 for pointers, 2 for texture elements */
-    uint32_t wide;  /* 8 bytes are stored, else 4 */
+    uint32_t shift; /* of stored values, to the right: 0 for pointers, 2 for texture elements */
+    uint32_t wide;  /* true: 8 bytes are stored, else 4 */
 };
 
-/* A permutation of 0 .. count - 1 that anyone can compute anywhere: a Feistel network over the next
- * power of two, repeated until the value is inside. */
+/* A permutation of 0 .. count - 1 that host and GPU can compute without a table: a Feistel network
+ * over the next power of two, repeated until the value is below count. */
 enum { KERNEL_FEISTEL_ROUNDS = 4 };
 
 KERNEL_INLINE uint32_t kernel_feistel_bits(uint32_t count)
@@ -133,7 +135,7 @@ KERNEL_INLINE uint32_t kernel_mix(uint32_t value, uint32_t key, uint32_t round)
     return value ^ value >> 13;
 }
 
-/* The halves take turns: with an odd number of bits they are unequal. */
+/* The two halves are mixed in turn; with an odd number of bits they differ in size. */
 KERNEL_INLINE uint32_t kernel_permute(uint32_t index, uint32_t count, uint32_t key)
 {
     const uint32_t bits = kernel_feistel_bits(count), low_bits = bits / 2;

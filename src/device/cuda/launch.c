@@ -1,4 +1,4 @@
-/* One launch: jobs to the GPU, one per SM, and what they measured back. */
+/* One launch: sends jobs to the GPU, one per SM, and brings their samples back. */
 #include "device/cuda/gpu.h"
 
 #include <errno.h>
@@ -10,17 +10,17 @@
 
 enum {
     WARP_THREADS = 32,
-    TRIES_MAX = 4, /* launches until each SM has taken a block */
+    TRIES_MAX = 4, /* launches until every SM has taken its block */
     FLUSH_THREADS = 512,
     FLUSH_BLOCKS_PER_SM = 4,
     SCRUB_THREADS = 1024,
     SCRUB_BYTES = 1 << 20, /* several times any L1 */
     SECTOR_BYTES = 32,
-    BLOCK_WORDS = 16, /* of a histogram, looked at together */
+    BLOCK_WORDS = 16, /* words of a histogram that are checked together */
 };
 _Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 
-/* What kernels.h repeats of device.h: steps and their numbers go to the kernels as they are. */
+/* kernels.h repeats these values of device.h, since steps go to the kernels unchanged. */
 _Static_assert((int)KERNEL_STEPS_MAX == (int)DEVICE_STEPS_MAX, "steps of a job");
 _Static_assert((int)KERNEL_BIN_COUNT == (int)DEVICE_BIN_COUNT, "bins of a histogram");
 _Static_assert((int)KERNEL_WARM == (int)DEVICE_WARM, "kind of a step");
@@ -41,13 +41,14 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A fill goes past L1, whatever path its array is loaded by otherwise. */
+/* A fill bypasses L1, whatever path its array has. */
 static enum device_path path_of(const struct device_step *step)
 {
     return step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path;
 }
 
-/* Byte address, or element of the texture, or offset, of an element of a step's array. */
+/* The address of an element: in bytes, in elements of the texture, or as an offset in constant or
+ * shared memory. */
 static int element_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
                            uint64_t element, uint64_t *out_address, struct err *err)
 {
@@ -83,7 +84,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
     const struct layout_step *layout = &job->layout.steps[number];
     uint64_t unit = path_of(step) == DEVICE_TEXTURE ? 4 : 1;
     uint64_t stride = step->array.stride_bytes / unit;
-    /* Downwards is upwards by a negative stride, in any unsigned arithmetic. */
+    /* Unsigned arithmetic wraps around, so a negative stride goes downwards. */
     if (step->array.order == DEVICE_DESCENDING && step->kind != DEVICE_FILL)
         stride = -stride;
     struct kernel_step filled = {
@@ -112,8 +113,9 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
     return 0;
 }
 
-/* Shares the words of the buffer among the timed steps: up to two keep theirs until the job ends;
- * with more, a step's words are copied out (through L1) before the next but one needs them. */
+/* Shares the words of the buffer among the timed steps. Up to two steps keep theirs until the job
+ * ends. With more steps, the words of a step are copied out (through L1) before the step after the
+ * next needs them. */
 static void assign_buffers(struct kernel_job *job, const struct device_job *asked)
 {
     uint32_t timed = 0, number = 0;
@@ -185,14 +187,14 @@ static int upload_images(struct cuda_gpu *gpu, const struct block *blocks, size_
     return staging_upload(gpu, &gpu->images, total, err);
 }
 
-/* The histogram and the kept latencies, none in another's sector. */
+/* Bytes of the histogram and the kept latencies, rounded up so that no two steps share a sector. */
 static size_t step_output_bytes(const struct kernel_step *step)
 {
     size_t bytes = step->kind == KERNEL_CHASE ? (KERNEL_BIN_COUNT + step->keep) * 4 : 0;
     return (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
 }
 
-/* Every timed step gets an output of its own. Gives the bytes of all. */
+/* Gives every timed step its own output, and returns the bytes of all. */
 static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t count,
                           size_t *out_bytes, struct err *err)
 {
@@ -250,8 +252,8 @@ static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return staging_upload(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
 }
 
-/* Puts the jobs that have not run down for their SMs. Gives their number. Of two blocks either both
- * have run or none. */
+/* Assigns the jobs that have not run to their SMs and returns their number. Of two paired blocks,
+ * either both have run or neither. */
 static size_t put_down(struct cuda_gpu *gpu, const struct block *blocks, size_t count)
 {
     int32_t *claims = gpu->claims.host;
@@ -276,8 +278,8 @@ static CUfunction choose_kernel(const struct cuda_gpu *gpu, uint32_t path_mask)
     return gpu->chase_mixed;
 }
 
-/* The first launch has one block per SM: a late block on an SM that is measuring would disturb it.
- * Only when that left an SM out come more. */
+/* The first launch has one block per SM, since a late block on an SM that is measuring would
+ * disturb it. Later launches have more, because an SM was left out. */
 static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, uint32_t attempt,
                       size_t count, struct err *err)
 {
@@ -305,7 +307,7 @@ static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, ui
     return cuda_wait(gpu, err);
 }
 
-/* The bins that are not empty; few are not. Gives their number. */
+/* Lists the bins that are not empty (most are) and returns their number. */
 static uint32_t list_bins(const uint32_t *counts, struct device_bin *out_bins)
 {
     uint32_t number = 0;
@@ -348,7 +350,7 @@ static int take_sample(const struct kernel_step *step, const uint32_t *output,
     return 0;
 }
 
-/* Samples of the second of two blocks come between those of the first. */
+/* The samples of a job's second block belong between those of its first. */
 static void sort_samples(struct device_answer *answer)
 {
     for (uint32_t i = 1; i < answer->sample_count; i++)
@@ -422,7 +424,7 @@ static uint64_t flush_bytes(const struct cuda_gpu *gpu)
     return 2 * gpu->l2_bytes > SCRUB_BYTES ? 2 * gpu->l2_bytes : SCRUB_BYTES;
 }
 
-/* Written once: memory that nobody wrote may be answered for without a place in L2. */
+/* The memory is written once: loads of memory that was never written may need no place in L2. */
 static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
 {
     uint64_t bytes = flush_bytes(gpu);
@@ -437,7 +439,7 @@ static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
         "cuMemsetD32Async", err);
 }
 
-/* Nothing flushes L2 by itself; loading twice its size of other memory pushes everything out. */
+/* CUDA has no call that flushes L2; loading twice its size of other memory evicts everything. */
 int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);
@@ -449,8 +451,9 @@ int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
                        FLUSH_THREADS, 0, parameters, err);
 }
 
-/* Lines that a texture brought into L1 outlast the kernel, on Hopper, and keep the lines of other
- * paths out for long; no fence helps. Two blocks of all threads for each SM: none is left out. */
+/* On Hopper, lines that a texture brought into L1 outlast the kernel and keep the lines of other
+ * paths out for long; no fence helps. Two blocks with all threads per SM, so that no SM is left
+ * out. */
 int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);

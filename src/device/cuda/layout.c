@@ -39,7 +39,7 @@ static bool same_array(const struct device_array *a, const struct device_array *
     return a->path == b->path && same_place(a, b) && a->seed == b->seed;
 }
 
-/* Pointers are the same for all paths that load pointers. */
+/* All paths that load pointers can use the same chain. */
 static bool same_words(const struct device_array *a, const struct device_array *b)
 {
     return layout_memory(a->path) == layout_memory(b->path) &&
@@ -119,7 +119,7 @@ static bool overlaps_any(const struct layout *layout, uint32_t i)
     return false;
 }
 
-/* Chains over each other take turns in the words of a sector. */
+/* Chains over the same memory use different words of each sector. */
 static int assign_slots(struct layout *layout, struct err *err)
 {
     uint32_t crowded = 0, slots = 1;
@@ -129,7 +129,7 @@ static int assign_slots(struct layout *layout, struct err *err)
         slots *= 2;
     for (uint32_t i = 0, slot = 0; i < layout->chain_count; i++) {
         struct layout_chain *chain = &layout->chains[i];
-        /* Texture and pointer chains share memory: both count in pointers. */
+        /* Texture chains share memory with pointer chains, so their words count as pointers. */
         uint32_t word = layout_memory(chain->array.path) == MEMORY_GLOBAL
                             ? 8
                             : layout_word_bytes(chain->array.path);

@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
 
-/* The driver's page size for large allocations: TLB effects do not depend on the place. */
+/* The driver's page size for large allocations: with it, TLB effects do not depend on the place. */
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 
-/* Room for a chain in each SM's own place at once. (The host's memory is pinned page by page, which
- * takes a good part of a millisecond per MiB: no more of it than is asked for.) */
+/* Room for one chain per SM at the same time. Host memory has no such minimum: pinning it takes
+ * most of a millisecond per MiB. */
 static const uint64_t POOL_MIN_BYTES = UINT64_C(512) << 20;
 enum { LINK_THREADS = 256, LINK_BLOCKS_MAX = 1024, TEXTURE_WORD_BYTES = 4 };
 
@@ -183,13 +183,13 @@ int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const stru
 {
     uint64_t end = layout->end_bytes[pool->memory];
     bool plain = !layout_has_chains(layout, pool->memory);
-    /* Without chains the content does not matter: such arrays lie over whatever is there. */
+    /* The content does not matter to arrays without chains: they may lie over anything. */
     for (size_t i = 0; !plain && i < pool->region_count; i++)
         if (region_fits(pool, &pool->regions[i], layout)) {
             *out_offset = pool->regions[i].offset_bytes;
             return 0;
         }
-    /* A wave that begins has room for a place like this on every SM. */
+    /* The first job of a wave makes room for a place like its own on every SM. */
     uint64_t places = may_forget ? gpu->base.limits.sm_count : 1;
     uint64_t needed = plain ? end : pool->used_bytes + places * round_up(end, PLACE_BYTES);
     if (needed > pool->size_bytes) {

@@ -10,8 +10,8 @@ bool mig_enabled(const struct nvml *nvml, nvml_device handle)
            current;
 }
 
-/* Named as NVIDIA does: slices of the GPU, memory in GiB rounded up; compute slices in front where
- * the instance has not all of its slice's. */
+/* NVIDIA's names: slices of the GPU, then memory in GiB rounded up. The number of compute slices
+ * comes first if the instance does not have all of them. */
 bool mig_profile(const struct nvml *nvml, nvml_device instance, char out_profile[MIG_PROFILE_BYTES])
 {
     struct nvml_attributes is = {0};

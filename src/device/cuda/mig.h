@@ -4,7 +4,7 @@
 
 #include "device/cuda/nvml_facts.h"
 
-/* Whether the GPU behind the handle is cut; then all that CUDA shows of it are instances. */
+/* True when MIG divides this GPU; then CUDA shows instances only. */
 bool mig_enabled(const struct nvml *nvml, nvml_device handle);
 
 /* The instance's profile, "1g.10gb" or "1c.2g.20gb". False where NVML does not tell. */

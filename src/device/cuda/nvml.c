@@ -1,4 +1,4 @@
-/* Loading libnvidia-ml.so.1. */
+/* Loads libnvidia-ml.so.1. */
 #include "device/cuda/nvml.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* NVML, loaded at run time; the project's own declarations of what is used of it. */
+/* NVML, loaded at run time; this file declares only what is used of it. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_NVML_H
 #define GPUMEMTOPO_DEVICE_CUDA_NVML_H
 
@@ -6,7 +6,7 @@
 
 typedef struct nvmlDevice_st *nvml_device;
 
-/* Names differ from those of NVIDIA's nvml.h, so that a test can hold both against each other. */
+/* The names differ from those of NVIDIA's nvml.h, so that a test can compare both. */
 enum {
     NVML_OK = 0,
     NVML_INVALID_ARGUMENT = 2,
@@ -77,7 +77,7 @@ struct nvml_violation {
     unsigned long long reference_us, violation_ns;
 };
 
-/* nvmlRowRemapperHistogramValues_t: banks by how many of their reserve rows are left. */
+/* nvmlRowRemapperHistogramValues_t: number of banks by how many of their spare rows are left. */
 struct nvml_banks {
     unsigned max, high, partial, low, none;
 };
@@ -122,7 +122,7 @@ typedef int nvml_get_fields(nvml_device device, int count, struct nvml_field *fi
 typedef int nvml_get_processes(nvml_device device, unsigned *count, struct nvml_process *processes);
 typedef int nvml_check(nvml_device device);
 
-/* Functions that the installed NVML has not are NULL. */
+/* Functions that the installed NVML does not have are NULL. */
 struct nvml {
     void *library;                 /* NULL: none */
     char missing[NVML_TEXT_BYTES]; /* why, when there is none */
@@ -158,9 +158,9 @@ struct nvml {
     nvml_check *validate_inforom;
 };
 
-/* Never fails: without NVML everything it would tell is unknown. Released with nvml_unload. */
+/* Never fails: without NVML, everything it would tell is unknown. Released with nvml_unload. */
 void nvml_load(struct nvml *nvml);
-void nvml_unload(struct nvml *nvml); /* zeroed is fine */
+void nvml_unload(struct nvml *nvml); /* accepts a zeroed struct */
 
 /* The device at a PCI address ("0000:1b:00.0"), or with a UUID; NULL when NVML has none. */
 nvml_device nvml_find(const struct nvml *nvml, const char *pci);

@@ -1,4 +1,4 @@
-/* Facts out of NVML by table. */
+/* Reads facts from NVML by table. */
 #include "device/cuda/nvml_facts.h"
 
 #include <limits.h>
@@ -7,13 +7,13 @@
 
 #include "base/mem.h"
 
-/* NVML_VALUE_NOT_AVAILABLE: all ones, in an answer that is otherwise good. */
+/* NVML_VALUE_NOT_AVAILABLE: all bits set, in an answer that is otherwise valid. */
 static int known(int result, bool available)
 {
     return result == NVML_OK && !available ? NVML_NOT_SUPPORTED : result;
 }
 
-/* Gives the row's function, of the type that its shape says. */
+/* Copies the row's function from the table of NVML; its type follows from the row's shape. */
 static void find(const struct nvml_gpu *gpu, const struct nvml_row *row, void *out_function)
 {
     memcpy(out_function, (const char *)gpu->nvml + row->function, sizeof(void (*)(void)));
@@ -79,7 +79,7 @@ static int read_ecc_at(const struct nvml_gpu *gpu, const struct nvml_row *row, i
     return known(result, count != ULLONG_MAX);
 }
 
-/* Asked without room for addresses, NVML says how many there would be. */
+/* Called without room for addresses, NVML returns how many there are. */
 static int read_retired(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
 {
     nvml_get_retired *get;

@@ -1,4 +1,4 @@
-/* Facts out of NVML by table: one row per fact, each with a validity of its own. */
+/* Reads facts from NVML by table: one row per fact; each is known or unknown by itself. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_NVML_FACTS_H
 #define GPUMEMTOPO_DEVICE_CUDA_NVML_FACTS_H
 
@@ -12,7 +12,7 @@
 struct nvml_gpu {
     const struct nvml *nvml;
     nvml_device handle;   /* NULL: NVML does not know it */
-    nvml_device instance; /* the MIG instance, where it is one; else as handle */
+    nvml_device instance; /* the MIG instance, if it is one; else the same as handle */
 };
 
 /* How the function of a row is called, and what its answer is. */
@@ -50,11 +50,12 @@ struct nvml_value {
 };
 struct nvml_value nvml_read(const struct nvml_gpu *gpu, const struct nvml_row *row);
 
-/* Sets the facts of all rows; what NVML does not tell is unknown with the reason. 0 or -ENOMEM. */
+/* Sets the facts of all rows; a value that NVML does not tell is set unknown, with the reason. 0 or
+ * -ENOMEM. */
 int nvml_tell(const struct nvml_gpu *gpu, const struct nvml_row *rows, size_t count,
               struct facts *facts);
 
-/* Sets one: the number, or why it is unknown. */
+/* Sets one fact: the number, or why it is unknown. */
 int nvml_tell_number(const struct nvml_gpu *gpu, const char *key, int result, int64_t number,
                      struct facts *facts);
 

@@ -28,7 +28,7 @@ static int add(struct pids *pids, unsigned pid)
     return 0;
 }
 
-/* The driver says in no way which size its entries have: it shows in how far it wrote. */
+/* The driver does not say how large its entries are: it shows in how far it wrote. */
 static size_t entry_bytes(const unsigned char *buffer, unsigned count)
 {
     for (size_t i = count * sizeof(struct nvml_process); i < count * NVML_PROCESS_R535_BYTES; i++)
@@ -37,7 +37,7 @@ static size_t entry_bytes(const unsigned char *buffer, unsigned count)
     return sizeof(struct nvml_process);
 }
 
-/* Fills a buffer, made larger until all entries fit; more may come between two tries. */
+/* Fills a buffer, which grows until all entries fit; processes may start between two tries. */
 static int fill(nvml_get_processes *get, nvml_device device, unsigned char **out_buffer,
                 unsigned *out_count)
 {

@@ -10,7 +10,7 @@ struct processes {
     bool own;       /* this process is among them, by its id */
 };
 
-/* Plain ones and clients of MPS. */
+/* Counts ordinary processes and clients of MPS. */
 struct processes processes_count(const struct nvml_gpu *gpu);
 
 #endif

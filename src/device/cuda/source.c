@@ -19,7 +19,7 @@ struct cuda_source {
     struct driver driver;
     struct nvml nvml;
     CUdevice *devices;
-    struct nvml_gpu *told; /* both parallel to the infos */
+    struct nvml_gpu *told; /* devices and told run parallel to the infos */
     struct arena strings;
 };
 
@@ -38,7 +38,7 @@ static void format_uuid(const CUuuid *uuid, bool mig, char out_text[UUID_BYTES])
              b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* Stands for the PCI ids where NVML does not tell them, and for an unknown MIG profile. */
+/* The number of SMs replaces the PCI ids, or the MIG profile, where NVML does not tell them. */
 static int count_sms(const struct driver *driver, CUdevice device, int *out_sms, struct err *err)
 {
     return driver_check(
@@ -47,7 +47,7 @@ static int count_sms(const struct driver *driver, CUdevice device, int *out_sms,
         "cuDeviceGetAttribute", err);
 }
 
-/* The profile of a MIG instance is part of its name, as newer drivers have it anyway. */
+/* Adds the profile of a MIG instance to its name, as newer drivers do. */
 static int complete_name(const struct cuda_source *source, const struct nvml_gpu *told,
                          CUdevice device, char name[NAME_BYTES], struct err *err)
 {
@@ -66,7 +66,7 @@ static int complete_name(const struct cuda_source *source, const struct nvml_gpu
     return 0;
 }
 
-/* What makes a model: PCI device and subsystem id plus the name. */
+/* The key of a model: PCI device and subsystem id, and the name. */
 static int format_key(const struct cuda_source *source, const struct nvml_gpu *told,
                       CUdevice device, const char *name, char out_key[KEY_BYTES], struct err *err)
 {
@@ -185,9 +185,10 @@ static void *load_nvml(void *nvml)
     return NULL;
 }
 
-/* Both libraries at once: each spends its start in waiting for the kernel's driver. No two kernels
- * ever run at once, so one hardware queue is enough: a context with the usual eight takes 0.1 s
- * longer to create and to destroy. cuInit reads this; where it cannot be set, only time is lost. */
+/* Loads both libraries at the same time, since each mostly waits for the kernel driver. No two
+ * kernels ever run at once, so one hardware queue is enough: a context with the usual eight takes
+ * 0.1 s longer to create and to destroy. cuInit reads the variable; if it cannot be set, only time
+ * is lost. */
 static int load_libraries(struct cuda_source *source, struct err *err)
 {
     pthread_t thread;

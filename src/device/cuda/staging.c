@@ -14,7 +14,7 @@ int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_byte
 {
     if (size_bytes <= staging->size_bytes)
         return 0;
-    /* Pinning memory takes long: batches that grow little by little shall not do it each time. */
+    /* Pinning memory takes long: batches that grow slowly must not do it every time. */
     if (size_bytes < 2 * staging->size_bytes)
         size_bytes = 2 * staging->size_bytes;
     staging_fini(gpu, staging);

@@ -9,7 +9,7 @@ enum {
     UNROLL_DEFAULT = 4, /* leaves registers for as many threads as an SM takes */
     NAME_MAX_BYTES = 48,
     PLACES_MAX = 8,
-    PLACE_PASSES_MIN = 64, /* so many passes at each place: a launch takes some time too */
+    PLACE_PASSES_MIN = 64, /* per place: the time of a launch must not matter */
 };
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 
@@ -17,8 +17,8 @@ static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 struct plan {
     CUfunction function;
     uint32_t blocks, threads, shared_bytes;
-    uint64_t footprint_bytes; /* what one pass of a kernel (or block) goes over */
-    uint64_t pass_bytes;      /* what is counted for one pass of all */
+    uint64_t footprint_bytes; /* what one pass of the kernel, or of each block, covers */
+    uint64_t pass_bytes;      /* bytes counted for one pass of all blocks */
     uint32_t passes;
 };
 
@@ -38,7 +38,7 @@ static const char *kernel_of(const struct device_stream *stream)
     return NULL;
 }
 
-/* Kernels exist for 1, 2, 4 and 8 accesses in flight: the next lower one is taken. */
+/* Kernels exist for 1, 2, 4 and 8 accesses in flight: takes the next lower one. */
 static uint32_t choose_unroll(uint32_t wish)
 {
     if (!wish)
@@ -59,7 +59,7 @@ static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
                       name, err);
 }
 
-/* Shared memory beyond 48 KiB must be asked for; a carve-out of 0 % leaves the rest to L1. */
+/* Shared memory beyond 48 KiB must be requested; a carve-out of 0 % leaves the rest to L1. */
 static int set_shared(struct cuda_gpu *gpu, const struct plan *plan, struct err *err)
 {
     const struct driver *driver = gpu->driver;
@@ -140,7 +140,7 @@ static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
     return 0;
 }
 
-/* One pass before the clock starts fills what can be filled: TLBs, L2, L1. */
+/* One untimed pass fills TLBs, L2 and L1 first. */
 static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
                        uint32_t passes, uint64_t *out_ns, struct err *err)
 {
@@ -159,8 +159,8 @@ static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t p
     return read_elapsed(gpu, out_ns, err);
 }
 
-/* How fast L2 is depends on where an array lies by some per cent (seen on Hopper): a small one is
- * streamed at several places, and the answer is for all together. */
+/* The bandwidth of L2 depends by some per cent on where an array lies (seen on Hopper). So a small
+ * array is streamed at several places, and the answer is the sum over all of them. */
 static uint32_t count_places(const struct cuda_gpu *gpu, const struct device_stream *stream,
                              const struct plan *plan)
 {
@@ -170,7 +170,7 @@ static uint32_t count_places(const struct cuda_gpu *gpu, const struct device_str
     return stream->path != DEVICE_GLOBAL_CG || !places || room < places ? 1 : places;
 }
 
-/* From call to call through all of the memory, whole pages at a time. */
+/* Successive calls go through the whole memory in steps of whole pages. */
 static uint64_t next_place(struct cuda_gpu *gpu, const struct plan *plan)
 {
     uint64_t room = (gpu->global.size_bytes - plan->footprint_bytes) / PLACE_BYTES + 1;
@@ -207,8 +207,8 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     return 0;
 }
 
-/* `passes` copies to the GPU on one stream and, or, from it on the other, each stream with its own
- * half of both memories. */
+/* Queues `passes` copies to the GPU on one stream, from the GPU on the other, or both. With both,
+ * each stream has its own half of both memories. */
 static int queue_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint64_t bytes,
                         uint64_t passes, struct err *err)
 {
@@ -233,8 +233,8 @@ static int queue_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint
     return rc;
 }
 
-/* Both streams between the events: the second waits for the first event, the last for the second
- * stream. */
+/* The events enclose both streams: the second stream waits for the first event, and the last event
+ * waits for the second stream. */
 static int time_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint64_t bytes,
                        uint64_t passes, uint64_t *out_ns, struct err *err)
 {
@@ -292,7 +292,7 @@ static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *strea
     return 0;
 }
 
-/* One reading; it counts when the copies were still running after it. */
+/* One reading; it counts only if the copies were still running afterwards. */
 static int look_at_link(struct cuda_gpu *gpu, struct link_seen *seen)
 {
     static const struct nvml_row rows[] = {

@@ -1,5 +1,5 @@
-/* The kernels that move as many bytes per second as they can: read, write, copy; one kernel per
- * path, width of an access and number of independent accesses in flight per thread. */
+/* The kernels that move as many bytes per second as they can: read, write, copy. There is one
+ * kernel per path, access width and number of independent accesses in flight per thread. */
 #include "kernels.h"
 
 /* Volatile, so that no pass over the same bytes is optimised away. */
@@ -56,8 +56,8 @@ static __device__ __forceinline__ void pattern(uint4 *v)
     v->x = v->y = v->z = v->w = KERNEL_WRITTEN_WORD;
 }
 
-/* Thread `first` of `threads`, in `blocks` blocks, that share `count` elements, fewer than 2^31;
- * `draw` is the last random number, the same in all threads. */
+/* The share of thread `first` of `threads`, in `blocks` blocks, of `count` elements, fewer than
+ * 2^31. `draw` is the last random number, the same in all threads. */
 struct share {
     uint32_t first, threads, count;
     uint32_t blocks, draw;
@@ -69,8 +69,8 @@ static __device__ __forceinline__ uint64_t address(uint64_t base, uint32_t eleme
     return base + element * (uint64_t)sizeof(T);
 }
 
-/* All UNROLL loads are under way before the first is waited for. The second loop is for a
- * remainder, which a footprint that all threads share evenly has not. */
+/* All UNROLL loads are in flight before the first is waited for. The second loop handles a
+ * remainder; there is none if the threads share the footprint evenly. */
 template <typename L, typename T, int UNROLL>
 static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share share)
 {
@@ -107,11 +107,11 @@ static __device__ __forceinline__ struct share own_block(uint64_t count)
     return share;
 }
 
-/* What was one block's is another's in the next pass, at a distance drawn anew each time: no SM
- * keeps to addresses that happen to be near to it, or far; and no two blocks that are some passes
- * apart follow each other through the same addresses, whose loads would be merged on the way to L2
- * (seen on Hopper: with the next block as successor 16.5 TB/s at 8 MiB, at a drawn distance 9.5). A
- * share of one block alone stays. */
+/* In the next pass, each block takes over the share of another block, at a distance that is drawn
+ * anew each time. So no SM stays with addresses that happen to be near to it, or far. And no block
+ * follows another through the same addresses some passes later: such loads would be merged on the
+ * way to L2 (seen on Hopper at 8 MiB: 16.5 TB/s if the next block takes over, 9.5 TB/s at a drawn
+ * distance). With one block, the share stays. */
 static __device__ __forceinline__ void turn(struct share *share)
 {
     share->draw = share->draw * 1664525 + 1013904223;
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void turn(struct share *share)
         share->first -= share->threads;
 }
 
-/* Never true for what is stored in memory; keeps the loads alive. */
+/* Never true for a value stored in memory; it keeps the compiler from removing the loads. */
 static __device__ __forceinline__ void keep(uint32_t sum, uint64_t sink)
 {
     if (sum == 0xffffffff)
@@ -156,7 +156,7 @@ static __device__ __forceinline__ void write_all(uint64_t base, struct share sha
     }
 }
 
-/* From the first half of the footprint to the second. */
+/* Copies from the first half of the footprint to the second. */
 template <typename T, int UNROLL>
 static __device__ __forceinline__ void copy_all(uint64_t base, struct share share, uint32_t passes)
 {
@@ -194,10 +194,11 @@ static __device__ __forceinline__ void read_shared(uint64_t bytes, uint32_t pass
                                      own_block(bytes / sizeof(T)), passes, sink);
 }
 
-/* Blocks of 1024 threads that must fit into an SM: that bounds the registers. With up to four
- * accesses of 16 bytes under way all threads that an SM takes fit (2048 from sm_80 to sm_100); with
- * eight half of them do. Without a bound the assembler of sm_90 keeps to 32 registers: it waits for
- * the first loads before it issues the last, and eight under way are no more than five. */
+/* Blocks of 1024 threads that must fit into an SM, which limits the registers. With up to four
+ * accesses of 16 bytes in flight, all threads that an SM can hold fit (2048 from sm_80 to sm_100);
+ * with eight, half of them do. Without a limit the assembler of sm_90 uses only 32 registers: it
+ * waits for the first loads before it issues the last, so that of eight loads only five are in
+ * flight. */
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100
 #define FULL_BLOCKS 2
 #else
