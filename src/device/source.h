@@ -1,5 +1,5 @@
-/* Where GPUs come from: a simulated fleet, this machine's driver or a record (device/replay). Lists
- * and opens them. */
+/* Where GPUs come from: a simulated fleet, the driver of this machine or a record (device/replay).
+ * Lists and opens them. */
 #ifndef GPUMEMTOPO_DEVICE_SOURCE_H
 #define GPUMEMTOPO_DEVICE_SOURCE_H
 
@@ -12,7 +12,7 @@
 
 struct device_source;
 
-/* What can be told of a GPU without measuring. Strings belong to the source. */
+/* What is known of a GPU without measuring. The strings belong to the source. */
 struct device_info {
     const char *uuid;
     const char *node; /* NULL: the host this runs on */
@@ -23,25 +23,25 @@ struct device_info {
 };
 
 /* The simulated fleet of a YAML file, for one of `ranks` processes: GPUs i with i mod ranks ==
- * rank, in the fleet's order (all of them where the fleet says `visibility: all`). -EINVAL with
+ * rank, in the order of the fleet (all GPUs if the fleet has `visibility: all`). -EINVAL with
  * position for a bad file. Freed with device_source_destroy. */
 int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint32_t ranks,
                       struct device_source **out_source, struct err *err);
 
-/* The GPUs that the CUDA driver shows to this process. -ENODEV without driver or GPU (the text
- * says which), -ENOTSUP when built without the CUDA backend. */
+/* The GPUs that the CUDA driver shows to this process. -ENODEV without a driver or a GPU (the text
+ * says which), -ENOTSUP in a build without the CUDA backend. */
 int device_source_cuda(struct device_source **out_source, struct err *err);
 
 size_t device_source_count(const struct device_source *source);
 const struct device_info *device_source_info(const struct device_source *source, size_t i);
 
-/* Nodes that the source knows to have no GPU at all. */
+/* Nodes that have no GPU at all, as far as the source knows. */
 size_t device_source_bare_count(const struct device_source *source);
 const char *device_source_bare_node(const struct device_source *source, size_t i);
 
-/* What the driver tells of GPU i while nobody has opened it: whether others compute on it, and who
- * it is even if it cannot be opened. Facts are added to what is there. thorough: also what takes
- * long, for a GPU that could not be opened. */
+/* What the driver reports about GPU i before this process opens it: whether other processes compute
+ * on it, and its identity even if it cannot be opened. Facts are added to those present. thorough:
+ * also what takes long, for a GPU that could not be opened. */
 struct device_look {
     struct facts board, config, health;
 };
@@ -61,7 +61,7 @@ struct device_source_ops {
     int (*open)(struct device_source *source, size_t i, struct device **out_device,
                 struct err *err);
     int (*look)(struct device_source *source, size_t i, bool thorough, struct device_look *look,
-                struct err *err); /* NULL: nothing can be told */
+                struct err *err); /* NULL: there is nothing to read */
     void (*destroy)(struct device_source *source);
 };
 struct device_source {

@@ -1,4 +1,4 @@
-/* Why the driver holds a clock down, in words. */
+/* Why the driver limits a clock, in words. */
 #include <inttypes.h>
 
 #include "base/mem.h"

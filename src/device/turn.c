@@ -1,5 +1,6 @@
-/* Turns by the name of an abstract socket: the kernel lets one process have it, and takes it back
- * when that process ends, however it ends. Who waits is connected to it and hears it close. */
+/* A turn is held by binding the name of an abstract socket: the kernel gives it to one process, and
+ * frees it when that process ends, however it ends. A waiting process is connected to the socket
+ * and notices when it closes. */
 #include "device/turn.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ enum { BACKLOG = 128, RETRY_US = 200, AFTER_YOU_US = 1000 };
 static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
 {
     *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    /* A first byte of zero makes the name abstract: no file, no permissions, nothing left over. */
+    /* A first byte of zero makes the name abstract: no file, no permissions, nothing to clean
+     * up. */
     int length = snprintf(out_address->sun_path + 1, sizeof out_address->sun_path - 1,
                           "gpumemtopo/%016" PRIx64, name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
@@ -53,7 +55,7 @@ bool turn_claim(const char *what, const char *name)
 {
     char *whole = str_format("%s/%s", what, name);
     struct turn turn = {.name = whole ? str_hash(whole) : 0};
-    int rc = whole ? turn_try(&turn) : 0; /* its descriptor stays open */
+    int rc = whole ? turn_try(&turn) : 0; /* never closed: held until the process ends */
     free(whole);
     return rc != -EADDRINUSE;
 }
@@ -67,7 +69,7 @@ static void wait_for_holder(const struct turn *turn, int ms)
         struct pollfd wait = {.fd = fd};
         poll(&wait, 1, ms);
     } else {
-        usleep(RETRY_US); /* gone meanwhile, or not listening yet */
+        usleep(RETRY_US); /* the holder has just left, or does not listen yet */
     }
     if (fd >= 0)
         close(fd);

@@ -8,8 +8,7 @@
 struct watch {
     struct nvml_value ecc_uncorrected;
     struct nvml_value violation_power, violation_thermal;
-    bool hidden; /* this process is listed under another id: another pid namespace
-                  */
+    bool hidden; /* listed under another process id (pid namespace) */
     uint64_t polled_ns;
     uint64_t throttle_reasons; /* union over all polls that were answered */
     bool throttle_known;

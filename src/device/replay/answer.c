@@ -52,7 +52,7 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
     out_limits->carveout_reserve_bytes = wire_get_varint(reader);
     out_limits->loads_max = wire_get_varint(reader);
     if (reader->position == reader->length)
-        return; /* a record from before these were told */
+        return; /* an older record, which ends before these */
     out_limits->threads_per_sm = get_u32(reader);
     out_limits->l2_fetch_limit_bytes = get_u32(reader);
 }
@@ -98,7 +98,7 @@ static uint64_t loads_asked(const struct device_step *step)
     return array->size_bytes / array->stride_bytes;
 }
 
-/* What of a sample is as its step says, and so is not written. */
+/* Flags: a sample's field follows from its step, and is not written. */
 enum { SAME_LOADS = 1, SAME_SM = 2, ALL_KEPT = 4, HAS_BINS = 8 };
 
 static void put_sample(struct strbuf *buffer, const struct device_step *step, int32_t last_sm,
@@ -142,7 +142,7 @@ void answer_put_job(struct strbuf *buffer, const struct device_job *job,
     }
 }
 
-/* A count of things of at least item_bytes each. */
+/* Reads a count of items that take at least item_bytes each. */
 static uint32_t get_count(struct wire_reader *reader, size_t item_bytes)
 {
     uint32_t count = get_u32(reader);

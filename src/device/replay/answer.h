@@ -16,13 +16,13 @@ void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clo
 void answer_put_link(struct strbuf *buffer, const struct device_link *link);
 void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
 
-/* The samples of one job, as far as they do not follow from the job: histograms as gaps and counts,
- * kept latencies as differences. */
+/* The samples of one job, without what follows from the job: histograms as gaps and counts, kept
+ * latencies as differences. */
 void answer_put_job(struct strbuf *buffer, const struct device_job *job,
                     const struct device_answer *answer);
 
-/* Reads them back: bad unless they are the samples of the job's timed steps, on SMs that the device
- * has. out_answer: zeroed; released with device_answers_fini, also when bad. NULL only checks. */
+/* Reads them back: bad unless they are samples of the job's timed steps, on SMs that the device
+ * has. out_answer: zeroed; released with device_answers_fini, also when bad. NULL: only checks. */
 void answer_get_job(struct wire_reader *reader, const struct device_job *job, uint32_t sm_count,
                     struct device_answer *out_answer);
 

@@ -155,7 +155,7 @@ bool ask_to_job(const struct ask *ask, struct device_job *out_job)
         if (fields[APART] && is_global(job.steps[i].array.path))
             job.steps[i].array.offset_bytes++; /* anywhere but at 0 */
     }
-    /* What a narrower type would cut off was in no job either. */
+    /* A value that a narrower type would cut off cannot come from a job. */
     const struct ask back = ask_of_job(&job, (uint32_t)fields[AT_ONCE]);
     if (memcmp(back.fields, fields, sizeof back.fields) != 0)
         return false;

@@ -1,4 +1,5 @@
-/* Requests to a device as numbers: packed for the record, hashed to be found again, in words. */
+/* Requests to a device as numbers: packed for the record, hashed to be found again, and described
+ * in words. */
 #ifndef GPUMEMTOPO_DEVICE_REPLAY_ASK_H
 #define GPUMEMTOPO_DEVICE_REPLAY_ASK_H
 
@@ -22,7 +23,7 @@ enum ask_call {
 };
 const char *ask_call_name(enum ask_call call);
 
-/* Tables of facts in the answer; an error has them too, with what was known by then. */
+/* How many tables of facts the answer has. An error has them too, with what was known before it. */
 size_t ask_tables(enum ask_call call);
 
 enum {
@@ -31,30 +32,28 @@ enum {
     ASK_STREAM_FIELDS = 8,
 };
 
-/* A job (with how many of its batch run at once) or a stream, field by field, so that requests that
- * want the same have the same fields:
- * - agents and steps beyond their count are 0;
- * - which random order an array has does not count, nor where it begins: in place of the seed
- * stands the number of the first step that has the same one, and the start is counted from that
- * step's;
- * - where in global memory a job's arrays lie counts only for those that begin at 0: any other
- * place is chosen to be apart from other jobs. */
+/* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
+ * work have the same fields: - agents and steps beyond their count are 0; - the random order of an
+ * array does not count, nor where it begins: the seed is replaced by the number of the first step
+ * with the same order, and the start is counted from that step's start; - the place of a job's
+ * arrays in global memory counts only for arrays that begin at 0: any other place only keeps jobs
+ * apart. */
 struct ask {
     enum ask_call call;
     uint64_t fields[ASK_JOB_FIELDS];
 };
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
-struct ask ask_of_call(enum ask_call call); /* one that asks for nothing in particular */
+struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
-/* A job back from its fields, with the same fields. False for numbers that
- * no job has. */
+/* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);
 
 /* Equal for equal requests. */
 uint64_t ask_key(const struct ask *ask);
 
-/* The differences from `last`, which becomes this request. Neighbours differ in few fields. */
+/* Writes the differences from `last`, then sets `last` to this request. Successive requests differ
+ * in few fields. */
 void ask_put(struct strbuf *buffer, const struct ask *ask, struct ask *last);
 void ask_get(struct wire_reader *reader, enum ask_call call, struct ask *last);
 

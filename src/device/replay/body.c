@@ -15,10 +15,10 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream; /* what the next ones are differences from */
+    struct ask last_job, last_stream; /* the next requests are stored as differences from these */
     enum ask_call call;               /* the last one asked */
-    bool asked;                       /* it waits for its answer */
-    size_t pending;                   /* requests in it */
+    bool asked;                       /* it has no answer yet */
+    size_t pending;                   /* requests in the call */
     struct device_job *jobs;          /* of a batch, as many as are pending */
     size_t job_capacity;
     bool opened, closed;
@@ -85,7 +85,7 @@ static void check_facts(struct wire_reader *values, size_t tables)
     }
 }
 
-/* Reads past what answers request i. */
+/* Reads the answer to request i, and checks it. */
 static void check_answer(struct reading *reading, size_t i, struct wire_reader *values)
 {
     struct device_limits limits = {0};

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "device/replay/calls.h"
 
-/* Reads a whole body. offset: where it lies in its file, for messages. -EINVAL naming the byte for
- * what no recorder wrote. The calls' positions are in `body`; freed with calls_destroy. */
+/* Reads a whole body. offset: where it lies in its file, for messages. -EINVAL, naming the byte,
+ * for data that no recorder wrote. The calls point into `body`; freed with calls_destroy. */
 int body_read(const char *body, size_t length, uint64_t offset, struct calls **out_calls,
               struct err *err);
 

@@ -18,7 +18,7 @@ struct calls {
     size_t count, capacity;
     char **marks;
     size_t mark_count, mark_capacity;
-    uint32_t mark;         /* the present one; MARK_NONE: it could not be allocated */
+    uint32_t mark;         /* the current one; MARK_NONE: it could not be allocated */
     struct tally *tallies; /* open addressing, a power of two, at most half full */
     size_t tally_count, tally_size;
 };
@@ -115,7 +115,7 @@ void calls_seal(struct calls *calls)
         qsort(calls->items, calls->count, sizeof *calls->items, by_key);
 }
 
-/* The place of a key under the present mark. */
+/* The tally of a key under the current mark. */
 static struct tally *place_of(struct calls *calls, uint64_t key, uint32_t mark)
 {
     size_t at = (size_t)(key ^ mark * UINT64_C(0x9e3779b97f4a7c15)) & (calls->tally_size - 1);
@@ -141,7 +141,7 @@ static bool grow_tallies(struct calls *calls)
     return true;
 }
 
-/* Counts a request: how many of its kind there were before. 0 or -ENOMEM. */
+/* Counts a request; out: how many there were before with the same key. 0 or -ENOMEM. */
 static int count_asked(struct calls *calls, uint64_t key, size_t *out_before)
 {
     if (calls->tally_count * 2 >= calls->tally_size && !grow_tallies(calls))

@@ -19,7 +19,7 @@ void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbu
         wire_put_u32(buffer, frame_crc32(buffer->data + start, buffer->length - start));
 }
 
-/* Type and length; true when both are there and make sense. */
+/* Reads type and length; true when both are there and valid. */
 static bool read_head(struct wire_reader *reader, uint32_t *out_type, size_t *out_length)
 {
     uint64_t type = wire_get_varint(reader);

@@ -12,12 +12,12 @@
 enum { RECORD_VERSION = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
 
 enum entry_type {
-    /* of the file */
+    /* entries of the file */
     ENTRY_PROVENANCE = 1, /* how the survey was run */
     ENTRY_GPU,            /* one GPU and how it ended; the body with its calls follows */
-    ENTRY_SURVEY,         /* what rank 0 knew beside the GPUs */
+    ENTRY_SURVEY,         /* what rank 0 knew apart from the GPUs */
     ENTRY_END,
-    /* of a GPU's body */
+    /* entries of a GPU's body */
     ENTRY_MARK = 16, /* text: what the next requests are for */
     ENTRY_ASK,       /* a call of the device interface, written before it is made */
     ENTRY_ANSWER,    /* its result or error */
@@ -34,15 +34,15 @@ struct record_entry {
 /* Appends one entry. Fails only by buffer->failed. */
 void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbuf *payload);
 
-/* Reads the entry at *position and moves behind it. 1: an entry; 0: the data end here; -EINVAL: cut
- * off or damaged. offset: where the data lie in their file, for the message. */
+/* Reads the entry at *position and moves *position behind it. 1: an entry; 0: the end of the data;
+ * -EINVAL: cut off or damaged. offset: where the data lie in their file, for the message. */
 int entry_next(const char *data, size_t length, uint64_t offset, size_t *position,
                struct record_entry *out_entry, struct err *err);
 
-/* How many bytes, type, length and sum included, the entry that begins with these takes; 0 when
- * `length` bytes are too few to tell, -EINVAL when no entry begins so. */
+/* How many bytes the entry that begins here takes, with type, length and checksum; 0 when `length`
+ * bytes are too few to tell, -EINVAL when this is no entry. */
 int entry_span(const char *data, size_t length, uint64_t *out_bytes);
 
-enum { ENTRY_HEAD_MAX = 11 }; /* so many bytes always tell */
+enum { ENTRY_HEAD_MAX = 11 }; /* bytes that are always enough to tell */
 
 #endif

@@ -25,7 +25,7 @@ static void put_texts(struct strbuf *buffer, char *const *texts, size_t count)
         wire_put_text(buffer, texts[i]);
 }
 
-/* Texts that must all be there. */
+/* Reads texts, none of which may be missing. */
 static char **get_texts(struct wire_reader *reader, size_t *out_count)
 {
     uint32_t count = wire_get_count(reader, TEXT_BYTES);

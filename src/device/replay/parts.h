@@ -5,8 +5,8 @@
 #include "device/replay/entry.h"
 #include "device/replay/record.h"
 
-/* What every record begins with; the version follows as four bytes. Line ends and a character that
- * ends text, so that a copy that took the file for text is noticed. */
+/* The first bytes of every record; the version follows as four bytes. They contain line ends and an
+ * end-of-text character, so that a copy in text mode is detected. */
 enum { RECORD_MAGIC_BYTES = 8, RECORD_HEAD_BYTES = RECORD_MAGIC_BYTES + 4 };
 extern const char record_magic[RECORD_MAGIC_BYTES];
 
@@ -20,9 +20,9 @@ struct record_gpu {
 
 void parts_put_provenance(struct strbuf *buffer, const struct record_provenance *provenance);
 void parts_put_survey(struct strbuf *buffer, const struct record_survey *survey);
-void parts_put_end(struct strbuf *buffer, uint64_t file_bytes); /* before it */
+void parts_put_end(struct strbuf *buffer, uint64_t file_bytes); /* bytes before it */
 
-/* Read the payload of an entry; the result is zeroed before, and released by its fini also when
+/* Read the payload of an entry. The result must be zeroed before; its fini releases it, also when
  * the reader is bad. */
 void parts_get_provenance(struct wire_reader *reader, struct record_provenance *out_provenance);
 void parts_get_gpu(struct wire_reader *reader, struct record_gpu *out_gpu);

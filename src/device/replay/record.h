@@ -11,17 +11,18 @@
 #include "device/source.h"
 #include "inventory/gpu_result.h"
 
-/* What one GPU's record may take, and jobs of one batch; from a call beyond that on, calls are made
- * but not recorded. */
+/* Limits of one GPU's record and of the jobs of one batch. After a call that exceeds them, calls
+ * are still made but not recorded. */
 enum { RECORD_BODY_MAX = 60 * 1024 * 1024, RECORD_JOBS_MAX = 1 << 16 };
 
-/* A source that writes every call of its devices and every answer to `fd`, before and after the
- * call: what a process that dies had done is there. Takes over the inner source, unless it fails.
- * One device at a time. */
+/* A source that writes to `fd` every call of its devices before it is made and every answer after
+ * it, so that everything is there up to the point where a process dies. Takes over the inner
+ * source, unless it fails. One device at a time. */
 int device_source_record(struct device_source *inner, int fd, struct device_source **out_source,
                          struct err *err);
 
-/* How much of what was written to the descriptor is whole, and whether it is all there was. */
+/* How many of the bytes written to the descriptor form whole entries, and whether nothing is
+ * missing. */
 size_t record_body_whole(const char *data, size_t length, bool *out_closed);
 
 /* How a survey was run. Zero-initialised is empty; strings are owned, NULL is not known. */
@@ -34,7 +35,7 @@ struct record_provenance {
     size_t command_count;
     uint64_t seed;
     uint32_t profile; /* enum probe_profile */
-    char *probes;     /* as given; NULL: the profile's own */
+    char *probes;     /* as given; NULL: those of the profile */
     bool measure_busy;
     char *config; /* name of the configuration file */
     char *config_text;
@@ -42,33 +43,33 @@ struct record_provenance {
 };
 void record_provenance_fini(struct record_provenance *provenance);
 
-/* One GPU's part of the file: identity, rank, status and reason of `gpu` and what its worker
+/* One GPU's part of the file: identity, rank, status and reason of `gpu`, and what its worker
  * wrote, cut to whole entries by the caller. closed: nothing is missing. */
 void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, const char *body,
                     size_t body_bytes, bool closed);
 
-/* What a survey knows beside its GPUs. */
+/* What a survey knows apart from its GPUs. */
 struct record_survey {
     uint32_t nodes, lost_ranks;
     char **bare_nodes;
     size_t bare_count;
-    struct gpu_result
-        *unknown; /* ranks of whose GPUs nothing is known: node, rank, status, reason */
+    struct gpu_result *unknown; /* ranks without known GPUs: node, rank, status, reason */
     size_t unknown_count;
 };
-void record_survey_fini(struct record_survey *survey); /* one that was read */
+void record_survey_fini(struct record_survey *survey); /* only for one that was read */
 
 struct record_file;
 
-/* Begins a record beside `path` under a temporary name. Freed with record_file_destroy, which
- * removes what was not finished. */
+/* Begins a record under a temporary name beside `path`. Freed with record_file_destroy, which
+ * removes an unfinished file. */
 int record_file_create(const char *path, const struct record_provenance *provenance,
                        struct record_file **out_file, struct err *err);
 
-/* Appends the part of one GPU. After a failure further calls do nothing and fail alike. */
+/* Appends the part of one GPU. After a failure, further calls do nothing and return the same
+ * error. */
 int record_file_append(struct record_file *file, const char *part, size_t length, struct err *err);
 
-/* Writes the end and puts the file in its place. */
+/* Writes the end and renames the file to its final name. */
 int record_file_finish(struct record_file *file, const struct record_survey *survey,
                        struct err *err);
 void record_file_destroy(struct record_file *file); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* The file of a record while it is written: by rank 0, part by part. */
+/* The file of a record while rank 0 writes it, part by part. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 struct record_file {
     struct new_file file;
     uint64_t written;
-    struct err failed; /* code 0: not */
+    struct err failed; /* code 0: not failed */
 };
 
 size_t record_body_whole(const char *data, size_t length, bool *out_closed)

@@ -1,4 +1,4 @@
-/* Reading a record's file: magic, version, entries in their order, nothing behind the end. */
+/* Reads the file of a record: magic, version, entries in their order, nothing after the end. */
 #include "device/replay/record_read.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct record {
     const struct record_gpu **by_uuid;
 };
 
-/* Appends `length` bytes from `offset` on; the caller knows that the file has them. */
+/* Appends `length` bytes from `offset` on. The caller has checked that the file has them. */
 static int read_at(const struct record *record, uint64_t offset, size_t length,
                    struct strbuf *out_bytes, struct err *err)
 {
@@ -57,7 +57,7 @@ static uint64_t rest(const struct record *record, uint64_t offset)
     return record->file_bytes - offset;
 }
 
-/* The entry at *offset, in `buffer`; moves behind it. */
+/* Reads the entry at *offset into `buffer` and moves *offset behind it. */
 static int read_entry(const struct record *record, uint64_t *offset, struct strbuf *buffer,
                       struct record_entry *out_entry, struct err *err)
 {

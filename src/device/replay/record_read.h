@@ -1,4 +1,4 @@
-/* Reading a record: its parts at once, the body of a GPU when it is wanted. */
+/* Reading a record: all parts at once, the body of a GPU on request. */
 #ifndef GPUMEMTOPO_DEVICE_REPLAY_RECORD_READ_H
 #define GPUMEMTOPO_DEVICE_REPLAY_RECORD_READ_H
 
@@ -6,8 +6,8 @@
 
 struct record;
 
-/* Opens a file and reads all of it but the bodies. -EINVAL with the file and the byte for what is
- * damaged, cut off, no record or of a later version; the system's code when it cannot be read.
+/* Opens a file and reads everything except the bodies. -EINVAL, naming file and byte, if it is
+ * damaged, cut off, no record or of a later version; the system's error code if it cannot be read.
  * Freed with record_close. */
 int record_open(const char *path, struct record **out_record, struct err *err);
 
@@ -24,7 +24,7 @@ const struct record_gpu *record_find_gpu(const struct record *record, const char
 int record_read_body(const struct record *record, const struct record_gpu *gpu,
                      struct strbuf *out_body, struct err *err);
 
-/* Puts the record's file name into an error that names a byte of it; returns its code. */
+/* Adds the record's file name to an error that names a byte of it; returns its code. */
 int record_blame(const struct record *record, struct err *err);
 
 void record_close(struct record *record); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* Recording: a source whose devices write down every call and its answer. */
+/* Recording: a source whose devices record every call and its answer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,12 @@
 #include "device/replay/record.h"
 #include "inventory/wire/facts_wire.h"
 
-/* Where entries go. A record that cannot be written any more ends there; what is measured is not
- * affected. */
+/* Where entries are written. When a write fails, recording stops; the measurement goes on. */
 struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream; /* what the next ones are written as differences from */
+    struct ask last_job, last_stream; /* the next requests are written as differences from these */
 };
 
 struct recorder {
@@ -32,7 +31,7 @@ struct recording {
     struct sink sink;
 };
 
-/* Writes one entry by one call, so that a process that dies leaves whole ones; releases the
+/* Writes one entry with one call, so that a process that dies leaves whole entries; releases the
  * payload. */
 static void put(struct sink *sink, enum entry_type type, struct strbuf *payload)
 {
@@ -83,7 +82,8 @@ static void put_answer(struct sink *sink, int rc, const struct err *err, struct 
     put(sink, ENTRY_ANSWER, &payload);
 }
 
-/* Nothing is missing. Before what may hang or crash when a driver is left. */
+/* Marks the record as complete. Called before the device is closed, since a driver may hang or
+ * crash then. */
 static void put_close(struct sink *sink)
 {
     struct strbuf nothing = {0};
@@ -92,7 +92,7 @@ static void put_close(struct sink *sink)
     sink->closed = true;
 }
 
-/* Errors are written down even where the caller does not want them. */
+/* Errors are recorded even if the caller does not want them. */
 static int hand_on(const struct err *said, int rc, struct err *err)
 {
     if (rc && err)
@@ -270,7 +270,7 @@ static int recording_look(struct device_source *source, size_t i, bool thorough,
     return hand_on(&said, rc, err);
 }
 
-/* The lists are the inner source's. */
+/* The lists belong to the inner source. */
 static void recording_destroy(struct device_source *source)
 {
     struct recording *recording = (struct recording *)source;

@@ -22,8 +22,8 @@ static void unload(struct slot *slot)
     slot->calls = NULL;
 }
 
-/* Reads the body of a GPU, once. A failure releases what was read, so that a second try starts
- * fresh. */
+/* Reads the body of a GPU once. On failure, releases what was read, so that a second try starts
+ * anew. */
 static int load(const struct replay_source *source, struct slot *slot, struct err *err)
 {
     if (slot->calls)
@@ -45,7 +45,7 @@ failed:
 static int replay_look(struct device_source *base, size_t i, bool thorough,
                        struct device_look *out_look, struct err *err)
 {
-    (void)thorough; /* the second look is the thorough one, then as now */
+    (void)thorough; /* the second look is the thorough one, as it was when recorded */
     struct replay_source *source = (struct replay_source *)base;
     struct facts *const tables[] = {&out_look->board, &out_look->config, &out_look->health};
     int rc = load(source, &source->slots[i], err);

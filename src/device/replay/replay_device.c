@@ -12,7 +12,7 @@ struct replayed {
     struct slot *slot;
 };
 
-/* The worker did not end by itself: what follows was never asked. */
+/* True when the worker did not end by itself: nothing is recorded after that point. */
 static bool is_cut(const struct slot *slot)
 {
     return !slot->gpu->closed && slot->gpu->gpu.status != GPU_OK;
@@ -46,8 +46,8 @@ static int miss(struct slot *slot, const struct ask *ask, struct err *err)
     return rc;
 }
 
-/* The recorded answer: 0 or the recorded error, and the values behind it; or that there is none,
- * without any. */
+/* Finds the recorded answer: 0 or the recorded error, and the values behind it. If there is none,
+ * returns an error and no values. */
 static int find(struct slot *slot, const struct ask *ask, struct wire_reader *out_values,
                 struct err *err)
 {
@@ -107,7 +107,8 @@ static int replay_read_health(struct device *device, struct facts *config, struc
     return slot_find_facts(slot_in(device), ASK_HEALTH, tables, err);
 }
 
-/* Of a use that was not recorded nothing good can be said; what is done with it fails. */
+/* If this use of the link was not recorded, nothing is known of it; the requests that follow will
+ * fail. */
 static void replay_begin_link(struct device *device, struct device_link *out_link)
 {
     const struct ask ask = ask_of_call(ASK_LINK);
@@ -131,7 +132,7 @@ static int replay_run_batch(struct device *device, const struct device_batch *ba
         if (rc)
             break;
         answer_get_job(&values, &batch->jobs[i], device->limits.sm_count, &answers[i]);
-        if (values.bad) /* checked when it was opened, so memory is out */
+        if (values.bad) /* not damage, which was found when the record was read */
             rc = err_no_memory(err);
     }
     if (rc)
@@ -170,7 +171,7 @@ static void replay_mark(struct device *device, const char *what)
     (void)calls_mark(slot_in(device)->calls, what);
 }
 
-/* A record that was cut off says nothing of what came behind. */
+/* A record that was cut off does not tell what came later. */
 static bool replay_knows(struct device *device, const char *what)
 {
     const struct slot *slot = slot_in(device);

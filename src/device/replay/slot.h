@@ -7,23 +7,24 @@
 #include "device/replay/calls.h"
 #include "device/replay/parts.h"
 
-/* Its calls, and what their replay came to. */
+/* Its calls, and the state of their replay. */
 struct slot {
     const struct record_gpu *gpu;
     struct strbuf body;
     struct calls *calls; /* of the body; NULL: not read yet */
     bool ended;
     size_t missed;
-    struct strbuf first, remark; /* the first request missed, and the sentence on all */
+    struct strbuf first, remark; /* the first missed request, and the sentence about all of them */
 };
 
-/* A call that is answered by facts: sets those of the record, also those that were had before the
- * call failed. -ENOENT for what is not there, -EIO where a cut record ends. */
+/* A call that is answered with facts: sets the recorded ones, also those that were known before the
+ * call failed. -ENOENT if it is not in the record, -EIO after the end of a record that was cut
+ * off. */
 int slot_find_facts(struct slot *slot, enum ask_call call, struct facts *const *tables,
                     struct err *err);
 
-/* A device whose answers are the slot's; the calls are read. Errors as when it was recorded. Freed
- * with device_destroy, before the slot. */
+/* A device that gives the answers of the slot, whose calls are read. Errors as recorded. Freed with
+ * device_destroy, before the slot. */
 int slot_open(struct slot *slot, struct device **out_device, struct err *err);
 
 #endif

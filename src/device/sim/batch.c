@@ -1,4 +1,5 @@
-/* Spreading a batch of jobs over the SMs, serially or really at once where SMs share caches. */
+/* Spreads a batch of jobs over the SMs: one job after the other, or interleaved if SMs share
+ * caches. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ struct wave {
     bool taken[SIM_SMS_MAX];
 };
 
-/* First free SM from `from` on, round the end; sm_count when none is free. */
+/* First free SM from `from` on, wrapping around; sm_count when none is free. */
 static uint32_t free_sm(const struct wave *wave, uint32_t sm_count, uint32_t from)
 {
     for (uint32_t i = 0; i < sm_count; i++)
@@ -35,7 +36,7 @@ static bool place_job(struct wave *wave, const struct device_job *job, uint32_t 
                       uint32_t at_once)
 {
     const struct device_agent *agents = job->agents;
-    /* Spread evenly: half as many jobs as SMs are then one per pair of SMs. */
+    /* Spread evenly: with half as many jobs as SMs, each pair of SMs gets one. */
     uint32_t preferred = (uint32_t)((uint64_t)wave->count * sm_count / at_once);
     uint32_t sm = agents[0].sm >= 0 ? (uint32_t)agents[0].sm : free_sm(wave, sm_count, preferred);
     if (sm == sm_count || wave->taken[sm])
@@ -108,7 +109,7 @@ static void hang(void)
         pause();
 }
 
-/* As a fault in a driver library would: no handler of the program sees it. */
+/* Dies like a fault in a driver library: no handler of the program is called. */
 static void crash(void)
 {
     signal(SIGSEGV, SIG_DFL);
@@ -140,7 +141,7 @@ static void empty_l2(struct gpu *gpu)
         cache_reset(gpu->l2[i], gpu->l2[i]->geometry.size);
 }
 
-/* slot: which run and contexts to use. */
+/* slot: the run and the contexts to use. */
 static int start(struct gpu *gpu, const struct device_batch *batch, const struct wave *wave,
                  size_t i, size_t slot, struct device_answer *answers, struct err *err)
 {
@@ -175,7 +176,7 @@ static int run_serially(struct gpu *gpu, const struct device_batch *batch, const
     return 0;
 }
 
-/* The job that is furthest behind; count when all are done. */
+/* The job that has executed the fewest loads; count when all are done. */
 static size_t least_advanced(const struct run *runs, const bool *active, size_t count)
 {
     size_t least = count;

@@ -1,4 +1,4 @@
-/* Faults of simulated GPUs, out of a fleet file. */
+/* Faults of simulated GPUs, read from a fleet file. */
 #include <errno.h>
 #include <stddef.h>
 

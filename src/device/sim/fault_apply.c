@@ -1,4 +1,4 @@
-/* What a fault changes in the mechanism of a simulated GPU. */
+/* What a fault changes in the model of a simulated GPU. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static const uint64_t throttle_bits[] = {
     [SIM_BY_SLOWDOWN] = 0x8, [SIM_BY_BRAKE] = 0x80, [SIM_BY_NOTHING] = 0,
 };
 
-/* Widths of a stack of HBM, and of the channels that stand for stacks in narrower memories. */
+/* Bus width of an HBM stack, and of the channels that stand for stacks in narrower memories. */
 enum { STACK_BITS = 1024, CHANNEL_BITS = 64 };
 
 /* Degrees to slowdown that a GPU loses before heat holds its clock down. */
@@ -62,7 +62,7 @@ static int lose_sms(struct sim_model *model, const struct sim_fault *fault, stru
     return 0;
 }
 
-/* Capacity, bus and bandwidth go together. */
+/* Capacity, bus width and bandwidth change together. */
 static int lose_stack(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     uint32_t bits = model->hardware.memory_bus_bits;
@@ -133,7 +133,7 @@ static int hold_clock(struct sim_model *model, const struct sim_fault *fault, st
     return cap_clock(&model->clock.sm_mhz, model->nominal_clock.sm_mhz, fault->mhz, err);
 }
 
-/* Power goes about with the cube of the clock, as the voltage follows it. */
+/* Power is roughly proportional to the cube of the clock, since the voltage follows the clock. */
 static void limit_power(struct sim_model *model, double w)
 {
     model->config.power_limit_w = w;
@@ -162,7 +162,7 @@ static void disturb(struct sim_model *model, double factor)
     noise->bandwidth = fmin(0.5, factor * (noise->bandwidth > 0 ? noise->bandwidth : 0.002));
 }
 
-/* Faults that change what is reported, and little or nothing else. */
+/* Faults that change what is reported, and hardly anything else. */
 static void apply_setting(struct sim_model *model, const struct sim_fault *fault)
 {
     struct sim_config *config = &model->config;
@@ -201,7 +201,7 @@ static void apply_setting(struct sim_model *model, const struct sim_fault *fault
     }
 }
 
-/* Faults of the whole GPU's behaviour that always fit. */
+/* Faults of the whole GPU's behaviour that fit every model. */
 static void apply_behaviour(struct sim_model *model, const struct sim_fault *fault)
 {
     switch (fault->kind) {

@@ -1,4 +1,4 @@
-/* The sections of a model that say where data can be: caches, carve-out, L2, TLBs. */
+/* The sections of a model that describe caches, carve-out, L2 and TLBs. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -80,7 +80,7 @@ static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out
     return 0;
 }
 
-/* size: what the cache has at most, stated or derived. */
+/* size: of the cache, stated or derived from the carve-out. */
 static int check_geometry(const struct yaml_node *node, struct cache_text *text, uint64_t size,
                           struct cache_geometry *out_geometry, struct err *err)
 {
@@ -146,7 +146,7 @@ static int read_cache(const char *name, const struct yaml_node *node, struct sim
     struct sim_cache *cache = &model->caches[model->cache_count];
     uint64_t size = text.size;
     if (text.carveout) {
-        /* The steps leave any number of bytes; the cache uses the whole lines of them. */
+        /* A carve-out may leave any number of bytes; the cache uses the whole lines in them. */
         size = model->carveout.total - model->carveout.uncached - model->carveout.steps[0];
         size -= size % text.line;
     }
@@ -251,8 +251,8 @@ int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint6
                    (unsigned long long)wish);
 }
 
-/* One number: two parts. Two or three: two dies of two parts each; how much further the other part
- * of a die is, the other die, and the part of it that is the furthest. */
+/* One number: two parts. Two or three numbers: two dies of two parts each; additional cycles to the
+ * other part of the die, to the other die, and to the furthest part of it. */
 static int read_far(const struct yaml_node *node, struct sim_l2 *l2, struct err *err)
 {
     static const double most = 1e6;

@@ -1,4 +1,4 @@
-/* What follows from the state of a simulated GPU: its clock, and which SMs belong together. */
+/* Values derived from the state of a simulated GPU: its clock, and which SMs belong together. */
 #include "device/sim/gpu.h"
 
 uint32_t gpu_group_count(const struct sim_model *model, int scope)

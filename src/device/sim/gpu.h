@@ -14,7 +14,7 @@
 
 struct run;
 
-/* Caches of an SM while a job is on it; created when first used. */
+/* Caches of an SM while it runs a job; created at first use. */
 struct sm_context {
     struct cache *caches[SIM_CACHES_MAX][SIM_INSTANCES_MAX];
     struct cache *tlb;
@@ -27,8 +27,8 @@ struct gpu {
     struct sim_unit unit;
     char uuid[SIM_UUID_MAX];
     uint64_t noise_seed;
-    uint64_t job_number;    /* running, over all batches */
-    uint64_t launch_number; /* one for all jobs that run at once */
+    uint64_t job_number;    /* counts all jobs, over all batches */
+    uint64_t launch_number; /* the same for all jobs that run at once */
     uint64_t stream_number;
     struct turn link;
     double busy_ns; /* simulated time: advances with the work */

@@ -1,4 +1,4 @@
-/* What the driver of a simulated GPU would tell of its health, and of its link under load. */
+/* What the driver of a simulated GPU reports about its health, and about its link under load. */
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>

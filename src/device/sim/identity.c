@@ -1,4 +1,4 @@
-/* What the driver of a simulated GPU would tell of it. */
+/* What the driver of a simulated GPU reports about its identity. */
 #include <stdio.h>
 
 #include "base/mem.h"

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-/* The clock is looked at once per chunk; a ramp of milliseconds has many of them. */
+/* The clock is read once per chunk; a clock ramp of some milliseconds takes many chunks. */
 enum { CHUNK_LOADS = 4096, SKIP_LOADS = 65536, BLOCK_LOADS = 64 };
 
 static double clock_now(const struct run *run)
@@ -24,8 +24,8 @@ static void pass_time(struct run *run, double cycles, double mhz)
     run->now_ns += ns;
 }
 
-/* Sum of four uniform numbers: near enough to normal out to three deviations, and from integers
- * only, so that every machine draws the same. */
+/* Sum of four uniform numbers: close enough to a normal distribution up to three deviations. It
+ * uses integers only, so that every machine draws the same numbers. */
 static inline double rough_normal(struct rng *rng)
 {
     static const double mean = 4 * 32767.5, deviation = 37837.23; /* 65536 * sqrt(4 / 12) */
@@ -34,7 +34,8 @@ static inline double rough_normal(struct rng *rng)
     return ((double)sum - mean) * (1 / deviation);
 }
 
-/* How many loads the next spike is away: geometric, so that loads need no draw each. */
+/* Draws the number of loads until the next spike (geometric), so that not every load needs a
+ * draw. */
 static uint64_t draw_spike_distance(struct run *run)
 {
     if (run->gpu->model.noise.spike_rate <= 0)
@@ -56,9 +57,9 @@ static inline double draw_noise(struct run *run, double jitter_cycles)
     return run->spike_in-- ? cycles : cycles + draw_spike(run);
 }
 
-/* The walk's next loads, at most BLOCK_LOADS of them: their latencies without noise. Addresses,
- * loads and noise each in a loop of their own: whether a load hits cannot be guessed, and what does
- * not depend on it need not wait for it. */
+/* Latencies without noise of the walk's next loads, at most BLOCK_LOADS. Addresses, loads and noise
+ * have separate loops: the processor cannot predict whether a load hits, and the other loops need
+ * not wait for it. */
 static void load_block(struct run *run, const struct device_step *step, struct walk *walk,
                        uint32_t count, double *out_cycles)
 {
@@ -73,7 +74,7 @@ static void load_block(struct run *run, const struct device_step *step, struct w
                                          step->lane_stride_bytes, &run->replacement);
 }
 
-/* What two clock reads around a load give. */
+/* What two clock reads around a load measure. */
 static inline uint32_t read_timer(const struct sim_model *model, double cycles, struct rng *rng)
 {
     double granularity = model->timer_granularity_cycles;
@@ -116,8 +117,9 @@ static void chase(struct run *run, const struct device_step *step, struct walk *
     pass_time(run, (double)total, clock_now(run));
 }
 
-/* Once a whole pass brought nothing into any cache, every further pass is the same: its cycles are
- * known without executing it. Whole passes only, so that the order of use is right afterwards. */
+/* After a whole pass that brought nothing into any cache, every further pass is the same, so its
+ * cycles are known without executing it. Only whole passes are skipped, so that the order of use
+ * stays right. */
 static void skip_passes(struct run *run, bool noisy, uint64_t pass)
 {
     const struct sim_noise *noise = &run->gpu->model.noise;
@@ -139,7 +141,7 @@ static void skip_passes(struct run *run, bool noisy, uint64_t pass)
     }
 }
 
-/* Loads that are not timed one by one. */
+/* Executes loads that are not timed one by one. */
 static void stride_along(struct run *run, const struct device_step *step, struct walk *walk,
                          uint64_t loads)
 {
@@ -171,7 +173,7 @@ static void stride_along(struct run *run, const struct device_step *step, struct
     run->pass_cycles = 0;
 }
 
-/* All warps of one SM stream the array in. */
+/* All warps of one SM load the array. */
 static void fill(struct run *run, const struct device_step *step)
 {
     const struct device_array *array = &step->array;

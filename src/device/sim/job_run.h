@@ -10,7 +10,7 @@
 #include "device/sim/route.h"
 #include "device/sim/walk.h"
 
-/* Where an agent is, for a step that continues. */
+/* The position of an agent, for a step that continues on the same array. */
 struct run_agent {
     struct sm_context *context;
     uint32_t sm;
@@ -28,8 +28,8 @@ struct run {
     uint64_t spike_in; /* loads until the next spike */
     double spike_log;  /* logarithm of the share of loads without a spike */
     uint64_t epoch;
-    uint64_t l1_bytes, shared_bytes; /* what the carve-out leaves and grants */
-    bool alone;                      /* nothing else changes the caches meanwhile */
+    uint64_t l1_bytes, shared_bytes; /* what the carve-out leaves to L1 and grants */
+    bool alone;                      /* nothing else changes the caches at the same time */
     double now_ns;
 
     /* The current step. */
@@ -45,15 +45,15 @@ struct run {
     uint32_t kept_count, kept_next;
 };
 
-/* Places the job on its SMs: agents[i].context and .sm are set by the caller before. number: of
- * the job among all that the GPU ever ran; its noise follows from it. */
+/* Places the job on its SMs; the caller has set agents[i].context and .sm. number: of the job among
+ * all that the GPU ever ran; it determines the noise. */
 int run_begin(struct run *run, struct gpu *gpu, const struct device_job *job,
               struct device_answer *answer, uint64_t number, struct err *err);
 
-/* Executes about `loads` further loads. 1: the job goes on; 0: it is done; negative: failed. */
+/* Executes about `loads` further loads. 1: the job is not done; 0: it is done; negative: failed. */
 int run_some(struct run *run, uint64_t loads, struct err *err);
 
-/* Gives up what a failed or unfinished run still holds. */
+/* Releases what a failed or unfinished run holds. */
 void run_abandon(struct run *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading a simulated GPU's model from YAML. */
+/* Reads the model of a simulated GPU from YAML. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What a model file says, as plain data: a fault or a unit's variation changes a copy of it. */
+/* The content of a model file as plain data. A fault or the variation of a unit changes a copy of
+ * it. */
 #ifndef GPUMEMTOPO_DEVICE_SIM_MODEL_H
 #define GPUMEMTOPO_DEVICE_SIM_MODEL_H
 
@@ -27,22 +28,22 @@ enum sim_parts { SIM_ONE, SIM_HOMES, SIM_COPIES };
 struct sim_cache {
     char name[SIM_TEXT_MAX];
     struct cache_geometry geometry; /* of one instance */
-    uint64_t nominal;               /* as documented; 0: nothing is */
+    uint64_t nominal;               /* as documented; 0: not documented */
     int scope;
     uint32_t instances; /* per SM */
     int warp_map;
     bool carveout;
 };
 
-/* A path through caches and L2 to main memory, and what a load costs where it is served, in cycles
- * at the nominal clock. */
+/* A path through caches and L2 to main memory, and the cost of a load by the level that serves it,
+ * in cycles at the nominal clock. */
 struct sim_path {
     bool present;
     uint32_t cache_count; /* before L2 */
     uint32_t caches[SIM_LEVELS_MAX];
     double cache_cycles[SIM_LEVELS_MAX];
     double l2_cycles;
-    double main_cycles; /* shared and host: the one latency there is */
+    double main_cycles; /* shared and host: their only latency */
 };
 
 struct sim_carveout {
@@ -57,9 +58,9 @@ struct sim_l2 {
     uint64_t reported;
     int parts;
     uint32_t part_count;
-    double far_cycles[SIM_PARTS_MAX]; /* by how far a part is: own 0 XOR the home's */
+    double far_cycles[SIM_PARTS_MAX]; /* by own part XOR home part */
     double slice_cycles;              /* between the nearest and the furthest slice of a part */
-    double group_cycles; /* between the half of the slices that is nearer and the other */
+    double group_cycles;              /* between the nearer half of the slices and the other */
 };
 
 struct sim_tlb {
@@ -76,8 +77,8 @@ struct sim_noise {
     double jitter_cycles, spike_rate, spike_cycles, bandwidth;
 };
 
-/* GB/s at the nominal clocks; the per-SM ones in bytes per cycle. Loaded: what an access takes
- * while everything streams, which says how many must be under way; 0: no more than alone. */
+/* GB/s at the nominal clocks; per-SM values in bytes per cycle. Loaded: latency of an access while
+ * everything streams, which decides how many accesses must be in flight; 0: the same as alone. */
 struct sim_bandwidth {
     double sm, l1, shared;
     double l2_read, l2_write;
@@ -86,7 +87,7 @@ struct sim_bandwidth {
     double l2_loaded_cycles, main_loaded_cycles;
 };
 
-/* What the driver would tell. */
+/* What the driver reports. */
 struct sim_hardware {
     char architecture[SIM_TEXT_MAX], compute_capability[SIM_TEXT_MAX];
     uint32_t cores_per_sm, memory_bus_bits, registers_per_sm;
@@ -113,19 +114,20 @@ struct sim_model {
     uint32_t sms, sms_per_tpc, gpc_count;
     uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
     struct sim_clock clock;         /* reached; faults lower it */
-    struct sim_clock nominal_clock; /* at which latencies and bandwidths are stated */
+    struct sim_clock nominal_clock; /* the clock for which latencies and bandwidths are stated */
     double timer_overhead_cycles[DEVICE_PATH_COUNT], timer_granularity_cycles;
     struct sim_noise noise;
     struct sim_cache caches[SIM_CACHES_MAX];
     uint32_t cache_count;
     struct sim_carveout carveout;
     uint64_t shared_bytes_max, constant_bytes, host_bytes, memory_bytes;
-    double conflict_cycles; /* of shared memory, per further access to one bank */
+    double conflict_cycles; /* of shared memory, for each further access to the same bank */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     double dram_clocked; /* share of the DRAM time that follows the memory clock */
-    double dram_slow_share, dram_slow_cycles; /* so many take longer, by up to so much */
-    double constant_first_cycles;             /* more for an SM's first constant load in a launch */
+    double dram_slow_share,
+        dram_slow_cycles;         /* this share of accesses takes longer, by up to this much */
+    double constant_first_cycles; /* added to an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];
     struct sim_bandwidth bandwidth;
     struct sim_hardware hardware;
@@ -133,20 +135,20 @@ struct sim_model {
     struct sim_config config;
     double health[SIM_HEALTH_COUNT];
 
-    /* What faults and variation add. */
+    /* What faults and variation add: */
     double dram_factor;     /* on the DRAM part of a latency */
-    double l1_share;        /* of the derived or stated size that still caches */
+    double l1_share;        /* share of the derived or stated size that still caches */
     int32_t slow_sm;        /* -1: none */
-    double slow_share;      /* more cycles on that SM */
-    uint32_t hidden_sms;    /* missing, though the driver reports them */
-    uint64_t hidden_bytes;  /* of memory, likewise */
+    double slow_share;      /* additional cycles on that SM, as a share */
+    uint32_t hidden_sms;    /* missing, although the driver reports them */
+    uint64_t hidden_bytes;  /* of memory, in the same way */
     uint64_t throttle_bits; /* as NVML gives them */
     int64_t hang_after;     /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
 };
 
-/* Caches, carve-out, L2 and TLBs (geometry.c), paths (paths.c); the rest is model.c's. */
+/* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
 int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
 /* node: the value of `sms_per_gpc`, or NULL (places.c). */
@@ -160,27 +162,28 @@ int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct
 /* The timer's overhead on each path: one number for all, or a mapping of paths. */
 int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
-/* What the driver tells of the GPU's health (health.c): that of a healthy one; read from a mapping
- * of facts. */
+/* What the driver reports about health (health.c): the values of a healthy GPU, and values read
+ * from a mapping of facts. */
 void sim_health_defaults(double health[SIM_HEALTH_COUNT]);
 int sim_health_read(const struct yaml_node *node, struct sim_health_value health[SIM_HEALTH_COUNT],
                     struct err *err);
 void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
                       double health[SIM_HEALTH_COUNT]);
 
-/* Bytes of shared memory that a wish gets, and the L1 data capacity left beside it. -EINVAL for a
- * wish above the largest step. */
+/* The shared memory that a wish gets, and the L1 data capacity that is left, in bytes. -EINVAL for
+ * a wish above the largest step. */
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
 
-/* Changes a model as the fault does (fault_apply.c); -EINVAL for one that does not fit. */
+/* Applies a fault to a model (fault_apply.c); -EINVAL for one that does not fit. */
 int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);
 
 /* Reads {gpu: .., kind: .., parameters}; out_gpu is the node of `gpu`. */
 int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
                    const struct yaml_node **out_gpu, struct err *err);
 
-/* The value of a key for an error's position, or the mapping itself where the key is absent. */
+/* The value of a key, for the position in an error message, or the mapping itself if the key is
+ * absent. */
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key);
 
 /* Copies a text that must not be longer than SIM_TEXT_MAX - 1. Both are in yaml_text.c. */

@@ -1,4 +1,5 @@
-/* Patterns of node names, parsed here: a text from a file never reaches printf as a format. */
+/* Patterns of node names. They are parsed here, since text from a file must never reach printf as a
+ * format. */
 #include "device/sim/node_name.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@ enum { NAME_MAX_BYTES = 255 };
 
 enum piece { PIECE_END, PIECE_BYTE, PIECE_NUMBER, PIECE_BAD };
 
-/* Takes the next piece off the pattern. */
+/* Reads the next piece of the pattern. */
 static enum piece next_piece(const char **pattern, char *out_byte, int *out_width)
 {
     const char *at = *pattern;

@@ -8,10 +8,11 @@
 #include "base/err.h"
 
 /* -EINVAL unless the pattern is a name with at most one %d or %0Nd (N 1 to 9; %% is a per cent
- * sign), and with exactly one where count is above 1. */
+ * sign), and exactly one if count is above 1. */
 int sim_node_name_check(const char *pattern, uint32_t count, struct err *err);
 
-/* The name with the number put in; NULL when out of memory. The pattern has been checked. */
+/* The name with the number inserted; NULL when out of memory. The pattern must have been
+ * checked. */
 char *sim_node_name(struct arena *arena, const char *pattern, uint64_t number);
 
 #endif

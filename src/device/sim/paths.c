@@ -1,4 +1,5 @@
-/* The paths of a model: through which caches a load goes and what it costs where it is served. */
+/* The paths of a model: the caches that a load goes through, and its cost by the level that serves
+ * it. */
 #include <errno.h>
 
 #include "base/str.h"
@@ -21,7 +22,7 @@ static int find_cache(const struct sim_model *model, const char *name)
     return -1;
 }
 
-/* Whether L2 was passed already is kept in path->l2_cycles, main in path->main_cycles. */
+/* path->l2_cycles and path->main_cycles tell whether these levels were already listed. */
 static int add_level(const struct sim_model *model, const struct yaml_node *item,
                      struct sim_path *path, double *previous, struct err *err)
 {

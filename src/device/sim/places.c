@@ -3,7 +3,7 @@
 
 #include "device/sim/model.h"
 
-/* Sizes of the GPCs, in SMs: one number for all, of which the last may be smaller, or a list. */
+/* Sizes of the GPCs, in SMs: one number for all (the last GPC may be smaller), or a list. */
 static int read_sizes(const struct yaml_node *node, const struct sim_model *model,
                       uint32_t sizes[SIM_SMS_MAX], uint32_t *out_count, struct err *err)
 {
@@ -31,7 +31,7 @@ static int read_sizes(const struct yaml_node *node, const struct sim_model *mode
     return 0;
 }
 
-/* Numbers along the GPCs, or TPC by TPC across them as long as each has room: NVIDIA's GPUs do the
+/* Numbers the SMs GPC by GPC, or TPC by TPC across all GPCs that have room. NVIDIA's GPUs do the
  * latter. */
 static void number(struct sim_model *model, const uint32_t *sizes, bool across)
 {

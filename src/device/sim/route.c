@@ -1,11 +1,11 @@
-/* One load on its way: SM caches, TLBs, L2 in one or two parts, DRAM. */
+/* One load: SM caches, TLBs, L2 in one or more parts, DRAM. */
 #include "device/sim/route.h"
 
 #include <errno.h>
 
 enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, BANKS = 32, BANK_BYTES = 4, LANES_MAX = 32 };
 
-/* Behind all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
+/* Above all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
 static const uint64_t constant_base = UINT64_C(15) << 38;
 static const uint64_t local_end = UINT64_C(1) << 42;
 
@@ -77,8 +77,8 @@ static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct
     return 0;
 }
 
-/* Parts have as many GPCs each, or SMs where there are too few GPCs; next to each other in a part
- * every second one is nearer to the other half of its slices. */
+/* All parts have the same number of GPCs, or of SMs if there are too few GPCs. Within a part, every
+ * second one is nearer to the other half of its slices. */
 static void prepare_place(const struct sim_model *model, uint32_t sm, struct route *route)
 {
     uint32_t parts = model->l2.part_count;
@@ -158,8 +158,9 @@ void route_set_clock(struct route *route, double share_of_nominal)
     route->direct_now = route->direct_cycles * (route->host ? share_of_nominal : 1);
 }
 
-/* Homes are dealt by as many granules as there are parts, one to each in an order that a hash
- * decides: as irregular as real address hashing, yet any contiguous array is split evenly. */
+/* Granules are dealt in groups of as many as there are parts, one to each part, in an order that a
+ * hash decides. This is as irregular as real address hashing, but splits any contiguous array
+ * evenly. */
 static inline uint32_t home_of(const struct route *route, uint64_t address, uint64_t *out_local)
 {
     uint64_t granule = divide(&route->granule, address);
@@ -169,8 +170,8 @@ static inline uint32_t home_of(const struct route *route, uint64_t address, uint
     return (uint32_t)((granule ^ (hash >> route->part_shift)) & (route->part_count - 1));
 }
 
-/* An SM is not equally far from all slices; which one has an address is as good as random, and a
- * copy lies in another slice than the line itself. Half of them lie on the other side. */
+/* An SM is not equally far from all slices. The slice of an address is as good as random, and a
+ * copy lies in another slice than the line itself. Half of the slices lie on the other side. */
 static inline double slice_offset(const struct route *route, uint64_t address, bool copy)
 {
     if (route->slice_cycles <= 0 && route->group_cycles <= 0)
@@ -189,7 +190,7 @@ static double load_dram(const struct route *route, struct rng *rng)
     return cycles;
 }
 
-/* With copies the near part is asked first, whether the line is at home there or not. */
+/* With copies, the near part is searched first, even if the line's home is elsewhere. */
 static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
     uint64_t local = address;
@@ -203,7 +204,7 @@ static double load_l2(const struct route *route, uint64_t address, struct rng *r
     return cache_access(route->l2[home], local, rng) ? cycles : cycles + load_dram(route, rng);
 }
 
-/* What finding the page costs. */
+/* The cost of finding the page. */
 static inline double translate(const struct route *route, uint64_t address, struct rng *rng)
 {
     double cycles = 0;
@@ -242,8 +243,8 @@ void route_load(const struct route *route, const uint64_t *addresses, uint32_t c
         out_cycles[i] = load(route, addresses[i], rng);
 }
 
-/* Shared memory has 32 banks of 4 bytes: lanes that want different words of one bank wait for each
- * other (the same word is broadcast). */
+/* Shared memory has 32 banks of 4 bytes. Lanes that read different words of one bank are served one
+ * after the other; the same word is broadcast. */
 static uint32_t conflict_degree(uint64_t address, uint32_t lanes, uint32_t lane_stride_bytes)
 {
     uint64_t words[LANES_MAX];

@@ -1,4 +1,4 @@
-/* What the loads of one agent on one path pass through, and what each costs. */
+/* The levels that the loads of one agent on one path go through, and what each load costs. */
 #ifndef GPUMEMTOPO_DEVICE_SIM_ROUTE_H
 #define GPUMEMTOPO_DEVICE_SIM_ROUTE_H
 
@@ -18,20 +18,22 @@ struct route {
     uint32_t side;                   /* the L2 part near this SM */
     uint32_t group;                  /* the half of a part's slices that is near this SM */
     struct divider granule;          /* bytes that have one home */
-    uint64_t copies_at; /* copies of a part's lines stand so far apart in the near one's range */
+    uint64_t copies_at; /* distance between the copies of different parts' lines in the address
+                           range of the near part */
     const double *far_cycles;
     double l2_cycles, slice_cycles, group_cycles;
     double dram_cycles; /* at the nominal clock */
-    double dram_now;    /* at the clock of this moment */
+    double dram_now;    /* at the current clock */
     double dram_slow_share, dram_slow_cycles;
-    double first_cycles;   /* more for the first load */
-    uint64_t *first_epoch; /* of the job that made it; NULL: it costs no more */
+    double first_cycles;   /* added to the first load */
+    uint64_t *first_epoch; /* epoch of the job that made the first load; NULL: the first load costs
+                              nothing more */
     uint64_t epoch;
     bool direct; /* shared or host: one latency, no cache */
     bool host;
     double direct_cycles, direct_now;
     double conflict_cycles;
-    uint64_t base; /* where the path's memory stands in the caches' address range */
+    uint64_t base; /* beginning of the path's memory in the address range of the caches */
 };
 
 /* Where a load starts and under which carve-out. */
@@ -39,26 +41,27 @@ struct route_place {
     struct sm_context *context;
     uint32_t sm, warp;
     uint64_t l1_bytes; /* of a carved-out cache */
-    uint64_t epoch;    /* of the job: older contents of SM-private caches are gone */
-    uint64_t launch;   /* and those of caches that SMs share are gone with the launch */
+    uint64_t epoch;    /* of the job: older contents of SM-private caches are invalid */
+    uint64_t launch;   /* older contents of caches that SMs share are invalid */
 };
 
-/* -ENOTSUP for a path that the GPU has not, -ENOMEM. */
+/* -ENOTSUP for a path that the GPU does not have, -ENOMEM. */
 int route_prepare(struct gpu *gpu, enum device_path path, const struct route_place *place,
                   struct route *out_route, struct err *err);
 
 /* DRAM and the host link take nanoseconds, not cycles: fewer cycles at a lower SM clock. */
 void route_set_clock(struct route *route, double share_of_nominal);
 
-/* Executes loads one after the other; their latencies in cycles. */
+/* Executes loads one after the other; out: their latencies in cycles. */
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
                 struct rng *rng, double *out_cycles);
 
-/* A warp's `lanes` loads at once: the slowest decides; bank conflicts in shared memory add up. */
+/* Loads of `lanes` lanes of a warp at once: the slowest decides; bank conflicts in shared memory
+ * add up. */
 double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
                         uint32_t lane_stride_bytes, struct rng *rng);
 
-/* A load past the SM's caches. */
+/* A load that bypasses the SM's caches. */
 void route_fill(const struct route *route, uint64_t address, struct rng *rng);
 
 /* Lines and sectors brought into the caches of the route so far. */

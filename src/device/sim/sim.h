@@ -1,4 +1,4 @@
-/* The simulated GPU: its model (geometry and truth, from YAML), its faults, opening one. */
+/* The simulated GPU: its model (from YAML), its faults, and how to open one. */
 #ifndef GPUMEMTOPO_DEVICE_SIM_SIM_H
 #define GPUMEMTOPO_DEVICE_SIM_SIM_H
 
@@ -11,8 +11,8 @@
 
 struct sim_model;
 
-/* Reads a model as docs/simulation.md describes it. -EINVAL with file, line and column for what
- * is unknown, of a wrong type or makes no sense; the system's code when the file cannot be read.
+/* Reads a model as docs/simulation.md describes it. -EINVAL with file, line and column for anything
+ * unknown, of a wrong type or without sense; the system's error code if the file cannot be read.
  * Freed with sim_model_destroy, which accepts NULL. */
 int sim_model_read_file(const char *path, struct sim_model **out_model, struct err *err);
 int sim_model_read_text(const char *text, size_t length, const char *name,
@@ -21,11 +21,11 @@ void sim_model_destroy(struct sim_model *model);
 
 const char *sim_model_name(const struct sim_model *model);
 
-/* PCI ids and name: what makes a model. */
+/* PCI ids and name, which identify a model. */
 const char *sim_model_key(const struct sim_model *model);
 
 enum sim_fault_kind {
-    SIM_SLOW_DRAM,    /* share: all that DRAM does takes 1 + share times as long */
+    SIM_SLOW_DRAM,    /* share: everything in DRAM takes 1 + share times as long */
     SIM_HBM_STACK,    /* count missing, hidden: the driver does not know */
     SIM_MEMORY_CLOCK, /* mhz */
     SIM_SM_CLOCK,     /* mhz, reason */
@@ -47,14 +47,14 @@ enum sim_fault_kind {
     SIM_DRIVER,       /* text */
     SIM_NOISY,        /* factor */
     SIM_BUSY,         /* another process computes */
-    SIM_HEALTH,       /* health: facts that the driver tells, and nothing else */
-    SIM_WAIT,         /* the first job takes so much longer, without computing */
+    SIM_HEALTH,       /* health: changes facts that the driver reports, and nothing else */
+    SIM_WAIT,         /* the first job takes this much longer, without computing */
     SIM_HANG,         /* after so many jobs run_batch never returns */
     SIM_CRASH,        /* after so many jobs the process dies by SIGSEGV */
     SIM_FAULT_COUNT
 };
 
-/* What holds a clock down, as the driver tells; SIM_BY_NOTHING: it tells nothing. */
+/* What limits a clock, as the driver reports it; SIM_BY_NOTHING: it reports nothing. */
 enum sim_reason {
     SIM_BY_POWER,
     SIM_BY_HEAT,
@@ -66,7 +66,7 @@ enum sim_reason {
 
 enum { SIM_TEXT_MAX = 64 };
 
-/* What the driver tells of a GPU's health, in the order in which it is told. */
+/* What the driver reports about health, in this order. */
 enum sim_health_fact {
     SIM_TEMPERATURE,
     SIM_TEMPERATURE_MEMORY,
@@ -117,12 +117,12 @@ struct sim_fault {
     } health[SIM_HEALTH_COUNT];
 };
 
-/* Which unit of a model it is. Identity and variation follow from `identity_seed`, noise and
- * replacement from `noise_seed` and the UUID. */
+/* The unit of a model. Identity and variation follow from `identity_seed`, noise and replacement
+ * from `noise_seed` and the UUID. */
 struct sim_unit {
     uint64_t identity_seed;
     uint64_t noise_seed;
-    double vary_sm_clock; /* the SM clock is drawn evenly from 1 - share to 1 + share */
+    double vary_sm_clock; /* the SM clock is drawn uniformly from 1 - share to 1 + share */
     double vary_other;    /* standard deviation of every other latency and bandwidth */
     uint64_t node;        /* GPUs of one node take turns at the host link; 0: alone on its node */
 };
@@ -133,7 +133,7 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
                   const struct sim_fault *faults, size_t count, struct device **out_device,
                   struct err *err);
 
-/* The same for tests: identity and noise from one seed, no variation. */
+/* The same for tests: one seed for identity and noise, no variation. */
 int sim_open(const struct sim_model *model, const struct sim_fault *faults, size_t count,
              uint64_t seed, struct device **out_device, struct err *err);
 

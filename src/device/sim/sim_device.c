@@ -1,4 +1,4 @@
-/* Opening a simulated GPU: faults, variation, clocks, shared caches. */
+/* Opens a simulated GPU: faults, variation, clocks, shared caches. */
 #include "device/sim/gpu.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* What a resident share or the like may take: a few hundredths of a second. */
+/* Loads that a figure such as a resident share may take: a few hundredths of a second. */
 enum { LOADS_MAX = 1000000 };
 
 static int read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
@@ -76,8 +76,8 @@ static double vary(struct rng *rng, double deviation)
     return 1 + deviation * rng_normal(rng);
 }
 
-/* Units of a model differ: the clock reached under load most (published surveys see 8 %), the rest
- * by fractions of a per cent. */
+/* Units of a model differ: most in the clock reached under load (published surveys see 8 %), in the
+ * rest by fractions of a per cent. */
 static void apply_variation(struct sim_model *model, const struct sim_unit *unit)
 {
     struct rng rng;
@@ -110,7 +110,7 @@ static void set_limits(struct gpu *gpu)
     gpu->device.limits = (struct device_limits){
         .sm_count = model->sms,
         .warp_count = model->hardware.threads_per_block / model->hardware.warp_size,
-        /* The driver keeps a part of the memory for itself. */
+        /* The driver reserves a part of the memory. */
         .global_bytes = (model->memory_bytes - model->hidden_bytes) / 16 * 15,
         .constant_bytes = model->constant_bytes,
         .shared_bytes_max = model->shared_bytes_max,

@@ -24,7 +24,7 @@ struct node_fault {
 
 /* One item of `nodes`: a node, or a range of them. */
 struct fleet_entry {
-    const char *name; /* pattern; of the document */
+    const char *name; /* pattern; belongs to the document */
     const struct yaml_node *at;
     uint32_t count, first, gpus;
     const struct sim_model *model;
@@ -53,7 +53,8 @@ struct fleet {
     struct gpu_slot *slots;
     size_t slot_capacity, info_capacity, bare_capacity;
     uint64_t identity_seed, noise_seed;
-    uint64_t place; /* tells this fleet's nodes from those of others on this machine */
+    uint64_t
+        place; /* distinguishes this fleet's nodes from those of other fleets on this machine */
     uint32_t rank, ranks;
     double vary_sm_clock, vary_other;
 };
@@ -130,7 +131,7 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
     return rc;
 }
 
-/* Nothing is simulated for it, so it is cheap. */
+/* Nothing is simulated here, so this is cheap. */
 static int fleet_look(struct device_source *source, size_t i, bool thorough,
                       struct device_look *look, struct err *err)
 {
@@ -155,7 +156,7 @@ static const struct device_source_ops fleet_ops = {
     .destroy = fleet_destroy,
 };
 
-/* A bare file name is looked for in ../sim, a path is relative to the fleet file. */
+/* A bare file name is searched in ../sim; a path is relative to the fleet file. */
 static char *model_path(const char *fleet_path, const char *model)
 {
     const char *slash = strrchr(fleet_path, '/');
@@ -165,7 +166,7 @@ static char *model_path(const char *fleet_path, const char *model)
     return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
 }
 
-/* What a fleet names may be anything, a pipe without an end for one. */
+/* A fleet may name any file, even an endless pipe. */
 static int read_model(const char *path, struct sim_model **out_model, struct err *err)
 {
     struct stat info;
@@ -196,7 +197,8 @@ static int load_model(struct fleet *fleet, const struct yaml_node *at, char *pat
     struct err reason = {0};
     rc = read_model(path, &model, &reason);
     if (rc) {
-        /* A mistake inside the model is shown where it is, all else where the model is named. */
+        /* An error inside the model is reported at its place there, any other error at the place
+         * that names the model. */
         if (rc == -ENOMEM)
             err_no_memory(err);
         else if (reason.line && err)
@@ -345,7 +347,7 @@ static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const c
     return 0;
 }
 
-/* Bare nodes are told by rank 0 only, so that they are told once. */
+/* Only rank 0 reports nodes without GPUs, so that each is reported once. */
 static int add_bare(struct fleet *fleet, const char *node, struct err *err)
 {
     struct device_source *source = &fleet->source;
@@ -460,7 +462,7 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
     if (!rc)
         rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
     for (size_t i = 0; i < fleet->entry_count; i++) {
-        fleet->entries[i].name = NULL; /* the document goes */
+        fleet->entries[i].name = NULL; /* the document is destroyed below */
         fleet->entries[i].at = NULL;
     }
 out:

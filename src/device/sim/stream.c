@@ -1,5 +1,5 @@
-/* Bandwidth of a simulated GPU: the narrowest of what SMs take, what is in flight, what a level
- * gives. */
+/* Bandwidth of a simulated GPU: the smallest of what the SMs can take, what is in flight, and what
+ * the level can deliver. */
 #include <errno.h>
 #include <math.h>
 
@@ -38,8 +38,8 @@ static uint64_t l1_bytes(const struct sim_model *model)
     return (uint64_t)((double)cache->geometry.size * (cache->carveout ? model->l1_share : 1));
 }
 
-/* A footprint that fits is served by the level once it is there; one that does not streams through
- * it without a hit, as least-recently-used order makes it. Writes pass L1. */
+/* A footprint that fits into a level is served by it after the first pass. A larger one never hits,
+ * since the replacement is least recently used. Writes bypass L1. */
 static struct source source_of(const struct gpu *gpu, const struct device_stream *stream,
                                double mhz, double sms)
 {
@@ -117,7 +117,7 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
     double rate = on_device ? device_rate(gpu, stream, mhz) : host_rate(model, stream->kind);
     struct rng rng;
     rng_init(&rng, rng_derive(gpu->noise_seed, "stream", gpu->stream_number++), "noise");
-    /* Disturbances only ever cost time. */
+    /* Disturbances can only cost time. */
     rate /= 1 + fabs(model->noise.bandwidth * rng_normal(&rng));
     rate /= 1 + model->health[SIM_PROCESSES];
     double ns = (double)stream->total_bytes / rate;

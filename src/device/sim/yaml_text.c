@@ -1,4 +1,4 @@
-/* What all readers of the simulator's YAML files need. */
+/* Functions that all readers of the simulator's YAML files need. */
 #include <string.h>
 
 #include "device/sim/model.h"
