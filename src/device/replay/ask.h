@@ -33,11 +33,12 @@ enum {
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
- * work have the same fields: - agents and steps beyond their count are 0; - the random order of an
- * array does not count, nor where it begins: the seed is replaced by the number of the first step
- * with the same order, and the start is counted from that step's start; - the place of a job's
- * arrays in global memory counts only for arrays that begin at 0: any other place only keeps jobs
- * apart. */
+ * work have the same fields:
+ * - agents and steps beyond their count are 0;
+ * - the random order of an array does not count, nor where it begins: the seed is replaced by the
+ *   number of the first step with the same order, and the start is counted from that step's start;
+ * - the place of a job's arrays in global memory counts only for arrays that begin at 0: any other
+ *   place only keeps jobs apart. */
 struct ask {
     enum ask_call call;
     uint64_t fields[ASK_JOB_FIELDS];

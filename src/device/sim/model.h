@@ -125,9 +125,8 @@ struct sim_model {
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     double dram_clocked; /* share of the DRAM time that follows the memory clock */
-    double dram_slow_share,
-        dram_slow_cycles;         /* this share of accesses takes longer, by up to this much */
-    double constant_first_cycles; /* added to an SM's first constant load in a launch */
+    double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */
+    double constant_first_cycles;             /* added to an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];
     struct sim_bandwidth bandwidth;
     struct sim_hardware hardware;

@@ -18,16 +18,14 @@ struct route {
     uint32_t side;                   /* the L2 part near this SM */
     uint32_t group;                  /* the half of a part's slices that is near this SM */
     struct divider granule;          /* bytes that have one home */
-    uint64_t copies_at; /* distance between the copies of different parts' lines in the address
-                           range of the near part */
+    uint64_t copies_at; /* how far apart the copies of different parts lie in the near part */
     const double *far_cycles;
     double l2_cycles, slice_cycles, group_cycles;
     double dram_cycles; /* at the nominal clock */
     double dram_now;    /* at the current clock */
     double dram_slow_share, dram_slow_cycles;
     double first_cycles;   /* added to the first load */
-    uint64_t *first_epoch; /* epoch of the job that made the first load; NULL: the first load costs
-                              nothing more */
+    uint64_t *first_epoch; /* of the job that made the first load; NULL: it costs nothing more */
     uint64_t epoch;
     bool direct; /* shared or host: one latency, no cache */
     bool host;

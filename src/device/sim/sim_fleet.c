@@ -53,8 +53,7 @@ struct fleet {
     struct gpu_slot *slots;
     size_t slot_capacity, info_capacity, bare_capacity;
     uint64_t identity_seed, noise_seed;
-    uint64_t
-        place; /* distinguishes this fleet's nodes from those of other fleets on this machine */
+    uint64_t place; /* tells the nodes of this fleet from others on this machine */
     uint32_t rank, ranks;
     double vary_sm_clock, vary_other;
 };
