@@ -1,7 +1,8 @@
 /* The fetch unit of L2, how much of an oversized array it keeps, and its line.
  *
- * What stays resident is counted twice: with one element per fetch unit it is bytes, with elements
- * so far apart that each needs a line of its own it is tags. Bytes over tags is the line. */
+ * The resident elements are counted twice. With one element per fetch unit the count gives bytes.
+ * With elements so far apart that each needs its own line it gives tags. Bytes / tags is the
+ * line. */
 #include "probes/l2/l2_capacity.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ enum {
     CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
     TAG_LOADS = 4096,
     TAG_PART = 64,
-    LINE_EXPECTED_BYTES = 128, /* where the count of tags begins */
+    LINE_EXPECTED_BYTES = 128, /* expected line in the first count of tags */
     TAG_ROUNDS_MAX = 10,
     LOOKS = 5,
     PAGES_MIN = 64,
@@ -30,21 +31,21 @@ enum {
     PAGES_LOADS = 1024,
 };
 
-/* The array over what the driver claims, and how far it is doubled where it fits. */
+/* Array size over the driver's claim, and how far it is doubled while the array still fits. */
 static const double OVERSIZE = 1.25, REGION_FACTOR = 8;
-static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /* no claim */
+static const double REGION_FIRST_BYTES = 1 << 20, REGION_MAX_BYTES = 1 << 30; /* without a claim */
 
-/* Below: all but all of the array is resident. An array over RETRY times the capacity gives a
- * coarse value only. */
+/* A smaller share of misses means that nearly all of the array is resident. An array of more than
+ * RETRY times the capacity gives only a coarse value. */
 static const double OVERFILLED_SHARE = 0.03, RETRY = 3;
 
-/* The same for tags: elements far apart do not fall into the sets quite evenly. */
+/* The same for tags: elements far apart do not spread quite evenly over the sets. */
 static const double TAG_OVERSIZE = 2.5, TAGS_OVERFILLED_SHARE = 0.3, TAGS_FEW_SHARE = 0.1,
                     TAGS_GROWN = 1.06;
 
-/* Elements are a prime number of fetch units apart, so that they fall into all sets, unless the
- * number of sets is a multiple of it: then the tags seem so few that a line would be longer than
- * that, or no whole number of fetch units, and another prime is tried. */
+/* Elements are a prime number of fetch units apart, so that they use all sets. If the number of
+ * sets is a multiple of the prime, the tags seem so few that a line would be longer than the
+ * distance, or no whole number of fetch units; then another prime is tried. */
 static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
 static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
 static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
@@ -62,8 +63,8 @@ static void count_distances(const struct device_sample *sample, double threshold
     }
 }
 
-/* A cold chase word by word misses once per fetch unit; a stray latency breaks a few distances
- * up, so the most frequent one counts. */
+/* A cold chase word by word misses once per fetch unit. A stray latency splits a few of the
+ * distances between misses, so the most frequent distance counts. */
 int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
     struct device_array words = {
@@ -98,8 +99,8 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
     return 0;
 }
 
-/* The middle of several looks where loads cost next to nothing: how a sample's spacing and the
- * hashing of addresses meet is a matter of luck. */
+/* The median of several looks, if loads cost next to nothing: it depends on chance how the spacing
+ * of a sample meets the hashing of addresses. */
 struct resident {
     double share, error; /* 0..1, its standard error */
     uint32_t n;
@@ -127,15 +128,15 @@ static int resident_share(struct probe_context *context, const struct l2_study *
         error = found.error;
         n += found.n;
     }
-    if (looks > 1) /* of a median */
+    if (looks > 1) /* standard error of a median */
         error = CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(shares, looks) / sqrt((double)looks);
     *out_resident = (struct resident){cpd_median(shares, looks), error, n};
     return 0;
 }
 
-/* The share of loads that look as if L2 (with copies: its near part) did not hold what they ask
- * for, although it does: one line of each page of as much memory as the capacity, or the tags, were
- * counted with. Then a TLB does not reach so far. NaN where a record does not tell. */
+/* The share of loads that look like misses of L2 (with copies: of its near part) although they hit:
+ * one line of each page in as much memory as the capacity, or the tags, were counted with. A large
+ * share means that a TLB does not reach that far. NaN if a record does not have it. */
 static int slow_pages(struct probe_context *context, const struct l2_study *l2, double span_bytes,
                       double *out_share, struct err *err)
 {
@@ -160,8 +161,8 @@ static int slow_pages(struct probe_context *context, const struct l2_study *l2, 
     return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
 }
 
-/* Bytes that the part near `sm` (without copies, all of L2) keeps of an array it overflows with;
- * claim: about how many there should be. unbounded: it overflows with none. */
+/* Bytes that the part near `sm` (without copies: all of L2) keeps of an array larger than itself.
+ * claim: about how many are expected. unbounded: no array was larger. */
 static int part_capacity(struct probe_context *context, struct l2_study *l2, int32_t sm,
                          double claim, double *out_bytes, double *out_error, struct err *err)
 {
@@ -192,7 +193,7 @@ static int part_capacity(struct probe_context *context, struct l2_study *l2, int
     return 0;
 }
 
-/* With copies each part is asked by an SM of its own side. */
+/* With copies, each part is measured from an SM near it. */
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err)
 {
     double claim = (double)device_limits(context->device)->l2_reported_bytes;
@@ -211,7 +212,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
     return slow_pages(context, l2, OVERSIZE * l2->near_bytes, &l2->slow_pages, err);
 }
 
-/* Tags by elements `stride` apart, beginning with `tags` expected. */
+/* Counts tags with elements `stride` apart; `tags` are expected. */
 static int count_tags(struct probe_context *context, const struct l2_study *l2, uint64_t stride,
                       double expected, double *out_tags, struct err *err)
 {
@@ -227,8 +228,8 @@ static int count_tags(struct probe_context *context, const struct l2_study *l2, 
             return rc;
         double share = found.share, before = tags;
         tags = fmax(share * elements, 1);
-        /* Nearly all resident, or more than thought: there may be more. Hardly any: the count is
-         * coarse. */
+        /* If nearly all elements are resident, or more than expected, there may be more tags. If
+         * hardly any are, the count is coarse. */
         if (share < 1 - TAGS_OVERFILLED_SHARE && share > TAGS_FEW_SHARE &&
             tags < TAGS_GROWN * before)
             break;
@@ -262,7 +263,7 @@ int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct e
         line = l2->near_bytes / tags;
         l2->stride_bytes = stride;
         l2->tags = tags;
-        /* Elements that are closer than a line share tags: then this is their distance. */
+        /* Elements closer than a line share tags: the result is then their distance. */
         if (line > SHARED_TAGS * (double)stride)
             continue;
         if (isfinite(doubtful) || line_distance(l2, line) < TOSS_UP)

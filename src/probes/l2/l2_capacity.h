@@ -9,7 +9,7 @@ int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct 
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
 
-/* The tags, or what stays resident, counted once more: the line, or the size, that this gives. */
+/* Counts the tags, or what stays resident, once more; out: the line, or the size, that follows. */
 int l2_confirm_line(struct probe_context *context, const struct l2_study *l2,
                     uint64_t *out_line_bytes, struct err *err);
 int l2_confirm_capacity(struct probe_context *context, const struct l2_study *l2, double *out_bytes,

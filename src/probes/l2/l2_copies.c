@@ -1,11 +1,11 @@
 /* L2 in parts whose near part keeps copies of far lines.
  *
- * One SM loads an array, another one times it three times. Where both are near the same part, the
- * second SM finds everything near: the three passes are alike. Where they are not, its first load
- * of a line whose home is another part takes longer, and the second does not, since its part then
- * has a copy. Each load is compared with the same load, since the slices of one part are not
- * equally far either, and the third pass says how much two passes differ by chance. Every pair of a
- * sample of SMs is asked, so that each SM's side is confirmed by all others. */
+ * One SM loads an array, another one times it three times. If both are near the same part, the
+ * second SM finds everything near: the three passes are alike. If not, its first load of a line
+ * whose home is another part takes longer; its second does not, since its part then has a copy.
+ * Each load is compared with the same load of another pass, since the slices of one part are not
+ * equally far either. The third pass shows how much two passes differ by chance. Every pair of a
+ * sample of SMs is measured, so that the part of each SM is confirmed by all others. */
 #include "probes/l2/l2_copies.h"
 
 #include <math.h>
@@ -20,41 +20,45 @@ enum {
     PAIRS_MAX = L2_SAMPLE_MAX * (L2_SAMPLE_MAX - 1) / 2,
     AT_ONCE_MAX = L2_SAMPLE_MAX / 2,
     ELEMENTS_MAX = 128,
-    STRIDE_BYTES = 512, /* beyond the fetch of L2: a touch must not bring the next element */
-    LOOKED_AT_MAX = 8,  /* pairs that are asked again and again, under noise */
+    STRIDE_BYTES = 512, /* more than the fetch of L2: a touch must not bring in the next element */
+    LOOKED_AT_MAX = 8,  /* pairs that are measured repeatedly, under noise */
     REPEATS_MAX = 30,
 };
 
-/* All arrays at once take this share of L2: copies fit too, even with few ways. */
+/* All arrays together take this share of L2: the copies fit too, even with few ways. */
 static const double L2_SHARE = 1.0 / 8;
 static const uint64_t ARRAY_MIN_BYTES = 32 * 1024, ARRAY_MAX_BYTES = 256 * 1024;
 
-/* First touches are later than second ones by chance: up to so many standard errors; and by what
- * is too little for half of the lines in another part. */
+/* First touches exceed second ones by chance by up to SIGNIFICANT standard errors. A mean
+ * difference below the other two limits is too small for half of the lines being in another
+ * part. */
 static const double SIGNIFICANT = 4, SHIFT_SHARE = 0.015, SHIFT_CYCLES = 2;
 
-/* Of the differences of two passes that are alike, this share is scatter, the rest spikes. */
+/* Of the differences between two equal passes, this share is scatter; the rest are spikes. */
 static const double SCATTER_SHARE = 0.97;
 
-/* Half the distance of near and far in standard deviations, enough to see a level that is much
- * nearer than the mean one; and the repeats above which single touches do not have it. */
+/* Half the distance of near and far in standard deviations: enough to see a level that is much
+ * nearer than the mean one. And the number of repeats above which single touches do not show
+ * that. */
 static const double CLEAR = 6, REPEATS_FREE = 2;
 
-/* Of the lines, of four parts: the distance is at least the mean of all over this. */
+/* The largest share of far lines (four parts): the distance of far lines is at least the mean of
+ * all lines over this. */
 static const double FAR_SHARE_MAX = 0.75;
 
-/* Touches above this quantile of what chance gives, and some cycles, are far. */
+/* Touches above this quantile of the chance differences, plus some cycles, are far. */
 static const double CHANCE = 0.995, CHANCE_CYCLES = 2;
 
-/* Pairs that contradict the groups, and how far the share of far lines may be off. */
+/* Largest share of pairs that contradict the groups, and largest error of the share of far
+ * lines. */
 static const double CONTRADICTIONS_MAX = 0.05, SHARE_OFF_MAX = 0.08;
 
 struct pair {
-    size_t a, b;     /* in the sample: a loads, b times */
+    size_t a, b;     /* indices in the sample: a loads, b times */
     double *touches; /* TOUCHES rows of elements */
-    double *firsts;  /* each repeat's first touches, where there are repeats */
+    double *firsts;  /* the first touches of each repeat, if there are repeats */
     size_t repeats;
-    bool apart; /* near different parts */
+    bool apart; /* the SMs are near different parts */
 };
 
 struct copies {
@@ -67,7 +71,7 @@ struct copies {
     struct device_array array;
     size_t elements;
     uint32_t at_once;
-    struct l2_values chance; /* second less third touches, both ways round; sorted */
+    struct l2_values chance; /* second less third touches, with both signs; sorted */
 };
 
 static double touch(const struct copies *copies, const struct pair *pair, size_t number, size_t e)
@@ -95,8 +99,8 @@ static void choose_array(struct copies *copies)
     copies->at_once = (uint32_t)fmin(fmax(room / size, 1), AT_ONCE_MAX);
 }
 
-/* All pairs in rounds of pairs that have no SM in common (the circle method): a round can run at
- * once. */
+/* All pairs, in rounds of pairs that have no SM in common (the circle method): the pairs of a round
+ * can run at once. */
 static void list_pairs(struct copies *copies)
 {
     size_t seats = copies->sm_count + copies->sm_count % 2;
@@ -111,8 +115,8 @@ static void list_pairs(struct copies *copies)
         }
 }
 
-/* The second SM finds the pages first, by loads between the elements: what that takes is none of
- * L2's. */
+/* The second SM first loads between the elements, to find the pages: address translation is no part
+ * of L2's latency. */
 static struct device_job pair_job(const struct copies *copies, const struct pair *pair,
                                   uint64_t offset_bytes)
 {
@@ -135,7 +139,7 @@ static struct device_job pair_job(const struct copies *copies, const struct pair
     return job;
 }
 
-/* Each pair has memory of its own, which nobody loaded before: lines in constant use outlast a
+/* Each pair has its own memory, which no job loaded before: lines in constant use outlast a
  * flush. */
 static int run_pairs(struct copies *copies, struct err *err)
 {
@@ -181,7 +185,7 @@ static int collect_chance(struct copies *copies, struct err *err)
     return 0;
 }
 
-/* How many of sorted values are below; those that are equal count half. */
+/* How many of the sorted values are below `value`; equal ones count half. */
 static double rank_of(const struct l2_values *sorted, double value)
 {
     size_t ends[2];
@@ -224,7 +228,8 @@ static int judge_pair(const struct copies *copies, struct pair *pair, struct err
     return rc;
 }
 
-/* Of the SMs before `sm` that are in the group: those that it is apart from, less the others. */
+/* Among the SMs of the group before `sm`: how many are near another part than `sm`, less how many
+ * are not. */
 static int balance(const struct copies *copies, size_t sm, size_t group)
 {
     int apart = 0;
@@ -261,7 +266,7 @@ static size_t count_contradictions(const struct copies *copies)
     return count;
 }
 
-/* Times that a touch must be repeated to tell near from far, 1: it need not. */
+/* How often a touch must be repeated to tell near from far; 1: not repeated. */
 static int choose_repeats(const struct copies *copies, size_t *out_repeats, struct err *err)
 {
     double sum = 0, squares = 0;
@@ -286,7 +291,7 @@ static int choose_repeats(const struct copies *copies, size_t *out_repeats, stru
     return 0;
 }
 
-/* Means over the repeats, of readings inside the fence. */
+/* Means over the repeats of the readings inside the fence. */
 static void average_pair(const struct copies *copies, const struct device_answer *answers,
                          size_t apart, const struct l2_fence *fence, struct pair *pair)
 {
@@ -327,7 +332,7 @@ static int average_repeats(const struct copies *copies, const struct device_answ
     return rc;
 }
 
-/* Asks some pairs again and again, for the same elements, and moves them to the front. */
+/* Measures some pairs repeatedly, with the same elements, and moves them to the front. */
 static int repeat_pairs(struct copies *copies, size_t repeats, size_t *out_count, struct err *err)
 {
     struct pair *chosen[LOOKED_AT_MAX];
@@ -360,8 +365,8 @@ static int repeat_pairs(struct copies *copies, size_t repeats, size_t *out_count
     return rc;
 }
 
-/* Extra cycles from which on a touch was far: above what chance gives, or half way to the usual far
- * touch where chance gives that much. */
+/* The number of extra cycles above which a touch was far: what chance explains, or half the usual
+ * far touch if chance explains that much. */
 static double far_from(const struct l2_values *extras, const struct l2_values *chance)
 {
     double mean = l2_values_mean_below(extras, INFINITY), sum = 0, count = 0;
@@ -390,7 +395,8 @@ static int add_far(const struct copies *copies, const struct pair *pair, size_t 
     return 0;
 }
 
-/* Extra cycles of the crossing ones of the first `count` pairs, and what chance gives. */
+/* Collects the extra cycles of those of the first `count` pairs that cross parts, and the
+ * differences by chance. */
 static int collect_extras(const struct copies *copies, size_t count, struct l2_values *extras,
                           struct l2_values *chance, struct err *err)
 {
@@ -412,7 +418,7 @@ static int collect_extras(const struct copies *copies, size_t count, struct l2_v
     return 0;
 }
 
-/* Those touches of the first `count` pairs that were far, and which share that is. */
+/* Collects the far touches of the first `count` pairs, and their share. */
 static int collect_far(const struct copies *copies, size_t count, struct l2_parts *parts,
                        double *out_share, struct err *err)
 {
@@ -431,7 +437,7 @@ static int collect_far(const struct copies *copies, size_t count, struct l2_part
     return rc;
 }
 
-/* Laplace's rule of succession: the next pair's chance to agree with the groups. */
+/* Laplace's rule of succession: the probability that the next pair agrees with the groups. */
 static void judge_groups(const struct copies *copies, struct l2_parts *parts)
 {
     size_t against = count_contradictions(copies), pairs = copies->pair_count;
@@ -442,7 +448,7 @@ static void judge_groups(const struct copies *copies, struct l2_parts *parts)
                  against, pairs);
 }
 
-/* As many parts as groups of SMs; and one line in so many is near. */
+/* There are as many parts as groups of SMs, and 1 / parts of the lines are near. */
 static void settle(const struct copies *copies, double far_share, struct l2_parts *parts)
 {
     double groups = (double)copies->group_count, expected = (groups - 1) / groups;

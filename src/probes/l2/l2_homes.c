@@ -1,9 +1,10 @@
 /* L2 in parts without copies: a line is near to the SMs of one part and far from all others.
  *
- * All SMs time the same elements. Where L2 is one, all see the same differences between elements,
- * however far apart its slices are. With parts, SMs of one part see the same, SMs of different
- * parts do not, and each element is near to exactly one group of SMs. What two SMs see differently
- * in one half of the passes they must see in the other half too: that tells it from noise. */
+ * All SMs time the same elements. If L2 has one part, all SMs see the same differences between
+ * elements, however far apart its slices are. With several parts, SMs of one part see the same
+ * differences and SMs of different parts do not, and each element is near to exactly one group of
+ * SMs. A difference between two SMs counts only if it shows in both halves of the passes; otherwise
+ * it is noise. */
 #include "probes/l2/l2_homes.h"
 
 #include <math.h>
@@ -14,28 +15,30 @@
 
 enum { HALVES = 2, LEADERS_MAX = 16, FEW_SMS = 8, CUT_OF = 50 };
 
-/* Another part is further away by this share of a near hit, and by so many cycles. */
+/* Another part is further away by this share of a near hit, and by this many cycles. */
 static const double GAP_SHARE = 0.03, GAP_CYCLES = 4;
 
-/* Differences count from so many standard errors on. */
+/* Smaller differences, in standard errors, do not count. */
 static const double SIGNIFICANT = 4;
 
-/* Elements that are hardly nearer to one group than to the next (by less than a third of what is
- * usual): more than these are slices that lie at all distances; more than those leave a doubt. */
+/* An element is undecided if it is nearer to one group than to the next by less than a third of the
+ * usual margin. With a larger share of undecided elements than UNDECIDED_MAX, these are slices at
+ * all distances and no parts; above the second limit, the parts are in doubt. */
 static const double UNDECIDED_THIRD = 1.0 / 3, UNDECIDED_MAX = 0.2, UNDECIDED_CLEAR = 0.08;
 
-/* A part is the home of at least this share of an even one's elements; it has this share of SMs. */
+/* A part is the home of at least this share of the elements that an even division gives it, and has
+ * at least this share of the SMs. */
 static const double HOME_MIN = 0.5, GROUP_MIN = 1.0 / 16;
 
 struct homes {
     const struct l2_hits *hits;
     double gap_min;
     double mean;     /* of all loads */
-    double *rows;    /* half by half, SM by SM: latency less the SM's mean */
-    uint8_t *groups; /* of SMs */
+    double *rows;    /* by half of the passes, then by SM: latency less the SM's mean */
+    uint8_t *groups; /* group of each SM */
     size_t leaders[LEADERS_MAX], sizes[LEADERS_MAX], group_count;
-    size_t odd;   /* SMs of groups of several that were too small to be one */
-    double *seen; /* group by group: mean of its SMs' rows */
+    size_t odd;   /* SMs in groups of several that were too small for a part */
+    double *seen; /* by group: mean of the rows of its SMs */
 };
 
 static double *row_of(const struct homes *homes, size_t half, size_t sm)
@@ -72,8 +75,9 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Variance over the elements of what two SMs see differently, noise left out; 0 unless it is
- * significant. The outermost elements are left out: two spikes that meet in one would be enough. */
+/* Variance over the elements of the difference between two SMs, without noise; 0 unless it is
+ * significant. The most extreme elements are left out: two spikes in the same one would be
+ * enough. */
 static double difference(const struct homes *homes, size_t a, size_t b)
 {
     size_t n = homes->hits->elements, cut = n / CUT_OF + 1, count = n > 2 * cut ? n - 2 * cut : 0;
@@ -96,7 +100,7 @@ static bool sees_the_same(const struct homes *homes, size_t a, size_t b)
     return difference(homes, a, b) < homes->gap_min * homes->gap_min / 2;
 }
 
-/* Each SM joins the first whose view it shares. False: there are too many different views. */
+/* Each SM joins the first one that sees the same. False: there are too many different groups. */
 static bool group_sms(struct homes *homes)
 {
     for (size_t sm = 0; sm < homes->hits->sms; sm++) {
@@ -120,7 +124,7 @@ static bool is_small(const struct homes *homes, size_t group)
            (homes->sizes[group] < 2 || (double)homes->sizes[group] < GROUP_MIN * (double)sms);
 }
 
-/* A few odd SMs are no group: each goes to the one that it differs least from. */
+/* A few odd SMs are no group: each joins the group that it differs least from. */
 static void dissolve_small(struct homes *homes)
 {
     size_t kept = 0, renamed[LEADERS_MAX];
@@ -160,7 +164,7 @@ static int average_groups(struct homes *homes, struct err *err)
     return 0;
 }
 
-/* Finds each element's home. margins: how much nearer it is to it than to the next group. */
+/* Finds the home of each element. margins: how much nearer the home is than the next group. */
 static int find_homes(const struct homes *homes, struct l2_parts *parts, struct l2_values *margins,
                       size_t *counts, struct err *err)
 {
@@ -208,8 +212,8 @@ static bool are_parts(const struct homes *homes, const struct l2_values *margins
     return true;
 }
 
-/* All loads of lines whose home is another part than the SM's; and how wide near ones scatter, as
- * means over the SMs of a part. */
+/* All loads of lines whose home is not the SM's part; and the width of near ones, as means over the
+ * SMs of a part. */
 static int collect_far(const struct homes *homes, struct l2_parts *parts, double *out_width,
                        struct err *err)
 {

@@ -1,7 +1,8 @@
-/* Latencies of L2 and behind it: near and far hits, cold loads, and the thresholds between them.
+/* Latencies of L2 and of main memory behind it: near and far hits, cold loads, and the thresholds
+ * between them.
  *
- * All SMs time the same array, since they are not equally far from L2's slices: one SM's view is
- * not the GPU's. How many parts L2 has is found in l2_copies.c and l2_homes.c. */
+ * All SMs time the same array: they are not equally far from the slices of L2, so that one SM does
+ * not represent the GPU. l2_copies.c and l2_homes.c find how many parts L2 has. */
 #include "probes/l2/l2_level.h"
 
 #include <math.h>
@@ -20,15 +21,15 @@ enum {
     STRIDE_MIN_BYTES = 128,
     AVERAGE_LOADS = 512,
     COLD_ELEMENTS = 256,
-    COLD_STRIDE_BYTES = 17 * 64,  /* beyond the fetch of any L2 */
-    LARGE_PAGE_BYTES = 64 * 1024, /* at least, of a GPU's large allocations */
+    COLD_STRIDE_BYTES = 17 * 64,  /* more than the fetch of any L2 */
+    LARGE_PAGE_BYTES = 64 * 1024, /* the least for a large allocation on a GPU */
 };
 
-/* A quarter of L2, and less: fits, even where some of L2 is broken. */
+/* At most a quarter of L2: it fits even if a part of L2 is broken. */
 static const uint64_t ARRAY_MIN_BYTES = 16 * 1024, ARRAY_MAX_BYTES = 256 * 1024;
 static const double ARRAY_SHARE = 0.25;
 
-/* A load that takes longer than so many cold ones was interrupted. */
+/* A load that takes longer than this many cold loads was interrupted. */
 static const double INTERRUPTED = 5;
 
 static struct device_array hits_array(uint64_t reported_bytes)
@@ -42,8 +43,8 @@ static struct device_array hits_array(uint64_t reported_bytes)
         .path = DEVICE_GLOBAL_CG, .size_bytes = elements * stride, .stride_bytes = stride};
 }
 
-/* SMs begin at different elements, so that they do not all ask the same slice at once. The first
- * job empties L2; the others find the array there. */
+/* SMs begin at different elements, so that they do not all use the same slice at once. The first
+ * job empties L2; the others find the array in it. */
 static struct device_job hits_job(const struct l2_hits *hits, const struct device_array *array,
                                   size_t sm)
 {
@@ -107,7 +108,7 @@ static bool is_near(const struct l2_parts *parts, size_t sm, size_t element)
            parts->part_of_sm[sm] == parts->home_of_element[element];
 }
 
-/* An SM's near hits of all passes, added to values. */
+/* Adds the near hits of an SM in all passes to values. */
 static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
                         struct l2_values *values, struct err *err)
 {
@@ -122,8 +123,8 @@ static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts
     return 0;
 }
 
-/* An SM's mean near hit without spikes, of each pass and (the last one) of all. A pass that lies
- * outside for the most part is no spike. */
+/* The mean near hit of an SM without spikes: of each pass, and (last) of all. A pass that lies
+ * mostly outside the fence is no spike. */
 static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
                       double out_means[L2_PASSES + 1], struct err *err)
 {
@@ -151,8 +152,8 @@ static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, 
     return rc;
 }
 
-/* The median SM's mean, the map of all, and what the passes differ by. out_near: all SMs' hits,
- * sorted; what it had is released. */
+/* Sets the mean of the median SM, the map of all SMs, and how much the passes differ. out_near: the
+ * hits of all SMs, sorted; its old content is released. */
 static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, struct l2_study *l2,
                     struct l2_values *out_near, struct err *err)
 {
@@ -183,7 +184,7 @@ static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, st
     return 0;
 }
 
-/* First with copies; without any, by homes. near: all hits, sorted. */
+/* First looks for copies; if there are none, for homes. near: all hits, sorted. */
 static int find_parts(struct probe_context *context, const struct l2_hits *hits, double cycles,
                       const struct l2_values *near, struct l2_parts *parts, struct err *err)
 {
@@ -216,8 +217,9 @@ static void set_parts(const struct l2_parts *parts, struct l2_study *l2)
     l2->other_sm = l2->parts > 1 ? l2->part_sms[1] : 0;
 }
 
-/* Each element once, none in the fetch of another, in memory that no job loaded before. Its pages
- * are touched first, between the elements: what finding a page takes is none of main memory's. */
+/* Loads each element once, none in the fetch of another, in memory that no job loaded before. Its
+ * pages are touched first, between the elements: address translation is no part of main memory's
+ * latency. */
 static struct device_job cold_job(struct probe_context *context, int32_t sm)
 {
     const struct device_array cold = {.path = DEVICE_GLOBAL_CG,
@@ -277,7 +279,7 @@ static double mean_hit(const struct l2_hits *hits, const struct l2_study *l2, do
     return sum / count + far_share * (l2->far.cycles - l2->near.cycles);
 }
 
-/* Means of everything but interruptions: hits have as many spikes, and they cancel out. */
+/* Means of everything except interruptions: hits have as many spikes, so that they cancel out. */
 static int set_main(struct probe_context *context, const struct l2_hits *hits, struct l2_study *l2,
                     struct l2_values *cold, struct err *err)
 {
@@ -306,15 +308,15 @@ static void set_thresholds(struct l2_study *l2, const struct l2_parts *parts,
     const struct l2_values *far = l2->parts > 1 ? &parts->far_loads : near;
     double slowest_hit = l2->levels[l2->level_count - 1];
     double step = l2->level_count > 1 ? l2->levels[1] - l2->levels[0] : 0;
-    /* Of as many misses as there are parts one goes through the near one: half of those are
-     * faster. */
+    /* One in `parts` misses goes through the near part; the median of those is the quantile
+     * below. */
     double fastest_miss = l2_values_quantile(cold, 0.5 / l2->parts);
     l2->blurred = fastest_miss <= slowest_hit;
     l2->miss_threshold = l2_values_parting(far, cold, slowest_hit, fastest_miss);
     l2->far_threshold = l2->parts > 1 ? l2_values_parting(near, far, l2->near.cycles, l2->levels[1])
                                       : l2->miss_threshold;
     l2->far_miss_threshold = l2->copies ? fastest_miss + step / 2 : l2->miss_threshold;
-    /* With copies an SM's own hits are near ones. */
+    /* With copies, the hits of an SM are all near. */
     double far_share = l2->copies ? 0 : 1 - 1.0 / l2->parts;
     l2->hit_stray = (1 - far_share) * l2_values_share_above(near, l2->miss_threshold) +
                     far_share * l2_values_share_above(far, l2->miss_threshold);

@@ -1,8 +1,8 @@
-/* Filling L2 with an array and timing a sample of it.
+/* Fills L2 with an array and times a sample of it.
  *
- * The sample's elements stand evenly spaced, so that consecutive loads share pages and the TLBs
- * cost little. The last is timed first: a miss brings a line in and evicts an older one, which then
- * was timed already or is gone anyway. */
+ * The elements of the sample are evenly spaced, so that consecutive loads share pages and the TLBs
+ * cost little. The last element is timed first: a miss brings a line in and evicts an older one,
+ * which was timed already or is gone anyway. */
 #include "probes/l2/l2_look.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 
 enum {
     JOBS_MAX = 1024,
-    COUNT_MIN = 4,  /* elements that a job times, however small the array */
-    ERROR_JOBS = 8, /* fewer do not tell how they scatter */
+    COUNT_MIN = 4,  /* the least number of elements that a job times */
+    ERROR_JOBS = 8, /* fewer jobs do not show how they scatter */
 };
 
 static bool is_prime(uint64_t n)
@@ -33,8 +33,8 @@ static uint64_t prime_from(uint64_t n)
 }
 
 /* A part of the array, in elements: every `spacing`-th of the first `window`. Each job draws its
- * spacing: one that is close to a multiple of the sets lets samples meet in few sets, where each
- * miss evicts what is timed next. */
+ * spacing: if it were close to a multiple of the number of sets, the sample would lie in few sets,
+ * where each miss evicts the element that is timed next. */
 struct sample {
     uint64_t window, spacing_min;
     size_t jobs;
@@ -48,7 +48,7 @@ static struct sample make_sample(const struct l2_look *look)
     most = most > COUNT_MIN ? most : COUNT_MIN;
     uint64_t count = most < look->loads ? most : look->loads;
     sample.spacing_min = count < sample.window ? sample.window / count : 1;
-    /* A large array gives enough loads in one job: filling it is what costs. */
+    /* With a large array one job gives enough loads; filling it is the expensive part. */
     if (most < look->loads) {
         uint64_t jobs = look->loads * sample.spacing_min * 3 / 2 / sample.window + 1;
         sample.jobs = jobs < JOBS_MAX ? (size_t)jobs : JOBS_MAX;
@@ -62,7 +62,8 @@ static uint64_t draw_spacing(struct probe_context *context, const struct sample 
     return least > 1 ? prime_from(least + probe_seed(context) % least) : 1;
 }
 
-/* Begins with any of the first elements, so that each of the window has the same chance. */
+/* Begins at a random one of the first elements, so that all elements of the window are equally
+ * likely. */
 static struct device_array timed_array(const struct l2_look *look, uint64_t window,
                                        uint64_t spacing, uint64_t shift)
 {
@@ -75,7 +76,7 @@ static struct device_array timed_array(const struct l2_look *look, uint64_t wind
                                  .order = DEVICE_DESCENDING};
 }
 
-/* Each size times other elements than the one before. */
+/* Each size times other elements than the size before. */
 static struct device_job make_job(struct probe_context *context, const struct l2_look *look,
                                   const struct sample *sample)
 {
@@ -97,16 +98,16 @@ static struct device_job make_job(struct probe_context *context, const struct l2
     return job;
 }
 
-/* What is judged wrongly with known probabilities can be corrected in the mean. */
+/* The error of misjudged loads is known on average, so it can be corrected. */
 static double correct(double seen, double stray, double slip)
 {
     double share = (seen - stray) / (1 - stray - slip);
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* Standard error of a share, from how the jobs scatter; from the number of loads where there are
- * too few. (Evenly spread samples of what is evicted in order scatter less than their number says.)
- */
+/* Standard error of a share: from the scatter of the jobs, or from the number of loads if there are
+ * too few jobs. (Evenly spread samples scatter less than their number suggests if lines are evicted
+ * in order.) */
 static double share_error(const struct device_answer *answers, size_t jobs, size_t size,
                           double threshold)
 {
@@ -138,8 +139,8 @@ static struct l2_shares read_shares(const struct l2_study *l2, const struct devi
     }
     struct l2_shares shares = {
         .missed = correct(missed / (double)loads, l2->hit_stray, l2->miss_slip),
-        /* What the near part lacks is at home in any part: only the loads that another one serves
-         * slip. */
+        /* The home of what the near part lacks is any part; only loads that another part serves can
+         * be taken for near ones. */
         .beyond_near =
             correct(beyond / (double)loads, l2->near_stray, l2->far_slip * (1 - 1.0 / l2->parts)),
         .n = (uint32_t)loads,

@@ -1,28 +1,28 @@
-/* Filling L2 with an array and timing a sample of it. */
+/* Fills L2 with an array and times a sample of it. */
 #ifndef GPUMEMTOPO_PROBES_L2_L2_LOOK_H
 #define GPUMEMTOPO_PROBES_L2_L2_LOOK_H
 
 #include "probes/probe.h"
 
-/* "Fill L2 with an array by all warps of an SM, then time a sample of it by one thread", for up to
- * three sizes in one job: the array grows from one to the next. The sample is spread evenly over
- * the first `window` share of the smallest: what was filled first is evicted first. */
+/* All warps of an SM fill L2 with an array, then one thread times a sample of it; for up to three
+ * sizes in one job, where the array grows from one to the next. The sample is spread evenly over
+ * the first `window` share of the smallest size: what was filled first is evicted first. */
 enum { L2_LOOK_SIZES = 3 };
 struct l2_look {
     uint64_t sizes[L2_LOOK_SIZES]; /* bytes, rising */
     size_t count;
     uint64_t stride_bytes;
-    int32_t sm;     /* that fills and times */
+    int32_t sm;     /* the SM that fills and times */
     double window;  /* 0..1 */
     uint32_t part;  /* one job times at most 1 / part of the elements, since misses evict */
-    uint32_t loads; /* of the sample, about */
+    uint32_t loads; /* in the sample, about */
 };
 struct l2_shares {
-    double beyond_near; /* of the loads: served by the far part or by main memory */
-    double missed;      /* served by main memory */
-    double far_missed;  /* served by main memory behind the far part; without copies: missed */
-    double resident;    /* held by what is asked first: the near part, or all of L2 */
-    double error;       /* the standard error of that */
+    double beyond_near; /* share of loads served by the far part or by main memory */
+    double missed;      /* share served by main memory */
+    double far_missed; /* share served by main memory behind the far part; without copies: missed */
+    double resident;   /* share held by what is searched first: the near part, or all of L2 */
+    double error;      /* the standard error of resident */
     uint32_t n;
 };
 

@@ -1,10 +1,10 @@
-/* The parts of L2: what both ways to find them share. */
+/* The parts of L2: what both methods of finding them share. */
 #include "probes/l2/l2_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Levels are at least so many cycles apart. */
+/* Levels closer than this many cycles are one level. */
 static const double LEVEL_GAP = 4;
 
 size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms)
@@ -27,7 +27,7 @@ void l2_parts_fini(struct l2_parts *parts)
     *parts = (struct l2_parts){0};
 }
 
-/* Half the range of the means of every third value up to the cap. */
+/* Half the range of three means, each of every third value up to the cap. */
 static double far_spread(const struct l2_values *loads, double cap)
 {
     double low = INFINITY, high = -INFINITY;
@@ -44,7 +44,7 @@ static double far_spread(const struct l2_values *loads, double cap)
     return (high - low) / 2;
 }
 
-/* Nothing is cut off below: one of three far levels may be a third of the loads only. */
+/* Nothing is cut off below: the lowest of three far levels may have only a third of the loads. */
 int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err)
 {
     const struct l2_fence lines = l2_values_fence(&parts->far_lines);

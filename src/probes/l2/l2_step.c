@@ -1,10 +1,10 @@
 /* Where the latency of L2 steps up as the array grows: near half of the size, where an SM's own
- * part no longer has room for all it loads, and at the whole, where main memory begins to serve
- * lines whose home is the other part (without copies: any line).
+ * part no longer has room for everything it loads; and at the whole size, where main memory begins
+ * to serve lines whose home is the other part (without copies: any line).
  *
- * What was filled first is timed, since it is what was evicted first: the step is then steep for
- * LRU and its kin, and no later for others. The rise behind the step is traced back to where it
- * began; so sets that fill unevenly and round the foot of the step off do no harm. */
+ * What was filled first is timed, since it is evicted first: then the step is steep for LRU and
+ * similar policies, and not later for others. The rise after the step is traced back to where it
+ * began. So it does no harm if sets fill unevenly and round off the foot of the step. */
 #include "probes/l2/l2_step.h"
 
 #include <errno.h>
@@ -19,36 +19,37 @@ enum {
     LOOK_LOADS = 2048,
     RISE_LOADS = 4096,
     LOOK_PART = 64, /* sampling refreshes and reloads lines */
-    REPEATS = 3,    /* of the look at the rise, where loads are dear */
+    REPEATS = 3,    /* looks at the rise, if loads are expensive */
     REPEATS_MAX = 9,
 };
 
-/* At least one way: where sets are hashed, the first line to go may be any of the oldest way. */
+/* At least one way: if sets are hashed, the first line to be evicted may be any of the oldest
+ * way. */
 static const double WINDOW = 0.5;
 static const double ALPHA = 0.01;
 
-/* The search for the foot of the step ends with sizes this share of the capacity apart. */
+/* The search for the foot of the step ends when the sizes are this share of the capacity apart. */
 static const double RESOLUTION = 0.025;
 
-/* Sizes at which the rise is looked at, over the foot; and the shares that are part of it. */
+/* Sizes at which the rise is measured, over the foot; and the shares that belong to the rise. */
 static const double RISE[] = {1.05, 1.12, 1.2}, RISE_MAX = 0.9;
 
-/* Sizes before it, where there is none yet. */
+/* Sizes before the foot, without a rise. */
 static const double BASE[] = {0.89, 0.92, 0.95};
 
-/* The traced step lies this close to its foot, as shares of it. */
+/* The traced step must be this close to its foot, as a share of it. */
 static const double TRACE_LOW = 0.9, TRACE_HIGH = 1.15;
 
-/* A step must raise the share of slower loads by this much, and a size counts as beyond the step
- * with this much of it, or with so many standard errors more than misjudged loads explain. */
+/* A step must raise the share of slower loads by at least STEP_MIN. A size is beyond the step if
+ * its share has risen by this part of that, or by so many standard errors more than misjudged loads
+ * explain. */
 static const double STEP_MIN[] = {[L2_STEP_HALF] = 0.03, [L2_STEP_WHOLE] = 0.01};
 static const double BEYOND_MIN = 0.01, BEYOND_ERRORS = 4;
 
-/* More loads than this beyond the limit at the smallest size: the step is elsewhere. */
+/* If more loads than this are beyond the limit at the smallest size, the step is elsewhere. */
 static const double STRAY_MAX = 0.15;
 
-/* Where the step is looked for, as shares of the capacity: first a narrow range, then a wide one.
- */
+/* Where the step is searched, as shares of the capacity: first a narrow range, then a wide one. */
 struct range {
     double low, high;
 };
@@ -70,8 +71,9 @@ struct search {
     enum l2_step_kind kind;
     struct point points[POINTS_MAX]; /* all looks so far */
     size_t count;
-    double capacity;    /* near which the step is expected */
-    double base, limit; /* share before the step; a share above the limit is beyond it */
+    double capacity; /* the step is expected near it */
+    double base,
+        limit; /* share before the step; sizes with a share above the limit are beyond it */
 };
 
 static double whole_lines(double bytes, uint64_t line)
@@ -80,7 +82,7 @@ static double whole_lines(double bytes, uint64_t line)
     return (double)((lines ? lines : 1) * line);
 }
 
-/* Looks at up to L2_LOOK_SIZES rising sizes in one job and adds them to the points. */
+/* Measures up to L2_LOOK_SIZES rising sizes in one job and adds them to the points. */
 static int look_at(struct search *search, const double *sizes, uint32_t loads, struct err *err)
 {
     struct l2_look look = {.stride_bytes = search->l2->line_bytes,
@@ -114,8 +116,8 @@ static int look_between(struct search *search, double low, double high, struct e
     return look_at(search, sizes, LOOK_LOADS, err);
 }
 
-/* base: the share of slower loads before the step. With copies, loads from main memory behind the
- * near part stray into those behind the far one; they are part of the base. */
+/* base: the share of slower loads before the step. With copies, some loads from main memory behind
+ * the near part are taken for loads behind the far one; they are part of the base. */
 static double beyond_limit(const struct search *search, double base)
 {
     const struct l2_study *l2 = search->l2;
@@ -125,8 +127,8 @@ static double beyond_limit(const struct search *search, double base)
     return base + fmax(BEYOND_MIN, BEYOND_ERRORS * error);
 }
 
-/* Of the points from `first` on, which rise in size: moves low to the last before the step, high
- * to the first beyond it. */
+/* For the points from `first` on, which rise in size: moves low to the last one before the step,
+ * high to the first one beyond it. */
 static void enclose(const struct search *search, size_t first, double *low, double *high)
 {
     for (size_t i = first; i < search->count; i++) {
@@ -138,7 +140,7 @@ static void enclose(const struct search *search, size_t first, double *low, doub
     }
 }
 
-/* Looks at the ends and the middle of a range. False in out_inside: the step is not inside. */
+/* Measures the ends and the middle of a range. out_inside false: the step is not in it. */
 static int open_range(struct search *search, const struct range *range, double *out_low,
                       double *out_high, bool *out_inside, struct err *err)
 {
@@ -158,7 +160,7 @@ static int open_range(struct search *search, const struct range *range, double *
     return 0;
 }
 
-/* A fourth of the distance in each round, until the sizes are close. */
+/* Narrows the distance to a fourth in each round, until the sizes are close. */
 static int narrow(struct search *search, double *low, double *high, struct err *err)
 {
     double close = fmax(RESOLUTION * search->capacity, (double)search->l2->line_bytes);
@@ -173,14 +175,14 @@ static int narrow(struct search *search, double *low, double *high, struct err *
     return 0;
 }
 
-/* A cache that evicts the oldest loses lines of the array's beginning in proportion to what is too
- * much; one that evicts any loses them exponentially, a share of what is left. */
+/* A cache that evicts the oldest line loses lines of the array's beginning in proportion to the
+ * excess. One that evicts any line loses them exponentially. */
 static double bend(double share, bool exponential)
 {
     return exponential ? -log1p(-fmin(share, RISE_MAX)) : share;
 }
 
-/* Where the line through the points from `first` on falls to the base; and how badly it fits. */
+/* Where the line through the points from `first` on meets the base; and how badly it fits. */
 static double trace_back(const struct search *search, size_t first, bool exponential,
                          double *out_misfit)
 {
@@ -205,8 +207,8 @@ static double trace_back(const struct search *search, size_t first, bool exponen
     return -search->capacity * level / slope;
 }
 
-/* Looks at the rise `repeats` times: where it begins by the straight and by the exponential line,
- * and how badly these fit together. */
+/* Results of `repeats` looks at the rise: where it begins, by the straight and by the exponential
+ * line, and how badly each fits. */
 struct traces {
     double found[2][REPEATS_MAX], misfits[2];
 };
@@ -233,8 +235,8 @@ static int look_at_rise(struct search *search, double low, double high, size_t r
     return 0;
 }
 
-/* What the rise rises from, better than one look tells: an error in it shifts where the rise,
- * traced back, begins. */
+/* Measures the base better than one look does: an error in it shifts the point to which the rise is
+ * traced back. */
 static int settle_base(struct search *search, double low, size_t repeats, struct err *err)
 {
     double sizes[L2_LOOK_SIZES], sum = 0;
@@ -252,7 +254,7 @@ static int settle_base(struct search *search, double low, size_t repeats, struct
     return 0;
 }
 
-/* The middle of what each look gives. */
+/* The median of all looks. */
 static int trace(struct search *search, double low, double high, struct l2_step *out_step,
                  struct err *err)
 {
@@ -280,7 +282,7 @@ static int compare_points(const void *a, const void *b)
     return by_size ? by_size : (x->number > y->number) - (x->number < y->number);
 }
 
-/* Whether all points, in order of size, have a change point. Sorts them. */
+/* Tests whether all points, in order of size, have a change point. Sorts them. */
 static int test_points(struct search *search, struct cpd_change *out_change, struct err *err)
 {
     const struct cpd_options options = {.cost = CPD_COST_RANK,
@@ -295,7 +297,7 @@ static int test_points(struct search *search, struct cpd_change *out_change, str
     return rc ? err_set(err, rc, "change-point detection failed on %zu sizes", search->count) : 0;
 }
 
-/* From the foot to nine tenths of what the points, sorted, rise by. */
+/* The distance from the foot to nine tenths of the rise; the points are sorted. */
 static double step_width(const struct search *search, double foot)
 {
     double highest = 0;

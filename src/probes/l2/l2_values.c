@@ -9,14 +9,14 @@
 #include "cpd/cpd.h"
 
 enum {
-    TRIES = 64,      /* places that a threshold is tried at */
-    SPAN_MAX = 4096, /* cycles between the fastest and the slowest of loads that are counted */
+    TRIES = 64,      /* positions at which a threshold is tried */
+    SPAN_MAX = 4096, /* largest range, in cycles, of values that are sorted by counting */
 };
 
 static const double FENCE_WIDTHS = 3, FENCE_CYCLES = 8;
 
-/* Two levels: at most so many values in the middle third between them (uniform ones have a third
- * there), and at least so many in the smaller one. */
+/* Two levels have at most this share of values in the middle third between them (uniform values
+ * have a third there), and the smaller level has at least this share. */
 static const double VALLEY_MAX = 0.08, LEVEL_MIN = 0.1;
 
 int l2_values_add(struct l2_values *values, double value, struct err *err)
@@ -43,7 +43,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whole cycles within a small range, as single readings are: counted instead of compared. */
+/* Whole cycles within a small range, as single readings are, are counted instead of compared. */
 static bool sort_by_counting(struct l2_values *values)
 {
     double low = INFINITY, high = -INFINITY;
@@ -74,8 +74,8 @@ double l2_values_quantile(const struct l2_values *sorted, double q)
     return cpd_quantile_sorted(sorted->at, sorted->count, q);
 }
 
-/* The step in which the timer counts: the greatest that divides all differences. It is as large as
- * the distance of two levels where loads do not scatter at all, which only widens the fence. */
+/* The step of the timer: the greatest number that divides all differences. If loads do not scatter
+ * at all it is the distance of two levels, which only widens the fence. */
 static double timer_step(const struct l2_values *values)
 {
     long long step = 0;
