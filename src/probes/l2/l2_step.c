@@ -71,9 +71,8 @@ struct search {
     enum l2_step_kind kind;
     struct point points[POINTS_MAX]; /* all looks so far */
     size_t count;
-    double capacity; /* the step is expected near it */
-    double base,
-        limit; /* share before the step; sizes with a share above the limit are beyond it */
+    double capacity;    /* the step is expected near it */
+    double base, limit; /* share before the step; a larger share than limit is beyond it */
 };
 
 static double whole_lines(double bytes, uint64_t line)
