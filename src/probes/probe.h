@@ -1,4 +1,4 @@
-/* Inside the probes: a probe's descriptor and what a running probe works with. */
+/* Inside the probes: the descriptor of a probe, and what a running probe works with. */
 #ifndef GPUMEMTOPO_PROBES_PROBE_H
 #define GPUMEMTOPO_PROBES_PROBE_H
 
@@ -8,11 +8,11 @@
 #include "probes/method/bandwidth.h"
 #include "probes/method/study.h"
 
-/* Where main.latency finds memory that L2 does not have; all 0 before its first round. */
+/* Memory for main.latency that L2 does not hold; all 0 before its first round. */
 struct cold_area {
     uint64_t offset_bytes, bytes;
-    uint64_t footprint_bytes; /* of a job: within the TLBs' reach, as far as was seen */
-    uint64_t jobs;            /* that loaded some of it */
+    uint64_t footprint_bytes; /* of a job: within the reach of the TLBs, as far as seen */
+    uint64_t jobs;            /* jobs that loaded some of it */
 };
 
 /* What a probe sees while it runs. */
@@ -23,51 +23,53 @@ struct probe_context {
     struct study studies[STUDY_COUNT];
     struct l2_study l2;
     struct bandwidth_choice bandwidths[BANDWIDTH_CHOICES_MAX];
-    const char *probe; /* that runs now */
-    uint32_t round;    /* 0 first, then how often it was repeated */
+    const char *probe; /* the one that runs now */
+    uint32_t round;    /* 0 at first, then how often it was repeated */
     uint64_t jobs_drawn, analyses_drawn;
     uint64_t fresh_bytes; /* given out by probe_fresh */
     struct cold_area cold_area;
     double timer_overheads[DEVICE_PATH_COUNT]; /* timer.h */
-    struct device_link link; /* what the current probe of the host link ran under (host_link.h) */
-    bool repeating;          /* judged figures were measured before; this is a further round */
+    struct device_link link; /* conditions of the current probe of the host link (host_link.h) */
+    bool repeating;          /* this is a further round: judged figures were measured before */
     size_t worst_sms[2];     /* the slowest SM of the first round: to L1, to L2 */
 };
 
-/* From here on seeds are drawn and requests are made for this probe, by its name. */
+/* Begins a probe: from here on, seeds and requests belong to its name. */
 void probe_begin(struct probe_context *context, const char *probe, uint32_t round);
 
-/* How often a probe repeats its measurement, `first` times where nothing speaks against it: once in
- * a further round, and in the profile quick, which has nothing but short rounds. */
+/* How often a probe repeats its measurement: usually `first` times; once in a further round, and in
+ * the profile quick, which has only short rounds. */
 size_t probe_repeats(const struct probe_context *context, size_t first);
 
-/* A fresh seed for a job: the same sequence for the same options, probe and round. Whatever other
- * probes and the analysis draw, a probe asks for the same again, and finds it in a record. */
+/* A new seed for a job: the same sequence for the same options, probe and round. It does not depend
+ * on other probes or the analysis, so that a replayed probe makes the same requests and finds them
+ * in the record. */
 uint64_t probe_seed(struct probe_context *context);
 
-/* One for the analysis: permutations and the like. */
+/* A seed for the analysis, such as permutations. */
 uint64_t probe_analysis_seed(struct probe_context *context);
 
-/* Offset of global memory that no job has loaded yet (or not for long, where there is little): cold
- * in every cache. On Hopper lines that are loaded again and again outlast a flush of L2. */
+/* Offset of global memory that no job has loaded yet (or not for long, if there is little memory):
+ * it is cold in every cache. On Hopper, lines that are loaded repeatedly outlast a flush of L2. */
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
 enum { PROBE_LIST_MAX = 4 };
 
-/* One row of the table: a probe lives in one file, and this is all the others know of it. */
+/* One row of the table. A probe is in one file, and the other files know only this of it. */
 struct probe {
     struct probe_description description;
     const char *depends[PROBE_LIST_MAX]; /* probes whose results it reads; NULL-terminated */
     const char *metrics[PROBE_LIST_MAX]; /* what it reports: marked failed when run fails */
 
-    /* Judged: measured again in the middle and at the end of the run, by as little as confirms it,
-     * and merged. A half range of these rounds above `within`, as a share, is noisy. */
+    /* Judged: measured again in the middle and at the end of the run, with as little work as
+     * confirms it, and merged. If the half range of these rounds is above `within`, as a share, the
+     * result is noisy. */
     bool again;
     double within;
-    bool highest; /* what disturbs only lowers it: the highest round counts, not the median */
+    bool highest; /* disturbances only lower it: the highest round counts, not the median */
 
-    /* Adds its metrics. -EIO: the device is beyond use; other errors fail this probe only. One of
-     * the two is set; run_study is called with the cache that the row names. */
+    /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the
+     * two is set; run_study is called with the cache of the row. */
     int (*run)(struct probe_context *context, struct err *err);
     int (*run_study)(struct probe_context *context, enum study_id study, struct err *err);
     enum study_id study;
@@ -79,7 +81,7 @@ int probe_run(const struct probe *probe, struct probe_context *context, struct e
 /* The table, NULL-terminated (table.c). */
 extern const struct probe *const probe_table[];
 
-/* Of each cache that is studied (metrics/caches.c). */
+/* The probes of each cache that is studied (metrics/caches.c). */
 enum cache_probe { CACHE_LINE, CACHE_SIZE, CACHE_LATENCY, CACHE_PROBES };
 extern const struct probe probe_caches[STUDY_COUNT][CACHE_PROBES];
 

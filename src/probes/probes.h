@@ -24,7 +24,8 @@ struct probe_description {
 size_t probe_count(void);
 struct probe_description probe_describe(size_t i);
 
-/* Whether some probe reports the metric; NULL, or the nearest name one reports. */
+/* True when a probe reports the metric; else out_nearest is the nearest name that one reports, or
+ * NULL. */
 bool probe_reports(const char *metric, const char **out_nearest);
 
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
@@ -34,7 +35,7 @@ enum { PROBES_MAX = 128 };
 struct probe_selection {
     size_t *indices; /* into the table */
     size_t count;
-    bool named[PROBES_MAX]; /* by table index: asked for by a list, not by a profile */
+    bool named[PROBES_MAX]; /* by table index: named in a list, not chosen by a profile */
 };
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err);
@@ -44,17 +45,17 @@ struct probe_options {
     uint64_t seed;
 };
 
-/* Told before and after each probe; a worker reports progress and partial results with it.
- * measures then holds all results so far. A non-zero return stops the run. */
+/* Called before and after each probe; a worker uses it to report progress and partial results.
+ * measures then holds all results so far. A non-zero return value stops the run. */
 struct probe_observer {
     int (*begin)(void *user, const char *probe);
     int (*end)(void *user, const char *probe, const struct measures *measures, double elapsed_s);
     void *user;
 };
 
-/* Runs the selection on one device. A probe that fails leaves its metrics as failed, with the
- * reason, and the run goes on; only an observer, a device that is beyond use (-EIO from the
- * backend) and a failed allocation (-ENOMEM) end it early. */
+/* Runs the selection on one device. If a probe fails, its metrics are reported as failed, with the
+ * reason, and the run goes on. Only an observer, an unusable device (-EIO from the backend) or a
+ * failed allocation (-ENOMEM) end it early. */
 int probes_run(struct device *device, const struct probe_selection *selection,
                const struct probe_options *options, const struct probe_observer *observer,
                struct measures *measures, struct err *err);

@@ -1,4 +1,4 @@
-/* What was measured several times over the run, merged into one figure each. */
+/* Merges what was measured several times in a run into one figure each. */
 #include "probes/rounds.h"
 
 #include <errno.h>
@@ -19,14 +19,15 @@ struct round_values {
     double within;      /* the probe's */
     bool highest;       /* the probe's */
     double values[ROUNDS];
-    size_t count;   /* of values; the first round's is not among them */
-    bool confirm;   /* they only confirm the first round's */
+    size_t count;   /* of values, without that of the first round */
+    bool confirm;   /* the values only confirm that of the first round */
     uint32_t n;     /* samples behind them */
     size_t without; /* rounds that gave no value */
     char *reason;   /* NULL, or why the first of those did not */
 };
 
-/* Bounds, names and what is missing cannot be averaged: there the first round stands. */
+/* Bounds, names and missing values cannot be averaged: there the result of the first round
+ * stays. */
 static bool is_number(const struct measure *m)
 {
     return m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
@@ -55,7 +56,7 @@ static struct round_values *values_of(struct rounds *rounds, const struct probe 
     return values;
 }
 
-/* m: what this round gave, NULL for nothing. A repetition may leave out what is not judged. */
+/* m: the result of this round, NULL for none. A repetition may leave out what is not judged. */
 static int keep(struct rounds *rounds, const struct probe *probe, const char *metric,
                 const struct measure *m, const char *reason)
 {

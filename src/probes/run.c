@@ -1,7 +1,7 @@
 /* Runs a selection of probes on one device.
  *
- * Judged figures are measured at three times of the run, so that what drifts shows in their spread:
- * before everything else, in the middle of it, and after it. */
+ * Judged figures are measured three times, before everything else, in the middle and at the end, so
+ * that a drift shows in their spread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "probes/rounds.h"
 #include "probes/sums.h"
 
-/* What a failed probe did not get to report is there as failed, never left out. */
+/* Metrics that a failed probe did not report are added as failed, never left out. */
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
 {
     for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i]; i++) {
@@ -58,7 +58,7 @@ static int repeat_one(struct probe_context *context, const struct probe *probe, 
     return rounds_repeat(rounds, context, probe, err);
 }
 
-/* The selection in two: judged probes with what they depend on, and all others. Each keeps its
+/* The selection in two lists: judged probes with their dependencies, and all others. Each keeps its
  * order. */
 struct plan {
     const struct probe **judged, **others;
@@ -73,8 +73,8 @@ static bool depends_on(const struct probe *probe, const struct probe *needed)
     return false;
 }
 
-/* What a probe depends on stands before it in the selection: looked at from the end. Of a record
- * only the probes that it was made with. */
+/* The dependencies of a probe stand before it in the selection, so this goes from the end to the
+ * beginning. From a record, only the probes that it was made with are taken. */
 static int make_plan(struct device *device, const struct probe_selection *selection,
                      struct plan *plan, struct err *err)
 {
@@ -126,7 +126,7 @@ static int run_round(struct probe_context *context, const struct plan *plan, int
     return 0;
 }
 
-/* Its place in the table, whenever it was measured: results keep their order. */
+/* Its place in the table: results are in this order, whenever they were measured. */
 static size_t place_of(const struct measure *m)
 {
     for (size_t i = 0; probe_table[i]; i++)
@@ -142,7 +142,8 @@ static int compare_places(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A replay runs what its record has; what was asked for by name and is not there is told. */
+/* A replay runs the probes of its record. A probe that was requested by name but is not in the
+ * record is reported. */
 static int tell_absent(struct device *device, const struct probe_selection *selection,
                        struct measures *measures)
 {
@@ -171,8 +172,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
         return err_set(err, -ECANCELED, "stopped before the warm-up");
     device_mark(device, "warm-up");
     int rc = device_warm_up(device, &sm_mhz, err);
-    /* A record with a shorter one: its GPU was warm. A clock that does not settle shows in
-     * clock.sm, and is what a survey looks for. */
+    /* -ENOENT: a record with a shorter warm-up; its GPU was warm. -ETIMEDOUT: the clock does not
+     * settle; that shows in clock.sm, and is what a survey looks for. */
     if (rc == -ENOENT || rc == -ETIMEDOUT)
         rc = 0;
     if (rc)

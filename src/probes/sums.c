@@ -1,4 +1,4 @@
-/* Figures of one GPU that must add up, held against each other. */
+/* Compares figures of one GPU that must add up. */
 #include "probes/sums.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { REASON_MAX = 160 };
 
-/* Two ways to the same figure differ by no more than this share. */
+/* Two ways to the same figure may differ by this share. */
 static const double AGREEMENT = 0.025;
 
 static struct measure *measure_of(struct measures *measures, const char *metric)
@@ -22,7 +22,7 @@ static struct measure *measure_of(struct measures *measures, const char *metric)
     return NULL;
 }
 
-/* NULL unless it is a number of its own, no bound. */
+/* NULL unless the metric is a number and not a bound. */
 static struct measure *number_of(struct measures *measures, const char *metric)
 {
     struct measure *m = measure_of(measures, metric);
@@ -32,8 +32,8 @@ static struct measure *number_of(struct measures *measures, const char *metric)
                : NULL;
 }
 
-/* Mean hit of L2 where each line is at home in one of its parts, as many in each; NaN where that is
- * not known. */
+/* Mean hit of L2 if every line has its home in one of its parts, the same number in each; NaN if
+ * that is not known. */
 static double hit_at_home(struct measures *measures)
 {
     const struct measure *near = number_of(measures, "l2.latency");
@@ -45,7 +45,7 @@ static double hit_at_home(struct measures *measures)
                             : near->value;
 }
 
-/* The difference says how far off either may be. */
+/* The difference shows how far off either figure may be. */
 static int doubt(struct measure *m, double difference, const char *reason)
 {
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, difference));
@@ -69,13 +69,14 @@ static int check_miss(struct measures *measures)
              "main.latency is %.1f cycles, a hit of L2 and l2.miss_penalty together are %.1f",
              main->value, sum);
     int rc = doubt(penalty, difference, reason);
-    /* Of the larger figure the same difference may be no more than is allowed. */
+    /* main.latency is the larger figure: the difference must be too large for it as well. */
     if (rc || difference <= fmax(AGREEMENT * main->value, error))
         return rc;
     return doubt(main, difference, reason);
 }
 
-/* A line is found by what stays resident, as the size is, and is no surer than that. */
+/* A line is found by what stays resident, as the size is, so it cannot be more certain than the
+ * size. */
 static int check_line(struct measures *measures, const char *memory)
 {
     char name[CACHE_METRIC_MAX], reason[REASON_MAX];

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "probes/probe.h"
 
-/* One row a line. */
+/* One row per line. */
 /* clang-format off */
 const struct probe *const probe_table[] = {
     &probe_l1_data_global,
@@ -88,7 +88,7 @@ static size_t find(const char *name)
     return i;
 }
 
-/* A word names a probe, or the group before the dot of several. */
+/* A word names a probe, or a group: the part before the dot. */
 static bool matches(const char *name, const char *word, size_t length)
 {
     return strncmp(name, word, length) == 0 && (name[length] == '\0' || name[length] == '.');
@@ -131,8 +131,8 @@ static int mark_list(const char *list, bool *wanted, struct err *err)
     return 0;
 }
 
-/* Depth first: what a probe depends on stands before it. The table has no cycles (a test checks).
- */
+/* Depth first: the dependencies of a probe come before it. The table has no cycles (a test checks
+ * this). */
 static void visit(size_t i, bool *placed, struct probe_selection *out)
 {
     if (placed[i])

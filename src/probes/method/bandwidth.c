@@ -14,46 +14,48 @@
 
 enum {
     REPEATS = 5,       /* passes; each goes through all shapes, so repetitions lie apart */
-    REPEATS_SHORT = 2, /* where there are several rounds over a short run */
+    REPEATS_SHORT = 2, /* if there are several short rounds in a run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
-    SHAPES_MAX = 4,   /* the usual ones and the best of the surface */
+    SHAPES_MAX = 4,   /* the usual ones and the best one of the surface */
     WIDTH_BYTES = 16, /* per access: reaches the limit on all GPUs of the thesis */
     METHOD_MAX = 120,
     REASON_MAX = 120,
 };
 
-/* Another shape than the first must be better by this: chance alone does not decide. */
+/* Another shape than the first must be better by this factor, so that chance does not decide. */
 static const double BETTER = 1.01;
 
-/* Half range over median above which repetitions do not agree; the faster copies agree closely, or
- * they are not what the link can do. */
+/* Repetitions disagree if half range / median is above this. The faster copies must agree more
+ * closely; otherwise they are not what the link can do. */
 static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 
-/* Half of the accesses in flight, and still this share of the rate: more of them would not help. */
+/* If half of the accesses in flight still reach this share of the rate, more of them would not
+ * help. */
 static const double SATURATED = 0.6;
 
-/* Copies slower than the others by this are worth a note. */
+/* Copies that are slower than the others by this share are mentioned in a note. */
 static const double SLOWED = 0.1;
 
-/* How many threads and accesses in flight reach the limit differs. The likely best first. */
+/* Which number of threads and accesses in flight reaches the limit differs between GPUs. The likely
+ * best comes first. */
 struct usual {
     uint32_t threads, unroll;
-    uint32_t share; /* the blocks have one in so many of the threads that an SM takes: eight
-                     * accesses of 16 bytes leave no registers for more than half of them */
+    uint32_t share; /* blocks have 1 / share of the threads that an SM can hold: eight accesses of
+                       16 bytes leave registers for only half of them */
 };
 
-/* On an H200 L2 gave 9.03 TB/s with one access in flight, 9.38 with two; main memory 4.56 TB/s with
- * four. */
+/* On an H200, L2 reached 9.03 TB/s with one access in flight and 9.38 TB/s with two; main memory
+ * reached 4.56 TB/s with four. */
 static const struct usual l2_shapes[] = {{1024, 2, 1}, {512, 4, 1}, {256, 8, 2}};
 static const struct usual main_shapes[] = {{512, 4, 1}, {1024, 2, 1}, {256, 8, 2}};
 
-/* One block per SM: L1 and shared memory answer before more threads are needed. */
+/* One block per SM: L1 and shared memory reach their limit without more threads. */
 static const struct usual block_shapes[] = {{1024, 4, 0}, {512, 8, 0}, {256, 8, 0}};
 enum { USUAL_COUNT = COUNT_OF(l2_shapes) };
 
-/* A pass that is shorter than what is in flight leaves threads idle. Fewer blocks first: what is in
- * flight of each thread costs fewer instructions than more threads do. */
+/* If a pass is shorter than what is in flight, threads are idle. Reduces the blocks first: more
+ * accesses in flight per thread cost fewer instructions than more threads. */
 static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
                                         struct bandwidth_shape shape, uint32_t sms)
 {
@@ -72,10 +74,10 @@ static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
 
 struct candidates {
     struct bandwidth_shape shapes[SHAPES_MAX];
-    bool cut[SHAPES_MAX]; /* the footprint has no room for what the shape should have in flight */
+    bool cut[SHAPES_MAX]; /* the footprint is too small for the shape's accesses in flight */
     uint64_t totals[SHAPES_MAX];
     size_t count;
-    size_t usual; /* the first ones, which every profile has: figures are comparable */
+    size_t usual; /* the first ones, which every profile has: figures stay comparable */
 };
 
 /* Rates of the best shape over a series of passes. */
@@ -86,11 +88,11 @@ struct series {
     size_t count;
     double gbs[REPEATS];
     double scatter; /* half range over median */
-    double slowest; /* of all, also of those left out of gbs */
-    double spread;  /* of the rates; of kernels' streams, whose rate nothing lowers from outside,
-                     * also that of the series before it */
+    double slowest; /* of all, also of those that are not in gbs */
+    double spread; /* of the rates; for kernels, whose rate nothing outside lowers, also that of the
+                      series before */
     struct bandwidth_shape best_shape; /* of the surface, where it is better */
-    double best_gbs;                   /* 0: it is not */
+    double best_gbs;                   /* 0: none is better */
 };
 
 static size_t count_passes(const struct probe_context *context, const struct bandwidth_task *task)
@@ -105,8 +107,8 @@ static int compare_falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What else the host does, and a link that wakes up, only slow copies down: the faster half tells
- * what the link can do. */
+/* Other work of the host, and a link that wakes up, can only slow copies down: the faster half
+ * shows what the link can do. */
 static void keep_faster_half(struct series *series)
 {
     qsort(series->gbs, series->count, sizeof *series->gbs, compare_falling);
@@ -198,8 +200,8 @@ static void describe(char method[METHOD_MAX], const struct bandwidth_task *task,
                  shape->width_bytes, shape->threads, shape->unroll);
 }
 
-/* Where the footprint has no room for enough accesses in flight, the memory may be faster than what
- * was streamed. So it is when half of them give little more than half of the rate. */
+/* If the footprint is too small for enough accesses in flight, the memory may be faster than the
+ * streams. That is so if half of the accesses give little more than half of the rate. */
 static int check_saturated(struct probe_context *context, const struct bandwidth_task *task,
                            struct series *series, struct err *err)
 {
@@ -225,7 +227,7 @@ static int report(struct probe_context *context, const struct bandwidth_task *ta
     struct measure *m =
         repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
     if (m) {
-        /* Of repetitions that do not agree those count too that were left out. */
+        /* If the repetitions disagree, those that were left out count too. */
         double range = agrees(task, series) ? 0 : (m->value - series->slowest) / 2;
         m->spread = series->spread;
         m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
@@ -272,7 +274,7 @@ static struct bandwidth_shape usual_shape(const struct probe_context *context,
     return fit_shape(task, shape, limits->sm_count);
 }
 
-/* The choice of the metric's first round, or a free place for it; NULL: neither. */
+/* The choice of the metric's first round, or a free entry for it; NULL: neither. */
 static struct bandwidth_choice *choice_of(struct probe_context *context, const char *metric)
 {
     for (size_t i = 0; i < BANDWIDTH_CHOICES_MAX; i++) {

@@ -4,16 +4,16 @@
 
 #include "probes/method/bandwidth_stream.h"
 
-/* Adds the metric in GB/s. Streams of loads and stores are tried in a few shapes (threads, accesses
- * in flight), in the profile `full` in all of them, with the surface, and what it has that is
- * better, as notes: the figure itself is the same in every profile. A further round takes the shape
- * that the first one found best. */
+/* Adds the metric in GB/s. Loads and stores are streamed in a few shapes (threads, accesses in
+ * flight). The profile `full` tries all shapes and adds the surface, and a better shape if it has
+ * one, as notes; the figure itself is the same in every profile. A further round uses the shape
+ * that was best in the first. */
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err);
 
 enum { BANDWIDTH_CHOICES_MAX = 16 };
 
-/* What the first round of a metric found best. */
+/* The best shape of a metric's first round. */
 struct bandwidth_choice {
     const char *metric; /* NULL: none */
     struct bandwidth_shape shape;

@@ -1,4 +1,4 @@
-/* One stream of a shape: what it has in flight, and how fast it is. */
+/* One stream of a shape: how much it has in flight, and how fast it is. */
 #include "probes/method/bandwidth_stream.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include "probes/method/host_link.h"
 #include "probes/probe.h"
 
-enum { GROWTHS_MAX = 6 }; /* lengthenings of a stream until it lasts long enough */
+enum { GROWTHS_MAX = 6 }; /* how often a stream is made longer until it lasts long enough */
 
-/* Long against launch and timer (microseconds), short against a survey. */
+/* Long compared with launch and timer (microseconds), short compared with a survey. */
 static const double STREAM_NS = 3e6, COPIES_NS = 2e6;
 static const double GROWTH_MIN = 2, GROWTH_MAX = 256;
 static const uint64_t TOTAL_MAX_BYTES = UINT64_C(1) << 42;

@@ -1,5 +1,5 @@
-/* Bandwidth over the width of an access, threads, blocks and accesses in flight: the surface of the
- * thesis, section 6.1. */
+/* Bandwidth by access width, threads, blocks and accesses in flight: the surface of the thesis,
+ * section 6.1. */
 #include "probes/method/bandwidth_surface.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int measure_row(struct probe_context *context, const struct bandwidth_tas
     return 0;
 }
 
-/* The best shape with one access in flight, two, ... as far as a pass has room for them. */
+/* The best shape with one access in flight, two, ... as many as fit into a pass. */
 static int measure_unrolls(struct probe_context *context, const struct bandwidth_task *task,
                            struct peak *peak, struct strbuf *text, struct err *err)
 {
@@ -75,7 +75,7 @@ int bandwidth_surface(struct probe_context *context, const struct bandwidth_task
         if (!bandwidth_allows(context, shape.threads))
             continue;
         int rc = measure_row(context, task, shape, &peak, out_text, &own);
-        /* A width that the device cannot stream leaves its rows out. */
+        /* If the device cannot stream a width, its rows are left out. */
         if (rc && rc != -ENOTSUP)
             return err_set(err, rc, "%s", own.text);
     }

@@ -1,4 +1,4 @@
-/* The attributes of an SM's cache: line and fetch, latency. */
+/* The attributes of an SM's cache: line, fetch and latency. */
 #include "probes/method/cache_report.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@
 
 enum { REASON_MAX = 160 };
 
-/* Lines of a cache twice as long over those of the cache before it: fewer are not told apart. */
+/* Ratio of the lines that this cache would have at twice the line length to those of the cache
+ * before it. Below this they cannot be told apart. */
 static const double HIDDEN = 1.25;
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute)
@@ -73,7 +74,7 @@ static int confirm_line(struct probe_context *context, const struct study *study
 }
 
 /* Strides beyond the line show how many lines there are, unless the cache before this one holds
- * about as many by itself. So it is with constant L1.5 and few, long lines. */
+ * about as many itself. That happens with constant L1.5 if it has few, long lines. */
 static bool hidden_by_l1(const struct probe_context *context, const struct study *study)
 {
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
@@ -122,8 +123,8 @@ int cache_report_line(struct probe_context *context, enum study_id id, struct er
     return doubt && measure_set_status(line, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
 }
 
-/* Constant L1.5 is timed past L1: an array several times larger than that, and no larger than L1.5
- * itself (thesis 4.4). */
+/* Constant L1.5 is timed past L1: with an array several times larger than L1, and not larger than
+ * L1.5 (thesis 4.4). */
 static int latency_array(struct probe_context *context, const struct study *study,
                          struct device_array *out_array, struct err *err)
 {
@@ -142,7 +143,8 @@ static int latency_array(struct probe_context *context, const struct study *stud
     return 0;
 }
 
-/* What a miss costs more than a hit. Both from single loads, so that the timer's share cancels. */
+/* The additional cost of a miss. Both latencies are from single loads, so that the timer overhead
+ * cancels. */
 static int report_penalty(struct probe_context *context, const struct study *study, struct err *err)
 {
     char name[CACHE_METRIC_MAX];

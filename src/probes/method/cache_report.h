@@ -1,12 +1,12 @@
-/* The attributes of an SM's cache, whatever path leads to it: what the probes of l1_data, texture
- * and read_only have in common. */
+/* The attributes of an SM's cache on any path: what the probes of l1_data, texture and read_only
+ * share. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_CACHE_REPORT_H
 #define GPUMEMTOPO_PROBES_METHOD_CACHE_REPORT_H
 
 #include "probes/probe.h"
 
-/* Each adds its metrics to the context's measures, as unsupported where the path is not cached. In
- * a further round over the run only what is judged, by as little as confirms it. */
+/* Each adds its metrics to the context's measures; unsupported if the path is not cached. In a
+ * further round only judged metrics are measured, with as little work as confirms them. */
 int cache_report_line(struct probe_context *context, enum study_id id,
                       struct err *err); /* .fetch, .line */
 int cache_report_latency(struct probe_context *context, enum study_id id,
@@ -19,7 +19,7 @@ const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, cons
 int cache_report_missing(struct probe_context *context, const char *memory, const char *attribute,
                          enum measure_status status, const char *reason, struct err *err);
 
-/* All of the NULL-terminated attributes. */
+/* Reports all of the NULL-terminated attributes as unsupported. */
 int cache_report_unsupported(struct probe_context *context, const char *memory,
                              const char *const *attributes, const struct study *study,
                              struct err *err);

@@ -17,27 +17,26 @@ enum {
     SIZE_REPEATS = 3,
     SHARPEN_MAX = 2,
     WIDEN_MAX = 3,
-    SIDE_LINES = 24, /* a sweep reaches at least so many lines beyond the region */
+    SIDE_LINES = 24, /* a sweep reaches at least this many lines beyond the region */
     FINE_LINES = 12,
     FINE_REPEATS = 5,
 };
 
-/* Sweep and residency agree when they differ by no more than this share, or than the error of the
- * residency explains, up to the other share. */
+/* Sweep and residency agree if they differ by no more than AGREEMENT, or by what the error of the
+ * residency explains, up to AGREEMENT_MAX. */
 static const double AGREEMENT = 0.01, AGREEMENT_MAX = 0.015;
 
-/* Where they do not agree, and are apart by no more than the one share, the residency gets the
- * other one as its standard error. */
+/* If they disagree by no more than APART, the residency is measured with standard error SHARP. */
 static const double APART = 0.04, SHARP = 0.003;
 
-/* Standard error of a resident share that only confirms one. */
+/* Standard error of a resident share that only confirms. */
 static const double SIZE_AGAIN = 0.007;
 
-/* A sweep reaches so far beyond the region found by doubling and narrowing. */
+/* A sweep reaches this share beyond the region found by doubling and narrowing. */
 static const double SIDE_SHARE = 0.15;
 
-/* The sweep as the thesis has it: one load per line, sizes around the region, change point;
- * widened and repeated while the change point is rejected. */
+/* The sweep of the thesis: one load per line, sizes around the region, change point. It is widened
+ * and repeated while the change point is rejected. */
 static int sweep_coarse(struct probe_context *context, const struct study *study,
                         struct sweep_onset *out_onset, uint64_t *out_step_lines, struct err *err)
 {
@@ -65,12 +64,13 @@ static int sweep_coarse(struct probe_context *context, const struct study *study
     return 0;
 }
 
-/* Again around what the coarse sweep found, each size several times: now single lines count. */
+/* Sweeps again around the result of the coarse sweep, each size several times: now single lines
+ * count. */
 static int sweep_fine(struct probe_context *context, const struct study *study, uint64_t fits_bytes,
                       uint64_t step_lines, struct sweep_onset *out_onset, struct err *err)
 {
     uint64_t line = study->touch_bytes, fits = fits_bytes / line;
-    /* The coarse onset may come late by two of its steps. */
+    /* The coarse onset may be two of its steps too late. */
     uint64_t margin = FINE_LINES + 3 * step_lines;
     uint64_t low = fits > margin ? fits - margin : 1, high = fits + margin;
     uint64_t step = (high - low) * FINE_REPEATS / (SWEEP_SIZES_MAX - FINE_REPEATS) + 1;
@@ -84,8 +84,8 @@ static int sweep_fine(struct probe_context *context, const struct study *study, 
     return rc ? rc : sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
 }
 
-/* Of L1.5 only what L1 misses is seen: of 40 that were drawn at random and called sure, one was off
- * by 3 % (tests/probes/gpus.py). */
+/* L1.5 sees only what L1 misses: of 40 simulated GPUs that were drawn at random and reported as
+ * sure, one was off by 3 % (tests/probes/gpus.py). */
 static const double SEEN_THROUGH_L1 = 0.9;
 
 struct size_found {
@@ -93,12 +93,12 @@ struct size_found {
     double confidence;
     double by_residency, residency_error;
     bool agree;
-    uint32_t at_once; /* jobs in flight, where one per SM disturbed each other; else 0 */
+    uint32_t at_once; /* jobs in flight, if one per SM disturbed each other; else 0 */
     bool l1;          /* the L1 data cache */
 };
 
-/* The coarse sweep and SIZE_REPEATS fine ones around what it found. Where most fine sweeps see no
- * step, the coarse one was mistaken about the place: all is done again, once. */
+/* One coarse sweep, and SIZE_REPEATS fine ones around its result. If most fine sweeps see no step,
+ * the coarse one was at the wrong place: everything is repeated once. */
 static int sweep_repeatedly(struct probe_context *context, const struct study *study,
                             double sizes[SIZE_REPEATS], double *out_confidence, struct err *err)
 {
@@ -130,7 +130,7 @@ static int sweep_repeatedly(struct probe_context *context, const struct study *s
     return 0;
 }
 
-/* A chase cannot reach further than the cache holds: less room on that side. */
+/* A chase cannot reach further than the cache holds, so the tolerance on that side is smaller. */
 static bool agree(const struct size_found *f)
 {
     double errors = f->by_sweep > f->by_residency ? 1.5 : 2.5;
@@ -139,8 +139,8 @@ static bool agree(const struct size_found *f)
     return fabs(f->by_sweep - f->by_residency) <= room * f->by_residency;
 }
 
-/* Where the two methods do not agree and are not far apart, more of the resident share, until its
- * error no longer matters. */
+/* If the two methods disagree but are not far apart, the resident share is measured until its error
+ * no longer matters. */
 static int sharpen_residency(struct probe_context *context, const struct study *study,
                              struct size_found *f, struct err *err)
 {
@@ -181,7 +181,7 @@ static int measure_size(struct probe_context *context, struct study *study,
     return rc;
 }
 
-/* What is documented for L1 stands beside what is measured. */
+/* Adds the documented size of L1 to the measured one. */
 static int add_documented(struct probe_context *context, struct measure *size, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
@@ -194,9 +194,9 @@ static int add_documented(struct probe_context *context, struct measure *size, s
     return 0;
 }
 
-/* Where both methods agree the sweep is the finer one: it resolves single lines. Where they do
- * not, the resident share is the capacity (it does not depend on the replacement policy), the
- * sweep is the reach, and the status says so. */
+/* If both methods agree, the sweep is reported, since it resolves single lines. If not, the
+ * resident share is the capacity (it does not depend on the replacement policy), the sweep is the
+ * reach, and the status says so. */
 static int report_size(struct probe_context *context, const char *memory,
                        const struct size_found *found, struct err *err)
 {
@@ -249,8 +249,8 @@ static int report_unbounded(struct probe_context *context, const char *memory,
     return 0;
 }
 
-/* Without the sweep: enough to see that a cache is smaller than its peers'. One repetition: there
- * is one in each round. */
+/* Without the sweep: enough to see that a cache is smaller than that of its peers. One repetition,
+ * since there is one in each round. */
 static int report_quick_size(struct probe_context *context, struct study *study, struct err *err)
 {
     char name[CACHE_METRIC_MAX];
@@ -269,7 +269,7 @@ static int report_quick_size(struct probe_context *context, struct study *study,
     return 0;
 }
 
-/* By the method that gave the size: one fine sweep around the reach, or the resident share. */
+/* Uses the method that gave the size: one fine sweep around the reach, or the resident share. */
 static int report_again(struct probe_context *context, const struct study *study, struct err *err)
 {
     const char *memory = study_name(study->id);

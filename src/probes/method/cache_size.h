@@ -4,7 +4,7 @@
 
 #include "probes/probe.h"
 
-/* Adds .size and .reach, as cache_report.h has it for the other attributes. */
+/* Adds .size and .reach; see cache_report.h for the other attributes. */
 int cache_size_report(struct probe_context *context, enum study_id id, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The capacity of a cache by what stays resident of an array that is touched once per line. */
+/* The capacity of a cache: how much stays resident of an array that is touched once per line. */
 #include "probes/method/capacity.h"
 
 #include <math.h>
@@ -7,14 +7,15 @@
 #include "probes/method/line_fit.h"
 #include "probes/method/resident.h"
 
-/* A count of lines with a smaller standard error than this is rounded. */
+/* A count of lines whose standard error is below this is rounded. */
 static const double SNAP_LINES = 0.12;
 
-/* Wanted standard errors, as shares of the value: well within the 2 % that a size may be off. */
+/* Wanted standard errors, as shares of the value: well within the 2 % by which a size may be
+ * wrong. */
 static const double SIZE_PRECISION = 0.003, QUICK_PRECISION = 0.0056;
 
-/* What stays resident of an array touched once per line, or more often where the line is not sure.
- */
+/* How much stays resident of an array that is touched once per line, or more often if the line is
+ * not certain. */
 static int measure_capacity(struct probe_context *context, const struct study *study,
                             double precision, double *out_bytes, double *out_error, uint32_t *out_n,
                             struct err *err)
@@ -31,7 +32,7 @@ static int measure_capacity(struct probe_context *context, const struct study *s
         return rc;
     double bytes = line_span_of(&o, (struct line_hypothesis){line / fetch, false}, 0).units * fetch;
     double error = o.share.error * (double)o.layout.elements;
-    /* Nothing holds half a line; where a count of lines is this sure, it is a whole number. */
+    /* No cache holds half a line: a count of lines that is this certain is a whole number. */
     bool snap = error < SNAP_LINES && study->touch_bytes == study->line_bytes;
     *out_bytes = snap ? round(bytes / line) * line : bytes;
     *out_error = error * touch;

@@ -1,4 +1,4 @@
-/* The capacity of a cache by what stays resident, whatever its replacement policy. */
+/* The capacity of a cache by its resident share, whatever its replacement policy. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_CAPACITY_H
 #define GPUMEMTOPO_PROBES_METHOD_CAPACITY_H
 
@@ -7,12 +7,13 @@
 /* Stage STUDY_RESIDENT: resident_bytes, line_bytes and touch_bytes of the study. */
 int capacity_measure(struct probe_context *context, struct study *study, struct err *err);
 
-/* Capacity once more, where touch_bytes and resident_bytes are known, with the wanted standard
- * error as a share. */
+/* Measures the capacity once more, with the wanted standard error as a share. touch_bytes and
+ * resident_bytes must be known. */
 int capacity_measure_again(struct probe_context *context, const struct study *study,
                            double precision, double *out_bytes, double *out_error, struct err *err);
 
-/* Capacity alone, at stage STUDY_REGION, with a standard error of about a per cent. */
+/* Measures only the capacity, at stage STUDY_REGION, with a standard error of about one per
+ * cent. */
 int capacity_measure_quick(struct probe_context *context, struct study *study, double *out_bytes,
                            double *out_error, struct err *err);
 

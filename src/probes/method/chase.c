@@ -1,4 +1,4 @@
-/* Jobs as probes write them, and what their samples say. */
+/* Jobs for probes, and what their samples say. */
 #include "probes/method/chase.h"
 
 #include <errno.h>
@@ -30,14 +30,14 @@ struct device_job chase_twice(const struct device_array *array, uint64_t loads_m
     struct device_job job = chase_job();
     uint64_t elements = array->size_bytes / array->stride_bytes;
     uint64_t passes = elements ? (loads_min + elements - 1) / elements : 1;
-    /* A small cache may still hold what the kernel began with: the H200's constant L1 evicts that
-     * last. */
+    /* A small cache may still hold what the kernel loaded at its start: the constant L1 of the H200
+     * evicts that last. */
     chase_add(&job, DEVICE_WARM, array, elements < FEW_ELEMENTS ? FEW_PASSES * elements : 0);
     chase_add(&job, DEVICE_CHASE, array, elements * (passes ? passes : 1));
     return job;
 }
 
-/* A record may hold less than was asked for. */
+/* A record may have fewer latencies than were requested. */
 static int check_kept(const struct device_job *jobs, const struct device_answer *answers,
                       size_t count, struct err *err)
 {

@@ -1,12 +1,12 @@
-/* The levels behind loads from constant memory: L1, perhaps L1.5, and L2.
+/* The levels that serve loads from constant memory: L1, perhaps L1.5, and L2.
  *
  * GPUs empty both caches at each launch. So the first touch of a line in a launch is served by L2,
- * where an earlier launch has brought it. Then other lines push it out of L1, and it is touched
- * again: by now it comes from L1.5, if there is one, and from L2 as before if there is none. Each
- * element is compared with itself on the same SM, since slices of L2 are not equally far; what
- * first touches of one element differ by from launch to launch is the noise to be held against.
+ * into which an earlier launch has brought it. Then other lines push it out of L1, and it is
+ * touched again: now L1.5 serves it, or L2 again if there is no L1.5. Each element is compared with
+ * itself on the same SM, since slices of L2 are not equally far. The noise is how much the first
+ * touches of one element differ between launches.
  *
- * One job in flight: SMs may share an L1.5, and all see the same constant memory. */
+ * One job runs at a time: SMs may share an L1.5, and all load the same constant memory. */
 #include "probes/method/constant_level.h"
 
 #include <errno.h>
@@ -23,45 +23,45 @@ enum {
     WORD_BYTES = 8,
     SMALL_BYTES = 256,
     SMALL_LOADS = 1024,
-    LINE_BYTES = 64,      /* loads so far apart push out enough, whatever the line */
-    ELEMENT_BYTES = 1088, /* further apart than any line, and not always in the same set */
+    LINE_BYTES = 64,      /* loads this far apart push out enough, whatever the line */
+    ELEMENT_BYTES = 1088, /* more than any line, and not always in the same set */
     ELEMENTS_MAX = 64,
-    DOUBLINGS_MAX = 10, /* of what pushes lines out of L1 */
+    DOUBLINGS_MAX = 10, /* of the array that pushes lines out of L1 */
     PUSH_MIN_BYTES = 1024,
     PAST_BYTES = ELEMENT_BYTES * 128,
 };
 
-/* A second touch was not served by L1 where at least this share of its kind is slower than L1's own
- * loads, spikes aside. L1.5 is what most of those come from sooner than L2, or a few surely so: its
- * lines may be in each other's way. */
+/* L1 did not serve the second touches if at least this share of them is slower than L1's own loads,
+ * without spikes. There is an L1.5 if most of those are faster than from L2, or a few certainly
+ * are: its lines may evict each other. */
 static const double PUSHED_SHARE = 0.2, MOSTLY = 0.5, SURELY = 0.1;
 
-/* L1's loads are at most as slow as this quantile of them, spikes aside. */
+/* L1's loads are at most as slow as this quantile of them, without spikes. */
 static const double L1_QUANTILE = 0.99;
 
-/* Ordinary noise ends so many interquartile ranges from the quartiles, and a little. */
+/* Ordinary noise ends this many interquartile ranges, and some cycles, beyond the quartiles. */
 static const double FENCE_RANGES = 3, FENCE_CYCLES = 2;
 
-/* Second touches that take less than this share of the fastest first ones, of which a few are left
- * out, were not served by L2, however much first touches differ: so they do where L2's copies of a
- * line come and go. */
+/* A second touch was not served by L2 if it takes less than this share of the fastest first touches
+ * (a few of which are left out). This holds even if first touches differ a lot, as they do if
+ * copies of a line in L2 come and go. */
 static const double FASTER_SHARE = 0.85, FASTEST_QUANTILE = 0.02;
 
-/* Where the timer counts in steps of more cycles, two caches that are no further apart look like
- * one, unless at least this share of what L1 lost is read as slower than all of its own loads. */
+/* If the step of the timer is larger than COARSE_CYCLES, two caches that are no further apart look
+ * like one, unless at least this share of what L1 lost is slower than all of L1's own loads. */
 static const double COARSE_CYCLES = 24, TOLD_APART = 0.85;
 
-/* First touches that take less than this share of L2's loads were not served by L2. */
+/* First touches below this share of the latency of L2 were not served by L2. */
 static const double HELD_SHARE = 0.7;
 
-/* Jobs SM by SM, and for each the growing sizes of what pushes lines out. */
+/* Jobs by SM, and for each SM the growing sizes of the array that pushes lines out. */
 struct trial {
     size_t sms, sizes, elements;
     uint64_t push_bytes[DOUBLINGS_MAX];
     double *first, *second; /* [sm][size][element], timer included */
     double *usual;          /* [sm][element]: median of the first touches */
-    double low;             /* a second touch that is below its usual first by more is sooner */
-    double floor;           /* and so is one below this: no first touch was as fast */
+    double low; /* a second touch is faster if it is below its usual first one by more than this */
+    double floor; /* or if it is below this: no first touch was that fast */
 };
 
 static size_t at(const struct trial *trial, size_t sm, size_t size, size_t element)
@@ -78,7 +78,7 @@ static int trial_init(struct probe_context *context, struct trial *trial, struct
     for (uint64_t bytes = PUSH_MIN_BYTES; bytes <= limit && trial->sizes < DOUBLINGS_MAX;
          bytes *= 2)
         trial->push_bytes[trial->sizes++] = bytes;
-    uint64_t room = limit / ELEMENT_BYTES - 1; /* the last one is for the launch's first load */
+    uint64_t room = limit / ELEMENT_BYTES - 1; /* the last one is for the first load */
     trial->elements = room < ELEMENTS_MAX ? (size_t)room : ELEMENTS_MAX;
     size_t count = trial->sms * trial->sizes * trial->elements;
     trial->first = mem_array(2 * count + trial->sms * trial->elements, sizeof *trial->first);
@@ -141,7 +141,7 @@ static int run_trial(struct probe_context *context, struct trial *trial, struct 
     return 0;
 }
 
-/* What first touches of the same element differ by is noise. */
+/* The noise: how much the first touches of the same element differ. */
 static void learn_noise(struct trial *trial)
 {
     size_t count = trial->sms * trial->sizes * trial->elements;
@@ -165,12 +165,12 @@ static void learn_noise(struct trial *trial)
     free(noise);
 }
 
-/* Of one size: the second touches that L1 did not serve, and how many of them came sooner than from
- * L2. */
+/* For one size: the second touches that L1 did not serve, and how many of them were faster than
+ * from L2. */
 struct pushed {
-    double missed, sooner; /* shares: of all; of those */
-    double surely;         /* of those too: sooner than any first touch */
-    struct pool pool;      /* the sooner ones */
+    double missed, sooner; /* shares: of all; of those missed */
+    double surely;         /* share of those missed: faster than any first touch */
+    struct pool pool;      /* the faster ones */
 };
 
 static void look_at(const struct trial *trial, size_t size, double l1_cut, struct pushed *out)
@@ -200,7 +200,8 @@ struct constant_pools {
     struct pushed pushed; /* for find_l15 */
 };
 
-/* The size of which most was pushed out of L1 while L1.5 still had it. out_missed: that share. */
+/* Finds the size with the largest share pushed out of L1 while L1.5 still held it. out_missed: that
+ * share. */
 static bool find_l15(const struct trial *trial, const struct study *l1, struct study *l15,
                      struct constant_pools *pools, double *out_missed)
 {
@@ -211,7 +212,7 @@ static bool find_l15(const struct trial *trial, const struct study *l1, struct s
     for (size_t size = 0; size < trial->sizes; size++) {
         look_at(trial, size, cut, pushed);
         double weight = pushed->missed * pushed->sooner;
-        /* L1's own slow loads are sooner too. */
+        /* Slow loads of L1 are faster than L2 too. */
         double strays = l1->spike_share + 1 - L1_QUANTILE;
         bool surely = pushed->missed * (pushed->surely - SURELY) >= strays;
         bool seen = pushed->sooner >= MOSTLY || surely;
@@ -225,7 +226,8 @@ static bool find_l15(const struct trial *trial, const struct study *l1, struct s
     return best > 0;
 }
 
-/* Loads of constant L1, and past all caches before L2; the former bring constant memory into L2. */
+/* Loads served by constant L1, and loads past all caches before L2. The former bring constant
+ * memory into L2. */
 static int measure_ends(struct probe_context *context, struct constant_pools *pools,
                         struct err *err)
 {
@@ -252,8 +254,8 @@ static int measure_ends(struct probe_context *context, struct constant_pools *po
     return 0;
 }
 
-/* Where something held constant memory from one launch to the next, nothing follows from that no
- * L1.5 was seen. */
+/* If something kept constant memory from one launch to the next, the absence of L1.5 cannot be
+ * concluded. */
 static int check_emptied(const struct probe_context *context, const struct constant_pools *pools,
                          struct err *err)
 {
@@ -267,8 +269,8 @@ static int check_emptied(const struct probe_context *context, const struct const
                    first, past);
 }
 
-/* What divides all readings: the step of a timer that counts in several cycles at once. Loads of
- * one cache alone do not always tell it, since all of them may read the same. */
+/* The greatest divisor of all readings: the step of a timer that counts several cycles at once. The
+ * loads of one cache are not always enough, since all of them may read the same. */
 static double common_divisor(const struct trial *trial)
 {
     uint64_t divisor = 0;
@@ -308,7 +310,7 @@ static int settle(struct probe_context *context, struct trial *trial, struct con
     if (!l15->supported)
         return check_emptied(context, pools, err);
     level_settle(l15, &pools->l15_hits, &pools->first);
-    l15->spike_share = l1->spike_share; /* its own are among what was taken for loads of L2 */
+    l15->spike_share = l1->spike_share; /* its own look like loads of L2 */
     level_settle(l1, &pools->l1_hits, &pools->l15_hits);
     return level_check(l1, err);
 }

@@ -4,11 +4,11 @@
 
 #include "probes/probe.h"
 
-/* Constant L1 and, with it, L1.5. */
+/* Measures constant L1 and, together with it, L1.5. */
 int constant_level_measure(struct probe_context *context, struct err *err);
 
-/* A load that a job of constant memory begins with: the first one of an SM in a launch takes
- * longer, whatever it loads. */
+/* Adds the load with which a job in constant memory begins: the first one of an SM in a launch
+ * takes longer, whatever it loads. */
 void constant_level_prime(const struct probe_context *context, struct device_job *job,
                           uint32_t agent);
 

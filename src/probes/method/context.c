@@ -1,4 +1,4 @@
-/* Running a probe, and what it draws from its context: seeds, fresh memory, repetitions. */
+/* Runs a probe, and gives it what it takes from its context: seeds, fresh memory, repetitions. */
 #include <stdio.h>
 
 #include "base/rng.h"
@@ -39,7 +39,7 @@ uint64_t probe_analysis_seed(struct probe_context *context)
 
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)
 {
-    /* What other probes load ends below, but for rare large arrays. */
+    /* The loads of other probes end below this, except for rare large arrays. */
     static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = UINT64_C(3) << 30;
     const struct device_limits *limits = device_limits(context->device);
     uint64_t behind = 2 * limits->l2_reported_bytes;

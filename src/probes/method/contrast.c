@@ -1,9 +1,9 @@
-/* Two levels told apart by the latency of a load, from the distributions of both. */
+/* Tells two levels apart by the latency of a load, from the distributions of both. */
 #include "probes/method/contrast.h"
 
 #include <math.h>
 
-/* Shares that differ by less are equal: a few loads of thousands. */
+/* Shares that differ by less count as equal: a few loads of thousands. */
 static const double EQUAL_SHARE = 0.002;
 
 struct contrast contrast_between(const struct pool *faster, const struct pool *slower)

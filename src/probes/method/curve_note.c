@@ -1,4 +1,4 @@
-/* Sizes around what the probes found, chased as the probes chase them, over a wider range. */
+/* Sweeps sizes around the result of a probe, in the same way as the probe, over a wider range. */
 #include "probes/method/curve_note.h"
 
 #include <math.h>
@@ -91,7 +91,7 @@ int curve_sweep_cache(struct probe_context *context, const struct study *study,
     return 0;
 }
 
-/* "Fill with all warps, then time a random sample of what was filled first by one thread." */
+/* All warps fill L2, then one thread times a random sample of what was filled first. */
 static struct device_job l2_job(struct probe_context *context, uint64_t size, uint64_t line)
 {
     struct device_array all = {.path = DEVICE_GLOBAL_CG, .size_bytes = size, .stride_bytes = line};

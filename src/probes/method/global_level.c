@@ -1,8 +1,8 @@
 /* Hits and misses of the caches of global memory: L1 data, texture and read-only.
  *
- * On several SMs at once, each with memory of its own: a cache that SMs share must not hold for one
- * what another has loaded. Every load is compared with one of the same lines past the cache, by the
- * same SM: neither the slices of L2 nor the SMs are equally far from each other. */
+ * Several SMs run at once, each with its own memory: a cache that SMs share must not hold for one
+ * SM what another has loaded. Every load is compared with a load of the same line past the cache,
+ * by the same SM, since SMs and slices of L2 are not equally far from each other. */
 #include "probes/method/global_level.h"
 
 #include <math.h>
@@ -17,20 +17,21 @@ enum {
     SMALL_BYTES = 256,  /* fits into any cache */
     SMALL_LOADS = 1024, /* timed per SM */
     SMALL_PASSES = 3,   /* to warm it */
-    APART_BYTES = 1088, /* further apart than any line, and not always in the same set */
+    APART_BYTES = 1088, /* more than any line, and not always in the same set */
     APART_COUNT = 128,
     APART_AT = 4096, /* behind the small array */
     SPAN_BYTES = APART_AT + APART_BYTES * APART_COUNT,
 };
 
-/* Loads that are cached take at most this share of the same loads past the cache. */
+/* Cached loads take at most this share of the time of the same loads past the cache. */
 static const double SUPPORTED_SHARE = 0.9;
 
-/* Misses of so many times the slowest loads of the next level were served by a further one. */
+/* Misses slower than this many times the slowest loads of the next level were served by a further
+ * level. */
 static const double FURTHER = 1.2;
 
-/* The small array by the path and past the cache, then lines far apart that are in L2 but in no
- * other cache yet, and once more past the cache. */
+/* Loads the small array by the path and past the cache, then lines far apart that are in L2 but in
+ * no other cache yet, and these once more past the cache. */
 static struct device_job make_job(const struct study *study, size_t number, int32_t sm)
 {
     const struct device_array small = {.path = study->path,
@@ -84,8 +85,8 @@ static int run_jobs(struct probe_context *context, const struct study *study,
     return 0;
 }
 
-/* In a tiny L2 some of the misses go on to main memory, and do not count. The path may be longer
- * than that past the cache. */
+/* With a tiny L2, some of the misses go on to main memory; they do not count. The path may take
+ * longer than the one past the cache. */
 static void cut_further(struct pool *misses, const struct pool *past)
 {
     double longer = pool_quantile(misses, 0.25) - pool_quantile(past, 0.25);

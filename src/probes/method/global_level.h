@@ -4,9 +4,9 @@
 
 #include "probes/probe.h"
 
-/* Where loads past the cache (.cg) are hardly slower, the path is not cached before L2 (thesis
- * 4.2.1): !supported. -ENOTSUP where the GPU has no such path, -ENODATA where hits are not told
- * from misses. */
+/* !supported if loads past the cache (.cg) are hardly slower: then the path is not cached before L2
+ * (thesis 4.2.1). -ENOTSUP if the GPU has no such path, -ENODATA if hits cannot be told from
+ * misses. */
 int global_level_measure(struct probe_context *context, struct study *study, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 
-/* Of a figure that another GPU's traffic may have changed. */
+/* Confidence of a figure that another GPU's traffic may have changed. */
 static const double SHARED_CONFIDENCE = 0.5;
 
 void host_link_begin(struct probe_context *context)

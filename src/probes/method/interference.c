@@ -1,4 +1,5 @@
-/* Does spreading jobs over all SMs change what is measured? SMs may share more than L2. */
+/* Checks whether spreading jobs over all SMs changes what is measured: SMs may share more than
+ * L2. */
 #include "probes/method/interference.h"
 
 #include <math.h>
@@ -8,18 +9,18 @@
 #include "probes/method/chase.h"
 
 enum {
-    SIZES = 8,  /* doubling, the largest at the end of the path's memory or of the search */
-    SPARSE = 4, /* one load per so many fetch units: this is about disturbance, not detail */
+    SIZES = 8,  /* doubling; the largest ends with the path's memory or the search */
+    SPARSE = 4, /* one load per this many fetch units: the check needs no detail */
     JOBS_MAX = 256,
     REPEATS = 3,
     LOADS_MIN = 128,
 };
 
-/* Alone a size fits up to the one miss share; in company it must stay below the other, on every SM.
- * Sizes that do not fit anyhow vary too much under a random policy to tell. */
+/* A size fits if its miss share alone is at most FITS; with other jobs it must stay below DISTURBED
+ * on every SM. Sizes that do not fit vary too much under a random policy. */
 static const double FITS = 0.02, DISTURBED = 0.12;
 
-/* Larger arrays are no test: they overflow every SM's cache anyhow. */
+/* Larger arrays are no test: they overflow the cache of every SM anyway. */
 static const uint64_t LARGEST_BYTES = 256 * 1024;
 
 static struct device_job make_job(const struct study *study, size_t number)
@@ -31,7 +32,7 @@ static struct device_job make_job(const struct study *study, size_t number)
     return chase_twice(&array, LOADS_MIN);
 }
 
-/* The largest miss share of each size, with so many jobs in flight. */
+/* The largest miss share of each size, with this many jobs in flight. */
 static int measure(struct probe_context *context, const struct study *study, size_t count,
                    uint32_t at_once, double *out_shares, struct err *err)
 {

@@ -1,11 +1,11 @@
 /* Latency of a load.
  *
- * Chases of two lengths are timed as a whole; the difference of their times over the difference
- * of their lengths is the latency of a load: what is constant (clock reads, loop set-up) cancels.
+ * Chases of two lengths are timed as a whole. The latency is the difference of their times over the
+ * difference of their lengths, so that constant costs (clock reads, loop set-up) cancel.
  *
- * A sum of loads that scatter by a good part of their latency hides the spikes in it, and where
- * the scatter is cut off at one cycle its mean is not the centre. There the median of single loads
- * is the better figure, and the chases only confirm it. */
+ * If loads scatter by a large part of their latency, a sum of them hides spikes. And since no load
+ * takes less than one cycle, the mean of the scatter is not its centre. Then the median of single
+ * loads is the better figure, and the chases only confirm it. */
 #include "probes/method/latency.h"
 
 #include <errno.h>
@@ -27,46 +27,46 @@ enum {
     JOBS_MAX = 4096,
     LONG_MAX = 2048,
     LONG_MIN = 32,
-    SHORTER = 4,         /* long over short */
-    AGAIN_MAX = 2,       /* further attempts at a latency that does not repeat */
+    SHORTER = 4,         /* long length / short length */
+    AGAIN_MAX = 2,       /* further attempts if a latency does not repeat */
     SINGLE_LOADS = 1024, /* per job */
     SINGLE_JOBS_MIN = 16,
     SINGLE_JOBS_MAX = 128,
     REASON_MAX = 160,
 };
 
-/* Wanted standard error of one batch, as a share of the latency; and of chases that only confirm.
- */
+/* Wanted standard error of one batch, as a share of the latency; the second for chases that only
+ * confirm. */
 static const double PRECISION = 0.004, CONFIRMING_PRECISION = 0.02;
 
-/* Batches that differ by a larger half range do not repeat. */
+/* If the half range of the batches is above this share, the latency does not repeat. */
 static const double UNSTABLE = 0.02;
 
-/* A long chase should meet no spike more often than not. */
+/* Expected spikes in a long chase: most chases must have none. */
 static const double SPIKES_PER_CHASE = 0.3;
 
-/* Loads that scatter by this share of their latency are taken one by one. */
+/* Loads that scatter by this share of their latency are timed one by one. */
 static const double SCATTERED = 0.1;
 
-/* Single loads and chases may differ by this share or so many cycles, or by so many standard
- * errors. Where loads scatter the chases only confirm. */
+/* Single loads and chases may differ by this share, by this many cycles, or by this many standard
+ * errors. If loads scatter, the chases only confirm. */
 static const double AGREEMENT = 0.02, AGREEMENT_CYCLES = 0.4, AGREEMENT_ERRORS = 4;
 static const double AGREEMENT_SCATTERED = 0.1, AGREEMENT_CYCLES_SCATTERED = 2;
 
-/* Chases through constant L1.5 need an array larger than L1, of which some lines may be in each
- * other's way: there the two must agree better. */
+/* Chases through constant L1.5 need an array larger than L1, and some of its lines may evict each
+ * other. So the two must agree more closely. */
 static const double AGREEMENT_L15 = 0.02, AGREEMENT_CYCLES_L15 = 1, AGREEMENT_ERRORS_L15 = 2;
 
-/* And of some lines L1 may keep hold: no more than this share. */
+/* L1 may keep some of the lines: at most this share. */
 static const double SERVED_BY_L1 = 0.02;
 
-/* Slow loads that are lost in the scatter, as a share at most: they move the median. */
+/* Largest share of slow loads that are hidden in the scatter: they move the median. */
 static const double UNSEEN = 0.01;
 
 struct estimate {
     double cycles;
     double spread; /* half the range of the repetitions, at least the standard error */
-    double ns;     /* 0 where the device has no real-time clock */
+    double ns;     /* 0 if the device has no real-time clock */
     uint32_t n;    /* chases or loads behind it */
 };
 
@@ -81,8 +81,8 @@ static struct plan plan_chases(const struct study *study, double precision, size
     struct plan plan = {.long_loads = (uint64_t)fmin(fmax(length, LONG_MIN), LONG_MAX),
                         .batches = batches};
     plan.short_loads = plan.long_loads / SHORTER;
-    /* The middle of m chases of n loads each errs by up to 1.25 sigma sqrt(n / m), over the loads
-     * that the difference of long and short leaves. */
+    /* The median of m chases of n loads each has a standard error of up to 1.25 sigma sqrt(n / m),
+     * divided by the difference of long and short loads. */
     double loads = (double)(plan.long_loads - plan.short_loads);
     double error = CPD_MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
     double chases = pow(error / (precision * study->hit_cycles), 2);
@@ -181,14 +181,14 @@ static int chase_once(struct probe_context *context, const struct device_array *
     return 0;
 }
 
-/* Both ways of timing; `scattered` says which one is the answer. */
+/* Both methods; `scattered` says which one is the answer. */
 struct latency {
     struct estimate chased, single;
     bool scattered;
-    struct pool loads; /* single ones, timer included; none in a further round that needs none */
+    struct pool loads; /* single ones, timer included; empty in a further round that needs none */
 };
 
-/* The single loads of `count` jobs, timer included, added to a pool. */
+/* Adds the single loads of `count` jobs, timer included, to a pool. */
 static int single_batch(struct probe_context *context, const struct device_array *array,
                         size_t count, struct pool *pool, struct err *err)
 {
@@ -267,7 +267,7 @@ static int measure(struct probe_context *context, const struct device_array *arr
     int rc = single_batch(context, array, SINGLE_JOBS_MIN, &l->loads, err);
     if (rc)
         return rc;
-    if (study->id == STUDY_CONSTANT_L15) /* whose lines are not equally far: the same ones */
+    if (study->id == STUDY_CONSTANT_L15) /* its lines are not equally far: compare the same ones */
         l->single.cycles = pool_centre(&l->loads).cycles - overhead;
     return 0;
 }
@@ -283,7 +283,7 @@ static int note_loads(const struct latency *latency, double overhead, struct fac
     return pool_note_percentiles(loads, overhead, notes);
 }
 
-/* The two ways must agree: otherwise one of them does not time what it should. */
+/* The two methods must agree; otherwise one of them does not time what it should. */
 static bool agree(const struct study *study, const struct latency *latency)
 {
     const struct estimate *chased = &latency->chased, *single = &latency->single;
@@ -298,7 +298,7 @@ static bool agree(const struct study *study, const struct latency *latency)
     return fabs(chased->cycles - single->cycles) <= room;
 }
 
-/* Of loads that are meant for constant L1.5, those nearer to L1. */
+/* The share of loads meant for constant L1.5 that are nearer to L1. */
 static double served_by_l1(const struct probe_context *context, const struct study *study,
                            const struct latency *latency)
 {
@@ -308,7 +308,7 @@ static double served_by_l1(const struct probe_context *context, const struct stu
     return pool_share_below(&latency->loads, (l1->hit_cycles + study->hit_cycles) / 2);
 }
 
-/* Marks a latency whose loads are not those that are meant. 0 or -ENOMEM. */
+/* Marks a latency as noisy if its loads are not the intended ones. 0 or -ENOMEM. */
 static int check_loads(const struct probe_context *context, const struct study *study,
                        const struct latency *latency, struct measure *measure)
 {

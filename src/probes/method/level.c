@@ -6,7 +6,7 @@
 
 #include "probes/method/contrast.h"
 
-/* Of hits and misses together, as shares of each. */
+/* Largest sum of both shares: hits that look like misses, and misses that look like hits. */
 static const double MISJUDGED_MAX = 0.15;
 
 int32_t level_sm(const struct probe_context *context, size_t number, size_t count)

@@ -1,9 +1,9 @@
-/* The line of a cache: the largest stride at which capacity counted as span does not yet grow.
+/* The line of a cache: the largest stride at which the capacity, counted as span, does not grow
+ * yet.
  *
- * Several strides on either side of the line are measured, and the line is the whole number of
- * fetch units that explains all of them best (line_fit.h). Neighbouring strides touch nearly the
- * same lines, so that neither sets nor policy nor what the sampling evicts makes a difference
- * between them. */
+ * Several strides on both sides of the line are measured. The line is the whole number of fetch
+ * units that explains all of them best (line_fit.h). Neighbouring strides touch nearly the same
+ * lines, so that sets, policy and evictions by the sampling make no difference between them. */
 #include "probes/method/line.h"
 
 #include <errno.h>
@@ -14,40 +14,42 @@
 #include "probes/method/resident.h"
 
 enum {
-    BEYOND = 3,       /* strides beyond the line, so far oversized that every set is full */
-    SATURATE_MAX = 4, /* enlargements until no more tags show */
+    BEYOND = 3,       /* strides beyond the line, with arrays so oversized that every set is full */
+    SATURATE_MAX = 4, /* how often the array is enlarged until no more tags show */
     REFINE_MAX = 6,
     USUAL_UNITS = 4, /* per line on every GPU since Maxwell */
 };
 
 const double LINE_SURE = 0.95;
 
-/* Wanted standard errors: while looking for growth, beyond the line, and where it is a near thing.
- */
+/* Wanted standard errors: while searching for growth, beyond the line, and if the decision is
+ * close. */
 static const double SEARCH_PRECISION = 0.02, BEYOND_PRECISION = 0.03, FINE_PRECISION = 0.008;
 
-/* A guess is checked so precisely. It holds if the span at that stride differs by less than the
- * one share, and beyond it grows by what it should, within these factors. Growth
- * from two or three fetch units on by the last share: lines are one long. */
+/* A guess is checked with this precision. It holds if the span at that stride differs by less than
+ * GUESS_FLAT, and the span beyond it grows as expected, within the factors GUESS_LEAST and
+ * GUESS_MOST. If the span at two or three fetch units has grown by GUESS_ONE, a line is one fetch
+ * unit long. */
 static const double GUESS_PRECISION = 0.02, GUESS_FLAT = 0.055, GUESS_LEAST = 0.35,
                     GUESS_MOST = 1.4, GUESS_ONE = 0.3;
 
-/* Beyond the line: elements over tags; and more tags than thought by this share: not all sets were
- * full. */
+/* Beyond the line: elements / tags. If there are more tags than expected by the factor MORE_TAGS,
+ * not all sets were full. */
 static const double BEYOND_OVERSIZE = 3, MORE_TAGS = 1.1;
 
-/* The stride that shows best that lines are skipped is at least so many lines; spans that differ by
- * so many standard errors are not the same. */
+/* The stride that shows best that lines are skipped is at least CONTRAST lines. Spans that differ
+ * by FLAT_ERRORS standard errors are not the same. */
 static const double CONTRAST = 1.4, FLAT_ERRORS = 4.5;
 
-/* Two lines are told apart by so much. The logarithm of their odds is a half of that where all
- * errors are known; less is claimed. */
+/* Two candidates are told apart if their misfits differ by CLEAR. If all errors were known, the
+ * logarithm of their odds would be half of the difference; with CAUTION, less is claimed. */
 static const double CLEAR = 20, CAUTION = 4;
 
-/* What touches every line even if the line is a little less than it seems. */
+/* Elements this share of the line apart touch every line, even if the line is a little shorter than
+ * measured. */
 static const double TOUCH_SHARE = 0.7;
 
-/* A search under way. */
+/* A running search. */
 struct search {
     struct probe_context *context;
     const struct study *study;
@@ -55,8 +57,8 @@ struct search {
     bool one_unit; /* line_guess: even two or three fetch units skip lines */
 };
 
-/* Real caches keep to no policy of the books quite: spans at different strides differ by per cents
- * (seen on Hopper), however often they are measured. */
+/* Real caches do not follow any textbook policy exactly: spans at different strides differ by some
+ * per cent (seen on Hopper), however often they are measured. */
 static const double SYSTEMATIC = 0.03;
 
 static struct search begin_search(struct probe_context *context, const struct study *study)
@@ -69,7 +71,8 @@ static const struct line_observation *last_of(const struct search *search)
     return &search->evidence.items[search->evidence.count - 1];
 }
 
-/* Adds the share that stays resident of so many elements, about per_tag of them in a line. */
+/* Measures the share of this many elements that stays resident, with about per_tag of them in a
+ * line. */
 static int observe(struct search *search, uint64_t units, double elements, double per_tag,
                    double oversize, double precision, struct err *err)
 {
@@ -87,7 +90,7 @@ static int observe(struct search *search, uint64_t units, double elements, doubl
     return 0;
 }
 
-/* An array of RESIDENT_OVERSIZE times what the capacity seems to be, in fetch units: it overflows
+/* An array of RESIDENT_OVERSIZE times the presumed capacity, in fetch units: it overflows the cache
  * at strides up to the line. */
 static int observe_span(struct search *search, uint64_t units, double capacity, double line,
                         double precision, struct err *err)
@@ -96,8 +99,7 @@ static int observe_span(struct search *search, uint64_t units, double capacity, 
                    line / (double)units, RESIDENT_OVERSIZE, precision, err);
 }
 
-/* Far more elements than there are tags, so that all sets are full; how many tags there are shows
- * only then. */
+/* Far more elements than tags, so that all sets are full; only then the number of tags shows. */
 static int observe_beyond(struct search *search, uint64_t units, double tags, double precision,
                           struct err *err)
 {
@@ -113,7 +115,7 @@ static int observe_beyond(struct search *search, uint64_t units, double tags, do
     }
 }
 
-/* Touched fetch unit by fetch unit. */
+/* Touches every fetch unit. */
 static int observe_all(struct search *search, double precision, struct err *err)
 {
     const struct study *study = search->study;
@@ -130,7 +132,7 @@ static int observe_all(struct search *search, double precision, struct err *err)
     return 0;
 }
 
-/* Whether the strides up to the longest one so far rule out that it touches every line. */
+/* True when the strides up to the longest one so far rule out that it touches every line. */
 static bool skips_lines(const struct line_evidence *e, uint64_t longest)
 {
     double shorter = INFINITY, longer = INFINITY;
@@ -142,7 +144,8 @@ static bool skips_lines(const struct line_evidence *e, uint64_t longest)
     return longer > shorter + CLEAR;
 }
 
-/* Ever longer strides until one surely skips lines; out_longest is 0 where none does. */
+/* Tries longer and longer strides until one certainly skips lines; out_longest is 0 if none
+ * does. */
 static int climb(struct search *search, uint64_t *out_longest, struct err *err)
 {
     static const uint64_t ladder[] = {
@@ -172,7 +175,7 @@ static uint64_t prime_from(uint64_t n)
     }
 }
 
-/* Strides beyond the line that show its tags. */
+/* Measures strides beyond the line, which show its tags. */
 static int look_beyond(struct search *search, uint64_t longest, struct err *err)
 {
     const uint64_t beyond[BEYOND] = {longest, longest + 1, prime_from(2 * longest + 1)};
@@ -185,8 +188,8 @@ static int look_beyond(struct search *search, uint64_t longest, struct err *err)
     return 0;
 }
 
-/* While two lines explain it nearly as well: both of them, and another stride beyond, precisely. Of
- * several primes not all divide the number of sets. */
+/* While two candidates explain the observations nearly as well: measures both, and another stride
+ * beyond, more precisely. Of several primes, not all divide the number of sets. */
 static int refine(struct search *search, struct line_verdict *verdict, struct err *err)
 {
     const struct line_evidence *e = &search->evidence;
@@ -211,7 +214,7 @@ static int refine(struct search *search, struct line_verdict *verdict, struct er
     return 0;
 }
 
-/* The stride well beyond the line that shows most of its tags. */
+/* Keeps the stride well beyond the line that shows most of its tags. */
 static void keep_contrast(struct study *study, const struct line_evidence *e,
                           struct line_hypothesis h)
 {
@@ -243,7 +246,7 @@ static void settle(struct study *study, const struct line_evidence *e,
     keep_contrast(study, e, verdict->best);
 }
 
-/* The line is not seen, but every fetch unit can be touched. */
+/* The line is not visible, but every fetch unit can be touched. */
 static void settle_without(struct study *study, struct line_evidence *e)
 {
     const struct line_hypothesis one = {1, false};
@@ -278,8 +281,8 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
     return 0;
 }
 
-/* Whether elements so far apart span what neighbouring ones do, and further ones as much more as
- * they should. */
+/* Checks that elements this far apart span the same as neighbouring ones, and that elements further
+ * apart span as much more as they should. */
 static int try_guess(struct search *search, uint64_t units, bool *out_fits, struct err *err)
 {
     const struct line_hypothesis h = {(double)units, false};
@@ -298,7 +301,7 @@ static int try_guess(struct search *search, uint64_t units, bool *out_fits, stru
     double further = line_span_of(&e->items[2], h, 0).units / capacity - 1;
     *out_fits =
         fabs(there) < GUESS_FLAT && further > GUESS_LEAST * growth && further < GUESS_MOST * growth;
-    search->one_unit = fmax(there, further) > GUESS_ONE; /* of the last guess, the shortest */
+    search->one_unit = fmax(there, further) > GUESS_ONE; /* the last guess is the shortest */
     return 0;
 }
 
@@ -307,7 +310,7 @@ int line_guess(struct probe_context *context, struct study *study, struct err *e
     static const uint64_t guesses[] = {USUAL_UNITS, 8, 2};
     struct search search = begin_search(context, study);
     bool fits = false;
-    double line = USUAL_UNITS; /* without a guess that fits: for what the sampling evicts */
+    double line = USUAL_UNITS; /* if no guess fits: used for what the sampling evicts */
     int rc = observe_all(&search, GUESS_PRECISION, err);
     study->touch_bytes = study->fetch_bytes;
     if (rc)
@@ -331,8 +334,9 @@ int line_guess(struct probe_context *context, struct study *study, struct err *e
     return 0;
 }
 
-/* Neither must half of the line span less than the whole of it, nor the contrast less than half way
- * to what it should. Otherwise what these three speak for is the answer. */
+/* Confirms the line if half of it does not span less than the whole, and the contrast grows at
+ * least half as much as it should. Otherwise the answer is the line that explains these three
+ * best. */
 int line_confirm(struct probe_context *context, const struct study *study, uint64_t *out_line_bytes,
                  uint32_t *out_n, struct err *err)
 {

@@ -1,18 +1,18 @@
-/* Which line explains what stayed resident at several strides. */
+/* Finds the line that explains what stayed resident at several strides. */
 #include "probes/method/line_fit.h"
 
 #include <math.h>
 
-/* What a span may be off, as a share of what the sampling evicted; and growth that may stay out
- * where elements do not meet all sets alike. */
+/* Error of a span, as a share of what the sampling evicted; and the share of growth that may be
+ * missing if elements do not use all sets equally. */
 static const double EVICTION_ERROR = 0.2, UNSEEN = 0.15;
 
-/* A stride beyond the line may show too little, since it can leave sets unused (its number of lines
- * and that of the sets have a common factor): it never counts more than this against a line. One
- * that shows too much does. */
+/* A stride beyond the line may show too few tags, since it can leave sets unused (if its number of
+ * lines and that of the sets have a common factor). So a shortage never counts more than this
+ * against a line. An excess does. */
 static const double SHORTAGE_MAX = 9;
 
-/* More than this share of an array resident: there may be more. */
+/* If more than this share of an array is resident, the cache may hold more. */
 static const double FULL_SHARE = 0.97;
 
 /* Elements in the first `lines` lines. */
@@ -21,8 +21,8 @@ static double elements_in(double lines, double line, double units)
     return ceil(lines * line / units);
 }
 
-/* Capacity in fetch units by resident elements at most a line apart: the array may end inside a
- * line, which then is partly empty. */
+/* Capacity in fetch units, from resident elements at most a line apart. The array may end inside a
+ * line, which is then partly empty. */
 static double filled_span(const struct line_observation *o, struct line_hypothesis h,
                           double resident)
 {
@@ -32,7 +32,7 @@ static double filled_span(const struct line_observation *o, struct line_hypothes
     double span = (resident + h.line / units - last) * units;
     if (!h.lru)
         return span;
-    /* A whole number of lines, the last ones: how many elements those have is known exactly. */
+    /* A whole number of lines, the last ones: the number of their elements is known exactly. */
     double nearest = INFINITY;
     for (double tags = floor(span / h.line); tags <= ceil(span / h.line); tags++) {
         double off = resident - (all - elements_in(lines - tags, h.line, units));
@@ -44,8 +44,9 @@ static double filled_span(const struct line_observation *o, struct line_hypothes
     return span;
 }
 
-/* Where the stride does not divide the line, lines hold one element more or less, and which of them
- * are resident decides: standard error, in elements, of `tags` out of tags / hits lines. */
+/* If the stride does not divide the line, lines hold one element more or less, and it matters which
+ * of them are resident. Returns the standard error, in elements, of `tags` out of tags / hits
+ * lines. */
 static double unevenness(double per_line, double tags, double hits)
 {
     double part = per_line - floor(per_line);
@@ -85,7 +86,7 @@ struct line_span line_capacity(const struct line_evidence *e, struct line_hypoth
     return (struct line_span){.units = sum / weights, .error = 1 / sqrt(weights)};
 }
 
-/* By how many standard errors a stride beyond the line shows too much (above 0) or too little. */
+/* By how many standard errors a stride beyond the line shows too many tags (above 0) or too few. */
 static double beyond_off(const struct line_observation *o, struct line_hypothesis h,
                          struct line_span capacity, double systematic)
 {

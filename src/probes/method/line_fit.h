@@ -1,8 +1,8 @@
-/* Which line explains what stayed resident at several strides: pure functions.
+/* Finds the line that explains what stayed resident at several strides: pure functions.
  *
- * Elements up to a line apart touch every line, and what stays resident of them spans the whole
- * capacity. Elements further apart skip lines: as many as there are tags stay resident, and they
- * span more. */
+ * Elements up to a line apart touch every line, and the resident ones span the whole capacity.
+ * Elements further apart skip lines: as many as there are tags stay resident, and they span
+ * more. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_LINE_FIT_H
 #define GPUMEMTOPO_PROBES_METHOD_LINE_FIT_H
 
@@ -23,7 +23,7 @@ struct line_observation {
 struct line_evidence {
     struct line_observation items[LINE_OBSERVATIONS_MAX];
     size_t count;
-    double systematic; /* share that any span may be off, however often it was measured */
+    double systematic; /* share by which any span may be wrong, however often it was measured */
 };
 
 /* A capacity in fetch units, and its standard error. */
@@ -31,22 +31,22 @@ struct line_span {
     double units, error;
 };
 
-/* A line of so many fetch units. What is loaded last stays resident under any policy; under LRU all
- * that is resident was loaded last. */
+/* A line of this many fetch units. What is loaded last stays resident under any policy; under LRU
+ * everything resident was loaded last. */
 struct line_hypothesis {
     double line;
     bool lru;
 };
 
-/* What the resident elements span. */
+/* The span of the resident elements. */
 struct line_span line_span_of(const struct line_observation *o, struct line_hypothesis h,
                               double systematic);
 
-/* Capacity in fetch units from all strides up to the line; 0 without any. */
+/* Capacity in fetch units from all strides up to the line; 0 if there are none. */
 struct line_span line_capacity(const struct line_evidence *e, struct line_hypothesis h);
 
-/* How badly a line of so many fetch units explains all observations, under the policy that does it
- * better: a sum of squared standard errors. */
+/* How badly a line of this many fetch units explains all observations, under the policy that
+ * explains them better: a sum of squared standard errors. */
 double line_misfit(const struct line_evidence *e, uint64_t units,
                    struct line_hypothesis *out_better);
 

@@ -1,4 +1,4 @@
-/* SMs divided into groups, by the odds of every pair to belong together. */
+/* Divides SMs into groups, by the odds of every pair to belong together. */
 #include "probes/method/partition.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ uint32_t partition_size(const struct partition *p, uint32_t group)
     return size;
 }
 
-/* The group of others that an SM has the best odds to belong to, and by how much against the second
+/* The other SMs' group that an SM most probably belongs to, and by how much it beats the second
  * best. ALONE has odds of 0. */
 static uint32_t best_group(const struct partition *p, size_t sm, double *sums, double *out_margin)
 {
@@ -57,7 +57,7 @@ static uint32_t best_group(const struct partition *p, size_t sm, double *sums, d
             second = first;
             first = sums[g];
             best = g;
-        } else if (sums[g] != 0) { /* not the SM's own one, nor one that was left */
+        } else if (sums[g] != 0) { /* neither the SM's own group nor one that was abandoned */
             second = fmax(second, sums[g]);
         }
     }
@@ -65,7 +65,7 @@ static uint32_t best_group(const struct partition *p, size_t sm, double *sums, d
     return best;
 }
 
-/* One after the other each joins the group that fits best. */
+/* One after the other, each SM joins the group that fits best. */
 static void found_groups(struct partition *p, double *sums)
 {
     double margin;
@@ -78,7 +78,7 @@ static void found_groups(struct partition *p, double *sums)
     }
 }
 
-/* Groups that are one, by the odds of all their pairs. */
+/* Merges groups that belong together by the odds of all their pairs. */
 static bool merge_groups(struct partition *p, double *sums)
 {
     for (uint32_t g = 0; g < p->group_count; g++) {
@@ -112,7 +112,7 @@ static void number_groups(struct partition *p, uint32_t *numbers)
     p->group_count = count;
 }
 
-/* Each goes where it fits best, or leaves those that it does not fit. */
+/* Moves each SM to the group that fits best, or out of a group that does not fit. */
 static bool move_sms(struct partition *p, double *sums)
 {
     bool moved = false;
@@ -143,7 +143,7 @@ static void judge_groups(struct partition *p, double *sums)
 
 int partition_divide(struct partition *p, struct err *err)
 {
-    /* In one round every SM may leave its group for a new one. */
+    /* In one round every SM may leave its group and found a new one. */
     double *sums = mem_array(2 * p->sms, sizeof *sums);
     uint32_t *numbers = mem_array(2 * p->sms, sizeof *numbers);
     if (!sums || !numbers) {

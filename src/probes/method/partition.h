@@ -1,4 +1,4 @@
-/* SMs divided into groups, by the odds of every pair to belong together. */
+/* Divides SMs into groups, by the odds of every pair to belong together. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_PARTITION_H
 #define GPUMEMTOPO_PROBES_METHOD_PARTITION_H
 
@@ -11,23 +11,23 @@ struct partition {
     size_t sms;
     double *odds; /* [sm][sm], logarithms; symmetric */
 
-    /* Once divided: */
+    /* After the division: */
     uint32_t *group; /* of each SM; numbered by their first SM */
     uint32_t group_count;
-    double confidence;   /* that every SM is in the right one */
-    double contradicted; /* share of the pairs whose own odds speak against it */
+    double confidence;   /* that every SM is in the right group */
+    double contradicted; /* share of the pairs whose own odds contradict it */
 };
 
-/* Without any odds. Released by partition_fini, also after an error. */
+/* Starts without evidence. Released by partition_fini, also after an error. */
 int partition_init(struct partition *p, size_t sms, struct err *err);
 void partition_fini(struct partition *p);
 
-/* Evidence about one pair. */
+/* Adds evidence about one pair. */
 void partition_add(struct partition *p, size_t a, size_t b, double odds);
 
 int partition_divide(struct partition *p, struct err *err);
 
-/* Members of a group. */
+/* Number of SMs in a group. */
 uint32_t partition_size(const struct partition *p, uint32_t group);
 
 #endif

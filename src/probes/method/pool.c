@@ -1,4 +1,4 @@
-/* Single loads of many samples together: their centre, told from spikes. */
+/* Single loads of many samples together: their centre, without spikes. */
 #include "probes/method/pool.h"
 
 #include <errno.h>
@@ -6,22 +6,24 @@
 
 #include "cpd/cpd.h"
 
-/* Ordinary loads lie within so many deviations, or leave the same share on either side. What is
- * beyond so many more is surely none: few spikes do not drown in what both sides differ by. */
+/* Ordinary loads lie within SPIKE_SIGMA deviations, or there are as many beyond on the fast side.
+ * Loads beyond SPIKE_SIGMA_SURE are certainly spikes, so that a few spikes are not lost in the
+ * difference between both sides. */
 static const double SPIKE_SIGMA = 3, SPIKE_SIGMA_SURE = 5;
 
-/* A coarse timer shows values so many bins apart, each of so many loads, which together are so
- * many. Its step matters where loads scatter by less than so many of them; within so many there are
- * no spikes. */
+/* A coarse timer shows values at least COARSE_STEP bins apart, each with at least COARSE_SHARE of
+ * the loads, and together COARSE_TOGETHER. Its step matters if loads scatter by less than
+ * COARSE_SIGMAS steps; within ORDINARY_STEPS there are no spikes. */
 static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_TOGETHER = 0.5;
 static const double COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
 
-/* The slowest loads, among which spikes are. */
+/* The slowest loads, which include the spikes. */
 static const double TAIL_SHARE = 0.1;
 
-/* Two peaks are so far apart (share of the near one, steps of the timer), with so few loads in the
- * middle third between them, fewer than around either, and so many in the smaller one. They are
- * looked for in the body: what is slower is a tail. */
+/* Two peaks are at least this far apart (as a share of the near one, and in steps of the timer).
+ * The middle third between them has at most VALLEY_SHARE of the loads, and fewer than around either
+ * peak; the smaller peak has at least PEAK_SHARE_MIN. Peaks are searched in the body; slower loads
+ * are a tail. */
 static const double PEAK_GAP_SHARE = 0.03, PEAK_GAP_STEPS = 3, VALLEY_SHARE = 0.08;
 static const double PEAK_OVER_VALLEY = 3, PEAK_SHARE_MIN = 0.2, BODY_SHARE = 0.95;
 
@@ -63,7 +65,7 @@ static uint32_t next_used(const struct pool *pool, uint32_t bin)
     return bin;
 }
 
-/* The smallest distance of two readings: a timer's step, at least. */
+/* The smallest distance between two readings: at least the step of the timer. */
 static double reading_step(const struct pool *pool)
 {
     double step = INFINITY;
@@ -73,8 +75,8 @@ static double reading_step(const struct pool *pool)
     return step;
 }
 
-/* The timer's step where that is what makes the loads differ: the least distance of values that
- * many of them have. Otherwise 0. */
+/* The step of the timer if it is the reason why loads differ: the smallest distance between values
+ * that many loads have. Otherwise 0. */
 static double coarse_step(const struct pool *pool)
 {
     double before = NAN, step = INFINITY, together = 0;
@@ -100,13 +102,13 @@ static double bin_width(uint32_t bin)
     return device_bin_cycles(bin + 1) - device_bin_cycles(bin);
 }
 
-/* A bin reaches half way to its used neighbours, so that a timer which counts in larger steps does
- * no harm; but no further than half such a step. Where the few loads above may be spikes, the step
- * is what it was below. */
+/* A bin reaches half way to its used neighbours, so that a timer with larger steps does no harm,
+ * but no further than half such a step. In the tail, where the few loads above may be spikes, the
+ * step below is used. */
 double pool_quantile(const struct pool *pool, double q)
 {
     double wanted = q * (double)pool->all, seen = 0, low = NAN, step = coarse_step(pool);
-    double before = 0; /* distance of the used bin below */
+    double before = 0; /* distance from the used bin below */
     for (uint32_t bin = next_used(pool, 0); bin < DEVICE_BIN_COUNT;) {
         uint32_t next = next_used(pool, bin + 1);
         double middle = device_bin_cycles(bin), count = (double)pool->counts[bin];
@@ -158,9 +160,9 @@ double pool_share_below(const struct pool *pool, double cycles)
     return share_between(pool, -INFINITY, nextafter(cycles, INFINITY));
 }
 
-/* Of all partings of the body in two, the one with the largest variance between both sides. */
+/* The division of the body into two sides with the largest variance between them. */
 struct parting {
-    double share;     /* of all loads, below */
+    double share;     /* share of all loads that is below */
     double low, high; /* means of the body's two sides */
 };
 static struct parting best_parting(const struct pool *pool)
@@ -201,7 +203,7 @@ double pool_reading(const struct pool *pool, double q)
     return device_bin_cycles(bin) + width * ((wanted - seen) / (double)pool->counts[bin] - 0.5);
 }
 
-/* In the third of a gap around some place. */
+/* Share of the loads in a third of the gap, around `centre`. */
 static double share_around(const struct pool *pool, double cycles, double gap)
 {
     return share_between(pool, cycles - gap / 6, cycles + gap / 6);
@@ -229,8 +231,8 @@ int pool_note_percentiles(const struct pool *pool, double overhead, struct facts
     return facts_set_real(notes, "p95", pool_reading(pool, 0.95) - overhead);
 }
 
-/* Read by a coarse timer, loads have the right mean, since they begin at any time of its step. What
- * they scatter by themselves is what the step does not explain. */
+/* A coarse timer reads the right mean, since loads begin at any point of its step. The scatter of
+ * the loads is what the step does not explain. */
 static struct pool_centre coarse_centre(const struct pool *pool, double median, double sigma,
                                         double step)
 {
@@ -257,7 +259,7 @@ static struct pool_centre coarse_centre(const struct pool *pool, double median, 
                                 .step = step};
 }
 
-/* Loads that are slower than the median by more than this, less those that are as much faster. */
+/* Loads slower than the median by more than this, less those that are faster by as much. */
 static double excess_beyond(const struct pool *pool, double median, double cycles)
 {
     return share_between(pool, median + cycles, INFINITY) -

@@ -1,4 +1,4 @@
-/* Repetitions of one figure as a measure, and what is missing with its reason. */
+/* Makes a measure from repetitions of one figure, or from the reason why there is none. */
 #include "probes/method/repeats.h"
 
 #include <errno.h>
@@ -6,10 +6,10 @@
 
 #include "cpd/cpd.h"
 
-/* Confidence lost per share of spread. */
+/* Confidence lost per unit of spread / value. */
 static const double CONFIDENCE_SLOPE = 10;
 
-/* Repetitions with a larger half range than this are unstable. */
+/* Repetitions whose half range is a larger share than this are unstable. */
 static const double UNSTABLE = 0.02;
 
 double repeats_half_range(const double *values, size_t count)

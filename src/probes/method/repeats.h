@@ -1,4 +1,4 @@
-/* Repetitions of one figure as a measure, and what is missing with its reason. */
+/* Makes a measure from repetitions of one figure, or from the reason why there is none. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_REPEATS_H
 #define GPUMEMTOPO_PROBES_METHOD_REPEATS_H
 
@@ -9,22 +9,22 @@
 /* Half of the distance between the smallest and the largest value. */
 double repeats_half_range(const double *values, size_t count);
 
-/* Adds the median with half the range as its spread. NULL when out of memory; valid until the next
+/* Adds the median, with half the range as spread. NULL when out of memory; valid until the next
  * measure is added. */
 struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
                             size_t count, const char *unit, const char *method);
 
-/* In a further round over the run: adds a value by a reduced measurement. It only confirms: the
- * first round's stands, with a spread that covers both. 0 or -ENOMEM. */
+/* In a further round: adds the value of a reduced measurement. It only confirms: the value of the
+ * first round stays, with a spread that covers both. 0 or -ENOMEM. */
 int repeats_confirm(struct probe_context *context, const char *metric, double value,
                     const char *unit, uint32_t n, struct err *err);
 extern const char repeats_confirming[]; /* the method of such a measure */
 
-/* What a spread of repetitions says of their median: 1 for none, 0.9 at one per cent of it, never
- * below 0.5. */
+/* The confidence in a median, from the spread of its repetitions: 1 without spread, 0.9 at one per
+ * cent, never below 0.5. */
 double repeats_confidence(double value, double spread);
 
-/* Sets the measure's confidence from its spread, and noisy where that is above two per cent. 0 or
+/* Sets the measure's confidence from its spread, and noisy if that is above two per cent. 0 or
  * -ENOMEM. */
 int repeats_settle(struct measure *measure);
 
@@ -32,8 +32,8 @@ int repeats_settle(struct measure *measure);
 int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
                         struct err *err);
 
-/* Ends a probe whose device call returned rc with the text in `own`: what the device has not
- * (-ENOTSUP) becomes an unsupported metric, another error goes on to the caller. */
+/* Ends a probe whose device call returned rc with the text in `own`. -ENOTSUP becomes an
+ * unsupported metric; any other error is passed on to the caller. */
 int repeats_end(struct probe_context *context, const char *metric, int rc, const struct err *own,
                 struct err *err);
 

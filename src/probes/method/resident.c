@@ -1,9 +1,8 @@
-/* How much of an oversized array stays resident: capacity without regard to the replacement
- * policy.
+/* How much of an oversized array stays resident: the capacity, whatever the replacement policy.
  *
- * An array larger than the cache is loaded, then single elements are timed: the share of hits
- * times the array is what the cache holds, whatever was evicted in which order. Each job times
- * only a few elements, since every miss evicts something; one job per SM at a time. */
+ * An array larger than the cache is loaded, then single elements are timed. The share of hits times
+ * the array size is what the cache holds, in whatever order it evicted. Each job times only a few
+ * elements, since every miss evicts something; one job per SM at a time. */
 #include "probes/method/resident.h"
 
 #include <math.h>
@@ -15,34 +14,35 @@
 enum {
     JOBS_MIN = 1,
     JOBS_MAX = 8192,
-    ROUNDS = 3,      /* load all, time a few: so often per job */
-    WARM_PASSES = 2, /* a policy that begins to evict early fills its last ways late */
+    ROUNDS = 3,      /* per job: load everything, time a few elements */
+    WARM_PASSES = 2, /* a policy that evicts early fills its last ways late */
     ENLARGE_MAX = 3,
     SMALL_ELEMENTS = 128,
-    TWO_OF = 32, /* of so many a second pick hardly suffers from the first */
+    TWO_OF = 32, /* among this many elements, a second pick hardly depends on the first */
     FEW_ELEMENTS = 1024,
     WHOLE_UNITS = 16,     /* a multiple of most lines, in fetch units */
-    PICKED_OF = 40,       /* one in so many elements is picked in a round, */
-    PICKED_OF_LINES = 16, /* more where a pick that misses evicts one element, not several */
+    PICKED_OF = 40,       /* one in this many elements is picked in a round */
+    PICKED_OF_LINES = 16, /* more if a pick that misses evicts one element, not several */
 };
 
-/* Loads spent on one resident share: bounds the time on a simulated GPU; a real one needs
+/* Loads spent on one resident share: limits the time on a simulated GPU; a real one needs
  * milliseconds. */
 static const double LOADS_BUDGET = 1e6, LOADS_BUDGET_PRECISE = 2e6, PRECISE = 0.02;
 
 const double RESIDENT_OVERSIZE = 1.5;
 
-/* From so many elements per line on, a pick that misses evicts several. */
+/* With this many elements per line or more, a pick that misses evicts several. */
 static const double MANY_PER_TAG = 1.6;
 
-/* What another machine's arithmetic may differ by: a record made there asks for the same. */
+/* Tolerance for the arithmetic of another machine: a record made there must be asked for the
+ * same. */
 static const double ROUNDING = 1e-6;
 
-/* More than this share of an array resident: the cache may not be full. */
+/* If more than this share of an array is resident, the cache may not be full. */
 static const double FULL_SHARE = 0.85;
 
 /* So few picks that their misses hardly change what is resident, and as many jobs as the wanted
- * precision needs when about 1 in `oversize` elements stays resident. */
+ * precision needs if about 1 in `oversize` elements stays resident. */
 struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
                                      double per_tag, double oversize, double precision)
 {
@@ -65,8 +65,8 @@ struct resident_layout resident_plan(const struct study *study, double elements,
     return layout;
 }
 
-/* The picks are a random sample: in a regular one, few sets of the cache could get many picks, and
- * each miss would evict what is picked next. */
+/* The picks are a random sample: a regular one could have many picks in few sets, where each miss
+ * would evict the element that is picked next. */
 static struct device_job make_job(struct probe_context *context, const struct study *study,
                                   const struct resident_layout *layout)
 {
@@ -93,9 +93,9 @@ static double correct(const struct study *study, double seen)
     return hits < 0 ? 0 : hits > 1 ? 1 : hits;
 }
 
-/* A pick that misses evicts a line, unless an earlier pick has brought that line in; what a later
- * pick looks for then survives with 1 - e / T after e evictions of T lines under LRU, with exp(-e /
- * T) under a random policy. Taken between the two, to second order. */
+/* A pick that misses evicts a line, unless an earlier pick has brought that line in. After e
+ * evictions from T lines, the element of a later pick survives with probability 1 - e / T under
+ * LRU, and exp(-e / T) under a random policy. The formula is between the two, to second order. */
 double resident_elements(const struct resident_layout *layout, const struct resident_share *share,
                          double per_tag)
 {
@@ -143,8 +143,8 @@ double resident_whole(double elements, uint64_t units)
     return ceil(elements / whole - ROUNDING) * whole;
 }
 
-/* An array of which nearly all stays resident does not fill the cache (a policy that evicts early
- * begins to miss long before): twice as much of it, up to a limit. */
+/* If nearly all of an array stays resident, it does not fill the cache (a policy that evicts early
+ * begins to miss long before that). Then the array is doubled, up to a limit. */
 int resident_overflow(struct probe_context *context, const struct study *study, double elements,
                       uint64_t stride, double per_tag, double precision,
                       struct resident_layout *out_layout, struct resident_share *out_share,

@@ -1,11 +1,10 @@
-/* How much of an oversized array stays resident: capacity without regard to the replacement
- * policy. */
+/* How much of an oversized array stays resident: the capacity, whatever the replacement policy. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_RESIDENT_H
 #define GPUMEMTOPO_PROBES_METHOD_RESIDENT_H
 
 #include "probes/probe.h"
 
-/* What to time: elements a stride apart, of which a few are picked after loading all. */
+/* What to time: elements a stride apart, a few of which are picked after all were loaded. */
 struct resident_layout {
     uint64_t elements, stride;
     uint64_t few; /* picks per round */
@@ -18,11 +17,11 @@ struct resident_share {
     uint32_t n;
 };
 
-/* The array's size over what is thought to fit, where nothing speaks for another. */
+/* The usual array size over what is presumed to fit. */
 extern const double RESIDENT_OVERSIZE;
 
-/* A layout of so many elements, about per_tag of them in a line, and `oversize` times as many as
- * are thought to stay resident; with as many jobs as the wanted precision (standard error, as a
+/* A layout of this many elements, with about per_tag of them in a line, and `oversize` times as
+ * many as presumably stay resident; with as many jobs as the wanted precision (standard error, as a
  * share) needs. */
 struct resident_layout resident_plan(const struct study *study, double elements, uint64_t stride,
                                      double per_tag, double oversize, double precision);
@@ -38,12 +37,12 @@ int resident_overflow(struct probe_context *context, const struct study *study, 
                       struct resident_layout *out_layout, struct resident_share *out_share,
                       struct err *err);
 
-/* Elements `units` fetch units apart, rounded up so that the array does not end inside a line of
- * any usual length. */
+/* A number of elements `units` fetch units apart, rounded up so that the array does not end inside
+ * a line of any usual length. */
 double resident_whole(double elements, uint64_t units);
 
-/* Elements that were resident before the sampling began. Each miss of it evicts a line, and with it
- * `per_tag` elements that a later pick may look for. */
+/* The elements that were resident before the sampling began. Each miss of the sampling evicts a
+ * line, and with it `per_tag` elements that a later pick may time. */
 double resident_elements(const struct resident_layout *layout, const struct resident_share *share,
                          double per_tag);
 

@@ -15,7 +15,7 @@ static size_t job_count(const struct probe_context *context)
     return context->options->profile == PROFILE_QUICK ? 1 : SCATTERED_JOBS;
 }
 
-/* The host's own work delays some loads by a lot: hence the mean of the middle half. */
+/* The host's own work delays some loads by a lot; therefore the mean of the middle half. */
 static int typical_latency(struct probe_context *context, const struct scattered_task *task,
                            size_t repeat, struct pool *pool, double *out_cycles, double *out_per_ns,
                            struct err *err)

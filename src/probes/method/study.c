@@ -1,4 +1,4 @@
-/* The stages of a cache's study: fetch unit, region of the size. */
+/* The stages of a cache's study: fetch unit and region of the size. */
 #include "probes/method/study.h"
 
 #include <errno.h>
@@ -19,17 +19,17 @@ enum {
     FETCH_BYTES = 16 * 1024, /* chased word by word, cold */
     REGION_ROUND = 16,       /* sizes per round of the narrowing search */
     REGION_ROUNDS = 2,
-    REGION_QUICK = 5, /* of one round: the resident share does not need to know it better */
-    FLOOR_FACTOR = 2, /* constant L1.5: arrays of so many times L1 */
+    REGION_QUICK = 5, /* sizes of the only round: the resident share needs no smaller region */
+    FLOOR_FACTOR = 2, /* constant L1.5: arrays of this many times L1 */
 };
 
-/* The search by doubling ends here: no L1 of any GPU is near. */
+/* The search by doubling ends here: no L1 of any GPU is this large. */
 static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 
 /* The least contrast between words that begin a fetch unit and the others. */
 static const double FETCH_CLEAR = 0.3;
 
-/* A size does not fit when this share of its loads misses, strays aside. */
+/* A size does not fit if more than this share of its loads misses, without strays. */
 static const double OVER_SHARE = 0.02;
 
 /* Log-likelihood of `hits` in `count` draws at their own rate. */
@@ -39,9 +39,9 @@ static double certainty(double hits, double count)
     return rate > 0 && rate < 1 ? hits * log(rate) + (count - hits) * log(1 - rate) : 0;
 }
 
-/* How well "every d-th word misses, the others do not" explains the misses: highest for the fetch
- * unit. A multiple of it leaves misses among the others, a fraction has hits among its own.
- * contrast: share of misses of the ones less that of the others. */
+/* How well "every d-th word misses, the others do not" explains the misses; highest for the fetch
+ * unit. A multiple of it leaves misses among the others, a fraction has hits among its own words.
+ * contrast: share of misses among the d-th words, less that among the others. */
 static double explain(const uint32_t *misses, size_t words, size_t d, double *out_contrast)
 {
     double on = 0, off = 0, on_count = 0, off_count = 0;
@@ -53,8 +53,9 @@ static double explain(const uint32_t *misses, size_t words, size_t d, double *ou
     return certainty(on, on_count) + certainty(off, off_count);
 }
 
-/* A cold chase word by word misses once per fetch unit. Memory is in L2 already, so that misses are
- * alike: constant memory by earlier launches, global memory by a first pass past the cache. */
+/* A cold chase word by word misses once per fetch unit. The memory is already in L2, so that all
+ * misses are alike: earlier launches brought constant memory there, a first pass past the cache
+ * global memory. */
 static struct device_job fetch_job(const struct probe_context *context, const struct study *study)
 {
     const struct device_array words = {
@@ -101,14 +102,14 @@ static int measure_fetch(struct probe_context *context, struct study *study, str
     return 0;
 }
 
-/* The first index from which on sizes are over: the split that contradicts the fewest sizes, so
+/* The first index from which on sizes do not fit: the split that contradicts the fewest sizes, so
  * that a single size with conflict misses does not count. */
 static size_t first_over(const double *shares, size_t count, double limit)
 {
     size_t best = count, wrong = 0, least;
     for (size_t i = 0; i < count; i++)
         wrong += shares[i] > limit;
-    least = wrong; /* split at count: everything should fit */
+    least = wrong; /* split at count: everything fits */
     for (size_t split = count; split-- > 0;) {
         wrong += shares[split] > limit ? (size_t)-1 : 1;
         if (wrong <= least) {
@@ -119,7 +120,7 @@ static size_t first_over(const double *shares, size_t count, double limit)
     return best;
 }
 
-/* Doubling (thesis 3.2), all powers of an octave group at once: one size per SM. */
+/* Doubling (thesis 3.2): all powers of two in a group of octaves at once, one size per SM. */
 static int search_octave(struct probe_context *context, struct study *study, double limit,
                          struct err *err)
 {
@@ -132,7 +133,7 @@ static int search_octave(struct probe_context *context, struct study *study, dou
         double shares[GROUP];
         size_t count = 0;
         for (; count < GROUP && more; size *= 2) {
-            more = size < highest; /* the last size is all there is */
+            more = size < highest; /* the last size is the largest possible */
             sizes[count++] = more ? size : highest;
         }
         int rc = sweep_sizes(context, study, sizes, count, study->fetch_bytes, shares, err);
@@ -151,7 +152,7 @@ static int search_octave(struct probe_context *context, struct study *study, dou
     return 0;
 }
 
-/* The thesis's binary search, with as many parts as a round has sizes. */
+/* The binary search of the thesis, but with as many parts as a round has sizes. */
 static int narrow_region(struct probe_context *context, struct study *study, double limit,
                          struct err *err)
 {
@@ -210,7 +211,7 @@ const char *study_name(enum study_id id)
     return names[id];
 }
 
-/* Sizes of L1.5 are sought beyond what constant L1 could hold. */
+/* Sizes of L1.5 are searched above what constant L1 can hold. */
 static int set_floor(struct probe_context *context, struct study *study, struct err *err)
 {
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
@@ -228,11 +229,11 @@ static int measure_level(struct probe_context *context, struct study *study, str
     int rc;
     if (study->id == STUDY_CONSTANT_L1)
         rc = constant_level_measure(context, &own);
-    else if (study->id == STUDY_CONSTANT_L15) /* with L1 */
+    else if (study->id == STUDY_CONSTANT_L15) /* measured together with L1 */
         rc = study_reach(context, STUDY_CONSTANT_L1, STUDY_LEVEL, &own);
     else
         rc = global_level_measure(context, study, &own);
-    if (rc == -ENOTSUP) { /* the GPU has no such path: an answer */
+    if (rc == -ENOTSUP) { /* the GPU has no such path: a result, not an error */
         study->supported = false;
         return 0;
     }

@@ -1,5 +1,5 @@
-/* What is learnt of one cache on the way to its attributes: each stage is measured when it is
- * first asked for, once, and shared by the probes of that cache. */
+/* What is learnt of one cache on the way to its attributes. Each stage is measured once, when it is
+ * first needed, and shared by the probes of that cache. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_STUDY_H
 #define GPUMEMTOPO_PROBES_METHOD_STUDY_H
 
@@ -25,7 +25,7 @@ enum study_stage {
     STUDY_NOTHING,
     STUDY_LEVEL,    /* hit and miss latency, threshold between them */
     STUDY_FETCH,    /* the fetch unit */
-    STUDY_REGION,   /* the octave and then the narrow region in which misses begin */
+    STUDY_REGION,   /* the octave, then the narrow region in which misses begin */
     STUDY_RESIDENT, /* capacity by the resident share, and the line */
 };
 
@@ -33,10 +33,10 @@ struct study {
     enum study_id id;
     enum study_stage stage; /* the last stage that is done */
     enum device_path path;
-    uint64_t limit_bytes;  /* arrays on this path end here */
-    bool loads_are_dear;   /* the device executes each by itself (device_limits.loads_max) */
+    uint64_t limit_bytes;  /* arrays on this path must end here */
+    bool loads_are_dear;   /* the device executes each load by itself (device_limits.loads_max) */
     uint64_t floor_bytes;  /* smaller arrays stay in the cache before this one */
-    uint64_t shared_bytes; /* shared memory its jobs ask for */
+    uint64_t shared_bytes; /* shared memory that its jobs wish for */
 
     bool supported;       /* loads on this path are served by this cache */
     double hit_cycles;    /* means without spikes, timer overhead included */
@@ -44,19 +44,19 @@ struct study {
     double threshold;     /* a load above it is a miss */
     double penalty_error; /* standard error of their difference */
     uint32_t level_n;     /* loads behind them */
-    double sigma_cycles;  /* scatter of hits, spikes aside */
-    double spike_share;   /* hits far beyond that scatter */
-    double stray_share;   /* hits that look like misses: jitter and spikes */
-    double slip_share;    /* misses that look like hits */
+    double sigma_cycles;  /* scatter of hits, without spikes */
+    double spike_share;   /* share of hits far beyond that scatter */
+    double stray_share;   /* share of hits that look like misses: jitter and spikes */
+    double slip_share;    /* share of misses that look like hits */
 
     uint64_t fetch_bytes;
-    double fetch_contrast; /* share of misses at its beginnings, less that elsewhere */
+    double fetch_contrast; /* share of misses where fetch units begin, less that elsewhere */
 
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
     bool alone;       /* at_once is 1 by decision, not by interference_check */
 
     bool unbounded;                               /* no miss up to region_high_bytes */
-    uint64_t region_low_bytes, region_high_bytes; /* fits; does not */
+    uint64_t region_low_bytes, region_high_bytes; /* fits; does not fit */
 
     double resident_bytes; /* capacity by the resident share */
     double resident_error; /* its standard error */
@@ -64,16 +64,16 @@ struct study {
     uint64_t line_bytes;
     double line_confidence;
     uint32_t line_n;      /* positions sampled for it */
-    uint64_t guess_bytes; /* what it is taken for before that; 0: not guessed */
-    uint64_t touch_bytes; /* loads so far apart touch every line: the line, where it is sure */
+    uint64_t guess_bytes; /* the presumed line before that; 0: not guessed */
+    uint64_t touch_bytes; /* loads this far apart touch every line: the line, if it is certain */
 
     /* The stride in fetch units, and the elements, that show best that lines are skipped. */
     uint64_t contrast_units, contrast_elements;
 
-    uint64_t reach_bytes; /* where the sweep saw misses begin; 0: not swept */
-    bool size_by_sweep;   /* that is the size reported, else resident_bytes is */
+    uint64_t reach_bytes; /* where misses begin in the sweep; 0: not swept */
+    bool size_by_sweep;   /* reach_bytes is the size reported, else resident_bytes */
 
-    uint64_t push_bytes; /* constant L1.5 only: so much pushes lines out of L1, but not of L1.5 */
+    uint64_t push_bytes; /* constant L1.5 only: pushes lines out of L1, but not out of L1.5 */
 };
 
 /* Brings the study of a cache to a stage. 0 also when !supported or unbounded ends it early. */

@@ -7,12 +7,12 @@
 #include "base/mem.h"
 #include "probes/method/chase.h"
 
-/* Even the smallest array is timed this often, so that one spike is a small share. */
+/* Even the smallest array has this many timed loads, so that one spike is a small share. */
 enum { LOADS_MIN = 512 };
 
-/* The step a change point must have, as a share of the gap between hit and miss. Distances are
- * sqrt(miss share): 0.04 is one miss in 600 loads, where no hit is mistaken for a miss; where one
- * in a hundred is, the step must be 0.1. */
+/* The smallest step of a change point, as a share of the gap between hit and miss. Distances are
+ * sqrt(miss share): 0.04 is one miss in 600 loads, if no hit is taken for a miss. If one in a
+ * hundred is, the step must be 0.1. */
 static const double STEP_MIN = 0.04, STEP_PER_STRAY = 0.6;
 static const double ALPHA = 0.01;
 
@@ -54,7 +54,7 @@ int sweep_measure(struct probe_context *context, const struct study *study,
                        out_curve->miss_shares, err);
 }
 
-/* The largest size of which no measurement lies behind the split. */
+/* The largest size with no measurement after the split. */
 static uint64_t largest_before(const struct sweep_curve *curve, size_t split)
 {
     size_t at = split - 1;
@@ -63,9 +63,9 @@ static uint64_t largest_before(const struct sweep_curve *curve, size_t split)
     return curve->sizes[at];
 }
 
-/* Behind the first miss many policies let the miss share climb gradually, and the best split of a
- * ramp lies inside it. So the part before a split is searched again for as long as it holds a
- * change point of its own: what remains is where misses begin. */
+/* After the first miss, the miss share rises gradually under many policies, and the best split of a
+ * ramp lies inside it. So the part before a split is searched again as long as it has a change
+ * point itself. What remains is where misses begin. */
 int sweep_onset(const struct study *study, const struct sweep_curve *curve, uint64_t seed,
                 struct sweep_onset *out_onset, struct err *err)
 {
@@ -77,7 +77,7 @@ int sweep_onset(const struct study *study, const struct sweep_curve *curve, uint
     double distances[SWEEP_SIZES_MAX];
     struct sweep_onset onset = {0};
     /* Distance of the vector of classified loads (hit 0, miss 1) to the all-hit reference, per
-     * load: the geometric mapping of thesis 3.3.2 with spikes cut to the height of a miss. */
+     * load: the geometric mapping of thesis 3.3.2, with spikes cut to the height of a miss. */
     for (size_t i = 0; i < curve->count; i++)
         distances[i] = sqrt(curve->miss_shares[i]);
     for (size_t end = curve->count; end;) {

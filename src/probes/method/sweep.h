@@ -9,7 +9,7 @@
 #include "cpd/cpd.h"
 #include "probes/probe.h"
 
-/* Sizes low, low + step, ... up to high; at most SWEEP_SIZES_MAX measurements in all. */
+/* Sizes low, low + step, ... up to high; at most SWEEP_SIZES_MAX measurements in total. */
 enum { SWEEP_SIZES_MAX = 264 };
 struct sweep_range {
     uint64_t low_bytes, high_bytes, step_bytes;
@@ -23,17 +23,17 @@ struct sweep_curve {
     size_t count;
 };
 
-/* Chases every size of the range, each on an SM of its own, and counts misses by the study's
+/* Chases every size of the range, each on its own SM, and counts misses by the study's
  * threshold. */
 int sweep_measure(struct probe_context *context, const struct study *study,
                   const struct sweep_range *range, struct sweep_curve *out_curve, struct err *err);
 
-/* Share of the loads above the threshold for each of `count` sizes; the general form. */
+/* Share of loads above the threshold for each of `count` sizes. */
 int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
                 size_t count, uint64_t stride_bytes, double *out_shares, struct err *err);
 
-/* Where misses begin: the first change point of the curve. Needs about three measurements behind
- * it to be told from an outlier: on a coarse curve it may come two sizes late. */
+/* Where misses begin: the first change point of the curve. About three measurements after it are
+ * needed to tell it from an outlier, so on a coarse curve it may be two sizes too late. */
 struct sweep_onset {
     struct cpd_change change; /* found: whether there is one at all */
     uint64_t fits_bytes;      /* the largest size before it */

@@ -1,4 +1,4 @@
-/* Why the driver holds a clock down, as a note of a measure. */
+/* Why the driver limits a clock, as a note of a measure. */
 #include "probes/method/throttle_note.h"
 
 #include <errno.h>

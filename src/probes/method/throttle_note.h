@@ -1,11 +1,11 @@
-/* Why the driver holds a clock down, in words. */
+/* Why the driver limits a clock, in words. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_THROTTLE_NOTE_H
 #define GPUMEMTOPO_PROBES_METHOD_THROTTLE_NOTE_H
 
 #include "device/device.h"
 #include "inventory/facts.h"
 
-/* Sets `throttle`: "none", or the reasons' names; unknown where the driver does not tell. 0 or
+/* Sets `throttle`: "none", or the names of the reasons; unknown if the driver does not tell. 0 or
  * -ENOMEM. */
 int throttle_note(struct facts *notes, const struct device_clocks *clocks);
 

@@ -1,9 +1,9 @@
-/* What timing a load by itself adds to it, path by path.
+/* How many cycles the timing of a single load adds, by path.
  *
- * One element is loaded again and again, each load timed by itself and then in a chain that is
- * timed as a whole; the difference per load is what the clock reads add. It differs by path, since
- * a part of a clock read passes while the load is under way. Every SM is compared with itself: they
- * are not equally far from a slice of L2. */
+ * One element is loaded repeatedly: first each load is timed by itself, then a chain of loads is
+ * timed as a whole. The difference per load is what the clock reads add. It differs by path, since
+ * a part of a clock read overlaps with the load. Every SM is compared with itself: SMs are not
+ * equally far from a slice of L2. */
 #include "probes/method/timer.h"
 
 #include <errno.h>
@@ -16,13 +16,14 @@
 
 enum {
     ELEMENT_BYTES = 64,
-    JOBS_MIN = 16, /* quiet GPUs need no more */
+    JOBS_MIN = 16, /* enough for quiet GPUs */
     JOBS_MAX = 4096,
     PAIRS = 2, /* short and long chains per job */
     SINGLE_LOADS = 96,
 };
 
-/* Lengths of the two chains: where loads scatter they are shorter, lest spikes drown in it. */
+/* Lengths of the two chains. They are shorter if loads scatter, so that spikes are not hidden in
+ * the scatter. */
 struct lengths {
     uint32_t shorter, longer;
 };
@@ -31,10 +32,10 @@ static const struct lengths QUIET = {16, 64}, SCATTERED = {4, 20};
 /* Wanted standard error in cycles. */
 static const double PRECISION = 0.12;
 
-/* Loads that scatter by more are timed in the shorter chains. */
+/* If loads scatter by more, the shorter chains are used. */
 static const double SCATTERED_CYCLES = 8;
 
-/* Standard error of one job, by the scatter of single loads. */
+/* Standard error of one job, relative to the scatter of single loads. */
 static const double QUIET_ERROR = 0.25, SCATTERED_ERROR = 0.5;
 
 struct timing {
@@ -42,7 +43,7 @@ struct timing {
     double sigma; /* scatter of single loads */
 };
 
-/* Chains are counted by what they take less than as many single loads of the same job. */
+/* A chain counts by its time less that of as many single loads of the same job. */
 static int settle(const struct device_answer *answers, size_t jobs, struct lengths lengths,
                   struct timing *out_timing, struct err *err)
 {
@@ -58,7 +59,7 @@ static int settle(const struct device_answer *answers, size_t jobs, struct lengt
         const struct pool_centre centre = pool_centre(pool);
         double single = centre.cycles;
         spikes += centre.spike_share / (double)jobs;
-        /* Of what is read: a coarse timer's step scatters more than the loads. */
+        /* Scatter of the readings: the step of a coarse timer scatters more than the loads. */
         double scatter = centre.step > 0 ? centre.error * sqrt((double)SINGLE_LOADS) : centre.sigma;
         sigma += scatter / (double)jobs;
         for (size_t p = 0; p < PAIRS; p++) {
@@ -93,7 +94,7 @@ static int time_path(struct probe_context *context, enum device_path path, size_
             chase_add(&jobs[i], DEVICE_AVERAGE, &array, lengths.longer);
         }
     }
-    /* SMs that load the same line of L2 at once wait for each other. */
+    /* SMs that load the same line of L2 at once delay each other. */
     uint32_t at_once = path == DEVICE_GLOBAL_CG ? 1 : 0;
     int rc = chase_run(context, jobs, count, at_once, &answers, err);
     free(jobs);
@@ -105,8 +106,8 @@ static int time_path(struct probe_context *context, enum device_path path, size_
     return rc;
 }
 
-/* Once more where loads scatter: by sigma over the square root of the jobs, times a factor that was
- * found by drawing loads at random, spikes among them. */
+/* Measures once more if loads scatter. The error is sigma over the square root of the jobs, times a
+ * factor that was found by simulation with random loads and spikes. */
 static int calibrate_path(struct probe_context *context, enum device_path path,
                           double *out_overhead, struct err *err)
 {
@@ -124,12 +125,13 @@ static int calibrate_path(struct probe_context *context, enum device_path path,
                    &timing, err);
     if (!rc)
         *out_overhead = timing.overhead;
-    return rc == -ENOENT ? 0 : rc; /* a record that was made without: the first value stays */
+    return rc == -ENOENT ? 0 : rc; /* a record without this: the first value stays */
 }
 
 int timer_calibrate(struct probe_context *context, struct err *err)
 {
-    /* Loads from the host's memory are those of .cg to the SM, and scatter too much themselves. */
+    /* For host memory .cg stands in: the SM treats its loads alike, and host loads scatter too
+     * much. */
     static const enum device_path paths[] = {DEVICE_GLOBAL_CG, DEVICE_GLOBAL_CA, DEVICE_READ_ONLY,
                                              DEVICE_TEXTURE,   DEVICE_CONSTANT,  DEVICE_SHARED};
     double *overheads = context->timer_overheads;
@@ -146,7 +148,7 @@ int timer_calibrate(struct probe_context *context, struct err *err)
             *err = own;
             return rc;
         }
-        if (rc) /* a GPU without this path, or the first part of a record */
+        if (rc) /* the GPU does not have this path, or the record ends */
             overheads[paths[i]] = overheads[DEVICE_GLOBAL_CG];
     }
     overheads[DEVICE_HOST] = overheads[DEVICE_GLOBAL_CG];

@@ -1,4 +1,4 @@
-/* What timing a load by itself adds to it, path by path. */
+/* How many cycles the timing of a single load adds, by path. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_TIMER_H
 #define GPUMEMTOPO_PROBES_METHOD_TIMER_H
 
@@ -7,8 +7,8 @@
 
 struct probe_context;
 
-/* Measures it for every path, on the warm GPU. A record that was made without it has one value for
- * all paths. */
+/* Measures it for every path, on the warm GPU. A record made without it has one value for all
+ * paths. */
 int timer_calibrate(struct probe_context *context, struct err *err);
 
 /* In cycles, to be subtracted from a single load's latency. */

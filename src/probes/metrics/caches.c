@@ -5,8 +5,8 @@
 #include "probes/method/cache_report.h"
 #include "probes/method/cache_size.h"
 
-/* Whether global loads are cached in L1 at all: some Kepler and Maxwell GPUs do not (thesis 4.2.1).
- */
+/* Reports whether global loads are cached in L1 at all: some Kepler and Maxwell GPUs do not cache
+ * them (thesis 4.2.1). */
 static int run_global(struct probe_context *context, struct err *err)
 {
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
@@ -29,8 +29,8 @@ const struct probe probe_l1_data_global = {
     .run = run_global,
 };
 
-/* The probes of one cache; the `small` profile is the smallest that runs those of size and latency.
- * Judged ones are measured again, within these shares. */
+/* The probes of one cache. `small`: the smallest profile that runs those of size and latency.
+ * Judged ones are measured again and must agree within these shares. */
 #define CACHE(id, name, words, small, judged)                                                      \
     [id] = {                                                                                       \
         [CACHE_LINE] = {.description = {name ".line", "fetch unit and line of the " words,         \

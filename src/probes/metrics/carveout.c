@@ -1,6 +1,6 @@
-/* L1 and shared memory may be one array: the more shared memory a block asks for, the less L1. What
- * the paths through that array have left is counted at several carve-outs; with the shared memory
- * granted it must add up to the same. */
+/* L1 and shared memory may be one array: the more shared memory a block asks for, the less L1 there
+ * is. The capacity left to the paths through that array is measured at several carve-outs. Together
+ * with the granted shared memory it must always give the same sum. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,14 +14,14 @@ enum { WISHES_MAX = 5, WISHES_UNDOCUMENTED = 4, PATHS = 3, REASON_MAX = 120 };
 static const enum study_id paths[PATHS] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY};
 static const char *const notes[PATHS] = {"l1_by_wish", "texture_by_wish", "read_only_by_wish"};
 
-/* L1 that shrinks to less than this share when most of shared memory is asked for shares with it.
- */
+/* If L1 shrinks to less than this share when most of shared memory is asked for, both are one
+ * array. */
 static const double SHRUNK = 0.9;
 
-/* L1 and shared memory add up to the same within this share. */
+/* The sums of L1 and shared memory agree within this share. */
 static const double SUM_AGREEMENT = 0.02;
 
-/* Wanted standard error of what a path has left. */
+/* Wanted standard error of what is left to a path, as a share. */
 static const double PRECISION = 0.005;
 
 struct carveouts {
@@ -32,8 +32,8 @@ struct carveouts {
     double errors[PATHS][WISHES_MAX]; /* their standard errors */
 };
 
-/* The documented carve-outs from the one on that a job without a wish gets, evenly chosen; without
- * a document none, a quarter, half and three quarters of what a block may have. */
+/* The documented carve-outs, evenly chosen, from that of a job without a wish on. If none are
+ * documented: none, a quarter, half and three quarters of what a block may have. */
 static void choose_wishes(const struct device_limits *limits, struct carveouts *out)
 {
     size_t steps = 0, first = 0;
@@ -55,7 +55,7 @@ static void choose_wishes(const struct device_limits *limits, struct carveouts *
     }
 }
 
-/* A smaller array overflows a smaller cache: begin where the documents say that L1 ends. */
+/* A smaller array overflows a smaller cache: begin with the documented size of L1. */
 static int measure_path(struct probe_context *context, enum study_id id,
                         const struct carveouts *carveouts, double *left, double *errors,
                         struct err *err)
@@ -79,8 +79,8 @@ static bool shrinks(const struct carveouts *carveouts, size_t path)
     return left[carveouts->count - 1] < SHRUNK * left[0];
 }
 
-/* How probable it is, by the standard errors, that L1 lies on the side of SHRUNK where it was seen.
- */
+/* The probability, from the standard errors, that L1 is on the side of SHRUNK on which it was
+ * measured. */
 static double shrinking_confidence(const struct carveouts *carveouts)
 {
     const double *left = carveouts->left[0], *errors = carveouts->errors[0];
@@ -101,7 +101,7 @@ static int add_note(struct measure *m, const struct carveouts *carveouts, size_t
     return rc;
 }
 
-/* What L1 has left and what was granted, at all carve-outs. */
+/* Checks the sum of L1 and granted shared memory at all carve-outs. */
 static int check_sum(struct measure *m, const struct carveouts *carveouts)
 {
     double low = INFINITY, high = 0;

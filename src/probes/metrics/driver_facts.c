@@ -1,4 +1,5 @@
-/* The probes of what only the driver knows: sizes of main and shared memory, the memory clock. */
+/* The probes of what only the driver knows: sizes of main and shared memory, and the memory
+ * clock. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 
 static const char METHOD[] = "reported";
 
-/* Nothing but the driver's word stands behind it: how sure it is, nobody can tell. */
+/* The only evidence is the driver's report, so no confidence can be derived. */
 static struct measure *add_claim(struct probe_context *context, const char *metric, double value,
                                  const char *unit)
 {
@@ -20,7 +21,7 @@ static struct measure *add_claim(struct probe_context *context, const char *metr
     return m;
 }
 
-/* A number among what the driver tells of the hardware; -1 where it does not. */
+/* A number from the driver's hardware facts; -1 if it is not known. */
 static int read_hardware(struct probe_context *context, const char *key, int64_t *out_value,
                          struct err *err)
 {
@@ -89,7 +90,7 @@ static int report_block_size(struct probe_context *context, struct err *err)
     return 0;
 }
 
-/* What the blocks of an SM have together, what the system takes of each block included. */
+/* The shared memory of all blocks of an SM together, with what the system reserves per block. */
 static int report_sm_size(struct probe_context *context, struct err *err)
 {
     static const char metric[] = "shared.size_per_sm";

@@ -11,7 +11,7 @@ static const char NO_MEMORY[] = "no host memory can be mapped into the GPU";
 static int report_copies(struct probe_context *context, const char *metric,
                          enum device_stream_kind kind, struct err *err)
 {
-    uint64_t room = device_limits(context->device)->host_bytes / 2; /* for both ways at once */
+    uint64_t room = device_limits(context->device)->host_bytes / 2; /* for each direction */
     const struct bandwidth_task task = {
         .metric = metric, .kind = kind, .footprint_bytes = room < COPY_BYTES ? room : COPY_BYTES};
     if (!room)
@@ -38,8 +38,7 @@ static int run_both(struct probe_context *context, struct err *err)
     return report_copies(context, "host.bandwidth.both", DEVICE_STREAM_BIDIR, err);
 }
 
-/* L2 may keep lines of host memory: each job has a slice of its own, and no line is asked for
- * twice. */
+/* L2 may keep lines of host memory, so each job has its own slice, and no line is loaded twice. */
 static int run_latency(struct probe_context *context, struct err *err)
 {
     uint64_t slice = device_limits(context->device)->host_bytes / LATENCY_SLICES;

@@ -1,4 +1,4 @@
-/* The probes of L2: what they report. */
+/* The probes of L2 and what they report. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,16 +12,17 @@
 
 enum { REASON_MAX = 160 };
 
-/* Step of the latency and resident share agree when they differ by no more than this share. */
+/* The step of the latency and the resident share agree if they differ by no more than this
+ * share. */
 static const double AGREEMENT = 0.03;
 
 /* Single loads and long chases may differ by this share. */
 static const double LATENCY_AGREEMENT = 0.1;
 
-/* Slow loads of one line per page, as a share, that leave capacity and line uncertain. */
+/* If more than this share of loads, one line per page, is slow, capacity and line are uncertain. */
 static const double SLOW_PAGES_MAX = 0.02;
 
-/* Bytes per tag this far from a whole number of fetch units leave the line uncertain. */
+/* If bytes / tags is this far from a whole number of fetch units, the line is uncertain. */
 static const double LINE_TOSS_UP = 0.35;
 
 static int report_missing(struct probe_context *context, const char *metric,
@@ -30,7 +31,7 @@ static int report_missing(struct probe_context *context, const char *metric,
     return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
 }
 
-/* The parts of L2 rest on evidence that may be thin. */
+/* The evidence for the parts of L2 may be weak. */
 static int tell_doubt(const struct probe_context *context, struct measure *m, struct err *err)
 {
     const char *doubt = context->l2.doubt;
@@ -54,7 +55,7 @@ static struct measure *add_latency(struct probe_context *context, const char *me
     return m;
 }
 
-/* Latencies less the timer's overhead, in one line. */
+/* Latencies without timer overhead, as one line of text. */
 static int set_list(const struct probe_context *context, struct measure *m, const char *note,
                     const char *format, const double *cycles, size_t count)
 {
@@ -145,7 +146,8 @@ static int report_latency(struct probe_context *context, struct err *err)
     return report_penalty(context, err);
 }
 
-/* Again: what was learnt before is what is to be measured, and kept for the others. */
+/* In a further round the level is measured again; the other probes keep using what was learnt
+ * first. */
 static int run_latency(struct probe_context *context, struct err *err)
 {
     const struct l2_study known = context->l2;
@@ -164,7 +166,7 @@ static int confirm_line(struct probe_context *context, struct err *err)
     return rc ? rc : repeats_confirm(context, "l2.line", (double)bytes, "B", 1, err);
 }
 
-/* The size moves as the step does. */
+/* The size changes by the same share as the step. */
 static int confirm_size(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
@@ -179,7 +181,8 @@ static int confirm_size(struct probe_context *context, struct err *err)
     return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
 }
 
-/* Misses that are a TLB's count lines, or bytes, that L2 holds. */
+/* Misses that are caused by a TLB: L2 holds those lines or bytes, although they were not
+ * counted. */
 static int doubt_pages(struct measure *measure, double slow_share, struct err *err)
 {
     char reason[REASON_MAX];
@@ -273,7 +276,7 @@ static int report_unbounded(struct probe_context *context, struct err *err)
     return 0;
 }
 
-/* Without a step nothing confirms the resident share: no size then, only the reason. */
+/* Without a step nothing confirms the resident share: then there is no size, only the reason. */
 static int report_no_step(struct probe_context *context, struct err *err)
 {
     char reason[REASON_MAX];
@@ -290,9 +293,9 @@ static bool confirms(const struct l2_study *l2, const struct l2_step *whole)
     return whole->found && fabs(whole->bytes - l2->resident_bytes) <= room;
 }
 
-/* What stays resident is the capacity: it repeats within a thousandth (H200), where the step moves
- * by a hundredth, and does not depend on the replacement policy. The step confirms it, or the
- * status says that it does not. */
+/* The resident share is the capacity: it repeats within a thousandth (H200), while the step moves
+ * by a hundredth, and it does not depend on the replacement policy. The step confirms it; otherwise
+ * the status says that it does not. */
 static int report_size(struct probe_context *context, const struct l2_step *whole, struct err *err)
 {
     double resident = context->l2.resident_bytes;
@@ -324,8 +327,8 @@ static int report_size(struct probe_context *context, const struct l2_step *whol
     return set_reported(context, size, err);
 }
 
-/* The step moves by a hundredth or two from one time to the next: where it does not confirm what
- * stays resident, the median of three counts. */
+/* The step moves by one or two hundredths between repetitions: if it does not confirm the resident
+ * share, the median of three counts. */
 static int find_whole(struct probe_context *context, struct l2_step *out_step, struct err *err)
 {
     struct l2_step steps[3];

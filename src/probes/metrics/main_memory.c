@@ -1,9 +1,10 @@
-/* Latency of main memory: single cold loads whose pages the TLBs know.
+/* Latency of main memory: single cold loads whose pages are in the TLBs.
  *
  * Each element has a neighbour in the same page, beyond the reach of any fetch. A job loads all
- * neighbours, which brings in their pages, times them again (hits of L2, and what the TLBs add over
- * this footprint), and then times the elements, which L2 does not have. Where hits over this
- * footprint take longer than over the smallest one, it is beyond the reach of a TLB and shrinks. */
+ * neighbours, which brings in their pages, and times them again (hits of L2, plus what the TLBs add
+ * over this footprint). Then it times the elements, which L2 does not have. If hits over this
+ * footprint take longer than over the smallest one, the footprint is beyond the reach of a TLB and
+ * is made smaller. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,24 +18,25 @@
 
 enum {
     L2_FACTOR = 4,        /* largest footprint over the L2 that the driver reports */
-    L2_BYTES_EACH = 4096, /* of it per element: neighbours stay in L2, whatever their sets */
+    L2_BYTES_EACH = 4096, /* bytes of L2 per element: neighbours stay in L2, whatever their sets */
     ELEMENTS_MIN = 128,   /* per job */
     ELEMENTS_MAX = 1024,
     HITS_MAX = 256,        /* timed per job */
     SPACING_BYTES = 512,   /* of elements, at least */
-    NEIGHBOUR_BYTES = 256, /* behind its element: no L2 fetches more than 128 at once */
+    NEIGHBOUR_BYTES = 256, /* from its element: no L2 fetches more than 128 bytes at once */
     SHRINK = 4,
     JOBS_MAX = 12, /* one after the other: nothing shares the memory with a timed load */
-    JOBS_DEAR = 4, /* where loads are */
+    JOBS_DEAR = 4, /* if loads are expensive */
     REPEATS = 3,
     REASON_MAX = 160,
 };
 static const uint64_t FOOTPRINT_MIN_BYTES = 8 * 1024 * 1024;
 
-/* What the TLBs may add, as a share of the latency. */
+/* The largest part of the latency that TLBs may add, as a share. */
 static const double TLB_SHARE = 0.01;
 
-/* More cold loads than this as fast as the faster half of the hits were hits themselves. */
+/* If more than this share of cold loads is as fast as the faster half of the hits, they were
+ * hits. */
 static const double HITS_SHARE = 0.01;
 
 /* What one batch of jobs saw; timer included. */
@@ -69,13 +71,13 @@ static uint64_t smallest_footprint(const struct device_limits *limits)
     return element_count(limits) * SPACING_BYTES;
 }
 
-/* Whole elements at whole spacings. */
+/* Whole elements at whole distances. */
 static uint64_t round_footprint(uint64_t bytes, uint64_t smallest)
 {
     return bytes > smallest ? bytes / smallest * smallest : smallest;
 }
 
-/* Once for all rounds, so that no line is asked for twice. */
+/* Reserved once for all rounds, so that no line is loaded twice. */
 static int reserve_area(struct probe_context *context, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
@@ -95,8 +97,8 @@ static int reserve_area(struct probe_context *context, struct err *err)
     return 0;
 }
 
-/* Footprints beside each other, and elements between the elements of earlier jobs. The stride is an
- * odd multiple, so that L2's sets are used evenly. */
+/* Successive footprints lie beside each other, and elements between those of earlier jobs. The
+ * stride is an odd multiple, so that the sets of L2 are used evenly. */
 static struct device_array next_array(struct probe_context *context, uint64_t footprint,
                                       uint64_t elements)
 {
@@ -124,7 +126,7 @@ static void collect(struct look *look, size_t job, const struct device_answer *a
         cold->elapsed_ns ? (double)cold->total_cycles / (double)cold->elapsed_ns : 0;
 }
 
-/* SMs lie at different distances from the memory: jobs spread over them, the same each time. */
+/* SMs are not equally far from the memory: jobs are spread over them, in the same way each time. */
 static int look_at(struct probe_context *context, uint64_t footprint, bool cold,
                    struct look *out_look, struct err *err)
 {
@@ -155,13 +157,14 @@ static int look_at(struct probe_context *context, uint64_t footprint, bool cold,
     return 0;
 }
 
-/* What slows single loads down wherever they are served, on average: no part of the memory. */
+/* What slows single loads down wherever they are served, on average: it is no part of the memory's
+ * latency. */
 static double disturbance(const struct pool *hits)
 {
     return pool_mean(hits) - pool_lower_mean(hits, 1 - pool_centre(hits).spike_share);
 }
 
-/* Jobs differ by their SM and by their lines; this is what is left of that in their mean. */
+/* Jobs differ by their SM and by their lines; this is the remaining error of their mean. */
 static double standard_error(const double *values, size_t count)
 {
     double mean = cpd_mean(values, count), sum = 0;
@@ -221,7 +224,7 @@ static int add_notes(struct probe_context *context, const struct figures *figure
     return facts_set_real(&m->notes, "tlb", cpd_median(figures->tlb, figures->repeats));
 }
 
-/* Lines that L2 had nevertheless. */
+/* Detects lines that L2 held nevertheless. */
 static int check_hits(const struct figures *figures, struct measure *m)
 {
     double hit = pool_quantile(&figures->hits, 0.5);
@@ -235,7 +238,7 @@ static int check_hits(const struct figures *figures, struct measure *m)
     return measure_set_status(m, MEASURE_NOISY, reason);
 }
 
-/* Still there over the smallest footprint. */
+/* What TLBs still add over the smallest footprint. */
 static int check_tlb(double tlb_cycles, struct measure *m)
 {
     char reason[REASON_MAX];

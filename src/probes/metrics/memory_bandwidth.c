@@ -3,8 +3,8 @@
 #include "probes/method/repeats.h"
 
 enum {
-    L2_FACTOR = 32, /* main memory: what happens to stay in L2 is 3 % at the very most */
-    L2_DIVISOR = 4, /* L2: half of what one of its two parts holds */
+    L2_FACTOR = 32, /* main memory: at most 3 % of the footprint can stay in L2 */
+    L2_DIVISOR = 4, /* L2: half of what one of two parts holds */
     UNIT_BYTES = 4096,
 };
 static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20;

@@ -9,7 +9,7 @@
 enum { ARRAY_BYTES = 1024, STRIDE_BYTES = 8, JOBS = 4, LOADS = 2048 };
 static const char METRIC[] = "shared.latency";
 
-/* How single loads scatter decides how long the chases are. */
+/* The scatter of single loads decides how long the chases are. */
 static int measure_scatter(struct probe_context *context, const struct device_array *array,
                            struct study *out_study, struct err *err)
 {

@@ -1,8 +1,9 @@
-/* Which caches are one array, and how many of each an SM has: one agent loads, another intrudes.
+/* Which caches are one array, and how many of each an SM has: one agent is the victim, another
+ * intrudes.
  *
- * A victim's array that fits its cache is loaded, then an intruder loads more than its own cache
- * holds, then the victim's loads are timed: misses mean that both used one array (thesis 4.5), or
- * that two warps use one and the same instance (thesis 4.6). */
+ * An array that fits the victim's cache is loaded, then the intruder loads more than its own cache
+ * holds, then the victim's loads are timed. Misses mean that both caches are one array (thesis
+ * 4.5), or that two warps use the same instance (thesis 4.6). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 enum {
     REPEATS = 3,
     REPEATS_MAX = 32,
-    TIMED_MIN = 64, /* loads of a victim in all: few of them take more repeats */
+    TIMED_MIN = 64, /* loads of a victim in total: small arrays are repeated more often */
     MEMORIES = 4,
     ROUNDED_BYTES = 1024, /* the second array in constant memory begins at a multiple of this */
     METRIC_MAX = 64,
@@ -26,14 +27,13 @@ enum {
 static const enum study_id memories[MEMORIES] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY,
                                                  STUDY_CONSTANT_L1};
 
-/* The victim's array over its cache, the intruder's over its own. */
+/* The victim's array as a share of its cache, and the intruder's of its own. */
 static const double VICTIM_SHARE = 0.7, INTRUDER_SHARE = 2;
 
-/* An intruder that shares the array evicts most of it under any policy; one that does not, nothing.
- */
+/* An intruder in the same array evicts most of it under any policy; otherwise it evicts nothing. */
 static const double EVICTED = 0.3;
 
-/* Far behind whatever a victim's array may cover. */
+/* Far behind any victim's array. */
 static const uint64_t INTRUDER_OFFSET_BYTES = 16 * 1024 * 1024;
 
 static bool size_known(const struct study *study)
@@ -41,7 +41,7 @@ static bool size_known(const struct study *study)
     return study->stage == STUDY_RESIDENT && study->supported && !study->unbounded;
 }
 
-/* In constant memory both arrays must find room, one behind the other. */
+/* In constant memory both arrays must fit, one behind the other. */
 static bool usable(const struct study *study)
 {
     double bytes = (VICTIM_SHARE + INTRUDER_SHARE) * study->resident_bytes + ROUNDED_BYTES;
@@ -64,7 +64,7 @@ static struct device_array array_of(const struct study *study, double share, uin
     struct device_array array = {.path = study->path, .stride_bytes = study->touch_bytes};
     double lines = floor(share * study->resident_bytes / (double)study->touch_bytes);
     array.size_bytes = (uint64_t)fmax(lines, 1) * study->touch_bytes;
-    /* Constant memory is small, and never the memory of another path. */
+    /* Constant memory is small, and separate from the memory of other paths. */
     if (study->path != DEVICE_CONSTANT)
         array.offset_bytes = offset;
     return array;
@@ -72,7 +72,7 @@ static struct device_array array_of(const struct study *study, double share, uin
 
 struct intrusion {
     const struct study *victim, *intruder;
-    uint32_t warp; /* the intruder's; the victim is in warp 0 of the same block */
+    uint32_t warp; /* of the intruder; the victim is in warp 0 of the same block */
 };
 
 /* Agent 0 is the victim, agent 1 the intruder. */
@@ -99,7 +99,7 @@ static size_t repeats_of(const struct study *victim)
     return repeats < REPEATS ? REPEATS : repeats > REPEATS_MAX ? REPEATS_MAX : (size_t)repeats;
 }
 
-/* Miss shares of victims, each intruded upon repeats_of times: the mean, less the loads that only
+/* Miss shares of the victims, each measured repeats_of times: the mean, less the loads that only
  * look like misses. */
 static int run_intrusions(struct probe_context *context, const struct intrusion *intrusions,
                           size_t count, double *out_evicted, struct err *err)
@@ -137,7 +137,7 @@ static const char *metric_of(char name[METRIC_MAX], const struct study *study, c
     return name;
 }
 
-/* What `victim` shares its array with, once every pair was tried each way round. */
+/* Reports which caches share the victim's array, after every pair was tried in both directions. */
 static int report_shared(struct probe_context *context, size_t victim,
                          double evicted[MEMORIES][MEMORIES], struct err *err)
 {
@@ -216,7 +216,7 @@ static int run_shared(struct probe_context *context, struct err *err)
     return 0;
 }
 
-/* Warp 0 against every other warp: those that evict its lines use its instance. */
+/* Warp 0 against every other warp: those that evict its lines use the same instance. */
 static int count_instances(struct probe_context *context, const struct study *study,
                            struct err *err)
 {

@@ -1,9 +1,9 @@
-/* The probes of the bandwidth of the SMs' own memories, over all SMs: L1 data and shared. */
+/* The probes of the bandwidth of L1 data and shared memory, summed over all SMs. */
 #include "probes/method/bandwidth.h"
 #include "probes/method/repeats.h"
 
-/* Footprints per SM: small where L1's size is not known, large enough for all threads of a block
- * to have several accesses in flight otherwise. */
+/* Footprints per SM: small if the size of L1 is not known; otherwise large enough for all threads
+ * of a block to have several accesses in flight. */
 static const uint64_t SMALL_BYTES = 4 * 1024, LARGE_BYTES = 64 * 1024;
 
 static uint64_t power_of_two_within(uint64_t bytes)

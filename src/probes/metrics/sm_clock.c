@@ -1,4 +1,4 @@
-/* The probe of the SM clock that is reached under load. */
+/* The probe of the SM clock under load. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -14,7 +14,7 @@ enum {
 };
 static const char METRIC[] = "clock.sm", REPORTED[] = "clock.sm_reported";
 
-/* Cycles over real time of chases that run on all SMs at once; 0 without a real-time clock. */
+/* Cycles over real time, of chases on all SMs at once; 0 without a real-time clock. */
 static int measure_mhz(struct probe_context *context, const struct device_job *jobs, size_t count,
                        double *out_mhz, struct err *err)
 {
@@ -33,7 +33,7 @@ static int measure_mhz(struct probe_context *context, const struct device_job *j
     return 0;
 }
 
-/* The reasons of all repetitions together: a throttled moment is not lost. */
+/* The throttle reasons of all repetitions together, so that none is missed. */
 static void join_clocks(struct probe_context *context, struct device_clocks *clocks)
 {
     struct device_clocks now;

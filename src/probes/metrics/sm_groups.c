@@ -1,13 +1,14 @@
 /* Which SMs share a constant L1.5: on NVIDIA's GPUs these groups are the GPCs.
  *
- * Every pair of SMs is asked once. One of the two loads a piece of constant memory that nobody else
- * loads in this launch, then the other touches it for the first time: it comes from the L1.5 that
- * they share, or from L2. All in one launch, since the next one finds L1.5 empty. Other pairs are
- * asked at the same time, with other pieces.
+ * Every pair of SMs is tested once. One of the two loads a piece of constant memory that no other
+ * SM loads in this launch. Then the other touches it for the first time: it comes from the L1.5
+ * that they share, or from L2. Both happen in one launch, since the next one finds L1.5 empty.
+ * Other pairs are tested at the same time, with other pieces.
  *
- * What the two answers look like is known before: the same SM finds its own piece after it was
- * pushed out of L1 (that is the shared cache's answer), and a piece that nobody has loaded comes
- * from L2. Where these controls fail, so does the probe. */
+ * Two controls show beforehand what the answers look like. In one, the same SM touches its own
+ * piece again after it was pushed out of L1: the answer of a shared cache. In the other, an SM
+ * touches a piece that no SM has loaded: the answer of L2. If the controls fail, so does the
+ * probe. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,33 +26,33 @@
 enum {
     LINE_BYTES = 64,
     PIECE_ELEMENTS = 2,
-    PIECE_MIN_BYTES = 512, /* nothing fetches further than that */
+    PIECE_MIN_BYTES = 512, /* no cache fetches more than that at once */
     CONTROLS = 16,         /* SMs that each control runs on */
-    COMPANY_MIN = 3,       /* SMs that share with one, lest a single pair decides */
+    COMPANY_MIN = 3,       /* SMs that share with one: with fewer, a single pair could decide */
     AGAIN_REPEATS = 4,
     AGAIN_MAX = 512,
     REASON_MAX = 200,
 };
 
-/* Of the controls' loads so many must be on the right side. */
+/* This share of the controls' loads must be on the right side. */
 static const double CONTROLS_CLEAR = 0.9;
 
-/* A load is misjudged at least so often, whatever the references say. */
+/* The least probability that a load is misjudged, whatever the references say. */
 static const double MISJUDGED_MIN = 0.005;
 
-/* Pairs that contradict the partition, as a share of all, beyond the misjudged ones. */
+/* The largest share of pairs that may contradict the partition, beyond the misjudged ones. */
 static const double CONTRADICTED_MAX = 0.02;
 
 /* The pieces of one launch fill at most this share of an L1.5: on an H200 one launch is enough for
  * a round of pairs. */
 static const double FILLED_SHARE = 0.55;
 
-/* How pairs of SMs are asked, and what they have said. */
+/* How pairs of SMs are tested, and the results so far. */
 struct pairs {
     struct device_array piece; /* the first one */
     uint64_t piece_count;
     uint32_t at_once;
-    double threshold, together, apart; /* log of the odds that a fast, or slow, load gives */
+    double threshold, together, apart; /* logarithm of the odds from a fast, or slow, load */
     struct partition partition;
 };
 
@@ -79,8 +80,9 @@ static struct device_job pair_job(const struct probe_context *context, const str
     return job;
 }
 
-/* The opponents of one round so that after all rounds everybody has met everybody: the last one
- * stays, the others move round the table. Of an odd number one meets nobody. */
+/* The pairs of one round, such that after all rounds every SM was paired with every other (the
+ * circle method): the last SM stays, the others rotate. With an odd number, one SM has no
+ * partner. */
 static size_t pair_up(size_t sms, size_t round, size_t (*out_pairs)[2])
 {
     size_t seats = sms + sms % 2, circle = seats - 1, count = 0;
@@ -95,7 +97,7 @@ static size_t pair_up(size_t sms, size_t round, size_t (*out_pairs)[2])
     return count;
 }
 
-/* Asks `count` pairs, so many at once. */
+/* Tests `count` pairs, at most at_once at the same time. */
 static int ask(struct probe_context *context, struct pairs *pairs, size_t (*sms)[2], size_t count,
                uint32_t at_once, struct err *err)
 {
@@ -134,7 +136,7 @@ static int ask_all(struct probe_context *context, struct pairs *pairs, struct er
     return rc;
 }
 
-/* Few share with this one: what a single pair of loads says then counts alone. */
+/* True when few SMs share with this one: then a single pair of loads could decide. */
 static bool is_lonely(const struct partition *p, size_t sm)
 {
     size_t together = 0;
@@ -143,7 +145,7 @@ static bool is_lonely(const struct partition *p, size_t sm)
     return together < COMPANY_MIN;
 }
 
-/* Pairs that seem to share, where few do, are asked again by themselves, either way round. */
+/* Pairs that seem to share although few do are tested again, alone and in both directions. */
 static int ask_again(struct probe_context *context, struct pairs *pairs, struct err *err)
 {
     const struct partition *p = &pairs->partition;
@@ -160,8 +162,8 @@ static int ask_again(struct probe_context *context, struct pairs *pairs, struct 
     return count ? ask(context, pairs, sms, count, 1, err) : 0;
 }
 
-/* SMs without company are asked again among themselves, as many as there is room for, neighbours
- * first: in a group of two a single spike decides. */
+/* SMs without company are tested again among themselves, as many as there is room for, neighbours
+ * first: in a group of two, a single spike decides. */
 static int ask_singles(struct probe_context *context, struct pairs *pairs, struct err *err)
 {
     const struct partition *p = &pairs->partition;
@@ -183,8 +185,8 @@ static int ask_singles(struct probe_context *context, struct pairs *pairs, struc
     return rc ? rc : partition_divide(&pairs->partition, err);
 }
 
-/* Two kinds of jobs of the same form as those of pairs: one SM with itself, its piece pushed out of
- * L1; and a piece that nobody has loaded. */
+/* Two controls of the same form as the jobs of pairs: an SM with itself, after its piece was pushed
+ * out of L1; and a piece that no SM has loaded. */
 static struct device_job control_job(const struct probe_context *context, const struct pairs *pairs,
                                      size_t number, bool same)
 {
@@ -193,7 +195,7 @@ static struct device_job control_job(const struct probe_context *context, const 
     const struct device_array push = {.path = DEVICE_CONSTANT,
                                       .size_bytes = context->studies[STUDY_CONSTANT_L15].push_bytes,
                                       .stride_bytes = LINE_BYTES};
-    /* Behind what pushes, as far as there is room. */
+    /* Behind the array that pushes, as far as there is room. */
     uint64_t last = pairs->piece_count - 1;
     const struct device_array piece = piece_of(pairs, same ? last : last - 1);
     struct device_job job = chase_job();
@@ -307,7 +309,7 @@ static struct measure *add(struct probe_context *context, const struct pairs *pa
     return doubt(m, pairs) ? NULL : m;
 }
 
-/* Groups need not be of one size: the usual SM's counts. */
+/* Groups may differ in size: the one of the median SM counts. */
 static int report_size(struct probe_context *context, const struct pairs *pairs, struct err *err)
 {
     const struct partition *p = &pairs->partition;
@@ -316,7 +318,7 @@ static int report_size(struct probe_context *context, const struct pairs *pairs,
         return err_no_memory(err);
     for (size_t i = 0; i < p->sms; i++)
         sizes[i] = partition_size(p, p->group[i]);
-    size_t middle = (p->sms - 1) / 2; /* not between two sizes */
+    size_t middle = (p->sms - 1) / 2; /* an index, not a value between two sizes */
     double usual = cpd_quantile(sizes, p->sms, (double)middle / (double)(p->sms - 1));
     double least = cpd_quantile(sizes, p->sms, 0), most = cpd_quantile(sizes, p->sms, 1);
     free(sizes);

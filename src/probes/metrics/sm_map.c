@@ -1,4 +1,5 @@
-/* The probes that ask each SM alone: its latency to L1 and to L2, so that an odd one is seen. */
+/* The probes that measure each SM alone: its latency to L1 and to L2, so that a deviating SM is
+ * found. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,16 +20,16 @@ enum {
     LOADS_MIN = 32,
     LOADS_MAX = 512,
     L1_BYTES = 1024, /* inside the smallest L1 */
-    /* Lines enough to lie in all slices of L2, so that SMs differ by themselves and not by where
-     * one line happens to be. */
+    /* Enough lines to lie in all slices of L2, so that differences come from the SMs and not from
+     * the place of one line. */
     L2_BYTES = 16 * 1024,
     STRIDE_BYTES = 128,
 };
 
-/* A chase should meet no spike more often than not. */
+/* Expected spikes in a chase: most chases must have none. */
 static const double SPIKES_PER_CHASE = 0.3;
 
-/* Wanted standard error of one SM's figure, as a share of it: SMs shall differ by themselves. */
+/* Wanted standard error of one SM's figure, as a share: differences must come from the SMs. */
 static const double PRECISION = 0.01;
 
 /* The figure of an SM is a median of chases, whose standard error is larger than that of a mean:
@@ -45,7 +46,7 @@ struct map {
     size_t sms, batches;
     size_t jobs, per_sm; /* jobs per SM and batch, chases per SM in all */
     double *chases;      /* per_sm of SM 0, then of SM 1, ...: cycles per load */
-    struct pool *pools;  /* per SM: single loads instead, where they scatter too much; else NULL */
+    struct pool *pools;  /* per SM: single loads instead, if they scatter too much; else NULL */
     double *cycles;      /* per SM */
 };
 
@@ -74,7 +75,7 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
                                       (repeat * map->jobs + i / map->sms) * CHASES];
         for (size_t c = 0; c < CHASES; c++) {
             const struct device_sample *sample = &answers[i].samples[c];
-            /* Timed once as a whole, or load by load. */
+            /* Chases are timed once as a whole, single loads each by itself. */
             double timed = map->pools ? overhead * (double)map->loads : overhead;
             chases[c] = ((double)sample->total_cycles - timed) / (double)map->loads;
             if (map->pools)
@@ -114,8 +115,8 @@ static char *map_text(const struct map *map)
     return NULL;
 }
 
-/* The worst SM over the median one, third by third of its chases: what does not repeat is no
- * property of the SM. Further rounds over the run ask for the same one. */
+/* The worst SM relative to the median one, for each third of its chases: what does not repeat is no
+ * property of the SM. Further rounds measure the same SM. */
 static int report_worst(struct probe_context *context, const struct map *map, size_t worst,
                         struct err *err)
 {
@@ -139,7 +140,7 @@ static int report_worst(struct probe_context *context, const struct map *map, si
     return 0;
 }
 
-/* Half the range of all SMs but the worst: the scatter of the healthy ones. */
+/* Half the range of all SMs except the worst: the scatter of the healthy ones. */
 static double spread_without(const struct map *map, size_t worst)
 {
     double low = INFINITY, high = -INFINITY;
@@ -176,7 +177,7 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     return report_worst(context, map, worst, err);
 }
 
-/* Chases are short where spikes are frequent, and many where loads scatter. */
+/* Chases are short if spikes are frequent, and many if loads scatter. */
 static void plan(const struct probe_context *context, struct map *map)
 {
     const struct study *study = &context->studies[STUDY_L1_DATA];
@@ -211,7 +212,7 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
     return rc;
 }
 
-/* The SMs on which blocks were seen, to be held against what the driver reports. */
+/* Reports on how many SMs blocks ran, to compare with the driver's number. */
 static int report_count(struct probe_context *context, struct err *err)
 {
     struct measure *m =
