@@ -54,6 +54,34 @@ static void test_quantile(void **state)
     assert_true(isnan(cpd_quantile(NULL, 0, 0.5)));
 }
 
+/* The variants for sorted values and for values that may be reordered give the same to the bit. */
+static void test_quantile_variants(void **state)
+{
+    (void)state;
+    enum { N_MAX = 40 };
+    uint64_t draw = 1;
+    for (size_t n = 1; n <= N_MAX; n++) {
+        double values[N_MAX], sorted[N_MAX], reordered[N_MAX];
+        for (size_t i = 0; i < n; i++) {
+            draw = draw * UINT64_C(6364136223846793005) + 1;
+            values[i] = (double)(draw >> 33) / (n % 2 ? 7 : 1 << 29); /* without and with ties */
+        }
+        for (size_t k = 0; k < n; k++) {
+            memcpy(reordered, values, n * sizeof *values);
+            sorted[k] = cpd_select_reorder(reordered, n, k);
+        }
+        for (int q = 0; q <= 20; q++) {
+            double expected = cpd_quantile(values, n, q / 20.0);
+            memcpy(reordered, values, n * sizeof *values);
+            assert_true(cpd_quantile_reorder(reordered, n, q / 20.0) == expected);
+            assert_true(cpd_quantile_sorted(sorted, n, q / 20.0) == expected);
+        }
+    }
+    assert_true(isnan(cpd_quantile_sorted(NULL, 0, 0.5)));
+    assert_true(isnan(cpd_quantile_reorder(NULL, 0, 0.5)));
+    assert_true(isnan(cpd_quantile_sorted((const double[]){1}, 1, 1.5)));
+}
+
 static void test_median_and_mad(void **state)
 {
     (void)state;
@@ -125,9 +153,8 @@ static void test_mean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantile),
-        cmocka_unit_test(test_median_and_mad),
-        cmocka_unit_test(test_against_sorting),
+        cmocka_unit_test(test_quantile),       cmocka_unit_test(test_quantile_variants),
+        cmocka_unit_test(test_median_and_mad), cmocka_unit_test(test_against_sorting),
         cmocka_unit_test(test_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

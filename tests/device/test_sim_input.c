@@ -54,7 +54,7 @@ static const struct bad_line bad_lines[] = {
     {3, "memory: {size: -1}", 16, "expected a size"},
     {3, "memory: 1 GiB", 9, "mapping"},
     {3, "memory: {}", 9, "\"size\" is missing"},
-    {4, "clock: {sm_mhz: 1000, idle_mhz: 2000}", 33, "idles faster"},
+    {4, "clock: {sm_mhz: 1000, idle_mhz: 2000}", 33, "idle_mhz is above"},
     {4, "clock: {sm_mhz: .nan}", 17, "number"},
     {5, "carveout: {total: 64 KiB, steps: [8 KiB, 8 KiB]}", 42, "rise"},
     {5, "carveout: {total: 64 KiB, steps: [64 KiB]}", 35, "leaves no L1"},

@@ -363,10 +363,10 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
     if (mode.result != NVML_OK)
         return rc;
     if (mode.number == PROHIBITED)
-        return err_set(err, -EACCES, "the GPU's compute mode is prohibited: nobody may use it");
+        return err_set(err, -EACCES, "the GPU's compute mode is prohibited: no process may use it");
     if (mode.number == EXCLUSIVE_PROCESS)
         return err_set(err, -EBUSY,
-                       "another process holds the GPU for itself (compute mode exclusive_process)");
+                       "another process uses the GPU exclusively (compute mode exclusive_process)");
     return rc;
 }
 

@@ -23,6 +23,7 @@ _Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 /* kernels.h repeats these values of device.h, since steps go to the kernels unchanged. */
 _Static_assert((int)KERNEL_STEPS_MAX == (int)DEVICE_STEPS_MAX, "steps of a job");
 _Static_assert((int)KERNEL_BIN_COUNT == (int)DEVICE_BIN_COUNT, "bins of a histogram");
+_Static_assert(DEVICE_AGENTS_MAX == 2, "struct kernel_turn is for two blocks");
 _Static_assert((int)KERNEL_WARM == (int)DEVICE_WARM, "kind of a step");
 _Static_assert((int)KERNEL_CHASE == (int)DEVICE_CHASE, "kind of a step");
 _Static_assert((int)KERNEL_AVERAGE == (int)DEVICE_AVERAGE, "kind of a step");
@@ -368,7 +369,7 @@ static int take_samples(struct cuda_gpu *gpu, const struct block *block, size_t 
     const struct kernel_result *result = (const struct kernel_result *)gpu->results.host + number;
     struct device_answer *answer = block->job->answer;
     if (result->sm_id != gpu->sm_ids[block->sm])
-        return err_set(err, -EIO, "a job for SM %u ran on another", block->sm);
+        return err_set(err, -EIO, "a job for SM %u ran on another SM", block->sm);
     for (uint32_t i = 0; i < job->step_count; i++) {
         if (job->steps[i].kind == KERNEL_WARM || job->steps[i].kind == KERNEL_FILL)
             continue;

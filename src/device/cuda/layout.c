@@ -65,11 +65,11 @@ static int check_step(const struct device_step *step, bool chained, struct err *
     uint32_t word = layout_word_bytes(array->path);
     uint64_t elements = array->size_bytes / array->stride_bytes;
     if (chained && array->order == DEVICE_DESCENDING)
-        return err_set(err, -ENOTSUP, "no chain leads downwards");
+        return err_set(err, -ENOTSUP, "a chain cannot be descending");
     if (array->stride_bytes % word || array->offset_bytes % word ||
         (step->lanes > 1 && step->lane_stride_bytes % word))
-        return err_set(err, -ENOTSUP, "strides and offsets on this path are multiples of %u bytes",
-                       word);
+        return err_set(err, -ENOTSUP,
+                       "strides and offsets on this path must be multiples of %u bytes", word);
     if (chained && step->lanes > 1)
         return err_set(err, -ENOTSUP, "several lanes cannot follow one chain");
     if (elements > UINT32_MAX || step->loads > UINT32_MAX)
@@ -137,9 +137,10 @@ static int assign_slots(struct layout *layout, struct err *err)
             continue;
         if (slots * word > SECTOR_BYTES || chain->array.stride_bytes % (slots * word) ||
             chain->array.offset_bytes % (slots * word))
-            return err_set(err, -ENOTSUP,
-                           "%u chains over each other need strides and offsets of %u bytes",
-                           crowded, slots * word);
+            return err_set(
+                err, -ENOTSUP,
+                "%u overlapping chains need strides and offsets that are multiples of %u bytes",
+                crowded, slots * word);
         chain->slot_bytes = slot++ * word;
     }
     return 0;

@@ -95,7 +95,7 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
         return err_set(err, -EINVAL, "the footprint is smaller than one access");
     if (stream->path == DEVICE_SHARED) {
         if (plan.footprint_bytes > gpu->base.limits.shared_array_bytes)
-            return err_set(err, -EINVAL, "a block has not that much shared memory");
+            return err_set(err, -EINVAL, "a block does not have that much shared memory");
         plan.shared_bytes = (uint32_t)plan.footprint_bytes;
     }
     uint32_t full = gpu->base.limits.threads_per_sm / plan.threads;

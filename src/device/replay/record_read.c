@@ -107,7 +107,8 @@ static int check_values(const struct record_entry *entry, uint64_t offset, const
 static int check_head(const struct strbuf *head, struct err *err)
 {
     if (memcmp(head->data, record_magic, RECORD_MAGIC_BYTES) != 0)
-        return err_set(err, -EINVAL, "byte 0: not a record: expected its first %d bytes to say so",
+        return err_set(err, -EINVAL,
+                       "byte 0: not a record: the first %d bytes are not those of a record",
                        RECORD_MAGIC_BYTES);
     struct wire_reader reader = {.data = (const unsigned char *)head->data,
                                  .length = head->length,
@@ -227,7 +228,7 @@ static int sort_gpus(struct record *record, struct err *err)
     qsort(record->by_uuid, count, sizeof *record->by_uuid, by_uuid);
     for (size_t i = 1; i < count; i++)
         if (by_uuid(&record->by_uuid[i - 1], &record->by_uuid[i]) == 0)
-            return err_set(err, -EINVAL, "byte %llu: %s is here twice",
+            return err_set(err, -EINVAL, "byte %llu: %s is in the file twice",
                            (unsigned long long)record->by_uuid[i]->body_offset,
                            record->by_uuid[i]->gpu.uuid);
     return 0;

@@ -98,7 +98,7 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                           "fetch must be a multiple of the sector and divide the line");
     if (!size || size % text->line)
         return yaml_error(sim_at(node, "size"), err,
-                          "%llu bytes are no whole number of lines of %llu",
+                          "%llu bytes are not a whole number of lines of %llu bytes",
                           (unsigned long long)size, (unsigned long long)text->line);
     struct cache_geometry geometry = {.size = size,
                                       .line = text->line,
@@ -210,7 +210,7 @@ static int read_steps(const struct yaml_node *node, struct sim_carveout *carveou
         if (i && carveout->steps[i] <= carveout->steps[i - 1])
             return yaml_error(item, err, "steps must rise");
         if (carveout->steps[i] + carveout->uncached + LINE_MAX > carveout->total)
-            return yaml_error(item, err, "this step leaves no L1 of the total");
+            return yaml_error(item, err, "this step leaves nothing of the total for L1");
     }
     carveout->step_count = (uint32_t)yaml_count(node);
     return 0;
@@ -286,11 +286,12 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
     if (text.parts != SIM_ONE)
         rc = read_far(text.far_cycles, &model->l2, err);
     else if (text.far_cycles)
-        rc = yaml_error(text.far_cycles, err, "an L2 of one part has no far side");
+        rc = yaml_error(text.far_cycles, err, "an L2 with one part has no far part");
     if (rc)
         return rc;
     if ((text.size / text.line) % model->l2.part_count)
-        return yaml_error(sim_at(node, "size"), err, "%u parts need a multiple of so many lines",
+        return yaml_error(sim_at(node, "size"), err,
+                          "the number of lines must be a multiple of the %u parts",
                           model->l2.part_count);
     model->l2.reported = text.reported ? text.reported : text.size;
     model->l2.geometry.mostly_hits = true;

@@ -128,7 +128,7 @@ static int read_clock(const struct yaml_node *node, struct sim_model *model, str
     if (rc)
         return rc;
     if (model->clock.idle_mhz > model->clock.sm_mhz)
-        return yaml_error(sim_at(node, "idle_mhz"), err, "idles faster than it works");
+        return yaml_error(sim_at(node, "idle_mhz"), err, "idle_mhz is above sm_mhz");
     model->nominal_clock = model->clock;
     return 0;
 }
@@ -258,7 +258,7 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
     if (rc)
         return rc;
     if (text.config.power_draw_w > text.config.power_limit_w)
-        return yaml_error(sim_at(node, "power_draw_w"), err, "draws more than its limit");
+        return yaml_error(sim_at(node, "power_draw_w"), err, "power_draw_w is above power_limit_w");
     if (text.config.power_limit_default_w <= 0)
         text.config.power_limit_default_w = text.config.power_limit_w;
     text.config.ecc_pending = text.config.ecc;

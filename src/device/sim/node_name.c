@@ -44,7 +44,8 @@ int sim_node_name_check(const char *pattern, uint32_t count, struct err *err)
         if (piece == PIECE_END)
             break;
         if (piece == PIECE_BAD || (piece == PIECE_NUMBER && numbers++))
-            return err_set(err, -EINVAL, "a node's name holds at most one %%d or %%03d, and %%%%");
+            return err_set(err, -EINVAL,
+                           "a node's name may have at most one %%d or %%03d, and %%%%");
     }
     if (count > 1 && !numbers)
         return err_set(err, -EINVAL, "%u nodes need a %%d in their name", count);

@@ -37,15 +37,15 @@ static int add_level(const struct sim_model *model, const struct yaml_node *item
         return yaml_error(yaml_at(item, 0), err, "latencies must rise with depth");
     *previous = cycles;
     if (path->main_cycles > 0)
-        return yaml_error(item, err, "nothing comes behind `main`");
+        return yaml_error(item, err, "`main` must be the last level");
     if (str_equal(name, "main")) {
         if (path->l2_cycles <= 0)
-            return yaml_error(item, err, "`l2` comes before `main`");
+            return yaml_error(item, err, "`l2` must come before `main`");
         path->main_cycles = cycles;
         return 0;
     }
     if (path->l2_cycles > 0)
-        return yaml_error(item, err, "only `main` comes behind `l2`");
+        return yaml_error(item, err, "only `main` may follow `l2`");
     if (str_equal(name, "l2")) {
         path->l2_cycles = cycles;
         return 0;
@@ -89,7 +89,7 @@ static int read_path(struct sim_model *model, enum device_path which, const stru
     if (rc)
         return rc;
     if (which == DEVICE_GLOBAL_CG && path->cache_count)
-        return yaml_error(node, err, "begins at `l2`: these loads pass no other cache");
+        return yaml_error(node, err, "must begin at `l2`: these loads go through no other cache");
     path->present = true;
     return 0;
 }
