@@ -73,15 +73,16 @@ int driver_load(struct driver *driver, struct err *err)
     if (!loaded.library)
         return err_set(err, -ENODEV, "no NVIDIA driver: %s", dlerror());
     int rc = find_symbols(&loaded, err);
-    if (!rc) {
-        CUresult result = loaded.cuInit(0);
-        rc = result == CUDA_SUCCESS ? check_version(&loaded, err)
-                                    : explain_init(&loaded, result, err);
-    }
     if (rc)
-        driver_unload(&loaded);
-    else
-        *driver = loaded;
+        goto failed;
+    CUresult result = loaded.cuInit(0);
+    rc = result == CUDA_SUCCESS ? check_version(&loaded, err) : explain_init(&loaded, result, err);
+    if (rc)
+        goto failed;
+    *driver = loaded;
+    return 0;
+failed:
+    driver_unload(&loaded);
     return rc;
 }
 

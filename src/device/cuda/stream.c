@@ -217,20 +217,24 @@ static int queue_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint
     uint64_t second = both ? bytes : 0;
     CUstream from_stream = gpu->streams[both];
     int rc = 0;
-    for (uint64_t i = 0; !rc && i < passes; i++) {
+    for (uint64_t i = 0; i < passes; i++) {
         if (kind != DEVICE_STREAM_D2H)
             rc = cuda_check(
                 gpu,
                 driver->cuMemcpyHtoDAsync(gpu->global.base, gpu->host.host, bytes, gpu->streams[0]),
                 "cuMemcpyHtoDAsync", err);
-        if (!rc && kind != DEVICE_STREAM_H2D)
+        if (rc)
+            return rc;
+        if (kind != DEVICE_STREAM_H2D)
             rc =
                 cuda_check(gpu,
                            driver->cuMemcpyDtoHAsync((char *)gpu->host.host + second,
                                                      gpu->global.base + second, bytes, from_stream),
                            "cuMemcpyDtoHAsync", err);
+        if (rc)
+            return rc;
     }
-    return rc;
+    return 0;
 }
 
 /* The events enclose both streams: the second stream waits for the first event, and the last event

@@ -179,17 +179,20 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, 0);
     apply_variation(&gpu->model, unit);
     int rc = 0;
-    for (size_t i = 0; !rc && i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         rc = sim_model_apply(&gpu->model, &faults[i], err);
-    if (!rc)
-        rc = create_shared_caches(gpu, err);
-    if (rc) {
-        destroy(&gpu->device);
-        return rc;
+        if (rc)
+            goto failed;
     }
+    rc = create_shared_caches(gpu, err);
+    if (rc)
+        goto failed;
     set_limits(gpu);
     *out_device = &gpu->device;
     return 0;
+failed:
+    destroy(&gpu->device);
+    return rc;
 }
 
 int sim_open(const struct sim_model *model, const struct sim_fault *faults, size_t count,

@@ -449,8 +449,9 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
         return err_set(err, -EINVAL, "rank %u of %u", rank, ranks);
     struct yaml_doc *doc = NULL;
     struct fleet *fleet = mem_array(1, sizeof *fleet);
-    int rc =
-        fleet ? yaml_read_file(fleet_path, &yaml_limits_config, &doc, err) : err_no_memory(err);
+    if (!fleet)
+        return err_no_memory(err);
+    int rc = yaml_read_file(fleet_path, &yaml_limits_config, &doc, err);
     if (rc)
         goto out;
     fleet->source.ops = &fleet_ops;
@@ -466,9 +467,10 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
     }
 out:
     yaml_destroy(doc);
-    if (!rc)
-        *out_source = &fleet->source;
-    else if (fleet)
+    if (rc) {
         fleet_destroy(&fleet->source);
-    return rc;
+        return rc;
+    }
+    *out_source = &fleet->source;
+    return 0;
 }

@@ -87,16 +87,20 @@ static int measure_hits(struct probe_context *context, struct l2_hits *hits, str
     struct device_job *jobs = mem_array(hits->sms, sizeof *jobs);
     double *averages = mem_array(2 * hits->sms, sizeof *averages);
     struct device_answer *answers;
-    int rc = hits->cycles && jobs && averages ? 0 : err_no_memory(err);
-    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
-        jobs[sm] = hits_job(hits, &array, sm);
-    if (!rc)
-        rc = chase_run(context, jobs, hits->sms, 0, &answers, err);
-    if (!rc) {
-        take_hits(hits, answers, averages, averages + hits->sms);
-        device_answers_fini(answers, hits->sms);
-        free(answers);
+    int rc = 0;
+    if (!hits->cycles || !jobs || !averages) {
+        rc = err_no_memory(err);
+        goto out;
     }
+    for (size_t sm = 0; sm < hits->sms; sm++)
+        jobs[sm] = hits_job(hits, &array, sm);
+    rc = chase_run(context, jobs, hits->sms, 0, &answers, err);
+    if (rc)
+        goto out;
+    take_hits(hits, answers, averages, averages + hits->sms);
+    device_answers_fini(answers, hits->sms);
+    free(answers);
+out:
     free(jobs);
     free(averages);
     return rc;

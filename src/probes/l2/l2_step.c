@@ -260,8 +260,9 @@ static int trace(struct search *search, double low, double high, struct l2_step 
     size_t repeats = device_limits(search->context->device)->loads_max ? REPEATS : REPEATS_MAX;
     struct traces traces;
     int rc = settle_base(search, low, repeats / REPEATS, err);
-    if (!rc)
-        rc = look_at_rise(search, low, high, repeats, &traces, err);
+    if (rc)
+        return rc;
+    rc = look_at_rise(search, low, high, repeats, &traces, err);
     if (rc)
         return rc;
     out_step->exponential = traces.misfits[1] < traces.misfits[0];
@@ -317,18 +318,23 @@ int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum 
     struct cpd_change change = {0};
     double low = 0, high = 0;
     bool inside = false;
-    int rc = 0;
     search.capacity = kind == L2_STEP_HALF ? l2->near_bytes : l2->resident_bytes;
-    for (size_t i = 0; i < RANGES && !rc && !inside; i++)
-        rc = open_range(&search, &RANGES_OF[kind][i], &low, &high, &inside, err);
-    if (!rc && inside)
-        rc = narrow(&search, &low, &high, err);
-    if (!rc && inside)
+    for (size_t i = 0; i < RANGES && !inside; i++) {
+        int rc = open_range(&search, &RANGES_OF[kind][i], &low, &high, &inside, err);
+        if (rc)
+            return rc;
+    }
+    if (inside) {
+        int rc = narrow(&search, &low, &high, err);
+        if (rc)
+            return rc;
         rc = trace(&search, low, high, &step, err);
-    if (!rc && inside)
+        if (rc)
+            return rc;
         rc = test_points(&search, &change, err);
-    if (rc)
-        return rc;
+        if (rc)
+            return rc;
+    }
     step.found = change.found && change.step > 0;
     step.confidence = change.confidence;
     step.width_bytes = step.found ? step_width(&search, low) : 0;
