@@ -365,8 +365,9 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
     if (mode.number == PROHIBITED)
         return err_set(err, -EACCES, "the GPU's compute mode is prohibited: no process may use it");
     if (mode.number == EXCLUSIVE_PROCESS)
-        return err_set(err, -EBUSY,
-                       "another process uses the GPU exclusively (compute mode exclusive_process)");
+        return err_set(
+            err, -EBUSY,
+            "another process holds the GPU exclusively (compute mode exclusive_process)");
     return rc;
 }
 
