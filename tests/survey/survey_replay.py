@@ -1,6 +1,8 @@
 """Records surveys with the real gpumemtopo-survey, replays them, and compares the inventories.
 
-usage: survey_replay.py PROGRAM SOURCE_ROOT CASE
+usage: survey_replay.py PROGRAM SOURCE_ROOT CASE [EVERY]
+
+standard replays every EVERYth model.
 """
 import os
 import pathlib
@@ -15,7 +17,7 @@ import time
 
 PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 CASE = sys.argv[3]
-EVERY = sys.argv[4] if len(sys.argv) > 4 else ""
+EVERY = int(sys.argv[4]) if len(sys.argv) > 4 else 2
 MODEL = ROOT / "tests/survey/tiny.yaml"
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
 SKIP = 77
@@ -103,7 +105,7 @@ def case_quick(folder):
 
 def case_standard(folder):
     names = sorted(path.stem for path in (ROOT / "configs/sim").glob("*.yaml"))
-    compare_models(folder, names[::2] if EVERY != "all" else names, "standard")
+    compare_models(folder, names[::EVERY], "standard")
 
 
 def case_full(folder):
