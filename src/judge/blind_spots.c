@@ -63,7 +63,7 @@ int blind_spots_tell(const struct judge *judge, struct inventory *inventory)
             if (place_findings_add(inventory, NULL, text, NULL))
                 return -ENOMEM;
         }
-        if (settings_tell_divided(judge, group, inventory) ||
+        if (judge_settings_tell_divided(judge, group, inventory) ||
             tell_scattered(judge, group, inventory))
             return -ENOMEM;
     }

@@ -53,8 +53,8 @@ static void put_condition(struct explanation *explanation, const struct judge *j
 {
     const struct fleet *fleet = &judge->fleet;
     struct strbuf *words = &explanation->words;
-    double own = condition_value(fleet, condition, gpu);
-    double usual = own / condition_ratio(judge, condition, gpu);
+    double own = judge_condition_value(fleet, condition, gpu);
+    double usual = own / judge_condition_ratio(judge, condition, gpu);
     strbuf_puts(words, words->length ? "; " : "");
     if (condition == JUDGE_PCIE) {
         strbuf_printf(words, "PCIe generation %.0f x%.0f, model has %.2g times that",
@@ -100,9 +100,9 @@ static void explain(struct explanation *explanation, const struct judge *judge,
 {
     for (int c = 0; c < JUDGE_CONDITION_COUNT; c++) {
         enum judge_condition condition = (enum judge_condition)c;
-        double ratio = condition_ratio(judge, condition, gpu);
+        double ratio = judge_condition_ratio(judge, condition, gpu);
         /* Figures were compared at equal SM clock already. */
-        if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || !number_lower(ratio, 1))
+        if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || !judge_number_lower(ratio, 1))
             continue;
         put_condition(explanation, judge, condition, gpu);
         add_explanation(explanation, predicted_loss(rule, condition, ratio), conditions[c].kind,
@@ -141,13 +141,13 @@ static int judge_finding(const struct judge *judge, struct finding *finding)
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
     struct explanation explanation = {{0}};
     struct strbuf text = {0};
-    double loss = worse_share(rule->worse, finding->deviation);
+    double loss = judge_worse_share(rule->worse, finding->deviation);
     explain(&explanation, judge, rule, finding->gpu);
     if (explanation.words.failed) {
         strbuf_fini(&explanation.words);
         return -ENOMEM;
     }
-    if (explanation.loss > 0 && loss_fits(loss, explanation.loss, rule->floor)) {
+    if (explanation.loss > 0 && judge_loss_fits(loss, explanation.loss, rule->floor)) {
         strbuf_puts(&text, explanation.words.data);
         finding->kind = explanation.kind;
         finding->explained_by = explanation.bits;

@@ -33,7 +33,7 @@ struct view {
 static bool has_reason(const struct view *view, uint32_t gpu, size_t reason)
 {
     return held_clock_has(fleet_fact_text(&view->judge->fleet, view->throttle, gpu),
-                          &throttle_reasons[reason]);
+                          &held_clock_reasons[reason]);
 }
 
 static void find_unusual(struct view *view)
@@ -100,7 +100,7 @@ static const struct held_clock_reason *find_reason(const struct view *view, uint
 {
     for (size_t k = 0; k < HELD_CLOCK_REASONS; k++)
         if (view->unusual[k] && has_reason(view, gpu, k))
-            return &throttle_reasons[k];
+            return &held_clock_reasons[k];
     return NULL;
 }
 
@@ -196,7 +196,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
         const struct yardstick *y = yardstick_of(judge, view->group, m);
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
         double share = cell && y->usable ? cell->value / y->center - 1 : 0;
-        if (y->clock_share <= 0 || worse_share(rule->worse, share) < rule->accuse ||
+        if (y->clock_share <= 0 || judge_worse_share(rule->worse, share) < rule->accuse ||
             finding_of(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
         struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);

@@ -26,17 +26,17 @@ static const double SAME = 0.005;
 /* How much larger than predicted an explained loss may be, beside the metric's own floor. */
 static const double FIT = 1.15;
 
-bool number_same(double own, double other)
+bool judge_number_same(double own, double other)
 {
     return fabs(own - other) <= SAME * fabs(other);
 }
 
-bool number_lower(double own, double other)
+bool judge_number_lower(double own, double other)
 {
-    return own < other && !number_same(own, other);
+    return own < other && !judge_number_same(own, other);
 }
 
-bool loss_fits(double loss, double predicted, double floor)
+bool judge_loss_fits(double loss, double predicted, double floor)
 {
     return loss <= FIT * predicted + floor;
 }
@@ -53,7 +53,7 @@ static double fact_value(const struct fleet *fleet, enum fact_set set, const cha
     return fleet_fact_number(fleet, fleet_facts(fleet, set, key), gpu);
 }
 
-double condition_value(const struct fleet *fleet, enum judge_condition condition, uint32_t gpu)
+double judge_condition_value(const struct fleet *fleet, enum judge_condition condition, uint32_t gpu)
 {
     switch (condition) {
     case JUDGE_SM_CLOCK:
@@ -82,7 +82,7 @@ static double usual_value(const struct fleet *fleet, const struct group *group,
     size_t n = 0;
     for (size_t i = 0; i < group->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[group->members[i]];
-        double value = condition_value(fleet, condition, group->members[i]);
+        double value = judge_condition_value(fleet, condition, group->members[i]);
         if (fleet_judged(gpu) && value > 0)
             numbers[n++] = value;
     }
@@ -99,13 +99,13 @@ static bool is_odd(const struct fleet *fleet, const struct group *group, uint32_
             continue;
         double own = fleet_fact_number(fleet, column, gpu);
         double other = fleet_code_number(fleet, usual->code);
-        if (!number_same(own, other))
+        if (!judge_number_same(own, other))
             return true;
     }
     return false;
 }
 
-int conditions_find(struct judge *judge)
+int judge_conditions_find(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
     double *numbers = mem_array(fleet->count, sizeof *numbers);
@@ -121,29 +121,29 @@ int conditions_find(struct judge *judge)
         for (size_t i = 0; i < group->count; i++) {
             uint32_t gpu = group->members[i];
             judge->odd[gpu] = is_odd(fleet, group, gpu);
-            judge->clock_ratio[gpu] = condition_ratio(judge, JUDGE_SM_CLOCK, gpu);
+            judge->clock_ratio[gpu] = judge_condition_ratio(judge, JUDGE_SM_CLOCK, gpu);
         }
     }
     free(numbers);
     return rc;
 }
 
-double condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu)
+double judge_condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu)
 {
     size_t group = judge->fleet.gpus[gpu].group;
-    double ratio = condition_value(&judge->fleet, condition, gpu) /
+    double ratio = judge_condition_value(&judge->fleet, condition, gpu) /
                    judge->usual[group * JUDGE_CONDITION_COUNT + condition];
     return ratio > 0 && isfinite(ratio) ? ratio : 1;
 }
 
-double clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu)
+double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu)
 {
     if (yardstick->clock_share == 0)
         return 1;
     return 1 / (1 + yardstick->clock_share * (judge->clock_ratio[gpu] - 1));
 }
 
-double worse_share(enum judge_worse worse, double deviation)
+double judge_worse_share(enum judge_worse worse, double deviation)
 {
     return worse == JUDGE_ANY ? fabs(deviation) : worse == JUDGE_HIGHER ? deviation : -deviation;
 }

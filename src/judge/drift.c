@@ -70,7 +70,7 @@ static size_t gather(const struct view *view, const struct group *group, size_t 
             continue;
         double ratio = clock_then(view, group, then);
         double factor = 1 / (1 + y->clock_share * (ratio - 1));
-        double expected = was->value * factor / clock_factor(judge, y, gpu);
+        double expected = was->value * factor / judge_clock_factor(judge, y, gpu);
         view->pairs[n++] = (struct pair){gpu,
                                          then,
                                          was,
@@ -113,11 +113,11 @@ static const char *find_cause(const struct view *view, const struct judge_metric
         {JUDGE_PCIE, KIND_DEGRADED, "the PCIe link is slower than it was"},
     };
     for (size_t i = 0; i < COUNT_OF(causes); i++) {
-        double ratio = condition_value(&view->judge->fleet, causes[i].condition, pair->gpu) /
+        double ratio = judge_condition_value(&view->judge->fleet, causes[i].condition, pair->gpu) /
                        condition_then(view, causes[i].condition, pair);
         double share = rule->follows[causes[i].condition];
         double room = rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
-        if (!(ratio < 1) || !loss_fits(loss, room, rule->floor))
+        if (!(ratio < 1) || !judge_loss_fits(loss, room, rule->floor))
             continue;
         *out_kind = causes[i].kind;
         return causes[i].words;
@@ -134,7 +134,7 @@ static int report(const struct view *view, const struct judge_metric *rule, size
         return -ENOMEM;
     const char *stamp = judge->basis.baseline->generated;
     const char *why =
-        find_cause(view, rule, pair, worse_share(rule->worse, pair->change), &finding->kind);
+        find_cause(view, rule, pair, judge_worse_share(rule->worse, pair->change), &finding->kind);
     finding->rule = (int32_t)metric;
     finding->accused = accused;
     finding->unit = pair->is->unit;
@@ -164,9 +164,9 @@ static int judge_metric(const struct view *view, const struct group *group, size
         double was = isfinite(pair->was->spread) ? pair->was->spread / pair->was->value : 0;
         double score = pair->change / sqrt(sigma * sigma + own * own + was * was +
                                            pair->uncertain * pair->uncertain);
-        double worse = worse_share(rule->worse, pair->change);
-        bool sure = worse_share(rule->worse, score) >= bound;
-        if (!(worse >= rule->floor) || worse == 0 || !(worse_share(rule->worse, score) >= 3))
+        double worse = judge_worse_share(rule->worse, pair->change);
+        bool sure = judge_worse_share(rule->worse, score) >= bound;
+        if (!(worse >= rule->floor) || worse == 0 || !(judge_worse_share(rule->worse, score) >= 3))
             continue;
         if (report(view, rule, metric, pair, score, sure && worse >= rule->accuse))
             return -ENOMEM;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const struct held_clock_reason throttle_reasons[HELD_CLOCK_REASONS] = {
+const struct held_clock_reason held_clock_reasons[HELD_CLOCK_REASONS] = {
     {"hw_power_brake", KIND_DEGRADED, true, "the power brake of the node slows the GPU down"},
     {"hw_thermal", KIND_DEGRADED, true, "the hardware slows down for heat"},
     {"hw_slowdown", KIND_DEGRADED, true, "the hardware slows down for heat or power"},

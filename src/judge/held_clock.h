@@ -16,7 +16,7 @@ struct held_clock_reason {
 
 /* The most telling first. */
 enum { HELD_CLOCK_REASONS = 7 };
-extern const struct held_clock_reason throttle_reasons[HELD_CLOCK_REASONS];
+extern const struct held_clock_reason held_clock_reasons[HELD_CLOCK_REASONS];
 
 /* Whether a list "power_cap,sw_thermal" has the reason; false for NULL. */
 bool held_clock_has(const char *list, const struct held_clock_reason *reason);

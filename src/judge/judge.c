@@ -256,7 +256,7 @@ static int prepare(struct judge *judge)
         return -ENOMEM;
     for (size_t m = 0; m < config->metric_count; m++)
         judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);
-    return conditions_find(judge);
+    return judge_conditions_find(judge);
 }
 
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)

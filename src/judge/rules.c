@@ -85,11 +85,11 @@ static int check_throttle(struct judge *judge)
         const char *list = fleet_fact_text(&judge->fleet, column, gpu);
         size_t k = 0;
         while (k < HELD_CLOCK_REASONS &&
-               !(throttle_reasons[k].wrong && held_clock_has(list, &throttle_reasons[k])))
+               !(held_clock_reasons[k].wrong && held_clock_has(list, &held_clock_reasons[k])))
             k++;
         if (k < HELD_CLOCK_REASONS &&
-            add(judge, gpu, "health.throttle", true, throttle_reasons[k].kind, NAN,
-                str_copy(throttle_reasons[k].words)))
+            add(judge, gpu, "health.throttle", true, held_clock_reasons[k].kind, NAN,
+                str_copy(held_clock_reasons[k].words)))
             return -ENOMEM;
     }
     return 0;

@@ -120,9 +120,9 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
     size_t slot = at(trial, gpu, metric);
     if (!cell || !comparable(trial->judge, gpu))
         return;
-    double value = cell->value * clock_factor(trial->judge, y, gpu);
-    double worse = worse_share(rule->worse, (value - y->center) / fabs(y->center));
-    double score = worse_share(
+    double value = cell->value * judge_clock_factor(trial->judge, y, gpu);
+    double worse = judge_worse_share(rule->worse, (value - y->center) / fabs(y->center));
+    double score = judge_worse_share(
         rule->worse, yardstick_score(y, value, cell->spread, trial->judge->clock_ratio[gpu]));
     trial->judge->worse[slot] = (float)worse;
     trial->judge->scores[slot] = (float)score;
@@ -220,7 +220,7 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
     if (!finding)
         return NULL;
-    double factor = clock_factor(judge, y, gpu), value = cell->value * factor;
+    double factor = judge_clock_factor(judge, y, gpu), value = cell->value * factor;
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;

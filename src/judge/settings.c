@@ -58,7 +58,7 @@ static bool differs(const struct fleet *fleet, enum comparing comparing, uint32_
         return false;
     if (isnan(own) || isnan(other))
         return comparing == DIFFERENT;
-    return comparing == LOWER ? own < other : !number_same(own, other);
+    return comparing == LOWER ? own < other : !judge_number_same(own, other);
 }
 
 /* Drivers take memory for ECC where the hardware has none of its own: one cause, one finding. */
@@ -172,7 +172,7 @@ static struct usual clock_votes(const struct judge *judge, const struct group *g
         if (!fleet_judged(&judge->fleet.gpus[gpu]) || !fleet_number(column, gpu, true))
             continue;
         votes.known++;
-        votes.votes += number_same(condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu), 1);
+        votes.votes += judge_number_same(judge_condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu), 1);
     }
     return votes;
 }
@@ -194,8 +194,8 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, true);
-        double ratio = condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu);
-        if (!cell || !number_lower(ratio, 1))
+        double ratio = judge_condition_ratio(judge, JUDGE_MEMORY_CLOCK, gpu);
+        if (!cell || !judge_number_lower(ratio, 1))
             continue;
         struct finding *finding = findings_add(judge, gpu, "clock.memory", BASIS_FLEET);
         if (!finding)
@@ -230,7 +230,7 @@ int judge_settings(struct judge *judge)
     return rc;
 }
 
-int settings_tell_divided(const struct judge *judge, const struct group *group,
+int judge_settings_tell_divided(const struct judge *judge, const struct group *group,
                           struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;

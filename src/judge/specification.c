@@ -50,7 +50,7 @@ static double memory_clock_ratio(const struct fleet *fleet, uint32_t gpu)
 {
     double limit =
         fleet_fact_number(fleet, fleet_facts(fleet, SET_HARDWARE, "memory_clock_max_mhz"), gpu);
-    double ratio = condition_value(fleet, JUDGE_MEMORY_CLOCK, gpu) / limit;
+    double ratio = judge_condition_value(fleet, JUDGE_MEMORY_CLOCK, gpu) / limit;
     return ratio > 0 && isfinite(ratio) ? ratio : 1;
 }
 
@@ -59,13 +59,13 @@ static bool clock_explains(const struct judge *judge, const struct judge_metric 
 {
     double ratio = memory_clock_ratio(&judge->fleet, finding->gpu);
     return rule->follows[JUDGE_MEMORY_CLOCK] > 0 && ratio < FULL_CLOCK &&
-           loss_fits(worse_share(rule->worse, finding->deviation), 1 - ratio, 0);
+           judge_loss_fits(judge_worse_share(rule->worse, finding->deviation), 1 - ratio, 0);
 }
 
 static int explain(const struct judge *judge, const struct judge_metric *rule,
                    const struct reference_entry *entry, struct finding *finding)
 {
-    double clock = condition_value(&judge->fleet, JUDGE_MEMORY_CLOCK, finding->gpu);
+    double clock = judge_condition_value(&judge->fleet, JUDGE_MEMORY_CLOCK, finding->gpu);
     if (clock_explains(judge, rule, finding)) {
         finding->kind = KIND_MISCONFIGURED;
         finding->explained_by = 1u << JUDGE_MEMORY_CLOCK;
@@ -94,7 +94,7 @@ static int check_figure(struct judge *judge, const struct reference_entry *entry
     const struct judge_metric *rule = &config->metrics[m];
     bool peak = entry->kind == REFERENCE_PEAK;
     double expected = entry->value * (peak ? rule->peak_share : 1);
-    double worse = worse_share(rule->worse, cell->value / expected - 1);
+    double worse = judge_worse_share(rule->worse, cell->value / expected - 1);
     /* A GPU's own scatter must not make the difference. */
     double own = isfinite(cell->spread) ? fabs(cell->spread / expected) : 0;
     if (rule->worse == JUDGE_NONE || expected <= 0 || worse <= (peak ? 0 : entry->tolerance) + own)

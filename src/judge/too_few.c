@@ -33,7 +33,7 @@ static bool gather(const struct judge *judge, const struct group *group, size_t 
         if (out->n == YARDSTICK_MIN - 1)
             return false;
         out->gpus[out->n] = gpu;
-        out->values[out->n] = cell->value * clock_factor(judge, y, gpu);
+        out->values[out->n] = cell->value * judge_clock_factor(judge, y, gpu);
         out->spreads[out->n++] = isfinite(cell->spread) ? cell->spread : 0;
     }
     return out->n > 1;
@@ -51,7 +51,7 @@ static int look_at(struct judge *judge, const struct group *group, size_t metric
             others[n++] = row->values[i];
         spread = fmax(spread, row->spreads[i]);
     }
-    double usual = robust_median(others, n), worse = worse_share(rule->worse, own / usual - 1);
+    double usual = robust_median(others, n), worse = judge_worse_share(rule->worse, own / usual - 1);
     if (!(usual > 0) || !(worse >= TIMES_ACCUSED * fmax(rule->accuse, rule->floor)) ||
         fabs(own - usual) < SPREADS * sqrt(2) * spread)
         return 0;
@@ -62,7 +62,7 @@ static int look_at(struct judge *judge, const struct group *group, size_t metric
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;
-    finding->expected = usual / clock_factor(judge, y, row->gpus[number]);
+    finding->expected = usual / judge_clock_factor(judge, y, row->gpus[number]);
     finding->deviation = own / usual - 1;
     finding->cause =
         n == 1

@@ -109,7 +109,7 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
     out->spread = robust_median(work->scratch, n);
     find_clock_share(judge, rule, n, work, out);
     for (size_t i = 0; i < n; i++)
-        work->values[i] *= clock_factor(judge, out, work->gpus[i]);
+        work->values[i] *= judge_clock_factor(judge, out, work->gpus[i]);
     struct robust_fit fit = robust_fit(work->values, n, work->scratch);
     out->center = fit.center;
     out->sigma = fmax(fit.sigma, fabs(fit.center) * rule->floor / FLOOR_SCORE);
@@ -143,8 +143,8 @@ static size_t one_side(const struct judge *judge, const struct group *group, siz
         return 0;
     size_t n = gather(judge, group, metric, accused, work), count = 0;
     for (size_t i = 0; i < n && count < room; i++) {
-        double deviation = work->values[i] * clock_factor(judge, y, work->gpus[i]) - y->center;
-        if (side * worse_share(rule->worse, deviation) > 0)
+        double deviation = work->values[i] * judge_clock_factor(judge, y, work->gpus[i]) - y->center;
+        if (side * judge_worse_share(rule->worse, deviation) > 0)
             out_sizes[count++] = fabs(deviation) / y->sigma;
     }
     return count;

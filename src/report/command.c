@@ -14,10 +14,10 @@ const struct command *command_find(const char *name)
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (; commands[count].name && count < NAMES_MAX; count++) {
-        names[count] = commands[count].name;
+    for (; command_table[count].name && count < NAMES_MAX; count++) {
+        names[count] = command_table[count].name;
         if (strcmp(name, names[count]) == 0)
-            return &commands[count];
+            return &command_table[count];
     }
     const char *near = str_nearest(name, names, count);
     if (near)
@@ -161,7 +161,7 @@ void command_help_all(struct strbuf *out_text)
 {
     strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n"
                           "Works on inventories that gpumemtopo-survey wrote.\n\nCommands:\n");
-    for (const struct command *command = commands; command->name; command++) {
+    for (const struct command *command = command_table; command->name; command++) {
         struct strbuf name = {0};
         strbuf_printf(&name, "%s %s", command->name, command->files);
         strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", command->summary);

@@ -51,7 +51,7 @@ struct command {
 };
 
 /* Ends with a command without a name. */
-extern const struct command commands[];
+extern const struct command command_table[];
 
 /* Finds a command by name. NULL if it is unknown; then a message names the nearest one. */
 const struct command *command_find(const char *name);

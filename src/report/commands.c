@@ -139,7 +139,7 @@ static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
 
 static const struct command_flag no_flags[] = {{0}};
 
-const struct command commands[] = {
+const struct command command_table[] = {
     {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
     {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
      COMMAND_FILES_MAX, merge_flags, command_merge},

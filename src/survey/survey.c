@@ -390,7 +390,7 @@ static void dismiss(const struct run *run, const struct survey_end *end)
     for (int rank = 1; rank < comm->size; rank++) {
         struct err ignored = {0};
         struct strbuf payload = {0};
-        quit_encode(end->lost_ranks, &payload);
+        message_quit_encode(end->lost_ranks, &payload);
         comm_send_payload(comm, rank, MESSAGE_QUIT, &payload, &ignored);
     }
     comm_flush(comm, LIMIT_FINALIZE_LOST_S);

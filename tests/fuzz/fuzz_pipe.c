@@ -39,9 +39,9 @@ static void take_messages(const struct frame *frame)
         announce_fini(&announce);
     if (assignment_decode(frame, &assignment, &err) == 0)
         assignment_fini(&assignment);
-    if (result_decode(frame, &result, &err) == 0)
-        result_fini(&result);
-    quit_decode(frame, &lost_ranks, &err);
+    if (message_result_decode(frame, &result, &err) == 0)
+        message_result_fini(&result);
+    message_quit_decode(frame, &lost_ranks, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

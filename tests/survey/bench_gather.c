@@ -122,7 +122,7 @@ static void send_result(struct bench *bench, int rank)
     double begin_s = cpu_s();
     name_gpu(bench, rank, uuid, node, sizeof uuid);
     const struct result_message message = {.result = bench->gpu};
-    result_encode(&message, &payload);
+    message_result_encode(&message, &payload);
     bench->encoding_s += cpu_s() - begin_s;
     deliver(bench, rank, MESSAGE_RESULT, &payload);
 }

@@ -36,10 +36,10 @@ static void fake_take_result(struct fake *fake, const struct frame *frame)
 {
     struct result_message message = {0};
     struct err err = {0};
-    assert_int_equal(result_decode(frame, &message, &err), 0);
+    assert_int_equal(message_result_decode(frame, &message, &err), 0);
     fake->elapsed_s = message.result.elapsed_s;
     fake->status = message.result.status;
-    result_fini(&message);
+    message_result_fini(&message);
 }
 
 static int fake_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)

@@ -128,15 +128,15 @@ static int result_both_ways(void *context)
     struct result_message back = {.position = 17};
     struct strbuf payload = {0};
     struct err err = {0};
-    result_encode(&message, &payload);
+    message_result_encode(&message, &payload);
     int rc = status_of(&payload);
     if (!rc) {
         const struct frame frame = frame_of(&payload, MESSAGE_RESULT);
-        rc = result_decode(&frame, &back, &err);
+        rc = message_result_decode(&frame, &back, &err);
         assert_int_equal(err.code, rc);
         assert_int_equal(back.position, rc ? 17 : 3);
     }
-    result_fini(&back);
+    message_result_fini(&back);
     strbuf_fini(&payload);
     return rc;
 }
@@ -148,13 +148,13 @@ static int small_ones(void *context)
     struct strbuf quit = {0}, beat = {0};
     struct doing doing = {.position = 3, .probe = "l2.size"};
     bool lost_ranks = false;
-    quit_encode(true, &quit);
+    message_quit_encode(true, &quit);
     doing_encode(&doing, &beat);
     int rc = quit.failed || beat.failed ? -ENOMEM : 0;
     if (!rc) {
         const struct frame frames[] = {frame_of(&quit, MESSAGE_QUIT),
                                        frame_of(&beat, MESSAGE_BEAT)};
-        assert_int_equal(quit_decode(&frames[0], &lost_ranks, NULL), 0);
+        assert_int_equal(message_quit_decode(&frames[0], &lost_ranks, NULL), 0);
         rc = doing_decode(&frames[1], &doing, NULL);
     }
     assert_string_equal(doing.probe, "l2.size");

@@ -48,7 +48,7 @@ static int result(struct root *root, int rank, uint32_t position, const char *uu
 {
     struct gpu_result gpu = {.uuid = (char *)uuid, .node = (char *)"n", .rank = rank};
     struct strbuf payload = {0};
-    result_encode(&(struct result_message){.position = position, .result = gpu}, &payload);
+    message_result_encode(&(struct result_message){.position = position, .result = gpu}, &payload);
     return deliver(root, rank, MESSAGE_RESULT, &payload);
 }
 

@@ -167,14 +167,14 @@ static int run_wave(struct wave *wave, struct err *err)
     if (rc)
         return rc;
     if (scrub)
-        rc = launch_scrub_l1(gpu, err);
+        rc = cuda_launch_scrub_l1(gpu, err);
     if (rc)
         return rc;
     if (wave->cold_l2)
-        rc = launch_flush_l2(gpu, err);
+        rc = cuda_launch_flush_l2(gpu, err);
     if (rc)
         return rc;
-    rc = launch_blocks(gpu, &wave->shape, wave->blocks, list_blocks(wave), err);
+    rc = cuda_launch_blocks(gpu, &wave->shape, wave->blocks, list_blocks(wave), err);
     if (rc)
         return rc;
     return cuda_wait(gpu, err);

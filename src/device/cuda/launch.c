@@ -387,7 +387,7 @@ static int take_samples(struct cuda_gpu *gpu, const struct block *block, size_t 
     return 0;
 }
 
-int launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
+int cuda_launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
                   const struct block *blocks, size_t count, struct err *err)
 {
     size_t output_bytes = 0, open = count;
@@ -441,7 +441,7 @@ static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
 }
 
 /* CUDA has no call that flushes L2; loading twice its size of other memory evicts everything. */
-int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
+int cuda_launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);
     if (rc)
@@ -455,7 +455,7 @@ int launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 /* On Hopper, lines that a texture brought into L1 outlast the kernel and keep the lines of other
  * paths out for long; no fence helps. Two blocks with all threads per SM, so that no SM is left
  * out. */
-int launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
+int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);
     if (rc)

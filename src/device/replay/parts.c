@@ -8,7 +8,7 @@
 #include "inventory/names.h"
 #include "inventory/wire/facts_wire.h"
 
-const char record_magic[RECORD_MAGIC_BYTES] = {'\x89', 'G', 'M', 'R', '\r', '\n', '\x1a', '\n'};
+const char replay_magic[RECORD_MAGIC_BYTES] = {'\x89', 'G', 'M', 'R', '\r', '\n', '\x1a', '\n'};
 
 enum { TEXT_BYTES = 4, UNKNOWN_BYTES = 10 };
 

@@ -8,7 +8,7 @@
 /* The first bytes of every record; the version follows as four bytes. They contain line ends and an
  * end-of-text character, so that a copy in text mode is detected. */
 enum { RECORD_MAGIC_BYTES = 8, RECORD_HEAD_BYTES = RECORD_MAGIC_BYTES + 4 };
-extern const char record_magic[RECORD_MAGIC_BYTES];
+extern const char replay_magic[RECORD_MAGIC_BYTES];
 
 /* The head of one GPU; its body of body_bytes follows. */
 struct record_gpu {

@@ -51,7 +51,7 @@ int record_file_create(const char *path, const struct record_provenance *provena
         free(file);
         return rc;
     }
-    strbuf_append(&head, record_magic, sizeof record_magic);
+    strbuf_append(&head, replay_magic, sizeof replay_magic);
     wire_put_u32(&head, RECORD_VERSION);
     parts_put_provenance(&head, provenance);
     rc = append(file, &head, err);

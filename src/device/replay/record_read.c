@@ -106,7 +106,7 @@ static int check_values(const struct record_entry *entry, uint64_t offset, const
 
 static int check_head(const struct strbuf *head, struct err *err)
 {
-    if (memcmp(head->data, record_magic, RECORD_MAGIC_BYTES) != 0)
+    if (memcmp(head->data, replay_magic, RECORD_MAGIC_BYTES) != 0)
         return err_set(err, -EINVAL,
                        "byte 0: not a record: the first %d bytes are not those of a record",
                        RECORD_MAGIC_BYTES);

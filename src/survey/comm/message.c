@@ -166,7 +166,7 @@ void assignment_fini(struct assignment *assignment)
     memset(assignment, 0, sizeof *assignment);
 }
 
-void result_encode(const struct result_message *message, struct strbuf *buffer)
+void message_result_encode(const struct result_message *message, struct strbuf *buffer)
 {
     wire_put_u32(buffer, message->position);
     wire_put_text(buffer, message->unspooled);
@@ -175,7 +175,7 @@ void result_encode(const struct result_message *message, struct strbuf *buffer)
     gpu_result_encode(&message->result, buffer);
 }
 
-int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err)
+int message_result_decode(const struct frame *frame, struct result_message *out_message, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     struct result_message message = {.position = wire_get_u32(&reader)};
@@ -196,19 +196,19 @@ int result_decode(const struct frame *frame, struct result_message *out_message,
     return rc;
 }
 
-void result_fini(struct result_message *message)
+void message_result_fini(struct result_message *message)
 {
     gpu_result_fini(&message->result);
     free(message->unspooled);
     memset(message, 0, sizeof *message);
 }
 
-void quit_encode(bool lost_ranks, struct strbuf *buffer)
+void message_quit_encode(bool lost_ranks, struct strbuf *buffer)
 {
     wire_put_u32(buffer, lost_ranks);
 }
 
-int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err)
+int message_quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     bool lost_ranks = wire_get_u32(&reader);

@@ -73,9 +73,9 @@ struct result_message {
     size_t record_bytes;
     char *unspooled;
 };
-void result_encode(const struct result_message *message, struct strbuf *buffer);
-int result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
-void result_fini(struct result_message *message); /* for a message that was read */
+void message_result_encode(const struct result_message *message, struct strbuf *buffer);
+int message_result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
+void message_result_fini(struct result_message *message); /* for a message that was read */
 
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
 struct doing {
@@ -87,8 +87,8 @@ void doing_encode(const struct doing *doing, struct strbuf *buffer);
 int doing_decode(const struct frame *frame, struct doing *out_doing, struct err *err);
 
 /* QUIT: says whether ranks are lost; if so, no rank should wait for all others. */
-void quit_encode(bool lost_ranks, struct strbuf *buffer);
-int quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
+void message_quit_encode(bool lost_ranks, struct strbuf *buffer);
+int message_quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
 /* Parts that the worker's messages share: a GPU's identity (uuid, node, pci, index, name,
  * model_key), and an error. */

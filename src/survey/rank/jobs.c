@@ -69,7 +69,7 @@ static int send_result(struct jobs *jobs, const struct result_message *message, 
 {
     struct strbuf payload = {0};
     struct err why = {0};
-    result_encode(message, &payload);
+    message_result_encode(message, &payload);
     int rc = comm_send_payload(jobs->comm, 0, MESSAGE_RESULT, &payload, &why);
     if (rc == -ENOMEM)
         return err_no_memory(err);

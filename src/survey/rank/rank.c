@@ -175,7 +175,7 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
         return 0;
     case MESSAGE_QUIT:
         root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_SAID_QUIT);
-        return quit_decode(&message->frame, &rank->lost_ranks, err);
+        return message_quit_decode(&message->frame, &rank->lost_ranks, err);
     default:
         return err_set(err, -EBADMSG, "unexpected message of type %u", message->frame.type);
     }

@@ -114,7 +114,7 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
 static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
 {
     struct result_message message = {0};
-    int rc = result_decode(frame, &message, err);
+    int rc = message_result_decode(frame, &message, err);
     if (rc)
         return rc;
     uint32_t position = message.position;
@@ -122,7 +122,7 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
         rc = err_set(err, -EBADMSG, "unexpected result");
     else if (!root->ranks.items[rank].heard[position])
         rc = keep_result(root, rank, &message, err);
-    result_fini(&message);
+    message_result_fini(&message);
     return rc;
 }
 
