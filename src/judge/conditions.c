@@ -53,7 +53,8 @@ static double fact_value(const struct fleet *fleet, enum fact_set set, const cha
     return fleet_fact_number(fleet, fleet_facts(fleet, set, key), gpu);
 }
 
-double judge_condition_value(const struct fleet *fleet, enum judge_condition condition, uint32_t gpu)
+double judge_condition_value(const struct fleet *fleet, enum judge_condition condition,
+                             uint32_t gpu)
 {
     switch (condition) {
     case JUDGE_SM_CLOCK:
@@ -128,7 +129,8 @@ int judge_conditions_find(struct judge *judge)
     return rc;
 }
 
-double judge_condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu)
+double judge_condition_ratio(const struct judge *judge, enum judge_condition condition,
+                             uint32_t gpu)
 {
     size_t group = judge->fleet.gpus[gpu].group;
     double ratio = judge_condition_value(&judge->fleet, condition, gpu) /
@@ -136,7 +138,8 @@ double judge_condition_ratio(const struct judge *judge, enum judge_condition con
     return ratio > 0 && isfinite(ratio) ? ratio : 1;
 }
 
-double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu)
+double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick,
+                          uint32_t gpu)
 {
     if (yardstick->clock_share == 0)
         return 1;

@@ -231,7 +231,7 @@ int judge_settings(struct judge *judge)
 }
 
 int judge_settings_tell_divided(const struct judge *judge, const struct group *group,
-                          struct inventory *inventory)
+                                struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     uint32_t *odd = mem_array(group->count, sizeof *odd);

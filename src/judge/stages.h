@@ -85,19 +85,21 @@ int judge_causes(struct judge *judge);         /* causes.c: what explains a figu
 
 /* Settings and versions on which a model is divided, among the inventory's nodes. 0 or -ENOMEM. */
 int judge_settings_tell_divided(const struct judge *judge, const struct group *group,
-                          struct inventory *inventory);
+                                struct inventory *inventory);
 
 /* A finding of the fleet's basis from the GPU's score; not accused. NULL when out of memory. */
 struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metric);
 
 /* A condition as this GPU has it; NaN when it is not known. */
-double judge_condition_value(const struct fleet *fleet, enum judge_condition condition, uint32_t gpu);
+double judge_condition_value(const struct fleet *fleet, enum judge_condition condition,
+                             uint32_t gpu);
 
 /* Fills judge.usual, judge.clock_ratio and judge.odd. */
 int judge_conditions_find(struct judge *judge);
 
 /* The GPU's condition over the usual one; 1 where either is unknown. */
-double judge_condition_ratio(const struct judge *judge, enum judge_condition condition, uint32_t gpu);
+double judge_condition_ratio(const struct judge *judge, enum judge_condition condition,
+                             uint32_t gpu);
 
 /* Equal, or less, beyond what drivers make of the same; false with NaN. */
 bool judge_number_same(double own, double other);
@@ -107,7 +109,8 @@ bool judge_number_lower(double own, double other);
 bool judge_loss_fits(double loss, double predicted, double floor);
 
 /* What a value would be at the usual SM clock, over what it is at this GPU's. */
-double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick, uint32_t gpu);
+double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick,
+                          uint32_t gpu);
 
 /* +share: worse by so much; the larger of both directions where any change counts. */
 double judge_worse_share(enum judge_worse worse, double deviation);

@@ -51,7 +51,8 @@ static int look_at(struct judge *judge, const struct group *group, size_t metric
             others[n++] = row->values[i];
         spread = fmax(spread, row->spreads[i]);
     }
-    double usual = robust_median(others, n), worse = judge_worse_share(rule->worse, own / usual - 1);
+    double usual = robust_median(others, n),
+           worse = judge_worse_share(rule->worse, own / usual - 1);
     if (!(usual > 0) || !(worse >= TIMES_ACCUSED * fmax(rule->accuse, rule->floor)) ||
         fabs(own - usual) < SPREADS * sqrt(2) * spread)
         return 0;

@@ -143,7 +143,8 @@ static size_t one_side(const struct judge *judge, const struct group *group, siz
         return 0;
     size_t n = gather(judge, group, metric, accused, work), count = 0;
     for (size_t i = 0; i < n && count < room; i++) {
-        double deviation = work->values[i] * judge_clock_factor(judge, y, work->gpus[i]) - y->center;
+        double deviation =
+            work->values[i] * judge_clock_factor(judge, y, work->gpus[i]) - y->center;
         if (side * judge_worse_share(rule->worse, deviation) > 0)
             out_sizes[count++] = fabs(deviation) / y->sigma;
     }

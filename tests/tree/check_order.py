@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(sys.argv[1])
-STAGE = ["gcc", "unit", "sim", "replay", "mpi", "slurm", "gpu"]
+STAGE = ["gcc", "unit", "tree", "sim", "replay", "mpi", "slurm", "gpu"]
 
 
 def run(*command, code=0, **env):

@@ -161,15 +161,14 @@ static size_t list_blocks(const struct wave *wave)
 static int run_wave(struct wave *wave, struct err *err)
 {
     struct cuda_gpu *gpu = wave->gpu;
-    bool scrub = gpu->textured;
-    gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
     int rc = upload_constants(wave, err);
     if (rc)
         return rc;
-    if (scrub)
+    if (gpu->textured)
         rc = cuda_launch_scrub_l1(gpu, err);
     if (rc)
         return rc;
+    gpu->textured = wave->shape.path_mask & 1u << DEVICE_TEXTURE;
     if (wave->cold_l2)
         rc = cuda_launch_flush_l2(gpu, err);
     if (rc)

@@ -170,7 +170,7 @@ struct launch_shape {
 /* Runs each block on its SM and adds the samples to the answers. -EBUSY when an SM did not take its
  * block in several tries. */
 int cuda_launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                  const struct block *blocks, size_t count, struct err *err);
+                       const struct block *blocks, size_t count, struct err *err);
 
 /* Evicts everything from the L1 of all SMs. */
 int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err);

@@ -253,21 +253,25 @@ static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
     return staging_upload(gpu, &gpu->results, count * sizeof(struct kernel_result), err);
 }
 
-/* Assigns the jobs that have not run to their SMs and returns their number. Of two paired blocks,
- * either both have run or neither. */
-static size_t put_down(struct cuda_gpu *gpu, const struct block *blocks, size_t count)
+/* Assigns the jobs that have not run to their SMs. Of two paired blocks, either both have run or
+ * neither. */
+static void assign_open_jobs(struct cuda_gpu *gpu, const struct block *blocks, size_t count)
 {
     int32_t *claims = gpu->claims.host;
     const struct kernel_result *results = gpu->results.host;
-    size_t open = 0;
     for (uint32_t i = 0; i < gpu->sm_id_count; i++)
         claims[i] = -1;
-    for (size_t i = 0; i < count; i++) {
-        if (results[i].done)
-            continue;
-        claims[gpu->sm_ids[blocks[i].sm]] = (int32_t)i;
-        open++;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!results[i].done)
+            claims[gpu->sm_ids[blocks[i].sm]] = (int32_t)i;
+}
+
+static size_t count_open_jobs(const struct cuda_gpu *gpu, size_t count)
+{
+    const struct kernel_result *results = gpu->results.host;
+    size_t open = 0;
+    for (size_t i = 0; i < count; i++)
+        open += !results[i].done;
     return open;
 }
 
@@ -388,20 +392,20 @@ static int take_samples(struct cuda_gpu *gpu, const struct block *block, size_t 
 }
 
 int cuda_launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                  const struct block *blocks, size_t count, struct err *err)
+                       const struct block *blocks, size_t count, struct err *err)
 {
     size_t output_bytes = 0, open = count;
     int rc = prepare(gpu, shape, blocks, count, &output_bytes, err);
     if (rc)
         return rc;
     for (uint32_t attempt = 1; open && attempt <= TRIES_MAX; attempt++) {
-        open = put_down(gpu, blocks, count);
-        if (open)
-            rc = try_launch(gpu, shape, attempt, count, err);
+        assign_open_jobs(gpu, blocks, count);
+        rc = try_launch(gpu, shape, attempt, count, err);
         if (rc)
             return rc;
+        open = count_open_jobs(gpu, count);
     }
-    if (open && put_down(gpu, blocks, count))
+    if (open)
         return err_set(err, -EBUSY, "%zu of %zu SMs took no block in %d launches", open, count,
                        TRIES_MAX);
     if (output_bytes) {

@@ -175,7 +175,8 @@ void message_result_encode(const struct result_message *message, struct strbuf *
     gpu_result_encode(&message->result, buffer);
 }
 
-int message_result_decode(const struct frame *frame, struct result_message *out_message, struct err *err)
+int message_result_decode(const struct frame *frame, struct result_message *out_message,
+                          struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     struct result_message message = {.position = wire_get_u32(&reader)};

@@ -74,7 +74,8 @@ struct result_message {
     char *unspooled;
 };
 void message_result_encode(const struct result_message *message, struct strbuf *buffer);
-int message_result_decode(const struct frame *frame, struct result_message *out_message, struct err *err);
+int message_result_decode(const struct frame *frame, struct result_message *out_message,
+                          struct err *err);
 void message_result_fini(struct result_message *message); /* for a message that was read */
 
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
