@@ -1,5 +1,5 @@
-/* What explains a measured deviation: a condition in which the GPU differs from its model, if the
- * loss it can cause fits in size. */
+/* Causes of measured deviations. A condition in which the GPU differs from its model explains a
+ * deviation if the loss that it can cause is large enough. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "judge/fact_text.h"
 #include "judge/yardstick.h"
 
-/* What is predicted must be at least this part of the loss to be named. */
+/* A condition that explains less than this part of the loss is not named. */
 static const double PART = 0.2;
 
-/* ECC without hardware of its own costs at most this share of the bandwidth. */
+/* If ECC data is stored in main memory, ECC costs at most this share of the bandwidth. */
 static const double ECC_COST = 0.15;
 
 static const struct {
@@ -29,18 +29,18 @@ static const struct {
     [JUDGE_PCIE] = {"PCIe link", "", KIND_DEGRADED},
 };
 
-/* What was found to explain a loss. */
+/* The conditions that explain a loss. */
 struct explanation {
     struct strbuf words;
-    double loss; /* that it can cause, as a share */
+    double loss; /* the share that they can cause together */
     enum inventory_kind kind;
     uint32_t bits;
 };
 
-/* Of explained_by, behind the conditions. */
+/* Bits of finding.explained_by after those of the conditions. */
 enum { BIT_ECC = JUDGE_CONDITION_COUNT, BIT_PARTLY };
 
-/* The share that a figure loses with a condition at `ratio` of the usual. */
+/* The share that a figure loses if a condition is `ratio` of the usual. */
 static double predicted_loss(const struct judge_metric *rule, enum judge_condition condition,
                              double ratio)
 {
@@ -74,7 +74,7 @@ static void add_explanation(struct explanation *explanation, double loss, enum i
                             unsigned bit)
 {
     explanation->bits |= 1u << bit;
-    /* The gravest of several is the kind: the enumeration has them in that order. */
+    /* The most severe kind is kept: the enumeration begins with it. */
     if (explanation->loss == 0 || kind < explanation->kind)
         explanation->kind = kind;
     explanation->loss = 1 - (1 - explanation->loss) * (1 - fmin(loss, 0.999));
@@ -101,7 +101,7 @@ static void explain(struct explanation *explanation, const struct judge *judge,
     for (int c = 0; c < JUDGE_CONDITION_COUNT; c++) {
         enum judge_condition condition = (enum judge_condition)c;
         double ratio = judge_condition_ratio(judge, condition, gpu);
-        /* Figures were compared at equal SM clock already. */
+        /* Figures were compared at equal SM clock. */
         if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || !judge_number_lower(ratio, 1))
             continue;
         put_condition(explanation, judge, condition, gpu);
@@ -112,7 +112,7 @@ static void explain(struct explanation *explanation, const struct judge *judge,
 }
 
 /* "unexplained: memory clock and SMs are as its peers'" */
-static void put_innocent(struct strbuf *out, const struct judge_metric *rule)
+static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
 {
     const char *names[JUDGE_CONDITION_COUNT];
     size_t count = 0;
@@ -126,7 +126,7 @@ static void put_innocent(struct strbuf *out, const struct judge_metric *rule)
         strbuf_puts(out, count == 1 ? " is as its peers'" : " are as its peers'");
 }
 
-/* Which SM it is, where that was measured too: "sm.l1_worst" has "sm.l1_worst_sm" beside it. */
+/* Names the SM, if it was measured: "sm.l1_worst_sm" has the SM of "sm.l1_worst". */
 static void put_sm(struct strbuf *out, const struct judge *judge, const struct finding *finding)
 {
     char name[80];
@@ -136,7 +136,7 @@ static void put_sm(struct strbuf *out, const struct judge *judge, const struct f
         strbuf_printf(out, "SM %.0f is slower than the others, ", cell->value);
 }
 
-static int judge_finding(const struct judge *judge, struct finding *finding)
+static int find_cause(const struct judge *judge, struct finding *finding)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
     struct explanation explanation = {{0}};
@@ -157,7 +157,7 @@ static int judge_finding(const struct judge *judge, struct finding *finding)
         finding->explained_by = explanation.bits | 1u << BIT_PARTLY;
     } else {
         put_sm(&text, judge, finding);
-        put_innocent(&text, rule);
+        put_unexplained(&text, rule);
     }
     strbuf_fini(&explanation.words);
     if (text.failed)
@@ -170,7 +170,7 @@ int judge_causes(struct judge *judge)
 {
     for (size_t i = 0; i < judge->findings.count; i++) {
         struct finding *finding = &judge->findings.items[i];
-        if (!finding->cause && finding->rule >= 0 && judge_finding(judge, finding))
+        if (!finding->cause && finding->rule >= 0 && find_cause(judge, finding))
             return -ENOMEM;
     }
     return 0;

@@ -1,5 +1,5 @@
-/* The SM clock: GPUs of one model differ by several per cent in it, so that a small loss counts
- * only where something holds the clock down that holds nobody else's. */
+/* The SM clock. It differs by several per cent between healthy GPUs of one model. So a small loss
+ * counts only if a condition lowers the clock of this GPU and not that of its peers. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "judge/held_clock.h"
 #include "judge/yardstick.h"
 
-/* A reason is unusual when at most this share of the model has it. */
+/* A throttle reason is unusual if at most this share of the model has it. */
 static const double UNUSUAL = 0.2;
 
-/* With a reason, a loss of this share is one to act on. */
+/* With an unusual condition, a GPU is accused if it loses this share. */
 static const double LOSS = 0.03;
 
-/* A setting explains a loss up to this much beyond its own size. */
+/* A setting explains a loss of 1 - ratio + FIT, where ratio is the setting over the usual one. */
 static const double FIT = 0.02;
 
 static const char METRIC[] = "clock.sm";
@@ -50,7 +50,7 @@ static void find_unusual(struct view *view)
     }
 }
 
-/* A setting that is lower than usual: its ratio, or 1. */
+/* The ratio of a setting to the usual one, if it is lower; otherwise 1. */
 static double setting_ratio(const struct view *view, uint32_t gpu, const char *key)
 {
     const struct fleet *fleet = &view->judge->fleet;
@@ -79,9 +79,9 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
     return text.data;
 }
 
-/* Settings that software can change come first: they are the cheapest to mend. A lower power limit
- * costs at most its own share of the clock, which falls less than the power: where the driver says
- * that something else holds the clock down, it is not the limit. */
+/* The setting that explains the loss; NULL if there is none. Settings come before throttle reasons,
+ * because software can change them. The clock falls by a smaller share than the power, so a power
+ * limit explains at most its own share. It explains nothing if the driver names another reason. */
 static const char *find_setting(const struct view *view, uint32_t gpu, double loss,
                                 const struct held_clock_reason *reason)
 {
@@ -122,7 +122,7 @@ static char *reason_words(const struct view *view, const struct held_clock_reaso
     return text.data;
 }
 
-/* The fleet's finding on this GPU's clock, made where scores alone gave none. */
+/* The GPU's finding of its clock on basis `fleet`; a new one if the scores gave none. */
 static struct finding *clock_finding(const struct view *view, uint32_t gpu, size_t metric)
 {
     struct judge *judge = view->judge;
@@ -141,8 +141,8 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
     return finding;
 }
 
-/* What holds the clock down, as far as that fits the loss of this finding. One that another basis
- * made keeps its own words where nothing does. */
+/* Sets the cause to the condition that lowers the clock, if it explains the loss. Without one, a
+ * cause that another stage has set is kept. */
 static int explain(const struct view *view, const struct held_clock_reason *reason,
                    struct finding *finding)
 {
@@ -182,7 +182,7 @@ static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
     return 0;
 }
 
-/* What a clock that is held down costs: figures that follow it, as far as they fall with it. */
+/* Adds a finding for each figure that a lowered clock makes worse. */
 static int add_consequences(const struct view *view, uint32_t gpu)
 {
     struct judge *judge = view->judge;
@@ -190,7 +190,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
     const struct finding *clock = finding_of(judge, gpu, METRIC, BASIS_FLEET);
     if (!clock || !clock->accused)
         return 0;
-    const struct finding kept = *clock; /* the list moves */
+    const struct finding kept = *clock; /* findings_add may move the list */
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct judge_metric *rule = &config->metrics[m];
         const struct yardstick *y = yardstick_of(judge, view->group, m);

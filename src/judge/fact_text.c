@@ -1,4 +1,4 @@
-/* Facts in plain words. */
+/* Facts as text, for causes. */
 #include "judge/fact_text.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* All results of a fleet as columns. */
+/* All results of a fleet as columns: memory and look-ups. */
 #include "judge/fleet.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Inside the judge: all results of a fleet as columns, a few bytes for each figure of each GPU. */
+/* Internal to the judge: all results of a fleet as columns, a few bytes for each figure of each
+ * GPU. */
 #ifndef GPUMEMTOPO_JUDGE_FLEET_H
 #define GPUMEMTOPO_JUDGE_FLEET_H
 
@@ -7,8 +8,7 @@
 #include "inventory/gpu_result.h"
 #include "judge/symbols.h"
 
-/* What every column begins with: its name, and the foremost position at which a measured GPU lists
- * it. */
+/* First member of every column. position: the smallest at which a measured GPU lists the column. */
 struct column_head {
     uint32_t name, position;
 };
@@ -46,7 +46,7 @@ enum fact_set { SET_HARDWARE, SET_BOARD, SET_CONFIG, SET_HEALTH, SET_COUNT };
 
 struct fact_column {
     struct column_head head;
-    uint32_t *codes; /* per GPU; 0: absent, equal ones are equal facts */
+    uint32_t *codes; /* per GPU; 0: absent; equal codes are equal facts */
 };
 
 struct fact_columns {
@@ -58,16 +58,16 @@ struct fleet_gpu {
     uint32_t uuid, node, pci, name, model_key, reason;
     int32_t index, rank;
     enum gpu_status status;
-    bool measured; /* to the end, though perhaps beside another process */
-    bool busy;     /* beside another process: neither a yardstick nor accused */
+    bool measured; /* completely; the GPU may have been busy */
+    bool busy;     /* another process computed: not compared with, not accused */
     bool outlier;  /* accused, alone or with others */
     uint32_t group;
 };
 
-/* What most GPUs of a model have in one column. */
+/* The majority of a model in one column. */
 struct usual {
-    uint32_t code; /* the most frequent known one, the first of equals; 0: nobody knows */
-    uint32_t votes, known;
+    uint32_t code; /* the most frequent known code, the first if several are; 0: none known */
+    uint32_t votes, known; /* GPUs with that code; with any known code */
 };
 
 /* GPUs of one model, as indices into fleet.gpus, in the fleet's order. */
@@ -94,63 +94,62 @@ struct fleet {
     size_t group_count;
 };
 
-/* capacity: how many GPUs will be added at most. 0 or -ENOMEM; released with fleet_fini. */
+/* capacity: the largest number of GPUs to be added. 0 or -ENOMEM; released with fleet_fini. */
 int fleet_init(struct fleet *fleet, size_t capacity);
 void fleet_fini(struct fleet *fleet);
 
-/* Takes over all that is known of one GPU; the result may go. 0, or -ENOMEM
- * with the fleet unchanged. */
+/* Copies the result of one GPU into the columns. 0, or -ENOMEM with the fleet unchanged. */
 int fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
 
-/* Puts columns and GPUs into an order that does not depend on how they came, and cuts the GPUs into
- * models. No more GPUs can be added then. 0 or -ENOMEM. */
+/* Sorts columns and GPUs, so that the order of fleet_add does not matter, and groups the GPUs by
+ * model. No GPU can be added afterwards. 0 or -ENOMEM. */
 int fleet_group(struct fleet *fleet);
 
-/* Finds what is usual in every group. 0 or -ENOMEM. */
+/* Fills `usual` of every group. 0 or -ENOMEM. */
 int fleet_find_usual(struct fleet *fleet);
 
-/* The column's row in a group; NULL for no column. */
+/* The majority of a group in a column; NULL if column is NULL. */
 const struct usual *fleet_usual(const struct fleet *fleet, const struct group *group,
                                 enum fact_set set, const struct fact_column *column);
 
-/* More than half of those who know have it. */
+/* More than half of the GPUs with a known code have the usual one. */
 bool usual_holds(const struct usual *usual);
 
-/* So many have it that the others are the odd ones: two thirds, and three at least. */
+/* At least two thirds of these GPUs, and at least three, have it: a GPU that differs is accused. */
 bool usual_is_clear(const struct usual *usual);
 
-/* Marks the GPUs that were measured beside another process. */
+/* Sets `busy` of all GPUs. */
 void fleet_find_busy(struct fleet *fleet);
 
-/* Measured, and nobody else computed there. */
+/* Measured and not busy. */
 bool fleet_judged(const struct fleet_gpu *gpu);
 
 const char *fleet_text(const struct fleet *fleet, uint32_t symbol);
 
-/* A metric's column; NULL when no GPU has it. */
+/* The column of a metric; NULL if no GPU has it. */
 const struct metric_column *fleet_metric(const struct fleet *fleet, const char *name);
 
-/* The cell of a metric with an exact number of status ok (`noisy` too where it is asked for); NULL
+/* The GPU's cell, if it has an exact finite number with status ok, or noisy if `noisy` is set; NULL
  * otherwise. column may be NULL. */
 const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu, bool noisy);
 
-/* A column of facts; NULL when no GPU has it. */
+/* A column of facts; NULL if no GPU has it. */
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set,
                                       const char *key);
 
 /* The code of a fact, by kind and value. 0 or -ENOMEM. */
 int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_code);
 
-/* Whether a code stands for a value: the fact is there and not unknown. */
+/* Whether a code stands for a value: the fact is present and not unknown. */
 bool fleet_known(const struct fleet *fleet, uint32_t code);
 
-/* What a code stands for. The fact's texts belong to the fleet. */
+/* The fact of a code. Its texts belong to the fleet. */
 struct fact fleet_fact(const struct fleet *fleet, const struct fact_column *column, uint32_t code);
 
-/* A fact as a number (a flag is 0 or 1); NaN when it is none. column may be NULL. */
+/* A fact as a number (a flag is 0 or 1); NaN if it is not a number. column may be NULL. */
 double fleet_code_number(const struct fleet *fleet, uint32_t code);
 double fleet_fact_number(const struct fleet *fleet, const struct fact_column *column, uint32_t gpu);
 const char *fleet_fact_text(const struct fleet *fleet, const struct fact_column *column,
-                            uint32_t gpu); /* NULL: none */
+                            uint32_t gpu); /* NULL: no text */
 
 #endif

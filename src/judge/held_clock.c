@@ -1,4 +1,4 @@
-/* What the driver says of a clock that is held down. */
+/* The reasons that the driver gives for a lowered clock. */
 #include "judge/held_clock.h"
 
 #include <string.h>

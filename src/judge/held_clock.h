@@ -1,4 +1,4 @@
-/* What the driver says of a clock that is held down. */
+/* The reasons that the driver gives for a lowered clock. */
 #ifndef GPUMEMTOPO_JUDGE_HELD_CLOCK_H
 #define GPUMEMTOPO_JUDGE_HELD_CLOCK_H
 
@@ -10,15 +10,15 @@
 struct held_clock_reason {
     const char *name;
     enum inventory_kind kind;
-    bool wrong; /* wherever it is seen: no healthy GPU in a healthy node has it */
+    bool wrong; /* on any GPU: no healthy GPU in a healthy node has this reason */
     const char *words;
 };
 
-/* The most telling first. */
+/* The most specific reason first. */
 enum { HELD_CLOCK_REASONS = 7 };
 extern const struct held_clock_reason held_clock_reasons[HELD_CLOCK_REASONS];
 
-/* Whether a list "power_cap,sw_thermal" has the reason; false for NULL. */
+/* Whether a list such as "power_cap,sw_thermal" has the reason; false for NULL. */
 bool held_clock_has(const char *list, const struct held_clock_reason *reason);
 
 #endif

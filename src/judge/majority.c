@@ -1,11 +1,11 @@
-/* What most GPUs of a model report, by counting. */
+/* The majority of each model in each column of facts. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "judge/fleet.h"
 
-/* votes: one counter per symbol, all zero before and after. */
+/* votes: one counter per symbol; all are 0 before and after the call. */
 static struct usual count(const struct fleet *fleet, const struct group *group,
                           const struct fact_column *column, uint32_t *votes)
 {

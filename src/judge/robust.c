@@ -5,17 +5,16 @@
 
 #include "cpd/cpd.h"
 
-/* Values further out than this many deviations do not tell the scale. */
+/* Values further than FAR * sigma from the centre are left out of the scale. */
 static const double FAR = 4;
 
-/* Values this far out are of another kind and tell nothing of the tails. */
-static const double FOREIGN = 8;
+/* Larger deviations are faults, not tails: they are left out of the kurtosis. */
+static const double TAIL_MAX = 8;
 
-/* A kurtosis below this is that of a distribution with an end: 3 of a normal one, 1.8 of an even
- * one. */
+/* A distribution with a smaller kurtosis ends sharply. A normal one has 3, a uniform one 1.8. */
 static const double SHARP = 2.2;
 
-/* So many times the largest healthy deviation is beyond the end. */
+/* The end of the distribution is at EDGE * the largest healthy deviation. */
 static const double EDGE = 2;
 
 double robust_quantile(double *values, size_t n, double q)
@@ -33,7 +32,8 @@ double robust_upper_median(double *values, size_t n)
     return n ? cpd_select_reorder(values, n, n / 2) : NAN;
 }
 
-/* More than half of the values are equal: the scatter of the rest, if three quarters show one. */
+/* The scale if more than half of the values are equal, from the 75 % quantile of the deviations. 0
+ * if three quarters are equal. */
 static double sigma_of_ties(double *sizes, size_t n)
 {
     const double quartile = 0.75, normal_size = 1.1503;
@@ -66,13 +66,13 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     return fit;
 }
 
-/* Of the sizes that are not foreign; NaN where all are zero. */
+/* NaN if all sizes are 0. */
 static double kurtosis(const double *sizes, size_t n)
 {
     double squares = 0, fourths = 0, count = 0;
     for (size_t i = 0; i < n; i++) {
         double square = sizes[i] * sizes[i];
-        if (sizes[i] > FOREIGN)
+        if (sizes[i] > TAIL_MAX)
             continue;
         squares += square;
         fourths += square * square;
@@ -99,7 +99,7 @@ double robust_tail_dof(const double *sizes, size_t n)
     return fmin(fmax(dof, ROBUST_DOF_MIN), ROBUST_DOF_MAX);
 }
 
-/* Medians of x and y over the items whose x is at most (side < 0) or at least `limit`. */
+/* Medians of x and y over the points with x <= limit (side < 0) or x >= limit. */
 static void third(const double *x, const double *y, size_t n, double limit, int side,
                   double *scratch, double *out_x, double *out_y)
 {

@@ -1,4 +1,4 @@
-/* Centre, scale and tails of numbers of which some are wrong: linear in their count. */
+/* Centre, scale and tails of numbers of which some are wrong. All functions take linear time. */
 #ifndef GPUMEMTOPO_JUDGE_ROBUST_H
 #define GPUMEMTOPO_JUDGE_ROBUST_H
 
@@ -6,35 +6,35 @@
 
 /* These reorder `values`; n = 0 gives NaN. NaN must not be among the values. */
 double robust_median(double *values, size_t n);
-double robust_upper_median(double *values, size_t n); /* of two in the middle the larger one */
+double robust_upper_median(double *values, size_t n);       /* the larger of two in the middle */
 double robust_quantile(double *values, size_t n, double q); /* Hyndman-Fan type 7 */
 
-/* What most of the values are like. sigma 0: they are equal to the digit. */
+/* Centre and scale. sigma 0: most values are exactly equal. */
 struct robust_fit {
-    size_t kept; /* values that are not far out */
+    size_t kept; /* values within four scaled median absolute deviations */
     double center, sigma;
 };
 
-/* Median, and the larger of the scaled median absolute deviation and the root mean square of the
- * values within four of these: efficient for few values, and not fooled by a minority far out. The
- * values stay in order; `scratch` has room for n. */
+/* center = median. sigma = max(s, root mean square of the deviations within 4 s), where s is the
+ * scaled median absolute deviation (times 1.4826). This is efficient for few values, and a minority
+ * of wrong values does not change it much. `values` is not reordered; `scratch` has room
+ * for n. */
 struct robust_fit robust_fit(const double *values, size_t n, double *scratch);
 
-/* Degrees of freedom of the Student distribution whose tails are those of `sizes`, deviations from
- * the centre to one side in units of the scale: by their kurtosis, between ROBUST_DOF_MIN and
- * ROBUST_DOF_MAX. For the side on which nothing is wrong. */
+/* Degrees of freedom, from ROBUST_DOF_MIN to ROBUST_DOF_MAX, of the Student distribution that has
+ * the kurtosis of `sizes`. sizes: deviations to the better side of the centre, divided by the
+ * scale. */
 enum { ROBUST_DOF_MIN = 5, ROBUST_DOF_MAX = 30 };
 double robust_tail_dof(const double *sizes, size_t n);
 
-/* How far from the centre nothing healthy lies, where `sizes` as above end sharply, as those of an
- * even distribution do: twice the largest. INFINITY where their kurtosis is nearer to a normal
- * one's.
- */
+/* Twice the largest of `sizes` (see above) if their distribution ends sharply, as a uniform one
+ * does: no healthy figure lies beyond. INFINITY if their kurtosis is nearer to that of a normal
+ * distribution. */
 double robust_edge(const double *sizes, size_t n);
 
-/* A resistant line (Tukey): how y, which is positive, follows x around x = 1, as the share d of
- * y(x) = y(1) (1 + d (x - 1)). NaN where the outer thirds of x lie less than `apart` from each
- * other. Scratch: room for 4 n. */
+/* The share d in y(x) = y(1) (1 + d (x - 1)) for positive y, by a resistant line (Tukey). NaN if
+ * the medians of the outer thirds of x are less than `apart` from each other. scratch has
+ * room for 4 n. */
 double robust_share(const double *x, const double *y, size_t n, double apart, double *scratch);
 
 #endif

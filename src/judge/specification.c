@@ -1,5 +1,4 @@
-/* Figures and hardware against the model's reference: what a whole fleet or a single GPU can be
- * judged by. */
+/* Figures and hardware against the reference of the model. Needs no other GPUs. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +11,11 @@
 #include "judge/reference.h"
 #include "judge/stages.h"
 
-/* Drivers keep a part of the memory for themselves, and more of it for ECC. */
+/* Drivers reserve up to this share of the memory, ECC included. */
 static const double MEMORY_KEPT = 0.07;
 
-/* Below this share of its highest clock the memory is slow by setting. */
+/* With a memory clock below this share of the highest one, a low bandwidth is explained by the
+ * setting. */
 static const double FULL_CLOCK = 0.98;
 
 static int check_hardware(struct judge *judge, const struct reference_entry *entry, uint32_t gpu)
@@ -45,7 +45,7 @@ static int check_hardware(struct judge *judge, const struct reference_entry *ent
     return text.failed ? -ENOMEM : 0;
 }
 
-/* The memory clock over the highest that the hardware has; 1 where it is not known. */
+/* The memory clock over the highest one of the hardware; 1 if it is not known. */
 static double memory_clock_ratio(const struct fleet *fleet, uint32_t gpu)
 {
     double limit =
@@ -95,7 +95,7 @@ static int check_figure(struct judge *judge, const struct reference_entry *entry
     bool peak = entry->kind == REFERENCE_PEAK;
     double expected = entry->value * (peak ? rule->peak_share : 1);
     double worse = judge_worse_share(rule->worse, cell->value / expected - 1);
-    /* A GPU's own scatter must not make the difference. */
+    /* The GPU must be worse by more than its own spread. */
     double own = isfinite(cell->spread) ? fabs(cell->spread / expected) : 0;
     if (rule->worse == JUDGE_NONE || expected <= 0 || worse <= (peak ? 0 : entry->tolerance) + own)
         return 0;
@@ -111,7 +111,7 @@ static int check_figure(struct judge *judge, const struct reference_entry *entry
     return explain(judge, rule, entry, finding);
 }
 
-/* An instance of a partitioned GPU is not what the specification speaks of. */
+/* Specifications are for whole GPUs, not for MIG instances. */
 static bool is_partitioned(const struct fleet *fleet, uint32_t gpu)
 {
     return fleet_fact_number(fleet, fleet_facts(fleet, SET_CONFIG, "mig"), gpu) > 0;

@@ -1,4 +1,4 @@
-/* GPUs that do not repeat their own figures while their namesakes do. */
+/* Unsteady GPUs: their repetitions scatter far more than those of their model. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,12 +8,11 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* What is taken for granted of how often a figure scatters so by chance: as if so many GPUs had
- * been seen before, half of one of them with such a figure. */
-static const double SEEN = 100, SEEN_UNSTEADY = 0.5;
+/* Prior for the share of healthy GPUs with an unsteady figure: PRIOR_UNSTEADY of PRIOR_GPUS. */
+static const double PRIOR_GPUS = 100, PRIOR_UNSTEADY = 0.5;
 
-/* A figure is unsteady when it scatters by so many times what is usual, and by its floor of
- * relevance. */
+/* A figure is unsteady if it scatters by more than this many times the usual, and by more than its
+ * floor. */
 static const double TIMES_USUAL = 8;
 
 static double share_of(const struct cell *cell)
@@ -56,12 +55,12 @@ static int report(struct judge *judge, size_t metric, const struct cell *cell, u
 /* One metric over a group. */
 struct column {
     const struct metric_column *cells;
-    double floor;           /* share of the value that matters */
-    double usual;           /* spread as a share of the value; NaN: too few tell */
-    size_t count, unsteady; /* GPUs that have it, and those of them that scatter */
+    double floor;           /* of the metric */
+    double usual;           /* median of spread / value; NaN: too few GPUs */
+    size_t count, unsteady; /* GPUs with the metric; those of them that are unsteady */
 };
 
-/* The GPU's cell where it scatters far more than usual; NULL otherwise. */
+/* The GPU's cell if it is unsteady; NULL otherwise. */
 static const struct cell *unsteady_cell(const struct judge *judge, const struct column *column,
                                         uint32_t gpu)
 {
@@ -70,8 +69,9 @@ static const struct cell *unsteady_cell(const struct judge *judge, const struct 
     return wide && !isnan(column->usual) && fleet_judged(&judge->fleet.gpus[gpu]) ? cell : NULL;
 }
 
-/* How many healthy GPUs of the group would scatter in as many figures by chance, from how often the
- * others do in each: one unsteady figure can be a passing disturbance, several are the GPU. */
+/* The expected number of healthy GPUs in the group with as many unsteady figures by chance: a short
+ * disturbance makes one figure unsteady, a faulty GPU several. In each figure the other GPUs give
+ * the probability. */
 static double expected_by_chance(const struct judge *judge, const struct group *group,
                                  const struct column *columns, uint32_t gpu)
 {
@@ -83,9 +83,9 @@ static double expected_by_chance(const struct judge *judge, const struct group *
         const struct column *column = &columns[m];
         if (!unsteady_cell(judge, column, gpu))
             continue;
-        double share =
-            ((double)column->unsteady - 1 + SEEN_UNSTEADY) / ((double)column->count - 1 + SEEN);
-        expected *= share * (figures - chosen) / (chosen + 1); /* any so many of the figures */
+        double share = ((double)column->unsteady - 1 + PRIOR_UNSTEADY) /
+                       ((double)column->count - 1 + PRIOR_GPUS);
+        expected *= share * (figures - chosen) / (chosen + 1); /* binomial coefficient */
         chosen++;
     }
     return chosen > 0 ? expected : INFINITY;

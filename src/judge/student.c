@@ -1,10 +1,10 @@
-/* Student's t distribution through the incomplete beta function. */
+/* Student's t distribution, from the incomplete beta function. */
 #include "judge/student.h"
 
 #include <math.h>
 
-/* Continued fraction of the incomplete beta function, evaluated from the front after Lentz: the
- * terms are those of Abramowitz and Stegun 26.5.8. */
+/* Continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by Lentz's
+ * method. */
 static double beta_fraction(double a, double b, double x)
 {
     enum { TERMS_MAX = 500 };

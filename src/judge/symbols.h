@@ -1,4 +1,5 @@
-/* Texts and other short values by number: equal ones have the same number, kept once. */
+/* Symbols: numbers for texts and other short values. Equal values have the same number and are
+ * stored once. */
 #ifndef GPUMEMTOPO_JUDGE_SYMBOLS_H
 #define GPUMEMTOPO_JUDGE_SYMBOLS_H
 
@@ -7,10 +8,10 @@
 
 #include "base/arena.h"
 
-/* Zero-initialised is empty. */
+/* Empty if zero-initialised. */
 struct symbols {
     struct arena arena;
-    struct symbol_entry *entries; /* by number; 0 is none */
+    struct symbol_entry *entries; /* by number; 0 is not used */
     size_t count, capacity;
     uint32_t *buckets; /* numbers; 0 is free */
     size_t bucket_count;
@@ -18,13 +19,13 @@ struct symbols {
 
 void symbols_fini(struct symbols *symbols);
 
-/* The number of these bytes, given out now if they are new; 0 when out of memory. */
+/* The number of these bytes, which are added if they are new; 0: out of memory. */
 uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length);
 
-/* The number of a text. NULL is 0 as well: 0 or -ENOMEM tells. */
+/* The number of a text, which is added if it is new; 0 for NULL. Returns 0 or -ENOMEM. */
 int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol);
 
-/* The number of a text that is there already; 0 when it is not. */
+/* The number of a text; 0 if it was not added. */
 uint32_t symbols_find(const struct symbols *symbols, const char *text);
 
 /* The bytes, followed by a NUL; NULL for 0. */

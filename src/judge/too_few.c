@@ -1,4 +1,4 @@
-/* Models of two to four GPUs: too few to accuse anybody, enough to see that one is far behind. */
+/* Models of two to four GPUs: a GPU that is much worse than the others is watched. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,19 +7,18 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* So many times the share at which larger models accuse. */
-static const double TIMES_ACCUSED = 2;
+/* A GPU is watched if it is worse than the median of the others by TIMES_ACCUSE * accuse and by
+ * SPREADS * sqrt(2) * the largest spread. */
+static const double TIMES_ACCUSE = 2, SPREADS = 4;
 
-/* And so many of the spreads of both sides together. */
-static const double SPREADS = 4;
-
-/* One figure of the GPUs of a model that have it, at equal clock. */
+/* One figure of the GPUs of a model, at equal clock. */
 struct row {
     size_t n;
     uint32_t gpus[YARDSTICK_MIN];
     double values[YARDSTICK_MIN], spreads[YARDSTICK_MIN];
 };
 
+/* False if the figure has too few or too many GPUs. */
 static bool gather(const struct judge *judge, const struct group *group, size_t metric,
                    struct row *out)
 {
@@ -39,8 +38,8 @@ static bool gather(const struct judge *judge, const struct group *group, size_t 
     return out->n > 1;
 }
 
-static int look_at(struct judge *judge, const struct group *group, size_t metric,
-                   const struct row *row, size_t number)
+static int compare_gpu(struct judge *judge, const struct group *group, size_t metric,
+                       const struct row *row, size_t number)
 {
     const struct yardstick *y = yardstick_of(judge, group, metric);
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
@@ -53,7 +52,7 @@ static int look_at(struct judge *judge, const struct group *group, size_t metric
     }
     double usual = robust_median(others, n),
            worse = judge_worse_share(rule->worse, own / usual - 1);
-    if (!(usual > 0) || !(worse >= TIMES_ACCUSED * fmax(rule->accuse, rule->floor)) ||
+    if (!(usual > 0) || !(worse >= TIMES_ACCUSE * fmax(rule->accuse, rule->floor)) ||
         fabs(own - usual) < SPREADS * sqrt(2) * spread)
         return 0;
     const struct cell *cell = fleet_number(judge->columns[metric], row->gpus[number], false);
@@ -83,7 +82,7 @@ int judge_few(struct judge *judge)
             if ((worse != JUDGE_LOWER && worse != JUDGE_HIGHER) || !gather(judge, group, m, &row))
                 continue;
             for (size_t i = 0; i < row.n; i++)
-                if (look_at(judge, group, m, &row, i))
+                if (compare_gpu(judge, group, m, &row, i))
                     return -ENOMEM;
         }
     }

@@ -1,17 +1,17 @@
-/* From findings to the inventory. */
+/* Makes the lists of outliers and watched GPUs from the findings. */
 #ifndef GPUMEMTOPO_JUDGE_VERDICT_H
 #define GPUMEMTOPO_JUDGE_VERDICT_H
 
 #include "judge/stages.h"
 
-/* Drops findings of GPUs that were not measured and second ones of the same metric; a busy GPU is
- * not accused. */
+/* Drops findings of GPUs that were not measured, and all but one of each GPU and metric. Busy GPUs
+ * are not accused. */
 void verdict_settle(struct judge *judge);
 
-/* Marks the outliers, fleet.gpus[].outlier, once it is known which findings are shared. */
+/* Sets fleet.gpus[].outlier. To be called after place_findings_collapse. */
 void verdict_mark(struct judge *judge);
 
-/* Fills outliers and watch, sorted by place. 0 or -ENOMEM. */
+/* Fills outliers and watch, sorted by node, PCI address and UUID. 0 or -ENOMEM. */
 int verdict_lists(const struct judge *judge, struct inventory *inventory);
 
 #endif

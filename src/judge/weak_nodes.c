@@ -1,5 +1,5 @@
-/* Nodes whose GPUs are all a little worse than others: each alone could be chance, together they
- * are the node. */
+/* Nodes whose GPUs are all a little worse than others. Each deviation could be chance, but not all
+ * of them together. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* A single score counts no more than this, so that one bad GPU does not make a bad node. */
+/* A larger score counts as this one, so that the node is not reported for one bad GPU. */
 static const double SCORE_MAX = 10;
 
 struct node {
@@ -16,9 +16,9 @@ struct node {
     size_t count;
 };
 
-/* How bad the node is in one metric; false: it is not. */
-static bool is_bad(const struct judge *judge, const struct node *node, size_t metric,
-                   double *numbers, bool *out_accused)
+/* Whether the node is reported for a metric; *out_accused: whether it is accused. */
+static bool is_weak(const struct judge *judge, const struct node *node, size_t metric,
+                    double *numbers, bool *out_accused)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     size_t metrics = judge->basis.config->metric_count, n = 0, worse = 0;
@@ -77,7 +77,7 @@ int judge_nodes(struct judge *judge)
             for (size_t m = 0; m < config->metric_count && node.count > 1 && !rc; m++) {
                 bool accused;
                 if (config->metrics[m].worse != JUDGE_ANY &&
-                    is_bad(judge, &node, m, numbers, &accused))
+                    is_weak(judge, &node, m, numbers, &accused))
                     rc = mark(judge, &node, m, accused);
             }
         }
