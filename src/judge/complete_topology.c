@@ -1,10 +1,11 @@
-/* A model's topology completed from an earlier record of it. */
+/* Completes the topology of a model from an earlier record of it. */
 #include <errno.h>
 
 #include "judge/consensus.h"
 
-/* Value, spread and count are told anew, the rest stands as it was. */
-static int renew(const struct measure *earlier, const struct measure *now, struct measure *out)
+/* The earlier measure with value, spread, count and status of now. If kind or bound differ, or only
+ * one of them has a value, a copy of the measure of now. */
+static int update(const struct measure *earlier, const struct measure *now, struct measure *out)
 {
     bool same = now->kind == earlier->kind && now->bound == earlier->bound &&
                 measure_status_valued(now->status) == measure_status_valued(earlier->status);
@@ -22,45 +23,47 @@ static int renew(const struct measure *earlier, const struct measure *now, struc
                                     now->status == MEASURE_OK ? NULL : now->reason);
 }
 
-/* Adds what is in *measure, which then belongs to the list. */
-static int append(struct measures *measures, const struct measure *measure)
+/* Takes over *measure, also on failure. */
+static int append(struct measures *measures, struct measure *measure)
 {
     struct measure *slot = measures_add_missing(measures, measure->metric, MEASURE_FAILED, NULL);
-    if (!slot)
+    if (!slot) {
+        measure_fini(measure);
         return -ENOMEM;
+    }
     measure_fini(slot);
     *slot = *measure;
     return 0;
 }
 
+/* Appends the earlier measure with the values of `now`, or a copy of it if `now` is NULL. */
+static int append_updated(struct measures *measures, const struct measure *earlier,
+                          const struct measure *now)
+{
+    struct measure measure = {0};
+    if (now ? update(earlier, now, &measure) : measure_copy(&measure, earlier)) {
+        measure_fini(&measure);
+        return -ENOMEM;
+    }
+    return append(measures, &measure);
+}
+
 int consensus_complete(struct measures *memory, const struct measures *earlier)
 {
     struct measures whole = {0};
-    int rc = 0;
-    for (size_t i = 0; i < earlier->count && !rc; i++) {
-        const struct measure *was = &earlier->items[i], *now = measures_get(memory, was->metric);
-        struct measure measure = {0};
-        rc = now ? renew(was, now, &measure) : measure_copy(&measure, was);
-        if (!rc)
-            rc = append(&whole, &measure);
-        if (rc)
-            measure_fini(&measure);
+    for (size_t i = 0; i < earlier->count; i++) {
+        const struct measure *was = &earlier->items[i];
+        if (append_updated(&whole, was, measures_get(memory, was->metric)))
+            goto failed;
     }
-    for (size_t i = 0; i < memory->count && !rc; i++) {
-        struct measure measure = {0};
-        if (measures_get(&whole, memory->items[i].metric))
-            continue;
-        rc = measure_copy(&measure, &memory->items[i]);
-        if (!rc)
-            rc = append(&whole, &measure);
-        if (rc)
-            measure_fini(&measure);
-    }
-    if (rc) {
-        measures_fini(&whole);
-        return rc;
-    }
+    for (size_t i = 0; i < memory->count; i++)
+        if (!measures_get(&whole, memory->items[i].metric) &&
+            append_updated(&whole, &memory->items[i], NULL))
+            goto failed;
     measures_fini(memory);
     *memory = whole;
     return 0;
+failed:
+    measures_fini(&whole);
+    return -ENOMEM;
 }

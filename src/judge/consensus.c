@@ -1,4 +1,4 @@
-/* One record per model: median for numbers, majority for everything else. */
+/* One record per model: medians of numbers, majorities of everything else. */
 #include "judge/consensus.h"
 
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include "base/str.h"
 #include "judge/robust.h"
 
-/* Cells of more than so many kinds have no majority worth telling. */
+/* At most this many kinds of cells are counted for the majority. */
 enum { KINDS_MAX = 64 };
 
-/* One metric over the group's GPUs that count. */
+/* One metric of the GPUs from which the consensus is made. */
 struct column {
     const struct fleet *fleet;
     const struct metric_column *metric;
-    uint32_t *gpus; /* those that have the metric */
+    uint32_t *gpus; /* that have the metric */
     size_t count;
     double *numbers; /* room for one figure per GPU */
 };
@@ -32,7 +32,7 @@ static bool is_number(const struct cell *cell)
     return cell->kind == MEASURE_NUMBER && measure_status_valued(cell->status);
 }
 
-/* Equal in what a majority is counted by: status, bound, unit and words. */
+/* Of the same kind for the majority: same bound, unit, words, and status if there is no value. */
 static bool alike(const struct cell *a, const struct cell *b)
 {
     if (a->kind != b->kind || a->bound != b->bound || is_number(a) != is_number(b) ||
@@ -41,7 +41,7 @@ static bool alike(const struct cell *a, const struct cell *b)
     return is_number(a) || a->kind != MEASURE_NUMBER || a->status == b->status;
 }
 
-/* The cell that most others are alike to; the first of equals. */
+/* The first cell of the most frequent kind. */
 static const struct cell *majority(const struct column *column)
 {
     const struct cell *kinds[KINDS_MAX];
@@ -79,7 +79,7 @@ static int put_words(const struct fleet *fleet, const struct cell *cell, struct 
     return 0;
 }
 
-/* A number becomes the median of those who have one, anything else stands if most have it. */
+/* Sets the note to the median of the numbers, or to the text that more than half have. */
 static int merge_note(const struct column *column, const struct cell *kind,
                       const struct note_column *notes, struct facts *out_notes)
 {
@@ -102,7 +102,7 @@ static int merge_note(const struct column *column, const struct cell *kind,
             continue;
         first = first ? first : note;
         column->numbers[n++] = note->number;
-        if (!lead) /* Boyer and Moore */
+        if (!lead) /* majority vote of Boyer and Moore */
             candidate = note;
         lead += candidate->text == note->text ? 1 : (size_t)-1;
     }
@@ -119,9 +119,8 @@ static int merge_note(const struct column *column, const struct cell *kind,
                         : 0;
 }
 
-/* Value, spread, confidence and notes of a number. */
-static int merge_numbers(const struct column *column, const struct cell *kind, size_t n,
-                         struct measure *out)
+static void merge_numbers(const struct column *column, const struct cell *kind, size_t n,
+                          struct measure *out)
 {
     size_t k = 0;
     for (size_t i = 0; i < column->count; i++)
@@ -129,14 +128,13 @@ static int merge_numbers(const struct column *column, const struct cell *kind, s
             column->numbers[k++] = cell_of(column, i)->value;
     double upper = robust_quantile(column->numbers, n, 0.75);
     out->value = robust_median(column->numbers, n);
-    /* A single GPU has no peers to scatter among: its own spread stays, never a certain zero. */
+    /* With one GPU there is no scatter between GPUs. Keep its own spread: 0 would look certain. */
     out->spread = n == 1 ? kind->spread : (upper - robust_quantile(column->numbers, n, 0.25)) / 2;
     k = 0;
     for (size_t i = 0; i < column->count; i++)
         if (alike(kind, cell_of(column, i)) && !isnan(cell_of(column, i)->confidence))
             column->numbers[k++] = cell_of(column, i)->confidence;
     out->confidence = robust_median(column->numbers, k);
-    return 0;
 }
 
 static int merge_cells(const struct column *column, struct measure *out)
@@ -175,7 +173,7 @@ static int merge_cells(const struct column *column, struct measure *out)
     return 0;
 }
 
-static bool names_something(const struct column *column)
+static bool is_identifier(const struct column *column)
 {
     const char *unit = fleet_text(column->fleet, cell_of(column, 0)->unit);
     return unit && strcmp(unit, "id") == 0;
@@ -189,8 +187,8 @@ static int merge_metric(struct column *column, const uint32_t *gpus, size_t coun
     for (size_t i = 0; i < count; i++)
         if (column->metric->cells[gpus[i]].present)
             column->gpus[column->count++] = gpus[i];
-    /* The number of an SM is a name, of which several GPUs have no median. */
-    if (!column->count || (column->count > 1 && names_something(column)))
+    /* The number of an SM is an identifier: it has no median. */
+    if (!column->count || (column->count > 1 && is_identifier(column)))
         return 0;
     struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
     return slot ? merge_cells(column, slot) : -ENOMEM;
@@ -222,8 +220,8 @@ static bool is_busy(const struct fleet_gpu *gpu)
     return gpu->measured && gpu->busy;
 }
 
-/* The GPUs that tell the consensus: healthy ones, else outliers, else those beside which another
- * process ran, for which *out_disturbed is set. Never a mixture. */
+/* The GPUs from which the consensus is made: healthy GPUs, otherwise outliers, otherwise busy GPUs;
+ * then *out_disturbed is set. Never a mixture. */
 static size_t choose(const struct fleet *fleet, const struct group *group, uint32_t *out_gpus,
                      bool *out_disturbed)
 {
@@ -255,17 +253,19 @@ int consensus_build(const struct fleet *fleet, const struct group *group,
                             .gpus = mem_array(group->count, sizeof *column.gpus),
                             .numbers = mem_array(group->count, sizeof *column.numbers)};
     uint32_t *gpus = mem_array(group->count, sizeof *gpus);
-    int rc = column.gpus && column.numbers && gpus ? 0 : -ENOMEM;
     bool disturbed = false;
-    size_t count = rc ? 0 : choose(fleet, group, gpus, &disturbed);
-    if (!rc)
-        rc = merge_identity(fleet, group, &out_model->identity);
-    for (size_t i = 0; i < fleet->metric_count && !rc; i++) {
+    int rc = -ENOMEM;
+    if (!column.gpus || !column.numbers || !gpus ||
+        merge_identity(fleet, group, &out_model->identity))
+        goto out;
+    size_t count = choose(fleet, group, gpus, &disturbed);
+    for (size_t i = 0; i < fleet->metric_count; i++) {
         column.metric = &fleet->metrics[i];
-        rc = merge_metric(&column, gpus, count, &out_model->memory);
+        if (merge_metric(&column, gpus, count, &out_model->memory))
+            goto out;
     }
-    if (!rc && disturbed)
-        rc = mark_disturbed(&out_model->memory);
+    rc = disturbed ? mark_disturbed(&out_model->memory) : 0;
+out:
     free(column.gpus);
     free(column.numbers);
     free(gpus);

@@ -1,4 +1,4 @@
-/* Facts by code: equal facts have equal codes. */
+/* Codes of facts: equal facts have equal codes. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,14 +7,23 @@
 #include "base/str.h"
 #include "judge/fleet.h"
 
-/* A fact's kind and value as bytes. Whole numbers and others are alike where they are equal, since
- * a file does not tell 5 from 5.0. */
+/* Kind and value of a fact as bytes. 5 and 5.0 have the same code, because a file does not
+ * distinguish them. */
 struct coded {
-    char kind; /* u, b, n: number, i: whole number that no double holds, t */
+    char kind; /* u: unknown, b: flag, n: number, i: integer that no double holds, t: text */
     char bytes[sizeof(double)];
 };
 
 static const double whole_max = 0x1p53;
+
+static int add_code(struct fleet *fleet, const void *data, size_t length, uint32_t *out_code)
+{
+    uint32_t code = symbols_add(&fleet->symbols, data, length);
+    if (!code)
+        return -ENOMEM;
+    *out_code = code;
+    return 0;
+}
 
 int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_code)
 {
@@ -22,15 +31,13 @@ int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_cod
     double number = fact->kind == FACT_BOOL  ? fact->flag
                     : fact->kind == FACT_INT ? (double)fact->integer
                                              : fact->real;
-    if (fact->kind == FACT_UNKNOWN || (fact->kind == FACT_TEXT && !fact->text)) {
-        *out_code = symbols_add(&fleet->symbols, "u", 1);
-        return *out_code ? 0 : -ENOMEM;
-    }
+    if (fact->kind == FACT_UNKNOWN || (fact->kind == FACT_TEXT && !fact->text))
+        return add_code(fleet, "u", 1, out_code);
     if (fact->kind == FACT_TEXT) {
         char *text = str_format("t%s", fact->text);
-        *out_code = text ? symbols_add(&fleet->symbols, text, strlen(text)) : 0;
+        int rc = text ? add_code(fleet, text, strlen(text), out_code) : -ENOMEM;
         free(text);
-        return *out_code ? 0 : -ENOMEM;
+        return rc;
     }
     memcpy(coded.bytes, &number, sizeof number);
     if (fact->kind == FACT_BOOL)
@@ -39,8 +46,7 @@ int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_cod
         coded.kind = 'i';
         memcpy(coded.bytes, &fact->integer, sizeof fact->integer);
     }
-    *out_code = symbols_add(&fleet->symbols, &coded, sizeof coded);
-    return *out_code ? 0 : -ENOMEM;
+    return add_code(fleet, &coded, sizeof coded, out_code);
 }
 
 bool fleet_known(const struct fleet *fleet, uint32_t code)

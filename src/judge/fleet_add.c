@@ -1,4 +1,4 @@
-/* Takes the result of a GPU into the columns of the fleet. */
+/* Copies the result of a GPU into the columns of the fleet. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "judge/fleet.h"
 
-/* Texts of notes longer than this are no figures that GPUs could agree on. */
+/* Longer texts of notes are left out. */
 enum { NOTE_TEXT_MAX = 2000 };
 
 static bool named(const struct fleet *fleet, uint32_t symbol, const char *name)
@@ -16,14 +16,14 @@ static bool named(const struct fleet *fleet, uint32_t symbol, const char *name)
     return strcmp(fleet_text(fleet, symbol), name) == 0;
 }
 
-/* A GPU that was given up told only some of it: at which place says nothing. */
+/* The result of a GPU that was not measured is partial: its positions are not used. */
 static uint32_t position_of(const struct fleet *fleet, size_t place)
 {
     return fleet->gpus[fleet->count].measured ? (uint32_t)place : UINT32_MAX;
 }
 
-/* GPUs tend to list the same things in the same order: `guess` is tried first. `count` when there
- * is none of that name. */
+/* The index of the column with that name; `count` if there is none. `guess` is tried first, because
+ * most GPUs list the same columns in the same order. */
 static size_t find_column(const struct fleet *fleet, void *columns, size_t count, size_t size,
                           const char *name, size_t guess)
 {
@@ -40,7 +40,7 @@ static size_t find_column(const struct fleet *fleet, void *columns, size_t count
     return count;
 }
 
-/* The column of a metric, made when it is new. NULL when out of memory. */
+/* The column of a metric; a new one if there is none. NULL: out of memory. */
 static struct metric_column *metric_column(struct fleet *fleet, const char *name, size_t guess)
 {
     size_t found = find_column(fleet, fleet->metrics, fleet->metric_count, sizeof *fleet->metrics,
@@ -112,13 +112,16 @@ static int join_words(struct fleet *fleet, const struct measure *measure, uint32
     struct strbuf joined = {0};
     for (size_t i = 0; i < measure->word_count; i++)
         strbuf_append(&joined, measure->words[i], strlen(measure->words[i]) + 1);
-    *out_symbol = joined.length ? symbols_add(&fleet->symbols, joined.data, joined.length) : 0;
-    int rc = joined.failed || (joined.length && !*out_symbol) ? -ENOMEM : 0;
+    uint32_t symbol = joined.length ? symbols_add(&fleet->symbols, joined.data, joined.length) : 0;
+    bool failed = joined.failed || (joined.length && !symbol);
     strbuf_fini(&joined);
-    return rc;
+    if (failed)
+        return -ENOMEM;
+    *out_symbol = symbol;
+    return 0;
 }
 
-/* What a damaged GPU calls a value need not be one. */
+/* A damaged GPU can give a value that is not a finite number. */
 static bool is_broken(const struct measure *measure)
 {
     return measure->kind == MEASURE_NUMBER && measure_status_valued(measure->status) &&
@@ -184,8 +187,8 @@ static int add_facts(struct fleet *fleet, enum fact_set set, const struct facts 
     return 0;
 }
 
-/* Clears the column slots of a GPU that could not be added. The next GPU gets the same slots, and
- * would inherit the values that it does not set itself. */
+/* Clears the cells of a GPU that could not be added. The next GPU gets the same cells and may not
+ * set all of them. */
 static void forget_last(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->metric_count; i++) {

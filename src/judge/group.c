@@ -1,4 +1,4 @@
-/* The fleet in its fixed order, cut into models. */
+/* Sorts the fleet and groups its GPUs by model. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -61,8 +61,8 @@ static int by_name(const void *left, const void *right, void *user)
     return text_order(user, a->name, b->name);
 }
 
-/* Of settings and health a GPU lists what is not usual: the position of a key says nothing there.
- */
+/* Settings and health are sorted by name: an inventory lists only unusual ones, so that the
+ * position of a key says nothing. */
 static void sort_columns(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->metric_count; i++) {
@@ -80,7 +80,7 @@ static void sort_columns(struct fleet *fleet)
     }
 }
 
-/* "NVIDIA H200" -> "nvidia-h200"; what is left of a hostile name is letters, digits and dashes. */
+/* "NVIDIA H200" -> "nvidia-h200". The result has only letters, digits and dashes. */
 static char *slug(const char *name)
 {
     char *id = str_copy(name && *name ? name : "unknown");
@@ -101,7 +101,7 @@ static char *slug(const char *name)
     return id;
 }
 
-/* Ids given out, and how far the numbers of each base have come. */
+/* The ids in use, and the last number of each base: 2 after "x-2". */
 struct ids {
     struct symbols taken, bases;
     size_t *numbers; /* by symbol of the base */
@@ -119,8 +119,8 @@ static size_t *number_of(struct ids *ids, const char *base)
     return &grown[symbol];
 }
 
-/* Two models of one name (other board, other MIG profile) get -2, -3, ... NULL when out of memory.
- */
+/* If models have the same name (other board, other MIG profile), the further ones get -2, -3, ...
+ * NULL: out of memory. */
 static char *unique_id(struct ids *ids, const char *name)
 {
     char *base = slug(name), *id = NULL;
@@ -156,36 +156,43 @@ static int name_groups(struct fleet *fleet)
     return rc;
 }
 
-/* One group per model key; a GPU of which no model is known has none. */
-static int open_groups(struct fleet *fleet)
+/* Adds one group per model key. by_key: per symbol; not 0 if the key has a group. */
+static int add_groups(struct fleet *fleet, uint32_t *by_key)
 {
-    uint32_t *by_key = mem_array(fleet->symbols.count, sizeof *by_key); /* number + 1 */
     size_t capacity = 0;
-    int rc = by_key ? 0 : -ENOMEM;
-    for (size_t i = 0; i < fleet->count && !rc; i++) {
+    for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         if (!gpu->model_key || by_key[gpu->model_key])
             continue;
         struct group *grown =
             mem_grow(fleet->groups, &capacity, fleet->group_count + 1, sizeof *grown);
-        if (!grown) {
-            rc = -ENOMEM;
-            break;
-        }
+        if (!grown)
+            return -ENOMEM;
         fleet->groups = grown;
-        grown[fleet->group_count] = (struct group){.name = gpu->name, .key = gpu->model_key};
-        by_key[gpu->model_key] = (uint32_t)++fleet->group_count;
+        grown[fleet->group_count++] = (struct group){.name = gpu->name, .key = gpu->model_key};
+        by_key[gpu->model_key] = 1;
     }
-    if (!rc && fleet->group_count)
+    return 0;
+}
+
+/* A GPU of unknown model has no group. */
+static int open_groups(struct fleet *fleet)
+{
+    uint32_t *by_key = mem_array(fleet->symbols.count, sizeof *by_key);
+    if (!by_key || add_groups(fleet, by_key)) {
+        free(by_key);
+        return -ENOMEM;
+    }
+    if (fleet->group_count)
         qsort_r(fleet->groups, fleet->group_count, sizeof *fleet->groups, by_model, fleet);
-    for (size_t i = 0; i < fleet->group_count && !rc; i++)
+    for (size_t i = 0; i < fleet->group_count; i++)
         by_key[fleet->groups[i].key] = (uint32_t)i;
-    for (size_t i = 0; i < fleet->count && !rc; i++) {
+    for (size_t i = 0; i < fleet->count; i++) {
         struct fleet_gpu *gpu = &fleet->gpus[i];
         gpu->group = gpu->model_key ? by_key[gpu->model_key] : GROUP_NONE;
     }
     free(by_key);
-    return rc;
+    return 0;
 }
 
 static int fill_groups(struct fleet *fleet)
@@ -218,8 +225,5 @@ int fleet_group(struct fleet *fleet)
     if (fleet->count)
         qsort_r(fleet->order, fleet->count, sizeof *fleet->order, by_place, fleet);
     sort_columns(fleet);
-    int rc = open_groups(fleet);
-    if (!rc)
-        rc = name_groups(fleet);
-    return rc ? rc : fill_groups(fleet);
+    return open_groups(fleet) || name_groups(fleet) || fill_groups(fleet) ? -ENOMEM : 0;
 }

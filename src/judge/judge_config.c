@@ -1,4 +1,4 @@
-/* How metrics are judged: the `judge` mapping of the survey configuration. */
+/* Reads the `judge` mapping of the survey configuration. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -48,11 +48,10 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
     out->floor = read.floor;
     out->accuse = yaml_get(node, "accuse") ? read.accuse : read.floor;
     out->peak_share = read.peak_share;
-    if (read.follows)
-        rc = read_follows(read.follows, out, err);
-    if (!rc && str_copy_to(&out->metric, name))
-        rc = err_no_memory(err);
-    return rc;
+    rc = read.follows ? read_follows(read.follows, out, err) : 0;
+    if (rc)
+        return rc;
+    return str_copy_to(&out->metric, name) ? err_no_memory(err) : 0;
 }
 
 struct judge_fields {
@@ -69,8 +68,9 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
     };
     struct judge_fields read;
     int rc = yaml_read_fields(mapping, fields, COUNT_OF(fields), &read, err);
-    if (!rc)
-        rc = yaml_expect(read.metrics, YAML_MAPPING, err);
+    if (rc)
+        return rc;
+    rc = yaml_expect(read.metrics, YAML_MAPPING, err);
     if (rc)
         return rc;
     struct judge_config config = {.false_alarms = read.false_alarms};

@@ -1,4 +1,5 @@
-/* Findings that belong to a place: a node, a slot or a whole model is told once, not GPU by GPU. */
+/* Findings of a place: if most GPUs of a model, node or slot have the same finding, it is listed
+ * once. */
 #include "judge/place_findings.h"
 
 #include <errno.h>
@@ -12,17 +13,17 @@
 
 enum scope { SCOPE_MODEL, SCOPE_NODE, SCOPE_PCI, SCOPE_INDEX, SCOPE_COUNT };
 
-/* The least number of GPUs that make a common finding. */
+/* The smallest number of GPUs with a finding of the place. */
 static const size_t least[SCOPE_COUNT] = {3, 2, 3, 3};
 
-/* An accusation and where it belongs in one scope. */
+/* An accusation and its place in one scope. */
 struct placed_finding {
     uint32_t finding, group, place, metric;
-    uint32_t cause; /* symbol, of facts; what explains it, of measured figures */
+    uint32_t cause; /* facts: symbol of the cause; figures: finding.explained_by */
 };
 
-/* How many judged GPUs a place of a group has. */
-struct census {
+/* The number of judged GPUs of a group in a place. */
+struct place_size {
     uint32_t group, place, count;
 };
 
@@ -40,44 +41,44 @@ static uint32_t place_of(const struct fleet_gpu *gpu, enum scope scope)
     }
 }
 
-static int by_census(const void *left, const void *right)
+static int by_place(const void *left, const void *right)
 {
-    const struct census *a = left, *b = right;
+    const struct place_size *a = left, *b = right;
     if (a->group != b->group)
         return a->group < b->group ? -1 : 1;
     return (a->place > b->place) - (a->place < b->place);
 }
 
-/* Judged GPUs by group and place, sorted. 0 or -ENOMEM. */
-static int take_census(const struct fleet *fleet, enum scope scope, struct census **out_census,
-                       size_t *out_count)
+/* Counts the judged GPUs of each group in each place; sorted. 0 or -ENOMEM. */
+static int count_gpus(const struct fleet *fleet, enum scope scope, struct place_size **out_sizes,
+                      size_t *out_count)
 {
-    struct census *census = mem_array(fleet->count, sizeof *census);
+    struct place_size *sizes = mem_array(fleet->count, sizeof *sizes);
     size_t count = 0, kept = 0;
-    if (!census)
+    if (!sizes)
         return -ENOMEM;
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[i];
         if (fleet_judged(gpu) && gpu->group != GROUP_NONE)
-            census[count++] = (struct census){gpu->group, place_of(gpu, scope), 1};
+            sizes[count++] = (struct place_size){gpu->group, place_of(gpu, scope), 1};
     }
     if (count)
-        qsort(census, count, sizeof *census, by_census);
+        qsort(sizes, count, sizeof *sizes, by_place);
     for (size_t i = 0; i < count; i++) {
-        if (kept && by_census(&census[kept - 1], &census[i]) == 0)
-            census[kept - 1].count++;
+        if (kept && by_place(&sizes[kept - 1], &sizes[i]) == 0)
+            sizes[kept - 1].count++;
         else
-            census[kept++] = census[i];
+            sizes[kept++] = sizes[i];
     }
-    *out_census = census;
+    *out_sizes = sizes;
     *out_count = kept;
     return 0;
 }
 
-static size_t inhabitants(const struct census *census, size_t count, uint32_t group, uint32_t place)
+static size_t gpus_at(const struct place_size *sizes, size_t count, uint32_t group, uint32_t place)
 {
-    const struct census wanted = {.group = group, .place = place};
-    const struct census *found = bsearch(&wanted, census, count, sizeof *census, by_census);
+    const struct place_size wanted = {.group = group, .place = place};
+    const struct place_size *found = bsearch(&wanted, sizes, count, sizeof *sizes, by_place);
     return found ? found->count : 0;
 }
 
@@ -111,7 +112,7 @@ static int collect(struct judge *judge, enum scope scope, struct placed_finding 
         const struct fleet_gpu *gpu = &fleet->gpus[finding->gpu];
         uint32_t place = place_of(gpu, scope), cause = finding->explained_by;
         if (!finding->accused || finding->shared || finding->dropped || !place ||
-            gpu->group == GROUP_NONE || !gpu->uuid) /* a list of UUIDs could not name it */
+            gpu->group == GROUP_NONE || !gpu->uuid) /* entries list GPUs by UUID */
             continue;
         if (finding->rule < 0 && symbols_text(&fleet->symbols, finding->cause, &cause))
             return -ENOMEM;
@@ -176,8 +177,8 @@ static char *describe(const struct judge *judge, enum scope scope,
     return text.data;
 }
 
-/* Keeps of measured figures, which are sorted, those about as bad as the middle one; gives their
- * number, from entries[0] on. */
+/* Keeps the figures whose loss is between half and twice the median loss, from entries[0] on, and
+ * returns their number. The entries are sorted by deviation. Facts are all kept. */
 static size_t keep_alike(const struct judge *judge, struct placed_finding *entries, size_t count)
 {
     const struct finding *middle = &judge->findings.items[entries[count / 2].finding];
@@ -192,9 +193,10 @@ static size_t keep_alike(const struct judge *judge, struct placed_finding *entri
     return kept;
 }
 
-/* One entry of the inventory for findings entries[0 .. count - 1], which are then shared. */
-static int tell(struct judge *judge, enum scope scope, struct placed_finding *entries, size_t count,
-                size_t all, struct inventory_node *out)
+/* Fills one entry of the inventory with the findings entries[0 .. count - 1] and marks them as
+ * shared. */
+static int fill_entry(struct judge *judge, enum scope scope, struct placed_finding *entries,
+                      size_t count, size_t all, struct inventory_node *out)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct finding *middle = &judge->findings.items[entries[count / 2].finding];
@@ -214,34 +216,40 @@ static int tell(struct judge *judge, enum scope scope, struct placed_finding *en
     return 0;
 }
 
+/* Adds an empty entry to the inventory's nodes. NULL: out of memory. */
+static struct inventory_node *add_entry(struct inventory *inventory)
+{
+    struct inventory_node *grown =
+        realloc(inventory->node_findings, (inventory->node_finding_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    inventory->node_findings = grown;
+    struct inventory_node *entry = &grown[inventory->node_finding_count++];
+    *entry = (struct inventory_node){0};
+    return entry;
+}
+
 static int collapse(struct judge *judge, enum scope scope, struct placed_finding *entries,
                     struct inventory *inventory)
 {
-    struct census *census = NULL;
-    size_t census_count = 0, count = 0;
-    int rc = take_census(&judge->fleet, scope, &census, &census_count);
-    if (!rc)
-        rc = collect(judge, scope, entries, &count);
+    struct place_size *sizes = NULL;
+    size_t size_count = 0, count = 0;
+    int rc = count_gpus(&judge->fleet, scope, &sizes, &size_count);
+    if (rc)
+        return rc;
+    rc = collect(judge, scope, entries, &count);
     for (size_t i = 0, end; i < count && !rc; i = end) {
         for (end = i + 1; end < count && same_place(&entries[i], &entries[end]);)
             end++;
-        size_t all = inhabitants(census, census_count, entries[i].group, entries[i].place);
+        size_t all = gpus_at(sizes, size_count, entries[i].group, entries[i].place);
         qsort_r(&entries[i], end - i, sizeof *entries, by_deviation, judge);
         size_t alike = keep_alike(judge, &entries[i], end - i);
         if (alike < least[scope] || 3 * alike < 2 * all)
             continue;
-        struct inventory_node *grown =
-            realloc(inventory->node_findings, (inventory->node_finding_count + 1) * sizeof *grown);
-        if (!grown) {
-            rc = -ENOMEM;
-            break;
-        }
-        inventory->node_findings = grown;
-        struct inventory_node *node = &grown[inventory->node_finding_count++];
-        *node = (struct inventory_node){0};
-        rc = tell(judge, scope, &entries[i], alike, all, node);
+        struct inventory_node *entry = add_entry(inventory);
+        rc = entry ? fill_entry(judge, scope, &entries[i], alike, all, entry) : -ENOMEM;
     }
-    free(census);
+    free(sizes);
     return rc;
 }
 
@@ -259,26 +267,24 @@ int place_findings_collapse(struct judge *judge, struct inventory *inventory)
     int rc = entries ? 0 : -ENOMEM;
     for (int scope = 0; scope < SCOPE_COUNT && !rc; scope++)
         rc = collapse(judge, (enum scope)scope, entries, inventory);
-    if (!rc && inventory->node_finding_count > first)
+    free(entries);
+    if (rc)
+        return rc;
+    if (inventory->node_finding_count > first)
         qsort(inventory->node_findings + first, inventory->node_finding_count - first,
               sizeof *inventory->node_findings, by_text);
-    free(entries);
-    return rc;
+    return 0;
 }
 
 int place_findings_add(struct inventory *inventory, const char *node, char *finding,
                        const char *uuid)
 {
-    struct inventory_node *grown =
-        realloc(inventory->node_findings, (inventory->node_finding_count + 1) * sizeof *grown);
-    if (!grown || !finding) {
-        inventory->node_findings = grown ? grown : inventory->node_findings;
+    struct inventory_node *entry = finding ? add_entry(inventory) : NULL;
+    if (!entry) {
         free(finding);
         return -ENOMEM;
     }
-    inventory->node_findings = grown;
-    struct inventory_node *entry = &grown[inventory->node_finding_count++];
-    *entry = (struct inventory_node){.finding = finding};
+    entry->finding = finding;
     entry->gpus = mem_array(1, sizeof *entry->gpus);
     if (!entry->gpus || str_copy_to(&entry->node, node))
         return -ENOMEM;

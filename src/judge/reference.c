@@ -1,4 +1,4 @@
-/* References by model: reading them. */
+/* Reads the references of models. */
 #include "judge/reference.h"
 
 #include <dirent.h>
@@ -42,20 +42,22 @@ void judge_references_fini(struct judge_references *references)
 static int read_names(const struct yaml_node *node, struct judge_reference *out, struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
-    if (!rc && !yaml_count(node))
-        rc = yaml_error(node, err, "expected at least one name");
     if (rc)
         return rc;
+    if (!yaml_count(node))
+        return yaml_error(node, err, "expected at least one name");
     out->names = mem_array(yaml_count(node), sizeof *out->names);
     if (!out->names)
         return err_no_memory(err);
-    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+    for (size_t i = 0; i < yaml_count(node); i++) {
         const char *name;
         rc = yaml_as_text(yaml_at(node, i), &name, err);
-        if (!rc && str_copy_to(&out->names[out->name_count++], name))
-            rc = err_no_memory(err);
+        if (rc)
+            return rc;
+        if (str_copy_to(&out->names[out->name_count++], name))
+            return err_no_memory(err);
     }
-    return rc;
+    return 0;
 }
 
 static int read_entry(const char *key, const struct yaml_node *node, enum reference_kind kind,
@@ -69,10 +71,10 @@ static int read_entry(const char *key, const struct yaml_node *node, enum refere
     struct entry_fields read = {.tolerance = 0};
     size_t count = kind == REFERENCE_VALUE ? 3 : 2;
     int rc = yaml_read_fields(node, fields, count, &read, err);
-    if (!rc && kind == REFERENCE_VALUE && read.tolerance <= 0)
-        rc = yaml_error(node, err, "key \"tolerance\" is missing");
     if (rc)
         return rc;
+    if (kind == REFERENCE_VALUE && read.tolerance <= 0)
+        return yaml_error(node, err, "key \"tolerance\" is missing");
     *out = (struct reference_entry){.kind = kind, .value = read.value, .tolerance = read.tolerance};
     return str_copy_to(&out->key, key) || str_copy_to(&out->source, read.source)
                ? err_no_memory(err)
@@ -106,38 +108,62 @@ static int read_model(const struct yaml_node *root, struct judge_reference *out,
     };
     struct model_fields read = {0};
     int rc = yaml_read_fields(root, fields, COUNT_OF(fields), &read, err);
-    if (!rc)
-        rc = read_names(read.names, out, err);
-    if (!rc)
-        rc = read_entries(read.hardware, REFERENCE_HARDWARE, out, err);
-    if (!rc)
-        rc = read_entries(read.peaks, REFERENCE_PEAK, out, err);
+    if (rc)
+        return rc;
+    rc = read_names(read.names, out, err);
+    if (rc)
+        return rc;
+    rc = read_entries(read.hardware, REFERENCE_HARDWARE, out, err);
+    if (rc)
+        return rc;
+    rc = read_entries(read.peaks, REFERENCE_PEAK, out, err);
     return rc ? rc : read_entries(read.values, REFERENCE_VALUE, out, err);
+}
+
+/* Reads one file. *out may be partly filled on failure; released with reference_fini. */
+static int read_file(const char *path, const struct judge_references *references,
+                     struct judge_reference *out, struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    int rc = yaml_read_file(path, &yaml_limits_config, &doc, err);
+    if (rc)
+        return rc;
+    rc = read_model(yaml_root(doc), out, err);
+    for (size_t i = 0; i < out->name_count && !rc; i++)
+        if (judge_references_find(references, out->names[i]))
+            rc = yaml_error(yaml_root(doc), err, "a second reference for \"%.60s\"", out->names[i]);
+    yaml_destroy(doc);
+    return rc;
 }
 
 static int add_file(const char *path, struct judge_references *references, struct err *err)
 {
-    struct yaml_doc *doc = NULL;
     struct judge_reference reference = {0};
-    int rc = yaml_read_file(path, &yaml_limits_config, &doc, err);
-    if (!rc)
-        rc = read_model(yaml_root(doc), &reference, err);
-    for (size_t i = 0; i < reference.name_count && !rc; i++)
-        if (judge_references_find(references, reference.names[i]))
-            rc = yaml_error(yaml_root(doc), err, "a second reference for \"%.60s\"",
-                            reference.names[i]);
-    yaml_destroy(doc);
-    struct judge_reference *grown = rc ? NULL
-                                       : mem_grow(references->items, &references->capacity,
-                                                  references->count + 1, sizeof *grown);
-    if (!rc && !grown)
-        rc = err_no_memory(err);
+    struct judge_reference *grown =
+        mem_grow(references->items, &references->capacity, references->count + 1, sizeof *grown);
+    if (!grown)
+        return err_no_memory(err);
+    references->items = grown;
+    int rc = read_file(path, references, &reference, err);
     if (rc) {
         reference_fini(&reference);
         return rc;
     }
-    references->items = grown;
     grown[references->count++] = reference;
+    return 0;
+}
+
+/* Reads files entries[0 .. count - 1] of a folder. *out may be partly filled on failure. */
+static int add_files(const char *folder, struct dirent **entries, int count,
+                     struct judge_references *out, struct err *err)
+{
+    for (int i = 0; i < count; i++) {
+        char *path = str_format("%s/%s", folder, entries[i]->d_name);
+        int rc = path ? add_file(path, out, err) : err_no_memory(err);
+        free(path);
+        if (rc)
+            return rc;
+    }
     return 0;
 }
 
@@ -152,22 +178,19 @@ int judge_references_read(const char *folder, struct judge_references *out_refer
 {
     struct dirent **entries = NULL;
     struct judge_references references = {0};
-    int count = scandir(folder, &entries, is_yaml, alphasort), rc = 0;
+    int count = scandir(folder, &entries, is_yaml, alphasort);
     if (count < 0)
         return err_set_at(err, -errno, folder, 0, 0, "cannot be read: %s", strerror(errno));
-    for (int i = 0; i < count; i++) {
-        char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
-        if (!rc)
-            rc = path ? add_file(path, &references, err) : err_no_memory(err);
-        free(path);
+    int rc = add_files(folder, entries, count, &references, err);
+    for (int i = 0; i < count; i++)
         free(entries[i]);
-    }
     free(entries);
-    if (rc)
+    if (rc) {
         judge_references_fini(&references);
-    else
-        *out_references = references;
-    return rc;
+        return rc;
+    }
+    *out_references = references;
+    return 0;
 }
 
 const struct judge_reference *judge_references_find(const struct judge_references *references,

@@ -1,4 +1,4 @@
-/* What is wrong whatever the peers say: errors, pending repairs, a link below its slot. */
+/* Rules that need no other GPU: errors, pending repairs, a link that is slower than its slot. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "judge/held_clock.h"
 #include "judge/stages.h"
 
-/* Above zero (or true) is wrong; `#` in the words stands for the number. */
+/* A value above 0, or true, is a finding. `#` in the words is replaced by the value. */
 static const struct rule {
     const char *key;
     bool accuses;
@@ -48,7 +48,7 @@ static int add(struct judge *judge, uint32_t gpu, const char *metric, bool accus
     return symbols_text(&judge->fleet.symbols, "", &finding->unit);
 }
 
-static char *say(const char *words, double number)
+static char *put_value(const char *words, double number)
 {
     struct strbuf text = {0};
     for (; *words; words++) {
@@ -70,8 +70,8 @@ static int apply_rule(struct judge *judge, const struct rule *rule)
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         double value = fleet_fact_number(&judge->fleet, column, gpu);
-        if (value > 0 &&
-            add(judge, gpu, metric, rule->accuses, rule->kind, value, say(rule->words, value)))
+        if (value > 0 && add(judge, gpu, metric, rule->accuses, rule->kind, value,
+                             put_value(rule->words, value)))
             return -ENOMEM;
     }
     return 0;
@@ -95,7 +95,7 @@ static int check_throttle(struct judge *judge)
     return 0;
 }
 
-/* A link under load that is slower than the GPU in this slot could have. */
+/* A link that is slower under load than GPU and slot allow. */
 static int check_link(struct judge *judge, const char *key, const char *max_key, const char *words)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -108,7 +108,7 @@ static int check_link(struct judge *judge, const char *key, const char *max_key,
         uint32_t gpu = fleet->order[i];
         double value = fleet_fact_number(fleet, column, gpu);
         double limit = fleet_fact_number(fleet, limits, gpu);
-        bool idle = fleet_fact_number(fleet, loaded, gpu) == 0; /* links rest when nobody copies */
+        bool idle = fleet_fact_number(fleet, loaded, gpu) == 0; /* idle links are slow */
         if (!(value < limit) || !(value > 0) || idle)
             continue;
         if (add(judge, gpu, metric, true, KIND_DEGRADED, value,
@@ -121,7 +121,7 @@ static int check_link(struct judge *judge, const char *key, const char *max_key,
     return 0;
 }
 
-/* A mode that changes with the next reset: somebody began something and did not finish it. */
+/* A mode that changes with the next reset: the change was requested and is not in effect yet. */
 static int check_pending(struct judge *judge, const char *key, const char *pending_key)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -141,9 +141,9 @@ static int check_pending(struct judge *judge, const char *key, const char *pendi
     return 0;
 }
 
-/* Boards have links that lead nowhere, and cards without a bridge have none that lead anywhere:
- * more links down than most GPUs of the model have, or, where nobody tells, some down and some not.
- */
+/* Boards have NVLinks that are not connected, and on cards without a bridge none is. So a GPU is
+ * accused if more links are down than on most of its model or, without a majority, if some are down
+ * and some active. */
 static int check_nvlinks(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -155,11 +155,10 @@ static int check_nvlinks(struct judge *judge)
             continue;
         const struct usual *usual = fleet_usual(fleet, &fleet->groups[group], SET_HEALTH, down);
         double value = fleet_fact_number(fleet, down, gpu);
-        bool told = usual_is_clear(usual);
-        bool wrong = told ? value > fleet_code_number(fleet, usual->code)
-                          : value > 0 && fleet_fact_number(fleet, active, gpu) > 0;
+        bool wrong = usual_is_clear(usual) ? value > fleet_code_number(fleet, usual->code)
+                                           : value > 0 && fleet_fact_number(fleet, active, gpu) > 0;
         if (wrong && add(judge, gpu, "health.nvlinks_down", true, KIND_FAILING, value,
-                         say("NVLinks down: #", value)))
+                         put_value("NVLinks down: #", value)))
             return -ENOMEM;
     }
     return 0;
@@ -180,20 +179,14 @@ static int check_inforom(struct judge *judge)
 
 int judge_rules(struct judge *judge)
 {
-    int rc = 0;
-    for (size_t i = 0; i < COUNT_OF(rules) && !rc; i++)
-        rc = apply_rule(judge, &rules[i]);
-    if (!rc)
-        rc = check_inforom(judge);
-    if (!rc)
-        rc = check_nvlinks(judge);
-    if (!rc)
-        rc = check_throttle(judge);
-    if (!rc)
-        rc = check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");
-    if (!rc)
-        rc = check_link(judge, "pcie_width", "pcie_width_max", "x");
-    if (!rc)
-        rc = check_pending(judge, "ecc", "ecc_pending");
-    return rc ? rc : check_pending(judge, "mig", "mig_pending");
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        if (apply_rule(judge, &rules[i]))
+            return -ENOMEM;
+    return check_inforom(judge) || check_nvlinks(judge) || check_throttle(judge) ||
+                   check_link(judge, "pcie_gen", "pcie_gen_max", "generation ") ||
+                   check_link(judge, "pcie_width", "pcie_width_max", "x") ||
+                   check_pending(judge, "ecc", "ecc_pending") ||
+                   check_pending(judge, "mig", "mig_pending")
+               ? -ENOMEM
+               : 0;
 }

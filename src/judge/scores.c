@@ -1,5 +1,5 @@
-/* Measured figures against the fleet: robust scores inside each model, bounded for the number of
- * comparisons made. */
+/* Figures against the fleet: robust scores inside each model. The bound depends on the number of
+ * comparisons. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,22 +9,22 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* Rounds: the second measures with a yardstick from which the accused are gone. */
+/* The second round leaves the GPUs that the first one accused out of the yardsticks. */
 enum { ROUNDS = 2 };
 
-/* A score that is worth a look when the figure is off by more than the floor: one healthy GPU in
- * 700, for one figure. */
+/* A figure above the floor is watched with this score. One in 700 healthy figures reaches it. */
 static const double WATCH_SCORE = 3;
 
-/* The same for figures of one memory together, of which the figure itself shows this much: of GPUs
- * that lost 2 % in two figures, with a scatter of 0.5 %, 98 in 100 reach it. */
+/* A figure above the floor is also watched if its own score is WATCH_OWN and the score pooled with
+ * other figures of its memory is WATCH_POOLED. 98 of 100 GPUs that lose 2 % in two figures reach
+ * it, with a scatter of 0.5 %. */
 static const double WATCH_POOLED = 3, WATCH_OWN = 1.5, POOLED_MAX = 10;
 
 struct trial {
     struct judge *judge;
     const struct judge_config *config;
     bool *accused;    /* [gpu * metrics + metric] */
-    size_t *memories; /* per metric: the first one of the same memory */
+    size_t *memories; /* per metric: the first metric of the same memory */
     struct work work;
 };
 
@@ -43,7 +43,7 @@ static const struct metric_column *column_of(const struct trial *trial, size_t m
     return trial->judge->columns[metric];
 }
 
-/* Comparisons that are made: of one figure, and of two figures of one memory together. */
+/* The number of comparisons: of single figures, and of pairs of figures of one memory. */
 struct comparisons {
     double single, pairs;
 };
@@ -91,15 +91,15 @@ static int make_yardsticks(struct trial *trial)
         if (!y->usable)
             continue;
         y->bound = fmin(yardstick_bound(tail, y->dof), y->edge);
-        /* The figures of a healthy memory need not be independent: the heaviest tails. */
+        /* The figures of a healthy memory may be correlated: assume the heaviest tails. */
         y->pair_bound = yardstick_bound(pair_tail, fmin(y->dof, ROBUST_DOF_MIN));
     }
     return 0;
 }
 
-/* Figures that are what they are, a line size, have no scatter: what counts is that nearly all
- * GPUs have the same. */
-static bool all_but_few_equal(const struct trial *trial, const struct group *group, size_t metric)
+/* Values that are fixed in hardware, such as a line size, do not scatter. They are compared if two
+ * thirds of the GPUs have the same value. */
+static bool most_are_equal(const struct trial *trial, const struct group *group, size_t metric)
 {
     const struct yardstick *y = yardstick_of(trial->judge, group, metric);
     const struct metric_column *column = column_of(trial, metric);
@@ -171,7 +171,7 @@ static void score_all(struct trial *trial)
             const struct metric_column *column = column_of(trial, m);
             bool any = trial->config->metrics[m].worse == JUDGE_ANY;
             if (!yardstick_of(trial->judge, group, m)->usable ||
-                (any && !all_but_few_equal(trial, group, m)))
+                (any && !most_are_equal(trial, group, m)))
                 continue;
             for (size_t i = 0; i < group->count; i++)
                 score_gpu(trial, group, m, column, group->members[i]);
@@ -181,8 +181,8 @@ static void score_all(struct trial *trial)
     }
 }
 
-/* The figure's score together with those of its memory: with all of them, or with the worst other
- * one, whichever is worse. A slow memory shows in several figures, not always in all. */
+/* The score pooled with all figures of the same memory, or with the worst other one, whichever is
+ * worse. A slow memory affects several of its figures, but not always all. */
 static double pooled_score(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     double own = trial->judge->scores[at(trial, gpu, metric)], sum = own, worst = -INFINITY;
@@ -224,7 +224,7 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;
-    finding->expected = y->center / factor; /* at this GPU's clock */
+    finding->expected = y->center / factor; /* at the clock of this GPU */
     finding->deviation = value / y->center - 1;
     if (rule->worse != JUDGE_ANY)
         finding->score = yardstick_score(y, value, cell->spread, judge->clock_ratio[gpu]);
@@ -277,18 +277,18 @@ int judge_scores(struct judge *judge)
     judge->yardsticks = mem_array(fleet->group_count * metrics, sizeof *judge->yardsticks);
     judge->worse = mem_array(slots, sizeof *judge->worse);
     judge->scores = mem_array(slots, sizeof *judge->scores);
-    int rc = work_init(&trial.work, fleet->count);
-    if (!trial.accused || !trial.memories || !judge->yardsticks || !judge->worse || !judge->scores)
-        rc = -ENOMEM;
-    if (!rc)
-        find_memories(&trial);
-    for (int round = 0; round < ROUNDS && !rc; round++) {
-        rc = make_yardsticks(&trial);
-        if (!rc)
-            score_all(&trial);
+    int rc = -ENOMEM;
+    if (work_init(&trial.work, fleet->count) || !trial.accused || !trial.memories ||
+        !judge->yardsticks || !judge->worse || !judge->scores)
+        goto out;
+    find_memories(&trial);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (make_yardsticks(&trial))
+            goto out;
+        score_all(&trial);
     }
-    if (!rc)
-        rc = report_all(&trial);
+    rc = report_all(&trial);
+out:
     work_fini(&trial.work);
     free(trial.accused);
     free(trial.memories);

@@ -1,4 +1,4 @@
-/* A hash table of short values, open addressing. */
+/* Symbols: a hash table with open addressing. */
 #include "judge/symbols.h"
 
 #include <errno.h>
@@ -25,7 +25,8 @@ static uint32_t hash_of(const void *data, size_t length)
     return hash;
 }
 
-/* Where the value stands or belongs; bucket_count is a power of two and never full. */
+/* The bucket of the value, or the free one for it. bucket_count is a power of two, and some buckets
+ * are always free. */
 static size_t find_bucket(const struct symbols *symbols, const void *data, size_t length,
                           uint32_t hash)
 {
@@ -84,8 +85,11 @@ uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length)
 
 int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol)
 {
-    *out_symbol = text ? symbols_add(symbols, text, strlen(text)) : 0;
-    return text && !*out_symbol ? -ENOMEM : 0;
+    uint32_t symbol = text ? symbols_add(symbols, text, strlen(text)) : 0;
+    if (text && !symbol)
+        return -ENOMEM;
+    *out_symbol = symbol;
+    return 0;
 }
 
 uint32_t symbols_find(const struct symbols *symbols, const char *text)

@@ -1,4 +1,4 @@
-/* From findings to the lists of outliers and watched GPUs. */
+/* Makes the lists of outliers and watched GPUs from the findings. */
 #include "judge/verdict.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 
 static const char *const basis_names[] = {"fleet", "reference", "baseline", "rule"};
 
-/* By GPU as the fleet stands, accusations first, the gravest and largest first. */
+/* A finding, to be sorted. */
 struct ranked {
-    uint32_t place;
-    uint32_t number;
+    uint32_t place;  /* of its GPU in fleet.order */
+    uint32_t number; /* of the finding */
 };
 
 static double size_of(const struct finding *finding)
@@ -21,6 +21,7 @@ static double size_of(const struct finding *finding)
     return isnan(finding->deviation) ? 0 : fabs(finding->deviation);
 }
 
+/* By GPU; then accusations first, then the most severe kind, then the largest deviation. */
 static int by_weight(const void *left, const void *right, void *user)
 {
     const struct judge *judge = user;
@@ -40,8 +41,8 @@ static int by_weight(const void *left, const void *right, void *user)
     return order ? order : (fa->basis > fb->basis) - (fa->basis < fb->basis);
 }
 
-/* An accusation beats a mere look, then the basis decides. */
-static bool beats(const struct finding *a, const struct finding *b)
+/* An accusation is preferred to a watch; then the first basis. */
+static bool is_preferred(const struct finding *a, const struct finding *b)
 {
     return a->accused != b->accused ? a->accused : a->basis < b->basis;
 }
@@ -59,7 +60,7 @@ void verdict_settle(struct judge *judge)
             struct finding *other = &findings->items[at - 1];
             if (other->metric != finding->metric || other->dropped || finding->dropped)
                 continue;
-            if (beats(finding, other))
+            if (is_preferred(finding, other))
                 other->dropped = true;
             else
                 finding->dropped = true;
@@ -76,29 +77,32 @@ void verdict_mark(struct judge *judge)
     }
 }
 
-/* The numbers of all findings by GPU and weight. 0 or -ENOMEM. */
-static int verdict_order(const struct judge *judge, uint32_t **out_numbers)
+/* The numbers of all findings, sorted by_weight. 0 or -ENOMEM; freed with free(). */
+static int sort_findings(const struct judge *judge, uint32_t **out_numbers)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct findings *findings = &judge->findings;
     uint32_t *places = mem_array(fleet->count, sizeof *places);
     struct ranked *ranked = mem_array(findings->count, sizeof *ranked);
     uint32_t *numbers = mem_array(findings->count, sizeof *numbers);
-    int rc = places && ranked && numbers ? 0 : -ENOMEM;
-    for (size_t i = 0; i < fleet->count && !rc; i++)
+    int rc = -ENOMEM;
+    if (!places || !ranked || !numbers) {
+        free(numbers);
+        goto out;
+    }
+    for (size_t i = 0; i < fleet->count; i++)
         places[fleet->order[i]] = (uint32_t)i;
-    for (size_t i = 0; i < findings->count && !rc; i++)
+    for (size_t i = 0; i < findings->count; i++)
         ranked[i] = (struct ranked){places[findings->items[i].gpu], (uint32_t)i};
-    if (!rc && findings->count)
+    if (findings->count)
         qsort_r(ranked, findings->count, sizeof *ranked, by_weight, (void *)judge);
-    for (size_t i = 0; i < findings->count && !rc; i++)
+    for (size_t i = 0; i < findings->count; i++)
         numbers[i] = ranked[i].number;
+    *out_numbers = numbers;
+    rc = 0;
+out:
     free(ranked);
     free(places);
-    if (rc)
-        free(numbers);
-    else
-        *out_numbers = numbers;
     return rc;
 }
 
@@ -124,7 +128,8 @@ static int add_finding(const struct fleet *fleet, const struct finding *finding,
                : 0;
 }
 
-/* The GPU's entry at the end of a list, made when it has none. */
+/* The GPU's entry at the end of a list; a new one if the last entry is of another GPU. NULL: out of
+ * memory. */
 static struct inventory_outlier *entry_of(const struct fleet *fleet, uint32_t number,
                                           struct inventory_outlier **list, size_t *count,
                                           size_t *capacity, uint32_t *last)
@@ -147,8 +152,8 @@ static struct inventory_outlier *entry_of(const struct fleet *fleet, uint32_t nu
     return entry;
 }
 
-/* What needs no peers is wrong with each GPU, also where its whole place has it. */
-static bool is_told_elsewhere(const struct finding *finding)
+/* A finding by rule is listed for each GPU, even if it is listed for its place too. */
+static bool is_listed_elsewhere(const struct finding *finding)
 {
     return finding->dropped || (finding->shared && finding->basis != BASIS_RULE);
 }
@@ -157,10 +162,10 @@ int verdict_lists(const struct judge *judge, struct inventory *inventory)
 {
     uint32_t *numbers = NULL, last_outlier = 0, last_watched = 0;
     size_t outlier_room = 0, watch_room = 0;
-    int rc = verdict_order(judge, &numbers);
+    int rc = sort_findings(judge, &numbers);
     for (size_t i = 0; i < judge->findings.count && !rc; i++) {
         const struct finding *finding = &judge->findings.items[numbers[i]];
-        if (is_told_elsewhere(finding))
+        if (is_listed_elsewhere(finding))
             continue;
         struct inventory_outlier *entry =
             finding->accused ? entry_of(&judge->fleet, finding->gpu, &inventory->outliers,
@@ -169,7 +174,7 @@ int verdict_lists(const struct judge *judge, struct inventory *inventory)
                                         &inventory->watch_count, &watch_room, &last_watched);
         if (!entry || add_finding(&judge->fleet, finding, entry))
             rc = -ENOMEM;
-        /* The gravest is the kind: the enumeration has them in that order. */
+        /* The most severe kind is kept: the enumeration begins with it. */
         else if (finding->kind < entry->kind)
             entry->kind = finding->kind;
     }
