@@ -1,4 +1,4 @@
-/* Where the judge cannot see. */
+/* Models and figures that the judge cannot compare. */
 #include "judge/blind_spots.h"
 
 #include <errno.h>
@@ -11,11 +11,9 @@
 #include "judge/reference.h"
 #include "judge/yardstick.h"
 
-/* A figure that may be this much worse without being noticed is no figure to judge by. */
-static const double BLIND = 0.25;
-
-/* GPUs of one model that scatter by less are as alike as GPUs are. */
-static const double SCATTER = 0.05;
+/* A figure is scattered if it scatters by SCATTER, so that a GPU must be worse by BLIND to be
+ * noticed. Both are shares of the centre. */
+static const double SCATTER = 0.05, BLIND = 0.25;
 
 static size_t judged_count(const struct fleet *fleet, const struct group *group)
 {
@@ -25,18 +23,18 @@ static size_t judged_count(const struct fleet *fleet, const struct group *group)
     return count;
 }
 
-/* Half of a fleet being slow makes two camps, or scatter: nobody can tell which half is right. */
-static int tell_scattered(const struct judge *judge, const struct group *group,
-                          struct inventory *inventory)
+/* If half of a model is slow, the model is divided or its figures scatter. */
+static int report_scattered(const struct judge *judge, const struct group *group,
+                            struct inventory *inventory)
 {
     const struct judge_config *config = judge->basis.config;
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct yardstick *y = yardstick_of(judge, group, m);
         double scatter = y->sigma / fabs(y->center), hidden = y->bound * scatter;
-        bool told;
-        if (divided_models_tell(judge, group, m, inventory, &told))
+        bool divided;
+        if (divided_models_report(judge, group, m, inventory, &divided))
             return -ENOMEM;
-        if (told || !y->usable || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
+        if (divided || !y->usable || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
             scatter < fmax(SCATTER, config->metrics[m].accuse))
             continue;
         char *text =
@@ -49,7 +47,7 @@ static int tell_scattered(const struct judge *judge, const struct group *group,
     return 0;
 }
 
-int blind_spots_tell(const struct judge *judge, struct inventory *inventory)
+int blind_spots_report(const struct judge *judge, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     for (size_t g = 0; g < fleet->group_count; g++) {
@@ -63,8 +61,8 @@ int blind_spots_tell(const struct judge *judge, struct inventory *inventory)
             if (place_findings_add(inventory, NULL, text, NULL))
                 return -ENOMEM;
         }
-        if (judge_settings_tell_divided(judge, group, inventory) ||
-            tell_scattered(judge, group, inventory))
+        if (judge_settings_report_divided(judge, group, inventory) ||
+            report_scattered(judge, group, inventory))
             return -ENOMEM;
     }
     return 0;

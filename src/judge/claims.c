@@ -1,4 +1,4 @@
-/* What was measured against what the driver reports of the same GPU. */
+/* Measured values against the values that the driver reports for the same GPU. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,28 +9,30 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* Shares of what is reported that must be seen at least. L2: the resolution of its size. Memory:
- * drivers, ECC and desktops keep a part. Link: what hosts reach of the raw rate differs much. */
+/* The measured value must be at least this share of the reported one. L2: the resolution of its
+ * size. Memory: drivers, ECC and desktops use a part. Link: hosts reach very different shares of
+ * its rate. */
 static const double L2_SEEN = 0.9, MEMORY_FREE = 0.75, LINK_REACHED = 0.5;
 
-/* So much less memory than on peers, as a share of all of it, is looked at, or accused. */
+/* A GPU with this share of its memory less than its peers is watched, or accused. */
 static const double MEMORY_WATCH = 0.02, MEMORY_ACCUSE = 0.05;
 
-/* An SM clock so far below the reported one is looked at, or accused. */
+/* A GPU with an SM clock this share below the reported one is watched, or accused. */
 static const double CLOCK_WATCH = 0.05, CLOCK_ACCUSE = 0.15;
 
-/* Shares of the highest memory clock: below them the one under load is looked at, or accused. Many
- * cards compute in a performance state somewhat below the highest. */
+/* A GPU with a memory clock under load below this share of the highest one is watched, or accused.
+ * Many cards compute in a performance state somewhat below the highest. */
 static const double MEMORY_CLOCK_WATCH = 0.8, MEMORY_CLOCK_ACCUSE = 0.6;
 
 static const char MEMORY_METRIC[] = "config.memory_free_bytes";
+static const char MEASURED[] = "measured, the driver reports";
 
-/* One disagreement: something seen and something claimed. */
+/* A measured value and the one that it is compared with. */
 struct claim {
     const char *metric, *unit;
     double seen, claimed;
-    bool accuses;
-    const char *words; /* between the two: "measured, the driver reports" */
+    const char *words;    /* between the two values in the cause */
+    double watch, accuse; /* check_gpu: watched, or accused, below this share of `claimed` */
 };
 
 static double measured(const struct fleet *fleet, const char *metric, uint32_t gpu)
@@ -44,14 +46,14 @@ static double fact(const struct fleet *fleet, enum fact_set set, const char *key
     return fleet_fact_number(fleet, fleet_facts(fleet, set, key), gpu);
 }
 
-/* GB/s of a PCIe link: 0.25 per lane in the first generation, doubled by each further one;
- * 128b/130b coding from the third on. */
+/* GB/s of a PCIe link: 0.25 per lane in the first generation; each generation doubles it; 128b/130b
+ * coding from the third on. */
 static double link_gbs(double gen, double width)
 {
     return 0.25 * exp2(gen - 1) * width * (gen >= 3 ? 0.985 : 1);
 }
 
-static int add(struct judge *judge, uint32_t gpu, const struct claim *claim)
+static int add(struct judge *judge, uint32_t gpu, const struct claim *claim, bool accused)
 {
     struct finding *finding = findings_add(judge, gpu, claim->metric, BASIS_RULE);
     struct strbuf text = {0};
@@ -60,7 +62,7 @@ static int add(struct judge *judge, uint32_t gpu, const struct claim *claim)
     fact_text_put_number(&text, claim->seen, claim->unit);
     strbuf_printf(&text, " %s ", claim->words);
     fact_text_put_number(&text, claim->claimed, claim->unit);
-    finding->accused = claim->accuses;
+    finding->accused = accused;
     finding->value = claim->seen;
     finding->expected = claim->claimed;
     finding->deviation = claim->seen / claim->claimed - 1;
@@ -68,69 +70,63 @@ static int add(struct judge *judge, uint32_t gpu, const struct claim *claim)
     return text.failed ? -ENOMEM : 0;
 }
 
-/* Also where the whole fleet has it, and peers tell nothing. */
+/* Needs no peers: the memory clock may be low on all GPUs. */
 static int check_memory_clock(struct judge *judge, uint32_t gpu)
 {
     double clock = measured(&judge->fleet, "clock.memory", gpu);
     double highest = fact(&judge->fleet, SET_HARDWARE, "memory_clock_max_mhz", gpu);
     if (!(clock < MEMORY_CLOCK_WATCH * highest))
         return 0;
-    int rc = add(judge, gpu,
-                 &(struct claim){"clock.memory", "MHz", clock, highest,
-                                 clock < MEMORY_CLOCK_ACCUSE * highest,
-                                 "under load, the driver's highest is"});
-    if (!rc)
-        judge->findings.items[judge->findings.count - 1].kind = KIND_MISCONFIGURED;
-    return rc;
+    const struct claim claim = {.metric = "clock.memory",
+                                .unit = "MHz",
+                                .seen = clock,
+                                .claimed = highest,
+                                .words = "under load, the driver's highest is"};
+    if (add(judge, gpu, &claim, clock < MEMORY_CLOCK_ACCUSE * highest))
+        return -ENOMEM;
+    judge->findings.items[judge->findings.count - 1].kind = KIND_MISCONFIGURED;
+    return 0;
 }
 
 static int check_gpu(struct judge *judge, uint32_t gpu)
 {
     const struct fleet *fleet = &judge->fleet;
-    double l2 = measured(fleet, "l2.size", gpu);
-    double l2_bytes = fact(fleet, SET_HARDWARE, "l2_bytes", gpu);
-    double count = measured(fleet, "sm.count", gpu);
-    double sms = fact(fleet, SET_HARDWARE, "sms", gpu);
     double memory = fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
     double available = fact(fleet, SET_CONFIG, "memory_free_bytes", gpu);
     double clock = measured(fleet, "clock.sm", gpu);
-    double reported = measured(fleet, "clock.sm_reported", gpu);
-    double h2d = measured(fleet, "host.bandwidth.h2d", gpu);
+    double reported_clock = measured(fleet, "clock.sm_reported", gpu);
     double link = link_gbs(fact(fleet, SET_CONFIG, "pcie_gen", gpu),
                            fact(fleet, SET_CONFIG, "pcie_width", gpu));
-    int rc = 0;
-    if (l2 < L2_SEEN * l2_bytes)
-        rc = add(
-            judge, gpu,
-            &(struct claim){"l2.size", "B", l2, l2_bytes, true, "measured, the driver reports"});
-    if (!rc && count < sms)
-        rc = add(judge, gpu,
-                 &(struct claim){"sm.count", "", count, sms, true, "measured, the driver reports"});
-    if (!rc && available < MEMORY_FREE * memory)
-        rc = add(judge, gpu,
-                 &(struct claim){MEMORY_METRIC, "B", available, memory, true,
-                                 "can be allocated, the driver reports"});
-    if (!rc && clock < (1 - CLOCK_WATCH) * reported)
-        rc = add(judge, gpu,
-                 &(struct claim){"clock.sm_reported", "MHz", clock, reported,
-                                 clock < (1 - CLOCK_ACCUSE) * reported,
-                                 "measured, the driver reports"});
-    if (!rc && h2d < LINK_REACHED * link)
-        rc = add(judge, gpu,
-                 &(struct claim){"host.bandwidth.h2d", "GB/s", h2d, link, true,
-                                 "measured, the link as reported has"});
-    return rc ? rc : check_memory_clock(judge, gpu);
+    const struct claim claims[] = {
+        {"l2.size", "B", measured(fleet, "l2.size", gpu),
+         fact(fleet, SET_HARDWARE, "l2_bytes", gpu), MEASURED, L2_SEEN, L2_SEEN},
+        {"sm.count", "", measured(fleet, "sm.count", gpu), fact(fleet, SET_HARDWARE, "sms", gpu),
+         MEASURED, 1, 1},
+        {MEMORY_METRIC, "B", available, memory, "can be allocated, the driver reports", MEMORY_FREE,
+         MEMORY_FREE},
+        {"clock.sm_reported", "MHz", clock, reported_clock, MEASURED, 1 - CLOCK_WATCH,
+         1 - CLOCK_ACCUSE},
+        {"host.bandwidth.h2d", "GB/s", measured(fleet, "host.bandwidth.h2d", gpu), link,
+         "measured, the link as reported has", LINK_REACHED, LINK_REACHED},
+    };
+    for (size_t i = 0; i < COUNT_OF(claims); i++) {
+        const struct claim *claim = &claims[i];
+        if (claim->seen < claim->watch * claim->claimed &&
+            add(judge, gpu, claim, claim->seen < claim->accuse * claim->claimed))
+            return -ENOMEM;
+    }
+    return check_memory_clock(judge, gpu);
 }
 
-/* The share of its memory that can be allocated; NaN where it is not known. */
+/* The share of the memory that can be allocated; NaN if it is not known. */
 static double free_share(const struct fleet *fleet, uint32_t gpu)
 {
     return fact(fleet, SET_CONFIG, "memory_free_bytes", gpu) /
            fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
 }
 
-/* What drivers keep is the same on all GPUs of a model: what else is missing somebody holds, or it
- * is broken. */
+/* Drivers reserve the same memory on all GPUs of a model. If more is missing on one GPU, a process
+ * that the driver does not list uses it, or the memory is broken. */
 static int check_memory(struct judge *judge, const struct group *group, double *numbers)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -145,13 +141,16 @@ static int check_memory(struct judge *judge, const struct group *group, double *
         uint32_t gpu = group->members[i];
         double missing = usual - free_share(fleet, gpu);
         double memory = fact(fleet, SET_HARDWARE, "memory_bytes", gpu);
-        if (!fleet_judged(&fleet->gpus[gpu]) || judge->odd[gpu] || !(missing >= MEMORY_WATCH) ||
-            finding_of(judge, gpu, MEMORY_METRIC, BASIS_RULE))
+        if (!fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu] ||
+            !(missing >= MEMORY_WATCH) || finding_of(judge, gpu, MEMORY_METRIC, BASIS_RULE))
             continue;
-        if (add(judge, gpu,
-                &(struct claim){MEMORY_METRIC, "B", (usual - missing) * memory, usual * memory,
-                                missing >= MEMORY_ACCUSE,
-                                "can be allocated though no process is seen, on its peers"}))
+        const struct claim claim = {.metric = MEMORY_METRIC,
+                                    .unit = "B",
+                                    .seen = (usual - missing) * memory,
+                                    .claimed = usual * memory,
+                                    .words =
+                                        "can be allocated though no process is seen, on its peers"};
+        if (add(judge, gpu, &claim, missing >= MEMORY_ACCUSE))
             return -ENOMEM;
         judge->findings.items[judge->findings.count - 1].basis = BASIS_FLEET;
     }

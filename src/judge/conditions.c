@@ -1,4 +1,4 @@
-/* What a figure depends on besides the GPU's health: clocks, hardware as reported, the link. */
+/* Conditions on which figures depend: clocks, reported hardware, the link. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "judge/robust.h"
 #include "judge/stages.h"
 
-/* Facts that make GPUs of one model comparable. */
+/* A GPU that differs in one of these facts has other hardware than its model. */
 static const struct {
     enum fact_set set;
     const char *key;
@@ -19,11 +19,10 @@ static const struct {
     {SET_CONFIG, "mig"},
 };
 
-/* Numbers closer than this share are the same: drivers keep a little more or less of the memory for
- * themselves. */
+/* Numbers closer than this share are the same: the memory that drivers reserve varies a little. */
 static const double SAME = 0.005;
 
-/* How much larger than predicted an explained loss may be, beside the metric's own floor. */
+/* A condition explains a loss of FIT * the predicted loss, plus the floor of the metric. */
 static const double FIT = 1.15;
 
 bool judge_number_same(double own, double other)
@@ -75,8 +74,8 @@ double judge_condition_value(const struct fleet *fleet, enum judge_condition con
     }
 }
 
-/* The median; most GPUs of a model agree on all of these but the SM clock, and where they do not it
- * is a value that some of them have. */
+/* The median. For conditions with few distinct values it is the upper one, which at least one GPU
+ * has. */
 static double usual_value(const struct fleet *fleet, const struct group *group,
                           enum judge_condition condition, double *numbers)
 {
@@ -91,7 +90,7 @@ static double usual_value(const struct fleet *fleet, const struct group *group,
                                        : robust_upper_median(numbers, n);
 }
 
-static bool is_odd(const struct fleet *fleet, const struct group *group, uint32_t gpu)
+static bool has_other_hardware(const struct fleet *fleet, const struct group *group, uint32_t gpu)
 {
     for (size_t i = 0; i < COUNT_OF(comparable); i++) {
         const struct fact_column *column = fleet_facts(fleet, comparable[i].set, comparable[i].key);
@@ -111,9 +110,9 @@ int judge_conditions_find(struct judge *judge)
     const struct fleet *fleet = &judge->fleet;
     double *numbers = mem_array(fleet->count, sizeof *numbers);
     judge->usual = mem_array(fleet->group_count * JUDGE_CONDITION_COUNT, sizeof *judge->usual);
-    judge->odd = mem_array(fleet->count, sizeof *judge->odd);
+    judge->other_hardware = mem_array(fleet->count, sizeof *judge->other_hardware);
     judge->clock_ratio = mem_array(fleet->count, sizeof *judge->clock_ratio);
-    int rc = numbers && judge->usual && judge->odd && judge->clock_ratio ? 0 : -ENOMEM;
+    int rc = numbers && judge->usual && judge->other_hardware && judge->clock_ratio ? 0 : -ENOMEM;
     for (size_t g = 0; g < fleet->group_count && !rc; g++) {
         const struct group *group = &fleet->groups[g];
         for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
@@ -121,7 +120,7 @@ int judge_conditions_find(struct judge *judge)
                 usual_value(fleet, group, (enum judge_condition)c, numbers);
         for (size_t i = 0; i < group->count; i++) {
             uint32_t gpu = group->members[i];
-            judge->odd[gpu] = is_odd(fleet, group, gpu);
+            judge->other_hardware[gpu] = has_other_hardware(fleet, group, gpu);
             judge->clock_ratio[gpu] = judge_condition_ratio(judge, JUDGE_SM_CLOCK, gpu);
         }
     }

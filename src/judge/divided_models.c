@@ -1,5 +1,4 @@
-/* Models whose GPUs fall into two camps of about equal size: somebody is wrong, nobody knows who.
- */
+/* Divided models: the GPUs form two groups, and the judge cannot tell which group is right. */
 #include "judge/divided_models.h"
 
 #include <errno.h>
@@ -13,19 +12,20 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* And this share of all; fewer are outliers. */
-static const double CAMP_SHARE = 0.25;
+/* Each group has at least this share of the GPUs. GPUs of a smaller group are outliers. */
+static const double GROUP_SHARE = 0.25;
 
-/* Camps lie apart by so many of the wider one's deviations, more where few GPUs tell them, and
- * hardly anybody stands in the middle third between them. */
+/* The medians of the groups differ by at least APART + APART_FEW / n standard deviations of the
+ * wider group, and at most the share BETWEEN of the GPUs lies in the middle third between the
+ * medians. */
 static const double APART = 6, APART_FEW = 24, BETWEEN = 0.05;
 
-/* So many nodes are named. */
+/* Nodes are named only if they are at most this many. */
 enum { NODES_MAX = 4 };
 
-/* The figures of a group at equal clock, cut at one value. */
+/* The figures of a model at equal clock, cut at one value into two groups. */
 struct cut {
-    size_t n, below;
+    size_t n, below; /* GPUs; GPUs of the lower group */
     uint32_t *gpus;
     double *values, *low, *high, *scratch;
     double center[2];
@@ -87,20 +87,20 @@ static void divide(struct cut *cut, double at)
     cut->center[1] = robust_median(cut->high, above);
 }
 
-/* Two centres, each the median of the values that are nearer to it than to the other. */
-static bool find_camps(struct cut *cut)
+/* Finds two centres, each the median of the values that are nearer to it than to the other. */
+static bool find_groups(struct cut *cut)
 {
     enum { ROUNDS = 4 };
     for (size_t i = 0; i < cut->n; i++)
         cut->scratch[i] = cut->values[i];
-    double middle = robust_quantile(cut->scratch, cut->n, CAMP_SHARE) / 2;
-    middle += robust_quantile(cut->scratch, cut->n, 1 - CAMP_SHARE) / 2;
+    double middle = robust_quantile(cut->scratch, cut->n, GROUP_SHARE) / 2;
+    middle += robust_quantile(cut->scratch, cut->n, 1 - GROUP_SHARE) / 2;
     for (int round = 0; round < ROUNDS; round++) {
         divide(cut, middle);
         middle = (cut->center[0] + cut->center[1]) / 2;
     }
     size_t smaller = cut->below < cut->n - cut->below ? cut->below : cut->n - cut->below;
-    return smaller >= DIVIDED_MIN && (double)smaller >= CAMP_SHARE * (double)cut->n;
+    return smaller >= DIVIDED_MIN && (double)smaller >= GROUP_SHARE * (double)cut->n;
 }
 
 static bool are_apart(struct cut *cut, const struct judge_metric *rule)
@@ -116,13 +116,13 @@ static bool are_apart(struct cut *cut, const struct judge_metric *rule)
            (double)between <= BETWEEN * (double)cut->n;
 }
 
-/* ", all on n01, n02": where the worse camp is, if these are few places. */
+/* ", all on n01, n02": the nodes of the GPUs, if they are few. */
 static void put_nodes(struct strbuf *out, const struct fleet *fleet, const uint32_t *gpus, size_t n)
 {
     uint32_t nodes[NODES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t node = fleet->gpus[gpus[i]].node; /* sorted by node */
+        uint32_t node = fleet->gpus[gpus[i]].node; /* gpus is sorted by node */
         if (!node || (count && nodes[count - 1] == node))
             continue;
         if (count == NODES_MAX)
@@ -133,7 +133,7 @@ static void put_nodes(struct strbuf *out, const struct fleet *fleet, const uint3
         strbuf_printf(out, "%s%s", i ? ", " : ", all on ", fleet_text(fleet, nodes[i]));
 }
 
-/* One entry that lists these GPUs. Takes over the text. */
+/* Adds one entry that lists these GPUs. Takes over the text, also on failure. */
 static int add(const struct fleet *fleet, struct strbuf *text, const uint32_t *gpus, size_t n,
                struct inventory *inventory)
 {
@@ -155,8 +155,8 @@ static int add(const struct fleet *fleet, struct strbuf *text, const uint32_t *g
     return rc;
 }
 
-static int tell(const struct judge *judge, const struct group *group, size_t metric,
-                struct cut *cut, struct inventory *inventory)
+static int add_divided(const struct judge *judge, const struct group *group, size_t metric,
+                       struct cut *cut, struct inventory *inventory)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct fleet *fleet = &judge->fleet;
@@ -180,30 +180,34 @@ static int tell(const struct judge *judge, const struct group *group, size_t met
     return add(fleet, &text, cut->gpus, n, inventory);
 }
 
-int divided_models_tell(const struct judge *judge, const struct group *group, size_t metric,
-                        struct inventory *inventory, bool *out_told)
+int divided_models_report(const struct judge *judge, const struct group *group, size_t metric,
+                          struct inventory *inventory, bool *out_divided)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
-    struct cut cut = {0};
-    *out_told = false;
-    /* Where there are two camps the scale is some part of their distance. */
-    if (!y->usable || rule->worse == JUDGE_ANY || y->sigma < rule->accuse * fabs(y->center) / 4)
+    /* Two groups make the scale large. So a small scale saves the search for them. */
+    if (!y->usable || rule->worse == JUDGE_ANY || y->sigma < rule->accuse * fabs(y->center) / 4) {
+        *out_divided = false;
         return 0;
-    int rc = cut_init(&cut, group->count);
-    if (!rc) {
-        gather(judge, group, metric, &cut);
-        *out_told = find_camps(&cut) && are_apart(&cut, rule);
     }
-    if (*out_told)
-        rc = tell(judge, group, metric, &cut, inventory);
+    struct cut cut = {0};
+    int rc = cut_init(&cut, group->count);
+    if (rc)
+        goto out;
+    gather(judge, group, metric, &cut);
+    bool divided = find_groups(&cut) && are_apart(&cut, rule);
+    if (divided)
+        rc = add_divided(judge, group, metric, &cut, inventory);
+    if (!rc)
+        *out_divided = divided;
+out:
     cut_fini(&cut);
     return rc;
 }
 
-int divided_models_tell_fact(const struct judge *judge, const struct group *group,
-                             enum fact_set set, const struct fact_column *column,
-                             const uint32_t *gpus, size_t count, struct inventory *inventory)
+int divided_models_report_fact(const struct judge *judge, const struct group *group,
+                               enum fact_set set, const struct fact_column *column,
+                               const uint32_t *gpus, size_t count, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct usual *usual = fleet_usual(fleet, group, set, column);

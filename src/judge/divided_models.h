@@ -1,22 +1,21 @@
-/* Models whose GPUs fall into two camps of about equal size: somebody is wrong, nobody knows who.
- */
+/* Divided models: the GPUs form two groups, and the judge cannot tell which group is right. */
 #ifndef GPUMEMTOPO_JUDGE_DIVIDED_MODELS_H
 #define GPUMEMTOPO_JUDGE_DIVIDED_MODELS_H
 
 #include "judge/stages.h"
 
-/* Adds one entry to the inventory's nodes, which lists the worse camp and accuses nobody, and tells
- * whether there was one to add. 0 or -ENOMEM. */
-int divided_models_tell(const struct judge *judge, const struct group *group, size_t metric,
-                        struct inventory *inventory, bool *out_told);
+/* If the model is divided in the metric, adds one entry to the inventory's nodes. It lists the
+ * worse group and accuses no GPU. *out_divided: whether there is such an entry. 0 or -ENOMEM. */
+int divided_models_report(const struct judge *judge, const struct group *group, size_t metric,
+                          struct inventory *inventory, bool *out_divided);
 
-/* Likewise for a setting or a version on which the model is divided: these GPUs, one at least, have
- * another than most. */
-int divided_models_tell_fact(const struct judge *judge, const struct group *group,
-                             enum fact_set set, const struct fact_column *column,
-                             const uint32_t *gpus, size_t count, struct inventory *inventory);
+/* Adds such an entry for a setting or a version. `gpus`: the GPUs that differ from most of the
+ * model, at least one. 0 or -ENOMEM. */
+int divided_models_report_fact(const struct judge *judge, const struct group *group,
+                               enum fact_set set, const struct fact_column *column,
+                               const uint32_t *gpus, size_t count, struct inventory *inventory);
 
-/* A camp has at least this many GPUs. */
+/* Each group of a divided model has at least this many GPUs. */
 enum { DIVIDED_MIN = 3 };
 
 #endif

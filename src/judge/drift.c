@@ -1,4 +1,4 @@
-/* Drift: the same GPU then and now. What GPUs differ in by nature cancels out. */
+/* Drift: each GPU against itself in the baseline. Differences between GPUs do not matter. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,18 +11,18 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* Without peers that tell, a figure is taken to repeat within this part of its accusable share. */
+/* The scale of changes is at least this part of the share from which on a GPU is accused. */
 static const double REPEATS = 0.125;
 
-/* One figure of one GPU, then and now. */
+/* One figure of one GPU in the baseline and now. */
 struct pair {
     uint32_t gpu;
     const struct inventory_gpu *then;
     const struct inventory_value *was;
     const struct cell *is;
-    double expected;  /* now, if nothing had changed but the SM clock */
-    double change;    /* share, both at the usual SM clock */
-    double uncertain; /* share by which that may be off, since the clock is another one */
+    double expected;  /* the value now, if only the SM clock had changed */
+    double change;    /* of the value, as a share of `expected` */
+    double uncertain; /* standard error of `change` that a changed SM clock causes */
 };
 
 struct view {
@@ -88,7 +88,7 @@ static double setting_then(const struct view *view, const struct pair *pair, con
     return fact && fact->kind == FACT_INT && fact->integer > 0 ? (double)fact->integer : NAN;
 }
 
-/* A condition then: from the values, or from the facts. NaN: not known. */
+/* A condition in the baseline; NaN if it is not known. */
 static double condition_then(const struct view *view, enum judge_condition condition,
                              const struct pair *pair)
 {
@@ -100,7 +100,7 @@ static double condition_then(const struct view *view, enum judge_condition condi
                : NAN;
 }
 
-/* What became worse since and can cost as much as was lost. */
+/* A condition that became worse since the baseline and explains the loss, or "unexplained". */
 static const char *find_cause(const struct view *view, const struct judge_metric *rule,
                               const struct pair *pair, double loss, enum inventory_kind *out_kind)
 {
@@ -154,10 +154,10 @@ static int judge_metric(const struct view *view, const struct group *group, size
     for (size_t i = 0; i < n; i++)
         view->numbers[i] = view->pairs[i].change;
     struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
-    bool told = n >= YARDSTICK_MIN;
-    double sigma = fmax(told ? fit.sigma : 0, REPEATS * fmax(rule->accuse, rule->floor));
+    bool enough = n >= YARDSTICK_MIN;
+    double sigma = fmax(enough ? fit.sigma : 0, REPEATS * fmax(rule->accuse, rule->floor));
     double bound =
-        yardstick_bound(tail, told && fit.kept > 1 ? (double)(fit.kept - 1) : YARDSTICK_MIN);
+        yardstick_bound(tail, enough && fit.kept > 1 ? (double)(fit.kept - 1) : YARDSTICK_MIN);
     for (size_t i = 0; i < n; i++) {
         const struct pair *pair = &view->pairs[i];
         double own = isfinite(pair->is->spread) ? pair->is->spread / pair->expected : 0;
@@ -174,7 +174,7 @@ static int judge_metric(const struct view *view, const struct group *group, size
     return 0;
 }
 
-/* A setting or version that is no longer what it was: to be known, nobody's fault by itself. */
+/* A setting or version that changed since the baseline is watched: the change may be intended. */
 static int report_setting(struct judge *judge, uint32_t gpu, const char *set, const struct fact *is,
                           const struct fact *was)
 {
@@ -259,10 +259,9 @@ int judge_drift(struct judge *judge)
                         .pairs = mem_array(count, sizeof *view.pairs),
                         .numbers = mem_array(count, sizeof *view.numbers),
                         .scratch = mem_array(count, sizeof *view.scratch)};
-    int rc = view.then && view.pairs && view.numbers && view.scratch ? 0 : -ENOMEM;
-    if (!rc)
-        rc = inventory_lookup_create(judge->basis.baseline, &view.lookup);
-    if (!rc)
+    int rc = -ENOMEM;
+    if (view.then && view.pairs && view.numbers && view.scratch &&
+        !inventory_lookup_create(judge->basis.baseline, &view.lookup))
         rc = judge_all(&view);
     inventory_lookup_destroy(view.lookup);
     free(view.then);

@@ -1,4 +1,4 @@
-/* From the GPUs' results to the fleet's inventory: the stages in their order. */
+/* Makes the inventory from the results of the GPUs: runs the stages and fills the inventory. */
 #include "judge/judge.h"
 
 #include <errno.h>
@@ -35,14 +35,14 @@ void judge_destroy(struct judge *judge)
         return;
     findings_fini(&judge->findings);
     fleet_fini(&judge->fleet);
-    free(judge->told);
+    free(judge->inventories);
     free(judge->columns);
     free(judge->yardsticks);
     free(judge->worse);
     free(judge->scores);
     free(judge->usual);
     free(judge->clock_ratio);
-    free(judge->odd);
+    free(judge->other_hardware);
     free(judge);
 }
 
@@ -54,13 +54,13 @@ int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
-    const struct inventory **grown =
-        mem_grow(judge->told, &judge->told_capacity, judge->told_count + 1, sizeof *grown);
+    const struct inventory **grown = mem_grow(judge->inventories, &judge->inventory_capacity,
+                                              judge->inventory_count + 1, sizeof *grown);
     if (grown)
-        judge->told = grown;
+        judge->inventories = grown;
     if (!grown || inventory_lookup_create(inventory, &lookup))
         return err_no_memory(err);
-    judge->told[judge->told_count++] = inventory;
+    judge->inventories[judge->inventory_count++] = inventory;
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         struct gpu_result result = {0};
@@ -73,8 +73,9 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     return rc;
 }
 
-/* Only the facts in which the GPU differs from its model. What the model's record has and this GPU
- * does not know is null; one that was not measured is not taken to have it anyway. */
+/* The facts in which the GPU differs from its model. A fact that the model's record has and the GPU
+ * does not know is null. For a GPU that was not measured such a fact is left out, because a reader
+ * of the inventory does not assume it. */
 static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
                        struct facts *out_facts)
 {
@@ -118,7 +119,7 @@ static int usual_facts(const struct fleet *fleet, const struct group *group, enu
     return 0;
 }
 
-/* Every judged metric that was tried; null in the file where it was tried in vain. */
+/* Every judged metric that was measured; NaN (null in the file) if that failed. */
 static int judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
 {
     const struct judge_config *config = judge->basis.config;
@@ -185,13 +186,14 @@ static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu
                : 0;
 }
 
-/* The record of this model with most GPUs behind it; NULL when there is none. */
-static const struct inventory_model *told_model(const struct judge *judge, const char *key)
+/* The record of this model with the most GPUs in the inventories that are judged again; NULL if
+ * there is none. */
+static const struct inventory_model *recorded_model(const struct judge *judge, const char *key)
 {
     const struct inventory_model *best = NULL;
-    for (size_t i = 0; i < judge->told_count; i++)
-        for (size_t m = 0; m < judge->told[i]->model_count; m++) {
-            const struct inventory_model *model = &judge->told[i]->models[m];
+    for (size_t i = 0; i < judge->inventory_count; i++)
+        for (size_t m = 0; m < judge->inventories[i]->model_count; m++) {
+            const struct inventory_model *model = &judge->inventories[i]->models[m];
             if (str_equal(model->key, key) && (!best || model->count > best->count))
                 best = model;
         }
@@ -202,7 +204,7 @@ static int add_model(const struct judge *judge, const struct group *group,
                      struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
-    const struct inventory_model *told = told_model(judge, fleet_text(fleet, group->key));
+    const struct inventory_model *recorded = recorded_model(judge, fleet_text(fleet, group->key));
     struct inventory_model *model = &inventory->models[inventory->model_count++];
     for (size_t i = 0; i < group->count; i++)
         model->count += fleet->gpus[group->members[i]].measured;
@@ -212,42 +214,40 @@ static int add_model(const struct judge *judge, const struct group *group,
         usual_facts(fleet, group, SET_CONFIG, &model->config) ||
         usual_facts(fleet, group, SET_HEALTH, &model->health))
         return -ENOMEM;
-    int rc = consensus_build(fleet, group, model);
-    return rc || !told ? rc : consensus_complete(&model->memory, &told->memory);
+    if (consensus_build(fleet, group, model))
+        return -ENOMEM;
+    return recorded ? consensus_complete(&model->memory, &recorded->memory) : 0;
 }
 
 static int fill(const struct judge *judge, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
-    int rc = 0;
     inventory->models = mem_array(fleet->group_count, sizeof *inventory->models);
     inventory->gpus = mem_array(fleet->count, sizeof *inventory->gpus);
     inventory->unmeasured = mem_array(fleet->count, sizeof *inventory->unmeasured);
     if (!inventory->models || !inventory->gpus || !inventory->unmeasured)
         return -ENOMEM;
-    for (size_t i = 0; i < fleet->group_count && !rc; i++)
-        rc = add_model(judge, &fleet->groups[i], inventory);
-    for (size_t i = 0; i < fleet->count && !rc; i++) {
+    for (size_t i = 0; i < fleet->group_count; i++)
+        if (add_model(judge, &fleet->groups[i], inventory))
+            return -ENOMEM;
+    for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         inventory->total_measured += gpu->measured;
         inventory->total_outliers += gpu->outlier;
-        rc = add_gpu(judge, fleet->order[i], inventory);
-        if (!rc && !gpu->measured)
-            rc = add_unmeasured(fleet, gpu, inventory);
+        if (add_gpu(judge, fleet->order[i], inventory) ||
+            (!gpu->measured && add_unmeasured(fleet, gpu, inventory)))
+            return -ENOMEM;
     }
     inventory->total_gpus = (uint32_t)fleet->count;
     inventory->total_unmeasured = (uint32_t)inventory->unmeasured_count;
-    return rc ? rc : verdict_lists(judge, inventory);
+    return verdict_lists(judge, inventory);
 }
 
 static int prepare(struct judge *judge)
 {
     struct fleet *fleet = &judge->fleet;
-    int rc = fleet_group(fleet);
-    if (!rc)
-        rc = fleet_find_usual(fleet);
-    if (rc)
-        return rc;
+    if (fleet_group(fleet) || fleet_find_usual(fleet))
+        return -ENOMEM;
     const struct judge_config *config = judge->basis.config;
     fleet_find_busy(fleet);
     judge->findings.last = mem_array(fleet->count, sizeof *judge->findings.last);
@@ -259,29 +259,30 @@ static int prepare(struct judge *judge)
     return judge_conditions_find(judge);
 }
 
-int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
+static int run_stages(struct judge *judge, struct inventory *inventory)
 {
     static int (*const stages[])(struct judge *) = {
         judge_settings, judge_rules,      judge_scores,         judge_few,
         judge_nodes,    judge_steadiness, judge_specifications, judge_drift,
         judge_clocks,   judge_claims,     judge_causes,
     };
-    int rc = prepare(judge);
-    for (size_t i = 0; i < COUNT_OF(stages) && !rc; i++)
-        rc = stages[i](judge);
-    if (!rc) {
-        verdict_settle(judge);
-        rc = place_findings_collapse(judge, inventory);
-    }
-    if (!rc)
-        rc = moved_gpus_tell(judge, inventory);
-    if (!rc && !judge->basis.drift_only)
-        rc = blind_spots_tell(judge, inventory);
-    if (!rc) {
-        verdict_mark(judge);
-        rc = fill(judge, inventory);
-    }
-    return rc ? err_no_memory(err) : 0;
+    if (prepare(judge))
+        return -ENOMEM;
+    for (size_t i = 0; i < COUNT_OF(stages); i++)
+        if (stages[i](judge))
+            return -ENOMEM;
+    verdict_settle(judge);
+    if (place_findings_collapse(judge, inventory) || moved_gpus_report(judge, inventory))
+        return -ENOMEM;
+    if (!judge->basis.drift_only && blind_spots_report(judge, inventory))
+        return -ENOMEM;
+    verdict_mark(judge);
+    return fill(judge, inventory);
+}
+
+int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
+{
+    return run_stages(judge, inventory) ? err_no_memory(err) : 0;
 }
 
 int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_basis *basis,

@@ -1,4 +1,4 @@
-/* GPUs that are new, gone or elsewhere since the baseline. */
+/* GPUs that are new, gone or in another place since the baseline. */
 #include "judge/moved_gpus.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@ static const char *shown(const char *text)
     return text ? text : "?";
 }
 
-static int tell_present(const struct judge *judge, const struct inventory_lookup *lookup,
-                        struct inventory *inventory)
+static int report_present(const struct judge *judge, const struct inventory_lookup *lookup,
+                          struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     int rc = 0;
@@ -38,7 +38,7 @@ static int tell_present(const struct judge *judge, const struct inventory_lookup
     return rc;
 }
 
-static int tell_gone(const struct judge *judge, struct inventory *inventory)
+static int report_gone(const struct judge *judge, struct inventory *inventory)
 {
     const struct inventory *baseline = judge->basis.baseline;
     uint32_t *seen = mem_array(judge->fleet.symbols.count, sizeof *seen);
@@ -57,16 +57,16 @@ static int tell_gone(const struct judge *judge, struct inventory *inventory)
     return rc;
 }
 
-int moved_gpus_tell(const struct judge *judge, struct inventory *inventory)
+int moved_gpus_report(const struct judge *judge, struct inventory *inventory)
 {
     struct inventory_lookup *lookup = NULL;
     if (!judge->basis.baseline)
         return 0;
-    int rc = inventory_lookup_create(judge->basis.baseline, &lookup);
+    if (inventory_lookup_create(judge->basis.baseline, &lookup))
+        return -ENOMEM;
+    int rc = report_present(judge, lookup, inventory);
     if (!rc)
-        rc = tell_present(judge, lookup, inventory);
-    if (!rc)
-        rc = tell_gone(judge, inventory);
+        rc = report_gone(judge, inventory);
     inventory_lookup_destroy(lookup);
     return rc;
 }

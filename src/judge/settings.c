@@ -1,4 +1,4 @@
-/* What a GPU reports against what its namesakes report: hardware, versions, settings. */
+/* Facts against the majority of the model: hardware, versions, settings. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static const char *const set_names[SET_COUNT] = {"hardware", "board", "config", "health"};
 
-/* Facts that are compared in another way than their set: `skip` ones not at all. */
+/* Facts that are compared in another way than the rest of their set. */
 enum comparing { SKIP, DIFFERENT, LOWER };
 static const struct special {
     enum fact_set set;
@@ -20,18 +20,18 @@ static const struct special {
     enum comparing comparing;
     enum inventory_kind kind;
 } specials[] = {
-    /* Of the board only versions; a number or a part may differ. */
+    /* Only versions of the board are compared: serial and part numbers may differ. */
     {SET_BOARD, "vbios", DIFFERENT, KIND_MISCONFIGURED},
     {SET_BOARD, "driver", DIFFERENT, KIND_MISCONFIGURED},
     {SET_BOARD, "inforom", DIFFERENT, KIND_MISCONFIGURED},
-    /* Rules tell when a mode is about to change and what the link could do. */
+    /* Rules, and the comparison of measured with reported values, check these. */
     {SET_CONFIG, "ecc_pending", SKIP, 0},
     {SET_CONFIG, "mig_pending", SKIP, 0},
     {SET_CONFIG, "memory_free_bytes", SKIP, 0},
     {SET_CONFIG, "pcie_under_load", SKIP, 0},
     {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED},
     {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED},
-    /* The board's, not a setting. */
+    /* The board has this value; software cannot change it. */
     {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED},
     {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING},
 };
@@ -61,7 +61,8 @@ static bool differs(const struct fleet *fleet, enum comparing comparing, uint32_
     return comparing == LOWER ? own < other : !judge_number_same(own, other);
 }
 
-/* Drivers take memory for ECC where the hardware has none of its own: one cause, one finding. */
+/* Some GPUs store ECC data in main memory and report less memory with ECC on. Only ECC is reported
+ * then. */
 static bool follows_from_ecc(const struct fleet *fleet, const struct group *group, const char *key,
                              uint32_t gpu)
 {
@@ -71,7 +72,7 @@ static bool follows_from_ecc(const struct fleet *fleet, const struct group *grou
            ecc->codes[gpu] != usual->code;
 }
 
-/* A rule tells better what the link could do. */
+/* Whether the maximum of the link is known. Then a rule compares the link with it. */
 static bool has_limit(const struct fleet *fleet, const char *key, uint32_t gpu)
 {
     char max_key[64];
@@ -120,9 +121,10 @@ static int report(struct judge *judge, const struct special *manner,
     return finding->cause ? 0 : -ENOMEM;
 }
 
-/* The GPUs of a group that have another fact than most, as far as that matters. */
-static size_t find_odd(const struct fleet *fleet, const struct group *group, enum fact_set set,
-                       size_t number, uint32_t *out_gpus)
+/* The GPUs of a group whose fact differs from the majority in a way that is reported. Returns their
+ * number. */
+static size_t find_differing(const struct fleet *fleet, const struct group *group,
+                             enum fact_set set, size_t number, uint32_t *out_gpus)
 {
     const struct fact_column *column = &fleet->facts[set].items[number];
     const char *key = fleet_text(fleet, column->head.name);
@@ -141,28 +143,28 @@ static size_t find_odd(const struct fleet *fleet, const struct group *group, enu
     return count;
 }
 
-/* So many have something else that it is told of the model, not of each of them. */
-static bool is_divided(const struct usual *usual, size_t odd)
+/* Without a clear majority, a fact in which several GPUs differ is reported for the model. */
+static bool is_divided(const struct usual *usual, size_t differing)
 {
-    return odd >= DIVIDED_MIN && !usual_is_clear(usual);
+    return differing >= DIVIDED_MIN && !usual_is_clear(usual);
 }
 
 static int compare_column(struct judge *judge, const struct group *group, enum fact_set set,
-                          size_t number, uint32_t *odd)
+                          size_t number, uint32_t *differing)
 {
     const struct fact_column column = judge->fleet.facts[set].items[number];
     const struct special manner = manner_of(set, fleet_text(&judge->fleet, column.head.name));
     const struct usual *usual = &group->usual[set][number];
-    size_t count = find_odd(&judge->fleet, group, set, number, odd);
+    size_t count = find_differing(&judge->fleet, group, set, number, differing);
     if (is_divided(usual, count))
         return 0;
     for (size_t i = 0; i < count; i++)
-        if (report(judge, &manner, &column, usual, odd[i]))
+        if (report(judge, &manner, &column, usual, differing[i]))
             return -ENOMEM;
     return 0;
 }
 
-/* How many tell their memory clock, and how many of them run at the usual one. */
+/* The number of GPUs with a known memory clock, and of those that run at the usual one. */
 static struct usual clock_votes(const struct judge *judge, const struct group *group,
                                 const struct metric_column *column)
 {
@@ -186,7 +188,7 @@ static char *clock_words(double own, double usual, const struct usual *votes)
                             own, votes->votes, votes->known, usual);
 }
 
-/* The memory clock is a setting that only shows while the GPU works. */
+/* The memory clock is a setting that is known only under load. */
 static int compare_memory_clock(struct judge *judge, const struct group *group)
 {
     const struct metric_column *column = fleet_metric(&judge->fleet, "clock.memory");
@@ -216,34 +218,35 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
 int judge_settings(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
-    uint32_t *odd = mem_array(fleet->count, sizeof *odd);
-    int rc = odd ? 0 : -ENOMEM;
+    uint32_t *differing = mem_array(fleet->count, sizeof *differing);
+    int rc = differing ? 0 : -ENOMEM;
     for (size_t g = 0; g < fleet->group_count && !rc; g++) {
         const struct group *group = &fleet->groups[g];
         for (int set = 0; set < SET_COUNT; set++)
             for (size_t i = 0; i < fleet->facts[set].count && !rc; i++)
-                rc = compare_column(judge, group, (enum fact_set)set, i, odd);
+                rc = compare_column(judge, group, (enum fact_set)set, i, differing);
         if (!rc)
             rc = compare_memory_clock(judge, group);
     }
-    free(odd);
+    free(differing);
     return rc;
 }
 
-int judge_settings_tell_divided(const struct judge *judge, const struct group *group,
-                                struct inventory *inventory)
+int judge_settings_report_divided(const struct judge *judge, const struct group *group,
+                                  struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
-    uint32_t *odd = mem_array(group->count, sizeof *odd);
-    int rc = odd ? 0 : -ENOMEM;
+    uint32_t *differing = mem_array(group->count, sizeof *differing);
+    int rc = differing ? 0 : -ENOMEM;
     for (int set = 0; set < SET_COUNT; set++) {
         for (size_t i = 0; i < fleet->facts[set].count && !rc; i++) {
-            size_t count = find_odd(fleet, group, (enum fact_set)set, i, odd);
+            size_t count = find_differing(fleet, group, (enum fact_set)set, i, differing);
             if (is_divided(&group->usual[set][i], count))
-                rc = divided_models_tell_fact(judge, group, (enum fact_set)set,
-                                              &fleet->facts[set].items[i], odd, count, inventory);
+                rc = divided_models_report_fact(judge, group, (enum fact_set)set,
+                                                &fleet->facts[set].items[i], differing, count,
+                                                inventory);
         }
     }
-    free(odd);
+    free(differing);
     return rc;
 }

@@ -1,5 +1,4 @@
-/* What the GPUs of a model show in each metric, and from which score on a GPU is not there by
- * chance. */
+/* Centre, scale and bound of each metric in each model. */
 #include "judge/yardstick.h"
 
 #include <errno.h>
@@ -12,34 +11,34 @@
 #include "judge/student.h"
 
 enum {
-    SLOPE_MIN = 32, /* fewer do not tell how a figure follows the clock */
-    TAIL_MIN = 200, /* deviations that tell the tails of all metrics together */
-    OWN_TAIL = 100, /* deviations that tell the tails of one metric, if they are heavier */
+    SLOPE_MIN = 32, /* GPUs needed to find how a figure follows the clock */
+    TAIL_MIN = 200, /* deviations needed to find the tails of all metrics together */
+    OWN_TAIL = 100, /* deviations needed to find the tails of one metric, if they are heavier */
 };
 
-/* Clocks must lie this far apart to tell anything. */
+/* The clocks must differ by this share to find how a figure follows them. */
 static const double CLOCKS_APART = 0.01;
 
-/* A share beyond this is no share of the figure, but chance; and it is never more than all of it,
- * or a figure at a low clock would be expected at nothing. */
+/* A larger clock share is chance and is not used. A smaller one is limited to 1, because otherwise
+ * the expected figure at a low clock could be 0 or less. */
 static const double SHARE_MAX = 1.2;
 
-/* How far a share is off that the fleet shows, and one that is only stated. */
+/* The error of a clock share that was found from the fleet, and of one from the configuration. */
 static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 
-/* So much of the square of a GPU's own spread counts: it is half the range of three rounds, of
- * which the median is the value. Two rounds that were disturbed alike have a score of at most 2 /
- * sqrt(0.5), which is not even watched. */
+/* Weight of the square of a GPU's own spread. The value is the median of three rounds, the spread
+ * half their range. If two rounds were disturbed alike, the score is at most 2 / sqrt(0.5), which
+ * is not watched. */
 static const double OWN = 0.5;
 
-/* Tails where too few GPUs tell. */
+/* Degrees of freedom of the tails if there are too few deviations to find them. */
 static const double TAIL_DOF = 12;
 
-/* Three quarters of the way to the edge so many of all GPUs may lie beyond, faulty ones included.
- */
-static const double NEAR_EDGE = 0.75, LOPSIDED = 0.05;
+/* The edge is not used if more than the share BEYOND_MAX of the GPUs, faulty ones included, lies
+ * beyond NEAR_EDGE * edge on the worse side. */
+static const double NEAR_EDGE = 0.75, BEYOND_MAX = 0.05;
 
-/* Where all GPUs agree to the digit, a deviation at the floor of relevance has this score. */
+/* If all GPUs have the same value, a deviation equal to the floor has this score. */
 static const double FLOOR_SCORE = 8;
 
 int work_init(struct work *work, size_t count)
@@ -61,7 +60,8 @@ void work_fini(struct work *work)
     free(work->scratch);
 }
 
-/* The GPUs that make the yardstick: good figures, usual hardware, not accused in it. */
+/* The GPUs that make the yardstick: judged, usual hardware, figure `ok`, not accused in it. Returns
+ * their number. */
 static size_t gather(const struct judge *judge, const struct group *group, size_t metric,
                      const bool *accused, struct work *work)
 {
@@ -71,7 +71,7 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, false);
-        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || judge->odd[gpu] ||
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || judge->other_hardware[gpu] ||
             accused[gpu * config->metric_count + metric])
             continue;
         work->gpus[n] = gpu;
@@ -120,8 +120,8 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
 double yardstick_score(const struct yardstick *yardstick, double value, double spread,
                        double clock_ratio)
 {
-    /* The usual own spread is in the fleet's scatter already; what a GPU has beyond makes its
-     * figure less certain, and so does a clock far from the usual. */
+    /* The scatter of the fleet includes the usual spread. A larger spread makes the figure of the
+     * GPU less certain, and so does an unusual clock. */
     double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
     double away = yardstick->share_error * (clock_ratio - 1) * yardstick->center;
     double sigma = sqrt(yardstick->sigma * yardstick->sigma + OWN * fmax(excess, 0) + away * away);
@@ -130,8 +130,8 @@ double yardstick_score(const struct yardstick *yardstick, double value, double s
 
 enum side { BETTER = -1, WORSE = 1 };
 
-/* Deviations to one side, in units of the scale. Faults make GPUs worse: what lies on the better
- * side of the yardstick is healthy scatter, and tells how heavy its tails are. */
+/* Deviations to one side, divided by the scale. Returns their number. Faults make GPUs worse, so
+ * the better side has only healthy scatter and shows how heavy its tails are. */
 static size_t one_side(const struct judge *judge, const struct group *group, size_t metric,
                        enum side side, const bool *accused, struct work *work, double *out_sizes,
                        size_t room)
@@ -157,8 +157,8 @@ struct yardstick *yardstick_of(const struct judge *judge, const struct group *gr
     return &judge->yardsticks[g * judge->basis.config->metric_count + metric];
 }
 
-/* The bound where healthy figures end sharply. Not where the worse side reaches further than the
- * better one for more GPUs than faults are likely to have: then both sides are not alike. */
+/* The score at which healthy figures end; INFINITY if they do not end sharply. Also INFINITY if
+ * more GPUs lie far out on the worse side than are likely to be faulty: then the sides differ. */
 static double find_edge(const struct judge *judge, const struct group *group, size_t metric,
                         const bool *accused, struct work *work, double *sizes, size_t room,
                         size_t better)
@@ -169,7 +169,7 @@ static double find_edge(const struct judge *judge, const struct group *group, si
     size_t n = one_side(judge, group, metric, WORSE, accused, work, sizes, room), beyond = 0;
     for (size_t i = 0; i < n; i++)
         beyond += sizes[i] > NEAR_EDGE * edge;
-    return (double)beyond > LOPSIDED * (double)(n + better) ? INFINITY : edge;
+    return (double)beyond > BEYOND_MAX * (double)(n + better) ? INFINITY : edge;
 }
 
 int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
@@ -195,7 +195,7 @@ int yardstick_tails(const struct judge *judge, const struct group *group, const 
     return 0;
 }
 
-/* sigma was taken from the body of the distribution as if it were normal. */
+/* The second factor: sigma was found from the middle of the distribution as if it were normal. */
 double yardstick_bound(double tail, double dof)
 {
     return student_quantile(tail, dof) * CPD_QUARTILE_SIGMA / student_quantile(0.25, dof);
