@@ -195,18 +195,18 @@ def verdict(fault, node, gpu, seen):
     """found, watched, found but otherwise, or missed"""
     _, status, by_place, shared, _, _ = seen
     if fault.where == "node":
-        told = [s for s in shared if s["node"] == node and s["kind"]]
+        listed = [s for s in shared if s["node"] == node and s["kind"]]
         if any(s["kind"] == fault.kind and re.search(fault.cause, s["finding"])
-               and len(s["gpus"]) >= PER_NODE - 1 for s in told):
+               and len(s["gpus"]) >= PER_NODE - 1 for s in listed):
             return "found"
         watched = sum((node, i) in by_place["watch"] or (node, i) in by_place["outliers"]
                       for i in range(PER_NODE))
-        return "otherwise" if told else "watched" if watched >= PER_NODE / 2 else "missed"
+        return "otherwise" if listed else "watched" if watched >= PER_NODE / 2 else "missed"
     if fault.where == "slot":
-        told = [s for s in shared if s["kind"] == fault.kind and s["finding"].startswith("slot ")
+        listed = [s for s in shared if s["kind"] == fault.kind and s["finding"].startswith("slot ")
                 and re.search(fault.cause, s["finding"])]
-        everywhere = any(len(s["gpus"]) >= 0.9 * GPUS / PER_NODE for s in told)
-        return "found" if everywhere else "otherwise" if told else "missed"
+        everywhere = any(len(s["gpus"]) >= 0.9 * GPUS / PER_NODE for s in listed)
+        return "found" if everywhere else "otherwise" if listed else "missed"
     if fault.where == "watch":
         entry = by_place["watch"].get((node, gpu))
         return "found" if entry and any(re.search(fault.cause, f["cause"])
@@ -229,10 +229,10 @@ def false_alarms(number, seen):
     said = []
     for (node, gpu), state in alarms:
         entry = by_place["outliers"].get((node, gpu))
-        told = [s["finding"] for s in shared if s["kind"]
+        listed = [s["finding"] for s in shared if s["kind"]
                 and any(places[u] == node and index[u] == gpu for u in s["gpus"])]
         said.append(f"fleet {number}, {node} GPU {gpu}: {state}: "
-                    f"{entry['findings'] if entry else told}")
+                    f"{entry['findings'] if entry else listed}")
     watched = sum(place not in faulty for place in by_place["watch"])
     return len(status) - len(faulty), said, watched
 

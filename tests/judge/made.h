@@ -24,7 +24,7 @@ void made_scale(struct gpu_result *gpu, const char *metric, double factor);
 void made_clock(struct gpu_result *gpu, double factor);
 
 /* Changes a fleet of MADE_SPOILED GPUs so that every stage of the judge finds something: outliers,
- * odd settings, a node, a divided model, a model of three, GPUs that were not measured. */
+ * unusual settings, a node, a divided model, a model of three, GPUs that were not measured. */
 enum { MADE_SPOILED = 64 };
 void made_spoil(struct gpu_result *gpus);
 

@@ -1,5 +1,5 @@
-/* From the file alone the same verdicts come out: an inventory that is read back and judged again
- * is the same file, byte for byte. */
+/* The file is enough to judge again: an inventory that is read back and judged again gives the same
+ * file, byte for byte. */
 #include "../check.h"
 
 #include "made.h"
@@ -27,7 +27,7 @@ static struct inventory read_back(const char *text)
     return inventory;
 }
 
-static struct inventory judge_again(const struct inventory *told, size_t parts)
+static struct inventory judge_again(const struct inventory *judged, size_t parts)
 {
     struct inventory again = {0};
     struct judge *judge = NULL;
@@ -35,10 +35,10 @@ static struct inventory judge_again(const struct inventory *told, size_t parts)
     const struct judge_basis basis = {.config = made_config()};
     size_t count = 0;
     for (size_t i = 0; i < parts; i++)
-        count += told[i].gpu_count;
+        count += judged[i].gpu_count;
     assert_int_equal(judge_create(&basis, count, &judge, &err), 0);
     for (size_t i = 0; i < parts; i++)
-        assert_int_equal(judge_add_inventory(judge, &told[i], &err), 0);
+        assert_int_equal(judge_add_inventory(judge, &judged[i], &err), 0);
     assert_int_equal(judge_finish(judge, &again, &err), 0);
     judge_destroy(judge);
     again.version = str_copy("x");
@@ -48,7 +48,7 @@ static struct inventory judge_again(const struct inventory *told, size_t parts)
 }
 
 /* Some entry of `nodes` holds these words. */
-static bool tells(const struct inventory *inventory, const char *words)
+static bool nodes_have(const struct inventory *inventory, const char *words)
 {
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         if (strstr(inventory->node_findings[i].finding, words))
@@ -64,14 +64,14 @@ static struct inventory judge_twice(const struct gpu_result *gpus, size_t count)
     first.generated = str_copy("x");
     first.backend = str_copy("x");
     char *once = print(&first);
-    struct inventory told = read_back(once);
-    struct inventory again = judge_again(&told, 1);
+    struct inventory judged = read_back(once);
+    struct inventory again = judge_again(&judged, 1);
     char *twice = print(&again);
     assert_string_equal(once, twice);
     free(once);
     free(twice);
     inventory_fini(&again);
-    inventory_fini(&told);
+    inventory_fini(&judged);
     return first;
 }
 
@@ -82,14 +82,14 @@ static void judged_again(void **state)
     made_spoil(gpus);
     struct inventory first = judge_twice(gpus, 64);
     assert_true(first.total_outliers >= 9);
-    assert_true(tells(&first, "VBIOS of alpha-100: "));
-    assert_true(tells(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
+    assert_true(nodes_have(&first, "VBIOS of alpha-100: "));
+    assert_true(nodes_have(&first, "GPUs of alpha-100: l2.bandwidth.write about"));
     assert_non_null(made_finding(made_watched(&first, "GPU-029"), "main.bandwidth.read"));
     inventory_fini(&first);
     made_free(gpus, 64);
 }
 
-/* Nobody healthy, and GPUs of no known model. */
+/* No healthy GPU; GPUs of unknown model. */
 static void unusual_fleets(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void unusual_fleets(void **state)
     made_free(gpus, 8);
 }
 
-/* GPUs without UUID in a place, a node and a camp that are told as such. */
+/* GPUs without UUID in a slot, a node and a divided model that are reported. */
 static void without_uuid(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void without_uuid(void **state)
     }
     struct inventory inventory = judge_twice(gpus, 64);
     assert_int_equal(inventory.total_outliers, 4);
-    assert_true(tells(&inventory, "VBIOS of alpha-100: "));
+    assert_true(nodes_have(&inventory, "VBIOS of alpha-100: "));
     size_t alone = 0;
     for (size_t i = 0; i < inventory.outlier_count; i++)
         alone += !inventory.outliers[i].uuid &&
@@ -162,8 +162,8 @@ static void forget(struct facts *facts, const char *key)
     *facts = kept;
 }
 
-/* What a GPU never told is not its model's when the file is read. */
-static void untold(void **state)
+/* A fact that a GPU does not know is not taken from its model when the file is read. */
+static void unknown_fact(void **state)
 {
     (void)state;
     struct gpu_result *gpus = made_fleet(8, 6);
@@ -200,18 +200,18 @@ static void parts(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(MADE_SPOILED, 4);
     made_spoil(gpus);
-    struct inventory whole = made_judged(gpus, 64), told[2];
+    struct inventory whole = made_judged(gpus, 64), judged[2];
     for (size_t i = 0; i < 2; i++) {
         struct inventory part = made_judged(gpus + 32 * i, 32);
         part.version = str_copy("x");
         part.generated = str_copy("x");
         part.backend = str_copy("x");
         char *text = print(&part);
-        told[i] = read_back(text);
+        judged[i] = read_back(text);
         free(text);
         inventory_fini(&part);
     }
-    struct inventory together = judge_again(told, 2);
+    struct inventory together = judge_again(judged, 2);
     assert_int_equal(together.total_outliers, whole.total_outliers);
     assert_int_equal(together.outlier_count, whole.outlier_count);
     assert_int_equal(together.node_finding_count, whole.node_finding_count);
@@ -230,8 +230,8 @@ static void parts(void **state)
         }
     }
     inventory_fini(&together);
-    inventory_fini(&told[0]);
-    inventory_fini(&told[1]);
+    inventory_fini(&judged[0]);
+    inventory_fini(&judged[1]);
     inventory_fini(&whole);
     made_free(gpus, 64);
 }
@@ -240,6 +240,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(judged_again), cmocka_unit_test(unusual_fleets),
-        cmocka_unit_test(without_uuid), cmocka_unit_test(untold), cmocka_unit_test(parts)};
+        cmocka_unit_test(without_uuid), cmocka_unit_test(unknown_fact), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* References, the driver's claims and a baseline: what judges single GPUs and whole fleets. */
+/* The bases that also judge single GPUs and whole fleets: references, reported values, a baseline.
+ */
 #include "../check.h"
 
 #include "made.h"
@@ -125,7 +126,7 @@ static void bad_references(void **state)
     assert_true(judge_references_read("/nowhere", &read, &err) < 0);
 }
 
-/* One GPU, and nobody to compare it with. */
+/* One GPU without peers. */
 static void single_gpu(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void single_gpu(void **state)
     }
 }
 
-/* All faulty alike: the fleet's own consensus knows nothing of it. */
+/* All GPUs have the same fault, so the consensus of the fleet does not show it. */
 static void whole_fleet(void **state)
 {
     (void)state;
@@ -196,7 +197,7 @@ static void hardware(void **state)
     made_free(gpus, 1);
 }
 
-/* One thing that two bases find is told once, whatever else the GPU has. */
+/* A finding of two bases is listed once, whatever else the GPU has. */
 static void told_once(void **state)
 {
     (void)state;
@@ -249,8 +250,8 @@ static void claims(void **state)
     made_free(gpus, 1);
 }
 
-/* The same GPU then and now: what GPUs differ in cancels out, small fleets or large. */
-/* A memory clock that the whole fleet has is held against the highest that the driver tells. */
+/* A memory clock that the whole fleet has is compared with the highest one that the driver reports.
+ */
 static void memory_clock_of_all(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void fallen_to_nothing(void **state)
             const struct inventory_outlier *outlier = made_outlier(&now[k], "GPU-000");
             const struct inventory_finding *read = made_finding(outlier, "main.bandwidth.read");
             const struct inventory_finding *write = made_finding(outlier, "main.bandwidth.write");
-            if (k == 2 && counts[c] == 3) /* no reference: three only make it odd */
+            if (k == 2 && counts[c] == 3) /* no reference: with three GPUs it is only watched */
                 write = made_finding(made_watched(&now[k], "GPU-000"), "main.bandwidth.write");
             if (!read || !(read->expected > 3000) || read->deviation != -1)
                 fail_msg("%zu GPUs, basis %zu: read", counts[c], k);
@@ -360,7 +361,7 @@ static void fallen_to_nothing(void **state)
     }
 }
 
-/* A clock that is held down is told alike, whatever it is compared with. */
+/* A lowered clock has the same finding on every basis. */
 static void held_clock(void **state)
 {
     (void)state;
@@ -405,7 +406,7 @@ static void held_clock(void **state)
     }
 }
 
-/* Where too few GPUs tell how a figure follows the clock, another clock makes its drift uncertain.
+/* With too few GPUs to find how a figure follows the clock, a changed clock makes drift uncertain.
  */
 static void clock_far_away(void **state)
 {
@@ -474,7 +475,7 @@ static void moves(void **state)
     made_free(gpus, 8);
 }
 
-/* A GPU of which no UUID is known is nobody's earlier self. */
+/* GPUs without UUID do not match each other. */
 static void no_uuid(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A measured deviation joined with what explains it, if that fits in size. */
+/* Causes: a condition explains a deviation if it is large enough. */
 #include "../check.h"
 
 #include "made.h"
@@ -93,7 +93,7 @@ static void ecc_on(void **state)
     made_free(gpus, COUNT);
 }
 
-/* GPUs whose clock is 5 % down: what counts is whether something holds it down. */
+/* A clock that is 5 % low counts only if a condition lowers it. */
 static void sm_clock(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void small_clock_losses(void **state)
     assert_int_equal(inventory.total_outliers, 0);
     assert_non_null(made_finding(made_watched(&inventory, suspect), "clock.sm"));
     inventory_fini(&inventory);
-    made_clock(&gpus[SUSPECT], 0.95 / 0.98); /* everybody is throttled: nothing special about it */
+    made_clock(&gpus[SUSPECT], 0.95 / 0.98); /* all GPUs are throttled */
     for (size_t i = 0; i < COUNT; i++)
         facts_set_text(&gpus[i].health, "throttle", "power_cap");
     inventory = made_judged(gpus, COUNT);
@@ -159,7 +159,7 @@ static void small_clock_losses(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Where many reach lower clocks, a low one is nothing special. */
+/* If many GPUs have low clocks, a low clock is not unusual. */
 static void lopsided_clocks(void **state)
 {
     (void)state;

@@ -86,8 +86,8 @@ static void one_gpu(void **state)
     made_free(gpus, 1);
 }
 
-/* Too few to compare: nobody is accused, and nothing is divided by zero; who is far behind is worth
- * a look. */
+/* Too few GPUs to compare: none is accused, and no division by zero. A GPU that is much worse is
+ * watched. */
 static void small_fleets(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void small_fleets(void **state)
         assert_int_equal(inventory.model_count, count ? 1 : 0);
         assert_int_equal(inventory.outlier_count, 0);
         assert_int_equal(inventory.node_finding_count,
-                         count ? 1 : 0); /* it says what it could not do */
+                         count ? 1 : 0); /* an entry says that they are too few */
         assert_int_equal(inventory.watch_count, count > 1 ? 1 : 0);
         const struct inventory_finding *finding =
             made_finding(made_watched(&inventory, "GPU-000"), "main.latency");
@@ -161,7 +161,7 @@ static void unmeasured(void **state)
     made_free(gpus, 8);
 }
 
-/* Another process disturbs: measured and marked, but neither a yardstick nor accused. */
+/* Busy GPUs are measured and marked, but not compared with and not accused. */
 static void busy(void **state)
 {
     (void)state;
@@ -182,9 +182,9 @@ static void busy(void **state)
     made_free(gpus, 16);
 }
 
-/* Without a healthy GPU the outliers tell the model, and busy ones only where there is nobody else:
- * then every figure says so. */
-static void nobody_healthy(void **state)
+/* Without a healthy GPU the consensus is made from outliers; without outliers from busy GPUs, and
+ * then every figure is noisy. */
+static void none_healthy(void **state)
 {
     (void)state;
     struct gpu_result *gpus = made_fleet(3, 6);
@@ -211,7 +211,7 @@ static void nobody_healthy(void **state)
     made_free(gpus, 3);
 }
 
-/* What one GPU calls a number and is none costs the others nothing. */
+/* A value of one GPU that is not a finite number does not affect the others. */
 static void no_number(void **state)
 {
     (void)state;
@@ -268,7 +268,8 @@ static void model_ids(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Only what differs from the majority is told of a GPU; what it alone does not know is null. */
+/* A GPU lists only facts that differ from the majority; a fact that only it does not know is null.
+ */
 static void differences(void **state)
 {
     (void)state;
@@ -303,7 +304,7 @@ static void shuffle(struct gpu_result *gpus, size_t count, struct rng *rng)
     }
 }
 
-/* All kinds of trouble in one fleet, told in another order: not a byte changes. */
+/* All kinds of faults in one fleet, added in another order: not a byte changes. */
 static void order_does_not_matter(void **state)
 {
     (void)state;
@@ -354,7 +355,7 @@ int main(void)
         cmocka_unit_test(consensus),   cmocka_unit_test(outliers_do_not_drag),
         cmocka_unit_test(one_gpu),     cmocka_unit_test(small_fleets),
         cmocka_unit_test(eight_gpus),  cmocka_unit_test(unmeasured),
-        cmocka_unit_test(busy),        cmocka_unit_test(nobody_healthy),
+        cmocka_unit_test(busy),        cmocka_unit_test(none_healthy),
         cmocka_unit_test(no_number),   cmocka_unit_test(model_ids),
         cmocka_unit_test(differences), cmocka_unit_test(order_does_not_matter),
     };

@@ -13,7 +13,7 @@
 #include "judge/reference.h"
 #include "sweep.h"
 
-/* Figures of which each meets another fate: the same kind, another kind, another status, new. */
+/* One figure of each case: the same kind, another kind, another status, new. */
 static void fill(struct measures *now, struct measures *earlier)
 {
     static const char *const words[] = {"texture"};
@@ -66,13 +66,13 @@ static void completing(void **state)
                                         .at_least = 5});
 }
 
-/* A fleet, and what it is compared with. */
+/* A fleet and its basis of comparison. */
 struct task {
     struct gpu_result *gpus;
     size_t count;
     struct judge_basis basis;
-    struct inventory expected;    /* of the same task without failures */
-    const struct inventory *told; /* added `times` times */
+    struct inventory expected;      /* of the same task without failures */
+    const struct inventory *judged; /* is added `times` times and judged again */
     size_t times;
 };
 
@@ -134,15 +134,15 @@ static int add_again(void *context)
     return rc;
 }
 
-static int judge_told(void *context)
+static int judge_again(void *context)
 {
     const struct task *task = context;
     struct inventory inventory = {0};
     struct judge *judge = NULL;
     struct err err = {0};
-    int rc = judge_create(&task->basis, task->times * task->told->gpu_count, &judge, &err);
+    int rc = judge_create(&task->basis, task->times * task->judged->gpu_count, &judge, &err);
     for (size_t i = 0; i < task->times && !rc; i++)
-        rc = judge_add_inventory(judge, task->told, &err);
+        rc = judge_add_inventory(judge, task->judged, &err);
     if (!rc)
         rc = judge_finish(judge, &inventory, &err);
     assert_int_equal(err.code, rc);
@@ -214,13 +214,13 @@ static void adding(void **state)
     made_free(task.gpus, task.count);
 }
 
-static void tell(const char *name, const struct gpu_result *gpus, size_t count, size_t times)
+static void sweep_again(const char *name, const struct gpu_result *gpus, size_t count, size_t times)
 {
-    struct inventory told = made_judged(gpus, count);
-    struct task task = {.basis.config = made_config(), .told = &told, .times = times};
+    struct inventory judged = made_judged(gpus, count);
+    struct task task = {.basis.config = made_config(), .judged = &judged, .times = times};
     memory_sweep(&(struct memory_sweep){
-        .name = name, .run = judge_told, .context = &task, .at_least = 50, .points = 400});
-    inventory_fini(&told);
+        .name = name, .run = judge_again, .context = &task, .at_least = 50, .points = 400});
+    inventory_fini(&judged);
 }
 
 /* One inventory with everything in it; many empty ones, so that their list is reallocated. */
@@ -229,8 +229,8 @@ static void telling(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(MADE_SPOILED, 1);
     made_spoil(gpus);
-    tell("judge_add_inventory", gpus, MADE_SPOILED, 1);
-    tell("judge_add_inventory, many", gpus, 0, 20);
+    sweep_again("judge_add_inventory", gpus, MADE_SPOILED, 1);
+    sweep_again("judge_add_inventory, many", gpus, 0, 20);
     made_free(gpus, MADE_SPOILED);
 }
 

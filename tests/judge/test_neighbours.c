@@ -1,4 +1,4 @@
-/* Models beside each other that must not be mixed, and nodes of eight. */
+/* Several models in one fleet, which must not be mixed, and nodes of eight GPUs. */
 #include "../check.h"
 
 #include "made.h"
@@ -16,8 +16,8 @@ static void set_model(struct gpu_result *gpu, const char *name, const char *key)
     gpu->model_key = str_copy(key);
 }
 
-/* The same name on another board is slower by a third: nobody's fault. A slow one among them is
- * measured by its own. */
+/* A model of the same name on another board is slower by a third: no fault. A slow GPU is compared
+ * with its own model. */
 static void twins(void **state)
 {
     (void)state;
@@ -79,8 +79,8 @@ static void put_on_nodes_of_eight(struct gpu_result *gpus, size_t count)
     }
 }
 
-/* All eight GPUs of a node are 6 % slow: one finding of the node that lists them. With one other
- * node nobody can tell which of them is right, and that is told. */
+/* All eight GPUs of a node are 6 % slow: one finding of the node that lists them. With only
+ * one other node, the judge cannot tell which node is right, and the model is divided. */
 static void node_of_eight(void **state)
 {
     (void)state;

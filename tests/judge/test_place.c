@@ -1,4 +1,4 @@
-/* What most GPUs of a node, a slot or a model share is told once. */
+/* A finding that most GPUs of a node, a slot or a model share is listed once. */
 #include "../check.h"
 
 #include "made.h"
@@ -45,7 +45,7 @@ static void slow_node(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Each GPU alone could be there by chance; the four of one node could not. */
+/* The loss of each GPU could be chance, but not that of all four of one node. */
 static void node_together(void **state)
 {
     (void)state;
@@ -78,8 +78,8 @@ static void one_of_a_node(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Three GPUs of a node with three different troubles are no bad node: the one that is only a little
- * worse is not accused for its neighbours. */
+/* Three GPUs of a node with three different faults are no bad node: the GPU that is only a little
+ * worse is not accused because of the others. */
 static void unlike_neighbours(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void whole_model(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     expect_one(&inventory, NULL, COUNT, COUNT,
                "64 of 64 GPUs of alpha-100: config.pcie_gen: PCIe link runs generation 3 of");
-    assert_true(inventory.models[0].memory.count > 0); /* the topology is still told */
+    assert_true(inventory.models[0].memory.count > 0); /* the topology is still there */
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -198,7 +198,7 @@ static void both(void **state)
     made_free(gpus, COUNT);
 }
 
-/* GPUs of no known model have no peers: each is told by itself, and all that it told of itself. */
+/* GPUs of unknown model have no peers: each is listed by itself, with all its facts. */
 static void without_model(void **state)
 {
     (void)state;

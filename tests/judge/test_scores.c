@@ -1,4 +1,4 @@
-/* Figures against the fleet: who is accused, who is watched, and that chance accuses nobody. */
+/* Figures against the fleet: which GPUs are accused or watched; none is accused by chance. */
 #include "../check.h"
 
 #include "made.h"
@@ -69,7 +69,7 @@ static void deviations(void **state)
 }
 
 /* The same GPUs at their own clocks, 8 % apart: a loss of 5 % in a figure that follows the clock is
- * found at every one of them, and the clock itself accuses nobody. */
+ * found at every one of them, and no GPU is accused for its clock. */
 static void equal_clock(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void equal_clock(void **state)
     }
 }
 
-/* Chance may show a figure that falls faster than the clock does: at a sixth of the clock a sixth
- * of it is expected all the same, not nothing. */
+/* By chance a figure can seem to fall faster than the clock. At a sixth of the clock a sixth of the
+ * figure is expected all the same, not 0. */
 static void steep_share(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void steep_share(void **state)
     made_free(gpus, COUNT);
 }
 
-/* What scatters by itself accuses nobody; what is called noisy neither, however far it is off. */
+/* A GPU is not accused for a figure with a large spread, nor for a noisy one. */
 static void own_spread_protects(void **state)
 {
     (void)state;
@@ -188,8 +188,8 @@ static void unsteady(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Half of the fleet is slow: nobody can tell which half is right, so nobody is accused; but the
- * halves are told. */
+/* Half of the fleet is slow: the judge cannot tell which half is right. It accuses no GPU and
+ * reports the slow half. */
 static void half_faulty(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void half_faulty(void **state)
         struct inventory inventory = made_judged(gpus, rows[i].count);
         const struct inventory_node *node = inventory.node_findings;
         if (inventory.node_finding_count != rows[i].divided || inventory.total_outliers)
-            fail_msg("row %zu: %zu told, %u accused: %s", i, inventory.node_finding_count,
+            fail_msg("row %zu: %zu reported, %u accused: %s", i, inventory.node_finding_count,
                      inventory.total_outliers, node ? node->finding : "");
         if (rows[i].divided && node->gpu_count != rows[i].count / 2)
             fail_msg("row %zu: %s", i, node->finding);
@@ -220,8 +220,8 @@ static void half_faulty(void **state)
     }
 }
 
-/* Small healthy models have no camps, nor have by more than chance those that scatter. */
-static void no_camps(void **state)
+/* Small healthy models are not divided. Models that scatter are divided only by chance. */
+static void no_groups(void **state)
 {
     (void)state;
     enum { SEEDS = 300 };
@@ -248,7 +248,7 @@ static void no_camps(void **state)
         fail_msg("%zu of %d models that only scatter are divided", scattered, SEEDS);
 }
 
-/* No camps, just scatter: it is said that nothing can be seen there. */
+/* The figures scatter without forming groups: reported as scattered. */
 static void scattered(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static double draw(struct rng *rng, int dof)
 
 /* Healthy fleets with heavier and heavier tails between GPUs: the false accusations promised are
  * 0.01 per survey. */
-static void chance_accuses_nobody(void **state)
+static void no_false_alarms(void **state)
 {
     (void)state;
     enum { FLEETS = 20, SIZE = 512 };
@@ -317,8 +317,8 @@ int main(void)
         cmocka_unit_test(unsteady),
         cmocka_unit_test(half_faulty),
         cmocka_unit_test(scattered),
-        cmocka_unit_test(no_camps),
-        cmocka_unit_test(chance_accuses_nobody),
+        cmocka_unit_test(no_groups),
+        cmocka_unit_test(no_false_alarms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

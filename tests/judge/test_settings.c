@@ -1,4 +1,4 @@
-/* What GPUs report against what their namesakes report, and what is wrong whatever they report. */
+/* Facts against the majority of the model, and rules that need no other GPU. */
 #include "../check.h"
 
 #include "made.h"
@@ -141,8 +141,9 @@ static void facts(void **state)
     }
 }
 
-/* One entry of `nodes` that accuses nobody and holds the words; NULL: none says "divided". */
-static bool tells(const struct inventory *inventory, const char *words)
+/* Whether `nodes` has one entry with "divided", which has the words and accuses no GPU. NULL:
+ * whether it has none. */
+static bool is_reported(const struct inventory *inventory, const char *words)
 {
     size_t count = 0;
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
@@ -155,13 +156,13 @@ static bool tells(const struct inventory *inventory, const char *words)
     return count == (words ? 1 : 0);
 }
 
-/* Who is right is told by two thirds, and three at least. Where it is not, one or two odd ones are
- * a reason to look, and more divide the model: that is told once. */
+/* A majority is two thirds, and at least three GPUs. Without one, one or two GPUs that differ are
+ * watched; with more the model is divided, which is reported once. */
 static void majorities(void **state)
 {
     (void)state;
     static const struct {
-        size_t count, odd;
+        size_t count, differing;
         bool accused;
         size_t watched;
         const char *divided;
@@ -178,12 +179,12 @@ static void majorities(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(rows[i].count, 2);
-        for (size_t k = 0; k < rows[i].odd; k++)
+        for (size_t k = 0; k < rows[i].differing; k++)
             facts_set_text(&gpus[5 * k % rows[i].count].board, "driver", "1");
         struct inventory inventory = made_judged(gpus, rows[i].count);
-        if (inventory.total_outliers != (rows[i].accused ? rows[i].odd : 0) ||
-            inventory.watch_count < rows[i].watched || !tells(&inventory, rows[i].divided))
-            fail_msg("%zu of %zu: %u accused, %zu watched", rows[i].odd, rows[i].count,
+        if (inventory.total_outliers != (rows[i].accused ? rows[i].differing : 0) ||
+            inventory.watch_count < rows[i].watched || !is_reported(&inventory, rows[i].divided))
+            fail_msg("%zu of %zu: %u accused, %zu watched", rows[i].differing, rows[i].count,
                      inventory.total_outliers, inventory.watch_count);
         inventory_fini(&inventory);
         made_free(gpus, rows[i].count);
@@ -205,7 +206,7 @@ static void rules_need_no_peers(void **state)
     made_free(gpus, 1);
 }
 
-/* Links rest when nobody copies: one that was not seen under load tells nothing. */
+/* Idle links are slow: a link that was not seen under load is not judged. */
 static void idle_links(void **state)
 {
     (void)state;
@@ -223,7 +224,8 @@ static void idle_links(void **state)
     made_free(gpus, 1);
 }
 
-/* Links that lead nowhere on every board are no fault, nor are those of cards without a bridge. */
+/* Links that are not connected on any board are no fault, nor are those of cards without a bridge.
+ */
 static void nvlinks(void **state)
 {
     (void)state;
@@ -294,8 +296,7 @@ static void ecc_takes_memory(void **state)
     made_free(gpus, COUNT);
 }
 
-/* Only GPUs that were measured tell what the usual memory clock is, and nobody is held against a
- * clock that nobody has. */
+/* The usual memory clock is that of measured GPUs, and at least one GPU runs at it. */
 static void memory_clock(void **state)
 {
     (void)state;
@@ -319,7 +320,7 @@ static void memory_clock(void **state)
             made_set(&gpus[k], "clock.memory", 1600);
         for (size_t k = rows[i].measured; k < count; k++) {
             gpus[k].status = k % 2 ? GPU_LOST : GPU_TIMED_OUT;
-            if (k % 2) /* the other half had told some figures */
+            if (k % 2) /* the other half had measured some figures */
                 measures_fini(&gpus[k].measures);
         }
         struct inventory inventory = made_judged(gpus, count);
