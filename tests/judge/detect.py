@@ -204,7 +204,7 @@ def verdict(fault, node, gpu, seen):
         return "otherwise" if listed else "watched" if watched >= PER_NODE / 2 else "missed"
     if fault.where == "slot":
         listed = [s for s in shared if s["kind"] == fault.kind and s["finding"].startswith("slot ")
-                and re.search(fault.cause, s["finding"])]
+                  and re.search(fault.cause, s["finding"])]
         everywhere = any(len(s["gpus"]) >= 0.9 * GPUS / PER_NODE for s in listed)
         return "found" if everywhere else "otherwise" if listed else "missed"
     if fault.where == "watch":
@@ -230,7 +230,7 @@ def false_alarms(number, seen):
     for (node, gpu), state in alarms:
         entry = by_place["outliers"].get((node, gpu))
         listed = [s["finding"] for s in shared if s["kind"]
-                and any(places[u] == node and index[u] == gpu for u in s["gpus"])]
+                  and any(places[u] == node and index[u] == gpu for u in s["gpus"])]
         said.append(f"fleet {number}, {node} GPU {gpu}: {state}: "
                     f"{entry['findings'] if entry else listed}")
     watched = sum(place not in faulty for place in by_place["watch"])
