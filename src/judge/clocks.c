@@ -195,7 +195,8 @@ static int add_consequences(const struct view *view, uint32_t gpu)
         const struct judge_metric *rule = &config->metrics[m];
         const struct yardstick *y = yardstick_of(judge, view->group, m);
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
-        double share = cell && y->usable ? cell->value / y->center - 1 : 0;
+        double expected = y->center / judge_level(judge, gpu, m)->factor;
+        double share = cell && y->usable ? cell->value / expected - 1 : 0;
         if (y->clock_share <= 0 || judge_worse_share(rule->worse, share) < rule->accuse ||
             finding_of(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
@@ -208,7 +209,7 @@ static int add_consequences(const struct view *view, uint32_t gpu)
         finding->explained_by = 1u << JUDGE_SM_CLOCK;
         finding->unit = cell->unit;
         finding->value = cell->value;
-        finding->expected = y->center;
+        finding->expected = expected;
         finding->deviation = share;
         finding->cause = str_format("SM clock %.0f MHz, model runs at %.0f MHz: %s", kept.value,
                                     kept.expected, kept.cause);

@@ -145,6 +145,18 @@ double judge_clock_factor(const struct judge *judge, const struct yardstick *yar
     return 1 / (1 + yardstick->clock_share * (judge->clock_ratio[gpu] - 1));
 }
 
+const struct population_level *judge_level(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    size_t population = judge->fleet.gpus[gpu].population;
+    return &judge->levels[population * judge->basis.config->metric_count + metric];
+}
+
+double judge_common_factor(const struct judge *judge, const struct yardstick *yardstick,
+                           uint32_t gpu, size_t metric)
+{
+    return judge_clock_factor(judge, yardstick, gpu) * judge_level(judge, gpu, metric)->factor;
+}
+
 double judge_worse_share(enum judge_worse worse, double deviation)
 {
     return worse == JUDGE_ANY ? fabs(deviation) : worse == JUDGE_HIGHER ? deviation : -deviation;

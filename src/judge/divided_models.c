@@ -69,7 +69,7 @@ static void gather(const struct judge *judge, const struct group *group, size_t 
         if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || is_accused(judge, gpu, metric))
             continue;
         cut->gpus[cut->n] = gpu;
-        cut->values[cut->n++] = cell->value * judge_clock_factor(judge, y, gpu);
+        cut->values[cut->n++] = cell->value * judge_common_factor(judge, y, gpu, metric);
     }
 }
 

@@ -15,6 +15,17 @@ int fleet_init(struct fleet *fleet, size_t capacity)
     return fleet->gpus ? 0 : -ENOMEM;
 }
 
+static void groups_fini(struct group *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(groups[i].id);
+        free(groups[i].members);
+        for (int set = 0; set < SET_COUNT; set++)
+            free(groups[i].usual[set]);
+    }
+    free(groups);
+}
+
 void fleet_fini(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->metric_count; i++) {
@@ -29,14 +40,9 @@ void fleet_fini(struct fleet *fleet)
             free(fleet->facts[set].items[i].codes);
         free(fleet->facts[set].items);
     }
-    for (size_t i = 0; i < fleet->group_count; i++) {
-        free(fleet->groups[i].id);
-        free(fleet->groups[i].members);
-        for (int set = 0; set < SET_COUNT; set++)
-            free(fleet->groups[i].usual[set]);
-    }
+    groups_fini(fleet->groups, fleet->group_count);
+    groups_fini(fleet->populations, fleet->population_count);
     free(fleet->metrics);
-    free(fleet->groups);
     free(fleet->order);
     free(fleet->gpus);
     symbols_fini(&fleet->symbols);

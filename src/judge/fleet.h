@@ -62,6 +62,7 @@ struct fleet_gpu {
     bool busy;     /* another process computed: not compared with, not accused */
     bool outlier;  /* accused, alone or with others */
     uint32_t group;
+    uint32_t population; /* index into fleet.populations; GROUP_NONE: as group */
 };
 
 /* The majority of a model in one column. */
@@ -70,10 +71,13 @@ struct usual {
     uint32_t votes, known; /* GPUs with that code; with any known code */
 };
 
-/* GPUs of one model, as indices into fleet.gpus, in the fleet's order. */
+/* GPUs of one model, or of one population of a model, as indices into fleet.gpus, in the fleet's
+ * order. */
 struct group {
     uint32_t name, key;
-    char *id; /* slug, unique in the fleet */
+    char *id;                           /* slug, unique in the fleet; of a population, for texts */
+    uint32_t part;                      /* of a population: code of its board part; 0: unknown */
+    size_t populations_at, populations; /* of a model: first index in fleet.populations, number */
     uint32_t *members;
     size_t count;
     struct usual *usual[SET_COUNT]; /* per column of facts */
@@ -92,6 +96,8 @@ struct fleet {
     uint32_t *order;      /* all GPUs by node, PCI address, UUID */
     struct group *groups; /* sorted by name, then key */
     size_t group_count;
+    struct group *populations; /* of the first model, of the second, ... */
+    size_t population_count;
 };
 
 /* capacity: the largest number of GPUs to be added. 0 or -ENOMEM; released with fleet_fini. */
@@ -105,7 +111,11 @@ int fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
  * model. No GPU can be added afterwards. 0 or -ENOMEM. */
 int fleet_group(struct fleet *fleet);
 
-/* Fills `usual` of every group. 0 or -ENOMEM. */
+/* Divides every model into populations: GPUs with the same board part, which nobody can change in
+ * operation. 0 or -ENOMEM. */
+int fleet_populate(struct fleet *fleet);
+
+/* Fills `usual` of every group and population. 0 or -ENOMEM. */
 int fleet_find_usual(struct fleet *fleet);
 
 /* The majority of a group in a column; NULL if column is NULL. */

@@ -38,6 +38,7 @@ void judge_destroy(struct judge *judge)
     free(judge->inventories);
     free(judge->columns);
     free(judge->yardsticks);
+    free(judge->levels);
     free(judge->worse);
     free(judge->scores);
     free(judge->usual);
@@ -246,7 +247,7 @@ static int fill(const struct judge *judge, struct inventory *inventory)
 static int prepare(struct judge *judge)
 {
     struct fleet *fleet = &judge->fleet;
-    if (fleet_group(fleet) || fleet_find_usual(fleet))
+    if (fleet_group(fleet) || fleet_populate(fleet) || fleet_find_usual(fleet))
         return -ENOMEM;
     const struct judge_config *config = judge->basis.config;
     fleet_find_busy(fleet);

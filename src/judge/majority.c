@@ -29,23 +29,27 @@ static struct usual count(const struct fleet *fleet, const struct group *group,
     return usual;
 }
 
+static int find_usual(const struct fleet *fleet, struct group *group, uint32_t *votes)
+{
+    for (int set = 0; set < SET_COUNT; set++) {
+        const struct fact_columns *columns = &fleet->facts[set];
+        group->usual[set] = mem_array(columns->count, sizeof *group->usual[set]);
+        if (!group->usual[set])
+            return -ENOMEM;
+        for (size_t i = 0; i < columns->count; i++)
+            group->usual[set][i] = count(fleet, group, &columns->items[i], votes);
+    }
+    return 0;
+}
+
 int fleet_find_usual(struct fleet *fleet)
 {
     uint32_t *votes = mem_array(fleet->symbols.count, sizeof *votes);
     int rc = votes ? 0 : -ENOMEM;
-    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
-        struct group *group = &fleet->groups[g];
-        for (int set = 0; set < SET_COUNT && !rc; set++) {
-            const struct fact_columns *columns = &fleet->facts[set];
-            group->usual[set] = mem_array(columns->count, sizeof *group->usual[set]);
-            if (!group->usual[set]) {
-                rc = -ENOMEM;
-                break;
-            }
-            for (size_t i = 0; i < columns->count; i++)
-                group->usual[set][i] = count(fleet, group, &columns->items[i], votes);
-        }
-    }
+    for (size_t i = 0; i < fleet->group_count && !rc; i++)
+        rc = find_usual(fleet, &fleet->groups[i], votes);
+    for (size_t i = 0; i < fleet->population_count && !rc; i++)
+        rc = find_usual(fleet, &fleet->populations[i], votes);
     free(votes);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "judge/population_levels.h"
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
@@ -75,6 +76,8 @@ static struct comparisons count_comparisons(const struct trial *trial)
 static int make_yardsticks(struct trial *trial)
 {
     const struct fleet *fleet = &trial->judge->fleet;
+    if (population_levels_find(trial->judge, trial->accused, &trial->work))
+        return -ENOMEM;
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *group = &fleet->groups[g];
         for (size_t m = 0; m < trial->config->metric_count; m++)
@@ -120,12 +123,33 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
     size_t slot = at(trial, gpu, metric);
     if (!cell || !comparable(trial->judge, gpu))
         return;
-    double value = cell->value * judge_clock_factor(trial->judge, y, gpu);
+    const struct population_level *level = judge_level(trial->judge, gpu, metric);
+    double value = cell->value * judge_common_factor(trial->judge, y, gpu, metric);
     double worse = judge_worse_share(rule->worse, (value - y->center) / fabs(y->center));
-    double score = judge_worse_share(
-        rule->worse, yardstick_score(y, value, cell->spread, trial->judge->clock_ratio[gpu]));
+    double score = judge_worse_share(rule->worse,
+                                     yardstick_score(y, value, cell->spread * level->factor,
+                                                     trial->judge->clock_ratio[gpu], level->width));
     trial->judge->worse[slot] = (float)worse;
     trial->judge->scores[slot] = (float)score;
+}
+
+/* Whether another figure of the same memory is worse, too, at least as far as to be watched. */
+static bool is_seconded(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    for (size_t m = 0; m < trial->config->metric_count; m++)
+        if (m != metric && trial->memories[m] == trial->memories[metric] &&
+            trial->judge->scores[at(trial, gpu, m)] >= WATCH_SCORE &&
+            trial->judge->worse[at(trial, gpu, m)] >= trial->config->metrics[m].floor)
+            return true;
+    return false;
+}
+
+/* A copy over the host link is disturbed by other work of the host: on the first 24 H200 cards, one
+ * copy of 96 was 4 % slow, and not again a minute later. A slow link is slow in both directions. */
+static bool needs_second(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    bool slower_link = judge_number_lower(judge_condition_ratio(trial->judge, JUDGE_PCIE, gpu), 1);
+    return strncmp(trial->config->metrics[metric].metric, "host.", 5) == 0 && !slower_link;
 }
 
 static bool is_sure(const struct trial *trial, const struct group *group, uint32_t gpu,
@@ -137,7 +161,7 @@ static bool is_sure(const struct trial *trial, const struct group *group, uint32
     if (trial->config->metrics[metric].worse == JUDGE_ANY)
         return judge->worse[at(trial, gpu, metric)] > 0;
     if (score >= y->bound)
-        return true;
+        return !needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric);
     for (size_t m = 0; m < trial->config->metric_count && score >= y->pair_bound; m++) {
         if (m != metric && trial->memories[m] == trial->memories[metric] &&
             trial->config->metrics[m].worse != JUDGE_ANY &&
@@ -220,14 +244,16 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     struct finding *finding = findings_add(judge, gpu, rule->metric, BASIS_FLEET);
     if (!finding)
         return NULL;
-    double factor = judge_clock_factor(judge, y, gpu), value = cell->value * factor;
+    const struct population_level *level = judge_level(judge, gpu, metric);
+    double factor = judge_common_factor(judge, y, gpu, metric), value = cell->value * factor;
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;
-    finding->expected = y->center / factor; /* at the clock of this GPU */
+    finding->expected = y->center / factor; /* at its clock, in its population */
     finding->deviation = value / y->center - 1;
     if (rule->worse != JUDGE_ANY)
-        finding->score = yardstick_score(y, value, cell->spread, judge->clock_ratio[gpu]);
+        finding->score = yardstick_score(y, value, cell->spread * level->factor,
+                                         judge->clock_ratio[gpu], level->width);
     return finding;
 }
 
@@ -275,11 +301,12 @@ int judge_scores(struct judge *judge)
                           .accused = mem_array(slots, sizeof *trial.accused),
                           .memories = mem_array(metrics, sizeof *trial.memories)};
     judge->yardsticks = mem_array(fleet->group_count * metrics, sizeof *judge->yardsticks);
+    judge->levels = mem_array(fleet->population_count * metrics, sizeof *judge->levels);
     judge->worse = mem_array(slots, sizeof *judge->worse);
     judge->scores = mem_array(slots, sizeof *judge->scores);
     int rc = -ENOMEM;
     if (work_init(&trial.work, fleet->count) || !trial.accused || !trial.memories ||
-        !judge->yardsticks || !judge->worse || !judge->scores)
+        !judge->yardsticks || !judge->levels || !judge->worse || !judge->scores)
         goto out;
     find_memories(&trial);
     for (int round = 0; round < ROUNDS; round++) {

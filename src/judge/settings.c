@@ -19,30 +19,31 @@ static const struct special {
     const char *key;
     enum comparing comparing;
     enum inventory_kind kind;
+    bool by_board; /* the board part determines it: compared among GPUs with the same one */
 } specials[] = {
     /* Only versions of the board are compared: serial and part numbers may differ. */
-    {SET_BOARD, "vbios", DIFFERENT, KIND_MISCONFIGURED},
-    {SET_BOARD, "driver", DIFFERENT, KIND_MISCONFIGURED},
-    {SET_BOARD, "inforom", DIFFERENT, KIND_MISCONFIGURED},
+    {SET_BOARD, "vbios", DIFFERENT, KIND_MISCONFIGURED, true},
+    {SET_BOARD, "driver", DIFFERENT, KIND_MISCONFIGURED, false},
+    {SET_BOARD, "inforom", DIFFERENT, KIND_MISCONFIGURED, true},
     /* Rules, and the comparison of measured with reported values, check these. */
-    {SET_CONFIG, "ecc_pending", SKIP, 0},
-    {SET_CONFIG, "mig_pending", SKIP, 0},
-    {SET_CONFIG, "memory_free_bytes", SKIP, 0},
-    {SET_CONFIG, "pcie_under_load", SKIP, 0},
-    {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED},
-    {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED},
+    {SET_CONFIG, "ecc_pending", SKIP, 0, false},
+    {SET_CONFIG, "mig_pending", SKIP, 0, false},
+    {SET_CONFIG, "memory_free_bytes", SKIP, 0, false},
+    {SET_CONFIG, "pcie_under_load", SKIP, 0, false},
+    {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED, false},
+    {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED, false},
     /* The board has this value; software cannot change it. */
-    {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED},
-    {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING},
+    {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED, true},
+    {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING, false},
 };
 
 static struct special manner_of(enum fact_set set, const char *key)
 {
     static const struct special usual[SET_COUNT] = {
-        [SET_HARDWARE] = {SET_HARDWARE, NULL, DIFFERENT, KIND_MISMATCHED},
-        [SET_BOARD] = {SET_BOARD, NULL, SKIP, 0},
-        [SET_CONFIG] = {SET_CONFIG, NULL, DIFFERENT, KIND_MISCONFIGURED},
-        [SET_HEALTH] = {SET_HEALTH, NULL, SKIP, 0},
+        [SET_HARDWARE] = {SET_HARDWARE, NULL, DIFFERENT, KIND_MISMATCHED, false},
+        [SET_BOARD] = {SET_BOARD, NULL, SKIP, 0, false},
+        [SET_CONFIG] = {SET_CONFIG, NULL, DIFFERENT, KIND_MISCONFIGURED, false},
+        [SET_HEALTH] = {SET_HEALTH, NULL, SKIP, 0, false},
     };
     for (size_t i = 0; i < COUNT_OF(specials); i++)
         if (specials[i].set == set && strcmp(specials[i].key, key) == 0)
@@ -81,7 +82,7 @@ static bool has_limit(const struct fleet *fleet, const char *key, uint32_t gpu)
 }
 
 static char *cause_of(const struct fleet *fleet, const struct fact_column *column, uint32_t code,
-                      const struct usual *usual, bool clear)
+                      const struct usual *usual, bool clear, const char *group)
 {
     struct strbuf text = {0};
     const struct fact own = fleet_fact(fleet, column, code);
@@ -89,7 +90,7 @@ static char *cause_of(const struct fleet *fleet, const struct fact_column *colum
     fact_text_put_key(&text, own.key);
     strbuf_puts(&text, " ");
     fact_text_put_value(&text, &own);
-    strbuf_printf(&text, ", %u of %u of its model: ", usual->votes, usual->known);
+    strbuf_printf(&text, ", %u of %u of its %s: ", usual->votes, usual->known, group);
     fact_text_put_value(&text, &other);
     strbuf_puts(&text, clear ? "" : "; too few to tell who is right");
     if (text.failed)
@@ -117,7 +118,9 @@ static int report(struct judge *judge, const struct special *manner,
     }
     finding->kind = manner->kind;
     finding->accused = usual_is_clear(usual);
-    finding->cause = cause_of(fleet, column, code, usual, finding->accused);
+    const struct group *model = &fleet->groups[fleet->gpus[gpu].group];
+    finding->cause = cause_of(fleet, column, code, usual, finding->accused,
+                              manner->by_board && model->populations > 1 ? "board part" : "model");
     return finding->cause ? 0 : -ENOMEM;
 }
 
@@ -215,6 +218,33 @@ static int compare_memory_clock(struct judge *judge, const struct group *group)
     return 0;
 }
 
+/* The groups inside which a fact of a model is compared: the model itself, or its populations. */
+struct peers {
+    const struct group *groups;
+    size_t count;
+};
+
+static struct peers peers_of(const struct fleet *fleet, const struct group *model,
+                             enum fact_set set, size_t number)
+{
+    const char *key = fleet_text(fleet, fleet->facts[set].items[number].head.name);
+    if (manner_of(set, key).by_board)
+        return (struct peers){&fleet->populations[model->populations_at], model->populations};
+    return (struct peers){model, 1};
+}
+
+static int compare_facts(struct judge *judge, const struct group *model, enum fact_set set,
+                         uint32_t *differing)
+{
+    for (size_t i = 0; i < judge->fleet.facts[set].count; i++) {
+        const struct peers peers = peers_of(&judge->fleet, model, set, i);
+        for (size_t k = 0; k < peers.count; k++)
+            if (compare_column(judge, &peers.groups[k], set, i, differing))
+                return -ENOMEM;
+    }
+    return 0;
+}
+
 int judge_settings(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -222,14 +252,24 @@ int judge_settings(struct judge *judge)
     int rc = differing ? 0 : -ENOMEM;
     for (size_t g = 0; g < fleet->group_count && !rc; g++) {
         const struct group *group = &fleet->groups[g];
-        for (int set = 0; set < SET_COUNT; set++)
-            for (size_t i = 0; i < fleet->facts[set].count && !rc; i++)
-                rc = compare_column(judge, group, (enum fact_set)set, i, differing);
+        for (int set = 0; set < SET_COUNT && !rc; set++)
+            rc = compare_facts(judge, group, (enum fact_set)set, differing);
         if (!rc)
             rc = compare_memory_clock(judge, group);
     }
     free(differing);
     return rc;
+}
+
+static int report_divided(const struct judge *judge, const struct group *group, enum fact_set set,
+                          size_t number, uint32_t *differing, struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t count = find_differing(fleet, group, set, number, differing);
+    if (!is_divided(&group->usual[set][number], count))
+        return 0;
+    return divided_models_report_fact(judge, group, set, &fleet->facts[set].items[number],
+                                      differing, count, inventory);
 }
 
 int judge_settings_report_divided(const struct judge *judge, const struct group *group,
@@ -240,11 +280,10 @@ int judge_settings_report_divided(const struct judge *judge, const struct group 
     int rc = differing ? 0 : -ENOMEM;
     for (int set = 0; set < SET_COUNT; set++) {
         for (size_t i = 0; i < fleet->facts[set].count && !rc; i++) {
-            size_t count = find_differing(fleet, group, (enum fact_set)set, i, differing);
-            if (is_divided(&group->usual[set][i], count))
-                rc = divided_models_report_fact(judge, group, (enum fact_set)set,
-                                                &fleet->facts[set].items[i], differing, count,
-                                                inventory);
+            const struct peers peers = peers_of(fleet, group, (enum fact_set)set, i);
+            for (size_t k = 0; k < peers.count && !rc; k++)
+                rc = report_divided(judge, &peers.groups[k], (enum fact_set)set, i, differing,
+                                    inventory);
         }
     }
     free(differing);

@@ -46,6 +46,13 @@ struct yardstick {
     double pair_bound;    /* the same for two figures of one memory that both reach it */
 };
 
+/* A figure of the GPUs of a population, beside that of the model's largest population. */
+struct population_level {
+    double factor; /* figure * factor: the figure as it would be in the largest population */
+    double width;  /* uncertainty of what is usual in this population, as a share of the centre */
+    bool apart;    /* too few GPUs to find a factor, and other populations have enough */
+};
+
 struct judge {
     struct judge_basis basis;
     struct fleet fleet;
@@ -54,6 +61,7 @@ struct judge {
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
     struct yardstick *yardsticks;         /* [group * metrics + metric] */
+    struct population_level *levels;      /* [population * metrics + metric] */
     float *worse;  /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
     float *scores; /* likewise: the score, positive if worse */
     double *usual; /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
@@ -112,6 +120,14 @@ bool judge_loss_fits(double loss, double predicted, double floor);
 /* The factor that converts a value of this GPU to the usual SM clock. */
 double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick,
                           uint32_t gpu);
+
+/* The level of the GPU's population in this metric. The GPU has a model. */
+const struct population_level *judge_level(const struct judge *judge, uint32_t gpu, size_t metric);
+
+/* The factor that makes values of a model comparable: at the usual SM clock, and as in the largest
+ * population. */
+double judge_common_factor(const struct judge *judge, const struct yardstick *yardstick,
+                           uint32_t gpu, size_t metric);
 
 /* The share by which a deviation is worse; negative: better. JUDGE_ANY: its absolute value. */
 double judge_worse_share(enum judge_worse worse, double deviation);

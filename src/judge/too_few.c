@@ -32,7 +32,7 @@ static bool gather(const struct judge *judge, const struct group *group, size_t 
         if (out->n == YARDSTICK_MIN - 1)
             return false;
         out->gpus[out->n] = gpu;
-        out->values[out->n] = cell->value * judge_clock_factor(judge, y, gpu);
+        out->values[out->n] = cell->value * judge_common_factor(judge, y, gpu, metric);
         out->spreads[out->n++] = isfinite(cell->spread) ? cell->spread : 0;
     }
     return out->n > 1;
@@ -62,7 +62,7 @@ static int compare_gpu(struct judge *judge, const struct group *group, size_t me
     finding->rule = (int32_t)metric;
     finding->unit = cell->unit;
     finding->value = cell->value;
-    finding->expected = usual / judge_clock_factor(judge, y, row->gpus[number]);
+    finding->expected = usual / judge_common_factor(judge, y, row->gpus[number], metric);
     finding->deviation = own / usual - 1;
     finding->cause =
         n == 1

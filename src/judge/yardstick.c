@@ -38,9 +38,6 @@ static const double TAIL_DOF = 12;
  * beyond NEAR_EDGE * edge on the worse side. */
 static const double NEAR_EDGE = 0.75, BEYOND_MAX = 0.05;
 
-/* If all GPUs have the same value, a deviation equal to the floor has this score. */
-static const double FLOOR_SCORE = 8;
-
 int work_init(struct work *work, size_t count)
 {
     *work = (struct work){
@@ -60,10 +57,8 @@ void work_fini(struct work *work)
     free(work->scratch);
 }
 
-/* The GPUs that make the yardstick: judged, usual hardware, figure `ok`, not accused in it. Returns
- * their number. */
-static size_t gather(const struct judge *judge, const struct group *group, size_t metric,
-                     const bool *accused, struct work *work)
+size_t yardstick_gather(const struct judge *judge, const struct group *group, size_t metric,
+                        const bool *accused, struct work *work)
 {
     const struct judge_config *config = judge->basis.config;
     const struct metric_column *column = judge->columns[metric];
@@ -77,6 +72,22 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
         work->gpus[n] = gpu;
         work->values[n] = cell->value;
         work->scratch[n++] = isfinite(cell->spread) ? cell->spread : 0;
+    }
+    return n;
+}
+
+/* The same, as in the largest population. GPUs of populations that are too small are left out. */
+static size_t gather(const struct judge *judge, const struct group *group, size_t metric,
+                     const bool *accused, struct work *work)
+{
+    size_t all = yardstick_gather(judge, group, metric, accused, work), n = 0;
+    for (size_t i = 0; i < all; i++) {
+        const struct population_level *level = judge_level(judge, work->gpus[i], metric);
+        if (level->apart)
+            continue;
+        work->gpus[n] = work->gpus[i];
+        work->values[n] = work->values[i] * level->factor;
+        work->scratch[n++] = work->scratch[i];
     }
     return n;
 }
@@ -112,19 +123,21 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
         work->values[i] *= judge_clock_factor(judge, out, work->gpus[i]);
     struct robust_fit fit = robust_fit(work->values, n, work->scratch);
     out->center = fit.center;
-    out->sigma = fmax(fit.sigma, fabs(fit.center) * rule->floor / FLOOR_SCORE);
+    out->sigma = fmax(fit.sigma, fabs(fit.center) * rule->floor / YARDSTICK_FLOOR_SCORE);
     out->dof = (double)(fit.kept > 1 ? fit.kept - 1 : 1);
     out->usable = out->usable && fit.center != 0;
 }
 
 double yardstick_score(const struct yardstick *yardstick, double value, double spread,
-                       double clock_ratio)
+                       double clock_ratio, double width)
 {
     /* The scatter of the fleet includes the usual spread. A larger spread makes the figure of the
-     * GPU less certain, and so does an unusual clock. */
+     * GPU less certain, and so do an unusual clock and a population of which little is known. */
     double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
     double away = yardstick->share_error * (clock_ratio - 1) * yardstick->center;
-    double sigma = sqrt(yardstick->sigma * yardstick->sigma + OWN * fmax(excess, 0) + away * away);
+    double apart = width * yardstick->center;
+    double sigma = sqrt(yardstick->sigma * yardstick->sigma + OWN * fmax(excess, 0) + away * away +
+                        apart * apart);
     return sigma > 0 ? (value - yardstick->center) / sigma : 0;
 }
 
@@ -138,7 +151,7 @@ static size_t one_side(const struct judge *judge, const struct group *group, siz
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
-    bool limited = y->sigma <= fabs(y->center) * rule->floor / FLOOR_SCORE;
+    bool limited = y->sigma <= fabs(y->center) * rule->floor / YARDSTICK_FLOOR_SCORE;
     if (!y->usable || limited || rule->worse == JUDGE_ANY)
         return 0;
     size_t n = gather(judge, group, metric, accused, work), count = 0;

@@ -7,6 +7,9 @@
 /* With fewer GPUs figures are not compared. */
 enum { YARDSTICK_MIN = 5 };
 
+/* If all GPUs have the same value, a deviation equal to the floor has this score. */
+enum { YARDSTICK_FLOOR_SCORE = 8 };
+
 /* Room for the figures of the largest group. */
 struct work {
     uint32_t *gpus;
@@ -14,6 +17,11 @@ struct work {
 };
 int work_init(struct work *work, size_t count); /* 0 or -ENOMEM; call work_fini in both cases */
 void work_fini(struct work *work);
+
+/* Collects into `work` the GPUs of a group that show what is usual, with values and (in scratch)
+ * spreads: judged, usual hardware, figure `ok`, not accused in it. Returns their number. */
+size_t yardstick_gather(const struct judge *judge, const struct group *group, size_t metric,
+                        const bool *accused, struct work *work);
 
 struct yardstick *yardstick_of(const struct judge *judge, const struct group *group, size_t metric);
 
@@ -30,7 +38,7 @@ int yardstick_tails(const struct judge *judge, const struct group *group, const 
 /* The score of a value that was converted to the usual clock. spread: of the GPU's repetitions;
  * clock_ratio: of its own clock to the usual one. */
 double yardstick_score(const struct yardstick *yardstick, double value, double spread,
-                       double clock_ratio);
+                       double clock_ratio, double width);
 
 /* The score that a healthy GPU exceeds with probability `tail`. */
 double yardstick_bound(double tail, double dof);

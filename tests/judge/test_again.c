@@ -125,6 +125,7 @@ static void without_uuid(void **state)
     }
     for (size_t i = 20; i < 24; i++) {
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.5);
+        made_scale(&gpus[i], "host.bandwidth.d2h", 0.5);
         facts_set_bool(&gpus[i].health, "remap_pending", true);
     }
     struct inventory inventory = judge_twice(gpus, 64);

@@ -111,13 +111,15 @@ static void slot_of_eight(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(64, 14);
     put_on_nodes_of_eight(gpus, 64);
-    for (size_t i = 3; i < 64; i += 8)
+    for (size_t i = 3; i < 64; i += 8) {
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.94);
+        made_scale(&gpus[i], "host.bandwidth.d2h", 0.94);
+    }
     struct inventory inventory = made_judged(gpus, 64);
-    assert_int_equal(inventory.node_finding_count, 1);
-    assert_non_null(strstr(inventory.node_findings[0].finding,
+    assert_int_equal(inventory.node_finding_count, 2); /* one for each direction */
+    assert_non_null(strstr(inventory.node_findings[1].finding,
                            "slot 0000:03:00.0, on 8 of 8 nodes of alpha-100: host.bandwidth.h2d"));
-    assert_int_equal(inventory.node_findings[0].gpu_count, 8);
+    assert_int_equal(inventory.node_findings[1].gpu_count, 8);
     assert_int_equal(inventory.total_outliers, 8);
     inventory_fini(&inventory);
     made_free(gpus, 64);

@@ -28,6 +28,11 @@ static uint32_t constant_words[KERNEL_CONSTANT_BYTES / 4];
 static CUdeviceptr texture_base;
 static int chase_launches;
 
+/* As on Hopper: lines that a texture brought into L1 outlast the launch, and loads of later
+ * launches miss until scrub_l1 has run. */
+enum { TEXTURED_CYCLES = 200 };
+static bool textured;
+
 /* FAKE_CUDA_FAULT="cuLaunchKernel:3:700:sticky": the third call of the function fails with error
  * 700, and from then on everything that works on the GPU does. With FAKE_CUDA_FAULTY=1 that is so
  * on GPU 1 only. */
@@ -94,6 +99,7 @@ static void run_step(const struct kernel_step *step, const uint32_t *image,
         uint32_t cycles;
         uint64_t value = load(step->path, at, image, &cycles);
         cycles = fixed_cycles ? (uint32_t)strtoul(fixed_cycles, NULL, 10) : cycles;
+        cycles += textured ? TEXTURED_CYCLES : 0;
         at += step->stride;
         if (--left == 0) {
             at -= step->span;
@@ -132,12 +138,16 @@ static void run_chase(void **parameters)
 {
     const struct kernel_job *jobs = *(const struct kernel_job **)parameters[0];
     int32_t *claims = *(int32_t **)parameters[1];
+    bool textures = false;
     for (int i = chase_launches++ ? 0 : 1; i < SMS; i++) {
         int32_t number = claims[sm_ids[i]];
         claims[sm_ids[i]] = -1;
-        if (number >= 0)
-            run_job(&jobs[number], sm_ids[i]);
+        if (number < 0)
+            continue;
+        run_job(&jobs[number], sm_ids[i]);
+        textures |= jobs[number].steps[0].path == DEVICE_TEXTURE;
     }
+    textured |= textures;
 }
 
 static uint64_t link_element(const struct kernel_link *link, uint32_t i)
@@ -179,6 +189,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         tell_stream(name, grid, block);
     else if (strncmp(name, "chase_", 6) == 0)
         run_chase(parameters);
+    else if (strcmp(name, "scrub_l1") == 0)
+        textured = false;
     else if (strcmp(name, "link_chain") == 0)
         run_link(parameters[0]);
     else if (strcmp(name, "count_sm_ids") == 0)
@@ -193,6 +205,7 @@ EXPORT CUresult cuInit(unsigned flags)
 {
     const char *failure = getenv("FAKE_CUDA_INIT");
     fault_calls = 0;
+    textured = false;
     fault_stuck = CUDA_SUCCESS;
     (void)flags;
     return failure ? (CUresult)atoi(failure) : CUDA_SUCCESS;

@@ -1,0 +1,184 @@
+/* By how much the figures of the populations of a model differ. */
+#include "judge/population_levels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/cpd.h"
+#include "judge/robust.h"
+#include "judge/student.h"
+
+/* The boards of one model differ by a few per cent: 2.5 % in bandwidth and 4 % in latency on the
+ * H200. A population too small to show its own level is taken to differ by at most this much. */
+static const double BOARDS_APART = 0.05;
+
+/* The scale of a few GPUs is uncertain. A population counts as wider only from this ratio on. */
+static const double WIDER = 2;
+
+/* One figure of one population, at the usual SM clock. */
+struct population_fit {
+    size_t n;
+    double center, sigma;
+};
+
+/* One figure of the populations of a model. */
+struct comparison {
+    const struct judge *judge;
+    const struct group *model;
+    const struct judge_metric *rule;
+    size_t metric;
+    double tail; /* probability of a difference by chance that each test may have */
+    struct population_fit *fits;
+};
+
+static bool is_large(const struct population_fit *fit)
+{
+    return fit->n >= YARDSTICK_MIN;
+}
+
+static struct population_level *level_of(const struct comparison *c, size_t number)
+{
+    size_t metrics = c->judge->basis.config->metric_count;
+    return &c->judge->levels[(c->model->populations_at + number) * metrics + c->metric];
+}
+
+static void fit(const struct comparison *c, const bool *accused, struct work *work)
+{
+    double share = c->rule->follows[JUDGE_SM_CLOCK];
+    for (size_t i = 0; i < c->model->populations; i++) {
+        const struct group *population = &c->judge->fleet.populations[c->model->populations_at + i];
+        size_t n = yardstick_gather(c->judge, population, c->metric, accused, work);
+        for (size_t k = 0; k < n; k++)
+            work->values[k] /= 1 + share * (c->judge->clock_ratio[work->gpus[k]] - 1);
+        const struct robust_fit all = robust_fit(work->values, n, work->scratch);
+        c->fits[i] = (struct population_fit){
+            .n = n,
+            .center = all.center,
+            .sigma = fmax(all.sigma, fabs(all.center) * c->rule->floor / YARDSTICK_FLOOR_SCORE),
+        };
+    }
+}
+
+/* The population with most figures, the first of equals. */
+static const struct population_fit *largest(const struct comparison *c)
+{
+    const struct population_fit *best = &c->fits[0];
+    for (size_t i = 1; i < c->model->populations; i++)
+        if (c->fits[i].n > best->n)
+            best = &c->fits[i];
+    return best;
+}
+
+/* The medians of two large populations differ by more than chance allows. */
+static bool differ(const struct comparison *c, const struct population_fit *a,
+                   const struct population_fit *b)
+{
+    double error = CPD_MEDIAN_ERROR *
+                   sqrt(a->sigma * a->sigma / (double)a->n + b->sigma * b->sigma / (double)b->n);
+    double dof = (double)(a->n < b->n ? a->n : b->n) - 1;
+    return fabs(a->center - b->center) > student_quantile(c->tail / 2, dof) * error;
+}
+
+static double distance(const struct population_fit *a, const struct population_fit *b)
+{
+    return a->n && b->n && b->center != 0 ? fabs(a->center / b->center - 1) : 0;
+}
+
+/* The largest distance between the levels of large populations. */
+static double levels_apart(const struct comparison *c, const struct population_fit *reference)
+{
+    double apart = 0;
+    for (size_t i = 0; i < c->model->populations; i++)
+        if (is_large(&c->fits[i]) && level_of(c, i)->factor != 1)
+            apart = fmax(apart, distance(&c->fits[i], reference));
+    return apart;
+}
+
+static void set_large(const struct comparison *c, const struct population_fit *reference)
+{
+    double usual = reference->sigma / fabs(reference->center);
+    for (size_t i = 0; i < c->model->populations; i++) {
+        const struct population_fit *own = &c->fits[i];
+        struct population_level *level = level_of(c, i);
+        if (own == reference || !is_large(own) || own->center == 0)
+            continue;
+        if (differ(c, own, reference))
+            level->factor = reference->center / own->center;
+        double sigma = own->sigma / fabs(own->center);
+        if (sigma > WIDER * usual)
+            level->width = sqrt(sigma * sigma - usual * usual);
+    }
+}
+
+static void set_small(const struct comparison *c, const struct population_fit *reference)
+{
+    double apart = levels_apart(c, reference);
+    for (size_t i = 0; i < c->model->populations; i++) {
+        const struct population_fit *own = &c->fits[i];
+        if (is_large(own))
+            continue;
+        struct population_level *level = level_of(c, i);
+        level->apart = is_large(reference);
+        level->width = fmax(apart, fmin(distance(own, reference), BOARDS_APART));
+    }
+}
+
+static void compare(const struct comparison *c)
+{
+    const struct population_fit *reference = largest(c);
+    if (!reference->n || reference->center == 0)
+        return;
+    if (is_large(reference))
+        set_large(c, reference);
+    set_small(c, reference);
+}
+
+static size_t count_tests(const struct judge *judge)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < judge->fleet.group_count; g++)
+        count += judge->fleet.groups[g].populations - 1;
+    return count * judge->basis.config->metric_count;
+}
+
+static int compare_model(const struct judge *judge, const struct group *model, double tail,
+                         const bool *accused, struct work *work)
+{
+    const struct judge_config *config = judge->basis.config;
+    struct comparison c = {
+        .judge = judge,
+        .model = model,
+        .tail = tail,
+        .fits = mem_array(model->populations, sizeof *c.fits),
+    };
+    if (!c.fits)
+        return -ENOMEM;
+    for (size_t m = 0; m < config->metric_count; m++) {
+        c.metric = m;
+        c.rule = &config->metrics[m];
+        if (c.rule->worse != JUDGE_LOWER && c.rule->worse != JUDGE_HIGHER)
+            continue;
+        fit(&c, accused, work);
+        compare(&c);
+    }
+    free(c.fits);
+    return 0;
+}
+
+int population_levels_find(const struct judge *judge, const bool *accused, struct work *work)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t tests = count_tests(judge);
+    for (size_t i = 0; i < fleet->population_count * judge->basis.config->metric_count; i++)
+        judge->levels[i] = (struct population_level){.factor = 1};
+    if (!tests)
+        return 0;
+    double tail = judge->basis.config->false_alarms / (double)tests;
+    for (size_t g = 0; g < fleet->group_count; g++)
+        if (fleet->groups[g].populations > 1 &&
+            compare_model(judge, &fleet->groups[g], fmin(tail, 0.5), accused, work))
+            return -ENOMEM;
+    return 0;
+}

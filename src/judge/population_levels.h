@@ -1,0 +1,11 @@
+/* By how much the figures of the populations of a model differ. */
+#ifndef GPUMEMTOPO_JUDGE_POPULATION_LEVELS_H
+#define GPUMEMTOPO_JUDGE_POPULATION_LEVELS_H
+
+#include "judge/yardstick.h"
+
+/* Fills judge.levels, without the GPUs that are accused in a figure (accused[gpu * metrics +
+ * metric]). 0 or -ENOMEM. */
+int population_levels_find(const struct judge *judge, const bool *accused, struct work *work);
+
+#endif
