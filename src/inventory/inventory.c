@@ -31,6 +31,12 @@ static void model_fini(struct inventory_model *model)
     facts_fini(&model->identity);
     facts_fini(&model->config);
     facts_fini(&model->health);
+    for (size_t i = 0; i < model->population_count; i++) {
+        free(model->populations[i].by);
+        free(model->populations[i].value);
+        facts_fini(&model->populations[i].figures);
+    }
+    free(model->populations);
     measures_fini(&model->memory);
 }
 

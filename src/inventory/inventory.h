@@ -19,6 +19,15 @@ extern const char inventory_bare_node[];
 
 /* All strings here are owned by the inventory; NULL is null in the file. */
 
+/* GPUs of a model that share a fact which nobody can change in operation. Figures are judged inside
+ * a population where they differ between populations. */
+struct inventory_population {
+    char *by;             /* the fact: board.part */
+    char *value;          /* NULL: the GPUs do not know it */
+    uint32_t count;       /* GPUs of this population that were measured */
+    struct facts figures; /* metric and usual value of what differs between the populations */
+};
+
 /* The memory topology of a model: the consensus of its healthy GPUs. */
 struct inventory_model {
     char *id; /* a slug, unique in the file */
@@ -26,8 +35,10 @@ struct inventory_model {
     char *key;      /* identifies the model: PCI ids, name, MIG profile */
     uint32_t count; /* GPUs of this model that were measured */
     struct facts identity;
-    struct facts config; /* the values that most of its GPUs have */
-    struct facts health; /* likewise */
+    struct facts config;                      /* the values that most of its GPUs have */
+    struct facts health;                      /* likewise */
+    struct inventory_population *populations; /* if there are several */
+    size_t population_count;
     struct measures memory;
 };
 

@@ -12,6 +12,7 @@
 #include "judge/consensus.h"
 #include "judge/moved_gpus.h"
 #include "judge/place_findings.h"
+#include "judge/population_levels.h"
 #include "judge/verdict.h"
 
 int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
@@ -215,7 +216,7 @@ static int add_model(const struct judge *judge, const struct group *group,
         usual_facts(fleet, group, SET_CONFIG, &model->config) ||
         usual_facts(fleet, group, SET_HEALTH, &model->health))
         return -ENOMEM;
-    if (consensus_build(fleet, group, model))
+    if (population_levels_report(judge, group, model) || consensus_build(fleet, group, model))
         return -ENOMEM;
     return recorded ? consensus_complete(&model->memory, &recorded->memory) : 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "cpd/cpd.h"
 #include "judge/robust.h"
 #include "judge/student.h"
@@ -130,6 +131,8 @@ static void compare(const struct comparison *c)
     const struct population_fit *reference = largest(c);
     if (!reference->n || reference->center == 0)
         return;
+    for (size_t i = 0; i < c->model->populations; i++)
+        level_of(c, i)->center = is_large(&c->fits[i]) ? c->fits[i].center : NAN;
     if (is_large(reference))
         set_large(c, reference);
     set_small(c, reference);
@@ -172,13 +175,60 @@ int population_levels_find(const struct judge *judge, const bool *accused, struc
     const struct fleet *fleet = &judge->fleet;
     size_t tests = count_tests(judge);
     for (size_t i = 0; i < fleet->population_count * judge->basis.config->metric_count; i++)
-        judge->levels[i] = (struct population_level){.factor = 1};
+        judge->levels[i] = (struct population_level){.factor = 1, .center = NAN};
     if (!tests)
         return 0;
     double tail = judge->basis.config->false_alarms / (double)tests;
     for (size_t g = 0; g < fleet->group_count; g++)
         if (fleet->groups[g].populations > 1 &&
             compare_model(judge, &fleet->groups[g], fmin(tail, 0.5), accused, work))
+            return -ENOMEM;
+    return 0;
+}
+
+/* The metric differs between the populations of the model. */
+static bool is_divided(const struct judge *judge, const struct group *model, size_t metric)
+{
+    size_t metrics = judge->basis.config->metric_count;
+    for (size_t i = 0; i < model->populations; i++)
+        if (judge->levels[(model->populations_at + i) * metrics + metric].factor != 1)
+            return true;
+    return false;
+}
+
+static int report_population(const struct judge *judge, const struct group *model, size_t number,
+                             struct inventory_population *out)
+{
+    const struct judge_config *config = judge->basis.config;
+    const struct fleet *fleet = &judge->fleet;
+    const struct group *population = &fleet->populations[number];
+    const struct fact_column *parts = fleet_facts(fleet, SET_BOARD, "part");
+    const struct fact part = fleet_fact(fleet, parts, population->part);
+    for (size_t i = 0; i < population->count; i++)
+        out->count += fleet->gpus[population->members[i]].measured;
+    if (str_copy_to(&out->by, "board.part") ||
+        str_copy_to(&out->value, population->part ? part.text : NULL))
+        return -ENOMEM;
+    for (size_t m = 0; m < config->metric_count; m++) {
+        double usual = judge->levels[number * config->metric_count + m].center;
+        if (isfinite(usual) && is_divided(judge, model, m) &&
+            facts_set_real(&out->figures, config->metrics[m].metric, measure_digits(usual, 6)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int population_levels_report(const struct judge *judge, const struct group *model,
+                             struct inventory_model *out_model)
+{
+    if (model->populations < 2)
+        return 0;
+    out_model->populations = mem_array(model->populations, sizeof *out_model->populations);
+    if (!out_model->populations)
+        return -ENOMEM;
+    out_model->population_count = model->populations;
+    for (size_t i = 0; i < model->populations; i++)
+        if (report_population(judge, model, model->populations_at + i, &out_model->populations[i]))
             return -ENOMEM;
     return 0;
 }

@@ -8,4 +8,8 @@
  * metric]). 0 or -ENOMEM. */
 int population_levels_find(const struct judge *judge, const bool *accused, struct work *work);
 
+/* Lists the populations of a model, if there are several. 0 or -ENOMEM. */
+int population_levels_report(const struct judge *judge, const struct group *model,
+                             struct inventory_model *out_model);
+
 #endif

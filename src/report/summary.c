@@ -103,6 +103,36 @@ static void put_memory(struct strbuf *out, const struct report_style *style,
     report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
 
+/* "692-2G520-0282-000: 6 GPUs, main.latency 661.2; 692-...". */
+static void put_populations(struct strbuf *out, const struct report_style *style,
+                            const struct inventory_model *model)
+{
+    struct strbuf line = {0};
+    if (!model->population_count)
+        return;
+    for (size_t i = 0; i < model->population_count; i++) {
+        const struct inventory_population *population = &model->populations[i];
+        strbuf_puts(&line, i ? "; " : "");
+        report_put_clean(&line, population->value ? population->value : "unknown", NAME_MAX);
+        strbuf_puts(&line, ": ");
+        report_put_count(&line, population->count, "GPU", "GPUs");
+        for (size_t k = 0; k < population->figures.count; k++) {
+            const struct fact *figure = &population->figures.items[k];
+            const struct measure *measure = measures_get(&model->memory, figure->key);
+            strbuf_puts(&line, ", ");
+            report_put_clean(&line, figure->key, NAME_MAX);
+            strbuf_puts(&line, " ");
+            report_put_quantity(&line,
+                                figure->kind == FACT_INT ? (double)figure->integer : figure->real,
+                                measure ? measure->unit : "");
+        }
+    }
+    strbuf_puts(out, "  ");
+    report_put_column(out, "board parts", MEMORY_COLUMNS);
+    strbuf_puts(out, " ");
+    report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
+}
+
 static void put_model(struct strbuf *out, const struct report_style *style,
                       const struct inventory_model *model)
 {
@@ -121,6 +151,7 @@ static void put_model(struct strbuf *out, const struct report_style *style,
         if (!seen)
             put_memory(out, style, memory, i);
     }
+    put_populations(out, style, model);
 }
 
 /* Prints "Title:" before the first entry of a list. Beyond the limit prints "and N more" and

@@ -192,6 +192,15 @@ static void fill_model(struct inventory_model *model)
     fill_facts(&model->identity);
     must_do(facts_set_int(&model->config, "power_limit_w", 700));
     must_do(facts_set_bool(&model->health, "remap_pending", false));
+    model->populations = must(mem_array(2, sizeof *model->populations));
+    model->population_count = 2;
+    for (size_t i = 0; i < 2; i++) {
+        struct inventory_population *population = &model->populations[i];
+        population->by = must(str_copy("board.part"));
+        population->count = 1;
+        must_do(facts_set_real(&population->figures, "main.latency", i ? 652.5 : 689));
+    }
+    model->populations[0].value = must(str_copy("692: \"000\""));
     fill_measures(&model->memory);
 }
 

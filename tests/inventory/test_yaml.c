@@ -124,6 +124,10 @@ static void layout_is_the_contract(void **state)
         "    identity: {compute_capability: \"9.0\", sms: 132,",
         "    config: {power_limit_w: 700}\n"
         "    health: {remap_pending: false}\n"
+        "    populations:\n"
+        "      - {by: board.part, value: \"692: \\\"000\\\"\", count: 1, figures: {main.latency: "
+        "689}}\n"
+        "      - {by: board.part, value: null, count: 1, figures: {main.latency: 652.5}}\n"
         "    memory:\n"
         "      l1_data:\n"
         "        size: {value: 210000, unit: B, spread: 0, confidence: 0.999, n: 15, method: "

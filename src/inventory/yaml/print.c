@@ -66,6 +66,19 @@ static void print_header(struct strbuf *buffer, const struct inventory *inventor
     strbuf_printf(buffer, ", exit_code: %d}\n", inventory->exit_code);
 }
 
+static void print_populations(struct strbuf *buffer, const struct inventory_model *model)
+{
+    strbuf_puts(buffer, model->population_count ? "\n    populations:" : "");
+    for (size_t i = 0; i < model->population_count; i++) {
+        const struct inventory_population *population = &model->populations[i];
+        put_text(buffer, "\n      - {by: ", population->by);
+        put_text(buffer, ", value: ", population->value);
+        strbuf_printf(buffer, ", count: %" PRIu32 ", figures: ", population->count);
+        inventory_print_facts(buffer, &population->figures);
+        strbuf_puts(buffer, "}");
+    }
+}
+
 static void print_model(struct strbuf *buffer, const struct inventory_model *model)
 {
     put_text(buffer, "  - id: ", model->id);
@@ -77,6 +90,7 @@ static void print_model(struct strbuf *buffer, const struct inventory_model *mod
     inventory_print_facts(buffer, &model->config);
     strbuf_puts(buffer, "\n    health: ");
     inventory_print_facts(buffer, &model->health);
+    print_populations(buffer, model);
     strbuf_puts(buffer, "\n    memory:");
     inventory_print_measures(buffer, &model->memory, 6);
 }

@@ -182,6 +182,24 @@ static int read_survey(const struct yaml_node *node, void *inventory, struct err
     return read_members(node, members, COUNT_OF(members), inventory, err);
 }
 
+static int read_population(const struct yaml_node *node, void *population, struct err *err)
+{
+    static const struct member members[] = {
+        {"by", text, offsetof(struct inventory_population, by)},
+        {"value", text_or_null, offsetof(struct inventory_population, value)},
+        {"count", u32, offsetof(struct inventory_population, count)},
+        {"figures", facts, offsetof(struct inventory_population, figures)},
+    };
+    return read_members(node, members, COUNT_OF(members), population, err);
+}
+
+static int read_populations(const struct yaml_node *node, void *slot, struct err *err)
+{
+    struct inventory_model *model = slot;
+    return read_list(node, sizeof *model->populations, read_population, &model->populations,
+                     &model->population_count, err);
+}
+
 static int read_model(const struct yaml_node *node, void *model, struct err *err)
 {
     static const struct member members[] = {
@@ -192,6 +210,7 @@ static int read_model(const struct yaml_node *node, void *model, struct err *err
         {"identity", facts, offsetof(struct inventory_model, identity)},
         {"config", facts, offsetof(struct inventory_model, config)},
         {"health", facts, offsetof(struct inventory_model, health)},
+        {"populations", read_populations, 0, true},
         {"memory", measures, offsetof(struct inventory_model, memory)},
     };
     return read_members(node, members, COUNT_OF(members), model, err);

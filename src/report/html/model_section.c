@@ -165,6 +165,32 @@ static void put_facts(struct strbuf *out, const char *title, const struct facts 
     strbuf_puts(out, "</dl></details>\n");
 }
 
+/* Boards of this model: how many GPUs have each, and the usual figures that differ. */
+static void put_populations(struct strbuf *out, const struct inventory_model *model)
+{
+    if (!model->population_count)
+        return;
+    strbuf_puts(out, "<details open><summary>Populations: GPUs with the same board part</summary>"
+                     "<div class=wide><table><thead><tr><th>board part<th class=n>GPUs<th>usual "
+                     "figures that differ</thead><tbody>\n");
+    for (size_t i = 0; i < model->population_count; i++) {
+        const struct inventory_population *population = &model->populations[i];
+        strbuf_puts(out, "<tr><td>");
+        html_text(out, population->value ? population->value : "unknown", HTML_NAME);
+        strbuf_printf(out, "<td class=n>%u<td>", population->count);
+        for (size_t k = 0; k < population->figures.count; k++) {
+            const struct fact *figure = &population->figures.items[k];
+            const struct measure *m = measures_get(&model->memory, figure->key);
+            strbuf_puts(out, k ? ", " : "");
+            html_text(out, figure->key, HTML_NAME);
+            strbuf_puts(out, " ");
+            html_quantity(out, fact_number(figure), m ? m->unit : "");
+        }
+        strbuf_puts(out, population->figures.count ? "\n" : "too few GPUs to say, or none\n");
+    }
+    strbuf_puts(out, "</tbody></table></div></details>\n");
+}
+
 void html_model_section(struct strbuf *out, const struct html_data *data,
                         const struct html_model *model, const struct judge_references *references)
 {
@@ -183,6 +209,7 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
     strbuf_puts(out, "</span></p>\n");
     html_topology(out, m);
     put_table(out, m, reference);
+    put_populations(out, m);
     put_distributions(out, model);
     html_curves(out, m);
     html_sm_maps(out, m);
