@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "judge/divided_models.h"
+#include "judge/own_defaults.h"
 #include "judge/place_findings.h"
 #include "judge/reference.h"
 #include "judge/yardstick.h"
@@ -61,7 +62,8 @@ int blind_spots_report(const struct judge *judge, struct inventory *inventory)
             if (place_findings_add(inventory, NULL, text, NULL))
                 return -ENOMEM;
         }
-        if (judge_settings_report_divided(judge, group, inventory) ||
+        if (own_defaults_report(judge, group, inventory) ||
+            judge_settings_report_divided(judge, group, inventory) ||
             report_scattered(judge, group, inventory))
             return -ENOMEM;
     }

@@ -95,7 +95,23 @@ static void explain_ecc(struct explanation *explanation, const struct judge *jud
     add_explanation(explanation, ECC_COST, KIND_MISCONFIGURED, BIT_ECC);
 }
 
-static void explain(struct explanation *explanation, const struct judge *judge,
+/* Nothing is faster than the SMs ask for it. So a lowered SM clock, whose own cause is known, also
+ * explains figures that do not follow it at usual clocks: locked at 45 % of its clock, an H200
+ * reads half of its bandwidth. */
+static void explain_lowered_clock(struct explanation *explanation, struct judge *judge,
+                                  const struct judge_metric *rule, uint32_t gpu)
+{
+    const struct finding *clock = finding_of(judge, gpu, "clock.sm", BASIS_FLEET);
+    double ratio = judge->clock_ratio[gpu];
+    if (rule->worse != JUDGE_LOWER || rule->follows[JUDGE_SM_CLOCK] > 0 || !clock ||
+        !clock->accused || !clock->cause || !judge_number_lower(ratio, 1) ||
+        strncmp(clock->cause, "unexplained", 11) == 0)
+        return;
+    put_condition(explanation, judge, JUDGE_SM_CLOCK, gpu);
+    add_explanation(explanation, 1 - ratio, clock->kind, JUDGE_SM_CLOCK);
+}
+
+static void explain(struct explanation *explanation, struct judge *judge,
                     const struct judge_metric *rule, uint32_t gpu)
 {
     for (int c = 0; c < JUDGE_CONDITION_COUNT; c++) {
@@ -108,6 +124,7 @@ static void explain(struct explanation *explanation, const struct judge *judge,
         add_explanation(explanation, predicted_loss(rule, condition, ratio), conditions[c].kind,
                         (unsigned)c);
     }
+    explain_lowered_clock(explanation, judge, rule, gpu);
     explain_ecc(explanation, judge, rule, gpu);
 }
 
@@ -136,7 +153,7 @@ static void put_sm(struct strbuf *out, const struct judge *judge, const struct f
         strbuf_printf(out, "SM %.0f is slower than the others, ", cell->value);
 }
 
-static int find_cause(const struct judge *judge, struct finding *finding)
+static int find_cause(struct judge *judge, struct finding *finding)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
     struct explanation explanation = {{0}};

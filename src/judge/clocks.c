@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "judge/fact_text.h"
 #include "judge/held_clock.h"
+#include "judge/own_defaults.h"
 #include "judge/yardstick.h"
 
 /* A throttle reason is unusual if at most this share of the model has it. */
@@ -147,18 +148,20 @@ static int explain(const struct view *view, const struct held_clock_reason *reas
                    struct finding *finding)
 {
     const char *setting = find_setting(view, finding->gpu, -finding->deviation, reason);
-    bool held = setting || reason;
+    bool locked = !setting && !reason && own_defaults_locked(&view->judge->fleet, finding->gpu);
+    bool held = setting || reason || locked;
     if (!held && finding->cause)
         return 0;
     char *cause = setting  ? setting_words(view, finding->gpu, setting)
                   : reason ? reason_words(view, reason, finding->gpu)
+                  : locked ? own_defaults_locked_text(&view->judge->fleet, finding->gpu)
                            : str_copy(UNEXPLAINED);
     if (!cause)
         return -ENOMEM;
     free(finding->cause);
     finding->cause = cause;
     if (held)
-        finding->kind = setting ? KIND_MISCONFIGURED : reason->kind;
+        finding->kind = reason && !setting ? reason->kind : KIND_MISCONFIGURED;
     finding->accused |= held && 1 - view->judge->clock_ratio[finding->gpu] >= LOSS;
     return 0;
 }

@@ -90,6 +90,7 @@ int judge_specifications(struct judge *judge); /* specification.c: against refer
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
+int judge_own_defaults(struct judge *judge);   /* own_defaults.c: below its own default */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
 
 /* Adds an entry to the inventory's nodes for each setting and version in which the model is
