@@ -14,7 +14,7 @@
  * only if it is at most this share of the allowed one, its repetitions scatter by at
  * most STEADY, and the driver reports the same clock within SAME. On an H200 locked at 900 of 1980
  * MHz, the spread is 0.0002 % and both clocks agree within 0.01 %. */
-static const double LOCKED = 0.9, STEADY = 0.002, SAME = 0.01;
+static const double LOCKED = 0.92, STEADY = 0.002, SAME = 0.01;
 
 static double setting(const struct fleet *fleet, const char *key, uint32_t gpu)
 {
@@ -61,7 +61,6 @@ static char *power_limit_text(const struct fleet *fleet, uint32_t gpu)
                       setting(fleet, "power_limit_default_w", gpu));
 }
 
-/* What is checked, the fact that tells it to people, and where a watched GPU has it. */
 static const struct own_default {
     const char *metric;
     bool (*is_low)(const struct fleet *fleet, uint32_t gpu);

@@ -1,4 +1,4 @@
-/* The exit codes of gpumemtopo-survey; README.md says what each means. */
+/* The exit codes of gpumemtopo-survey; docs/cluster.md says what each means. */
 #ifndef GPUMEMTOPO_SURVEY_EXIT_CODE_H
 #define GPUMEMTOPO_SURVEY_EXIT_CODE_H
 

@@ -4,7 +4,8 @@ detect.py SURVEY SOURCE_ROOT [FLEETS [GPUS [SEED]]]
 
 Each fleet has GPUS GPUs of one model on nodes of four, about one in thirteen of them with a fault of
 the catalogue below, every fault at 2, 5, 10 and 30 % where a size applies; in every eighth fleet one
-slot of all nodes has a fault, too. Healthy ones differ as
+slot of all nodes has a fault, too. In every other fleet a tenth of the nodes has GPUs with another board: 4 % more
+latency and 2.5 % more bandwidth, as H200s have. Healthy ones differ as
 published: SM clocks 8 % apart, every other figure at equal clock with a standard deviation of 0.5 %.
 Prints for each fault and size how many were found with the right kind and cause, and every false
 alarm. Fails when less was found than is wanted: at 5 % and above 99 %, at 2 % as many at least in
@@ -78,8 +79,8 @@ def catalogue(model):
         if size > 0.02:  # below the resolution of the sweep
             add("l1_ways", f"kind: l1_ways, share: {size}", "degraded", "unexplained", size)
         if size >= 0.1:  # healthy clocks differ by nearly as much
-            add("sm_clock, no reason", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: none",
-                "degraded", "unexplained: no limit", size)
+            add("sm_clock, locked", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: none",
+                "misconfigured", "SM clock is locked", size)
         add("slow node, DRAM", f"kind: slow_dram, share: {size}", "degraded", "unexplained", size,
             "node", True)
     add("missing_sms, hidden", "kind: missing_sms, count: 1, hidden: true", "degraded",
@@ -133,7 +134,19 @@ def slot_fault(number):
     return faults[number // 8 % len(faults)] if number % 8 == 3 else None
 
 
-def plant(number, model):
+def other_board(model, folder):
+    """The same model with the other board of the H200, as a file."""
+    text = (ROOT / "configs/sim" / model.file).read_text()
+    text = re.sub(r"main: (\d+)", lambda m: f"main: {float(m[1]) * 1.04:.0f}", text)
+    text = re.sub(r"(main_\w+): (\d+)(?=[,}])", lambda m: f"{m[1]}: {float(m[2]) * 1.025:.0f}"
+                  if m[1] != "main_loaded_cycles" else m[0], text)
+    text = re.sub(r"part: \S+,", "part: OTHER-BOARD,", text)
+    path = folder / f"other-{model.file}"
+    path.write_text(text)
+    return path
+
+
+def plant(number, model, folder):
     """A fleet file's text, and its faults by node and GPU."""
     draw = random.Random(f"{SEED} {number}")
     faults = catalogue(model)
@@ -156,16 +169,18 @@ def plant(number, model):
         else:
             planted[free.pop()] = fault
     lines = [f"seed: {SEED * 1000 + number}", "vary: {sm_clock: 0.04, other: 0.005}", "nodes:"]
+    boards = [ROOT / "configs/sim" / model.file] * nodes
+    if number % 2:
+        boards[::10] = [other_board(model, folder)] * len(boards[::10])
     for node in range(nodes):
         mine = ", ".join(f"{{gpu: {gpu}, {fault.text}}}"
                          for (at, gpu), fault in planted.items() if at in (node, "slot"))
-        lines.append(f"  - {{name: n{node:03d}, gpus: {PER_NODE}, model: {ROOT}/configs/sim/"
-                     f"{model.file}, faults: [{mine}]}}")
+        lines.append(f"  - {{name: n{node:03d}, gpus: {PER_NODE}, model: {boards[node]}, faults: [{mine}]}}")
     return "\n".join(lines) + "\n", planted
 
 
 def survey(number, model, folder):
-    text, planted = plant(number, model)
+    text, planted = plant(number, model, folder)
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
