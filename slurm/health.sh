@@ -6,12 +6,14 @@
 #   Prolog=/etc/gpumemtopo/health.sh                Epilog=/etc/gpumemtopo/health.sh
 #
 # As a health check it always returns 0. As prolog or epilog it returns 1 if a GPU is failing, and
-# Slurm then drains the node; degraded GPUs do not stop a job. A GPU on which another process
-# computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this shell sources:
+# Slurm then drains the node; degraded GPUs do not stop a job. A GPU that hangs or crashes the program,
+# or that is missing (see gpus), is looked for a second time; if that fails as well, it is failing. A
+# GPU on which another process computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this shell sources:
 #
 #   bin=/opt/gpumemtopo/bin     folder of the programs
 #   drain=yes                   a health check drains the node of a failing or degraded GPU
 #   last=/var/lib/gpumemtopo    folder for the last inventory
+#   gpus=8                      number of GPUs that this node must have; slurm: as its Gres says
 #   limit=40                    time limit in seconds; Slurm's own limit is 60
 #   node=$(hostname -s)         name of this node in Slurm
 #   lock=/run/gpumemtopo-health.lock    lock file; use a folder where only root may create files
@@ -20,11 +22,11 @@
 # Of the environment, only SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and GPUMEMTOPO_HEALTH_CONF are used,
 # because the environment of a prolog is nearly empty.
 set -u
-# Only a failing GPU sets this to 1. No other error, such as a mistake in the settings, may drain a node.
+# Only a failing or missing GPU sets this to 1. No other error, such as a mistake in the settings, may drain a node.
 verdict=0 folder=
 trap '[ -z "$folder" ] || rm -rf "$folder"; exit "$verdict"' EXIT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-bin='' drain=no last='' limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
+bin='' drain=no last='' gpus='' limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
 conf=${GPUMEMTOPO_HEALTH_CONF:-/etc/gpumemtopo/health.conf}
 # shellcheck disable=SC1090
 [ ! -r "$conf" ] || . "$conf"
@@ -47,16 +49,51 @@ folder=$(mktemp -d) || exit 0
 { exec 9>>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
 flock -n 9 || exit 0
 
-# Without Slurm's variables: with them the survey would take itself for a step with several ranks.
-env -i PATH="$PATH" HOME=/ timeout -k 8 "$limit" gpumemtopo-survey --profile quick --busy skip \
-    --time-limit $((10#$limit / 2)) --quiet --no-progress -o "$folder/now.yaml" "${flags[@]}" \
-    9>&- 2>"$folder/said"
+if [ "$gpus" = slurm ]; then # Gres=gpu:h200:8(S:0-1)
+    gpus=$(timeout 5 scontrol show node "$node" 2>/dev/null |
+        sed -n 's/^ *Gres=.*gpu:\([^,(]*:\)\{0,1\}\([0-9]*\).*/\2/p')
+fi
+if ! [[ $gpus =~ ^[0-9]{0,3}$ ]]; then
+    echo "health.sh: gpus must be a number or slurm, not \"$gpus\"; missing GPUs are not noticed" >&2
+    gpus=
+fi
+
+# survey FILE: in the time that is left. Without Slurm's variables: with them the survey would take itself
+# for a step with several ranks.
+survey() {
+    local left=$((10#$limit - SECONDS))
+    [ "$left" -ge 2 ] || return 1
+    env -i PATH="$PATH" HOME=/ timeout -k 8 "$left" gpumemtopo-survey --profile quick --busy skip \
+        --time-limit $(((10#$limit + 2) / 3)) --quiet --no-progress -o "$1" "${flags[@]}" \
+        9>&- 2>"$folder/said"
+}
+
+# dead FILE: the GPUs that hung or crashed the program, one in a line.
+dead() {
+    sed -n 's/^  - {.*uuid: \([^,]*\), status: \(crashed\|timed_out\), .*/\1/p' "$1" 2>/dev/null | sort
+}
+
+# missing FILE CODE: the number of GPUs that the survey saw, if they are too few. Without a report that is
+# so only if the program itself says that there is none; it may also have failed for another reason.
+missing() {
+    local seen
+    seen=$(sed -n 's/^survey: {.* gpus: \([0-9]*\),.*/\1/p' "$1" 2>/dev/null)
+    [ -n "$seen" ] || [ "$2" -ne 1 ] || ! grep -q 'no GPU' "$folder/said" || seen=0
+    [ -z "$seen" ] || [ -z "$gpus" ] || [ "$seen" -ge $((10#$gpus)) ] || echo "$seen"
+}
+
+survey "$folder/now.yaml"
 code=$?
+gone=$(missing "$folder/now.yaml" "$code") dead=$(dead "$folder/now.yaml")
+if [ -n "$gone$dead" ]; then
+    survey "$folder/again.yaml"
+    gone=$(missing "$folder/again.yaml" "$?")
+    dead=$(comm -12 <(echo "$dead") <(dead "$folder/again.yaml") | grep -v '^null$' | head -n 1)
+fi
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached
     [ "$code" -eq 0 ] || logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null
-    exit 0
-fi
-if [ -n "$last" ] && mkdir -p "$last"; then
+    [ -n "$gone" ] || exit 0
+elif [ -n "$last" ] && mkdir -p "$last"; then
     cp "$folder/now.yaml" "$last/.now.yaml.$$" && mv "$last/.now.yaml.$$" "$last/$node.yaml"
 fi
 
@@ -65,6 +102,8 @@ fi
 reason=$(gpumemtopo-report drain "$folder/now.yaml" 2>/dev/null |
     sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' |
     sort -r | head -n 1)
+[ -z "$gone" ] || reason="gpumemtopo: failing: $gone of $((10#$gpus)) GPUs are there, twice"
+[ -z "$dead" ] || reason="gpumemtopo: failing: ${dead//[^A-Za-z0-9-]/} hung or crashed the program, twice"
 if [ "$failing" -eq 0 ] && [ "$drain" = yes ] && [ -n "$reason" ]; then
     scontrol update NodeName="$node" State=DRAIN Reason="$reason"
 fi

@@ -96,6 +96,61 @@ for limit in 40s 1 '' 08 -1; do
     [ "$code" -eq 1 ] || fail "a failing GPU, limit=$limit: $code, $(cat said)"
 done
 
+# A GPU that crashes the program or hangs, twice; once is no reason. UUIDs have no meaning for a shell.
+cat >bin/gpumemtopo-survey <<'END'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+echo run >>runs
+{
+    echo 'survey: {nodes: 1, ranks: 1, gpus: 7, measured: 6, unmeasured: 1, lost_ranks: 0}'
+    echo 'unmeasured:'
+    [ "$(wc -l <runs)" -gt "$(cat healthy_from)" ] ||
+        echo '  - {node: n1, rank: 0, uuid: GPU-1$(x), status: crashed, reason: signal 11}'
+    echo '  - {node: n1, rank: 0, uuid: GPU-2, status: busy, reason: another process}'
+} >"$2"
+exit 4
+END
+printf '#!/bin/sh\n' >bin/gpumemtopo-report
+crashing() { # crashing SURVEYS CODE: the GPU crashes the program in so many surveys
+    echo "$1" >healthy_from
+    rm -f runs
+    echo "bin=$folder/bin lock=$folder/lock" >health.conf
+    prolog
+    [ "$code" -eq "$2" ] || fail "crashed in $1: $code, $(cat said)"
+    [ "$(wc -l <runs)" -eq 2 ] || fail "$(wc -l <runs) surveys"
+}
+crashing 1 0
+crashing 9 1
+grep -qx "gpumemtopo: failing: GPU-1x hung or crashed the program, twice" said || fail "reason: $(cat said)"
+
+# Fewer GPUs than the site says, or than Slurm knows of; as many, or no setting, is well.
+printf '#!/bin/sh\necho "   Gres=gpu:h200:8(S:0-1)"\n' >bin/scontrol
+chmod +x bin/*
+expecting() { # expecting GPUS CODE
+    echo 1 >healthy_from
+    rm -f runs
+    echo "bin=$folder/bin lock=$folder/lock gpus=$1" >health.conf
+    prolog
+    [ "$code" -eq "$2" ] || fail "gpus=$1: $code, $(cat said)"
+    [ "$2" -eq 0 ] || grep -qx "gpumemtopo: failing: 7 of 8 GPUs are there, twice" said ||
+        fail "reason: $(cat said)"
+}
+expecting 8 1
+expecting slurm 1
+expecting 7 0
+expecting '' 0
+expecting many 0
+
+# No GPU at all, because there is none or the driver is dead; another failure says nothing about GPUs.
+saying() { # saying CODE WORDS: the program makes no report
+    printf '#!/bin/sh\necho "gpumemtopo-survey: %s" >&2\nexit 1\n' "$2" >bin/gpumemtopo-survey
+    echo "bin=$folder/bin lock=$folder/lock gpus=8" >health.conf
+    prolog
+    [ "$code" -eq "$1" ] || fail "$2: $code, $(cat said)"
+}
+saying 1 'no GPU to survey: none of 1 ranks sees one'
+saying 0 'out of memory'
+
 # Where anybody may create files, a link in place of the lock makes root empty what it points to, and
 # one who holds the lock keeps every check from looking.
 lock=$(sed -n "s/^bin=''.* lock=\([^ ]*\) .*/\1/p" "$root/slurm/health.sh")

@@ -323,6 +323,7 @@ def part_health(cluster, folder):
     """By hand, with nothing in the environment, as each of the three."""
     cases = [("", 0, 0), ("{gpu: 1, kind: slow_dram, share: 0.4}", 0, 0),
              ("{gpu: 1, kind: remap, failed: true}", 0, 1),
+             ("{gpu: 2, kind: crash, after: 1}", 0, 1),
              ("{gpu: all, kind: remap, pending: true}", 0, 1), ("{gpu: all, kind: busy}", 0, 0)]
     conf = folder / "health.conf"
     bins = folder / "bin"
@@ -348,7 +349,7 @@ def part_health(cluster, folder):
         check("busy" not in faults or field(text, "measured") == "0", text)
         check(cluster.run("sinfo", "-h", "-n", "n1", "-o", "%T").stdout.strip() == "idle", "drained")
     # Only where the site wants it so does a health check drain.
-    conf.write_text(conf.read_text().replace("/4/", "/1/") + "drain=yes\n")
+    conf.write_text(conf.read_text().replace("/5/", "/1/") + "drain=yes\n")
     env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1",
            "SLURM_CONF": cluster.env["SLURM_CONF"]}
     done = subprocess.run([SCRIPTS / "health.sh"], env=env, cwd="/", capture_output=True, text=True)
