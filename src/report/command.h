@@ -84,5 +84,6 @@ int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);
 int command_drain(const struct command_options *options);
+int command_exclude(const struct command_options *options);
 
 #endif

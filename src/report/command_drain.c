@@ -1,26 +1,41 @@
-/* gpumemtopo-report drain FILE */
+/* gpumemtopo-report drain FILE, gpumemtopo-report exclude FILE */
 #include "base/log.h"
 #include "report/command.h"
 #include "report/drain.h"
 
-int command_drain(const struct command_options *options)
+/* A report of bad nodes: drain or exclude. */
+typedef int report_nodes(const struct inventory *inventory, struct strbuf *out_text,
+                         struct strbuf *out_refused, struct err *err);
+
+static int run(const struct command_options *options, report_nodes *report)
 {
     struct inventory inventory;
-    struct strbuf lines = {0}, refused = {0};
+    struct strbuf text = {0}, refused = {0};
     struct err err = {0};
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    int rc = report_drain(&inventory, &lines, &refused, &err);
+    int rc = report(&inventory, &text, &refused, &err);
     inventory_fini(&inventory);
     if (rc) {
         log_failure(&err);
-        strbuf_fini(&lines);
+        strbuf_fini(&text);
         code = EXIT_NO_REPORT;
     } else
-        code = command_write(&lines, NULL);
+        code = command_write(&text, NULL);
     if (refused.length)
-        log_warning("no line for a node whose name is not valid in Slurm: %s", refused.data);
+        log_warning("left out, because the name of the node is not valid in Slurm: %s",
+                    refused.data);
     strbuf_fini(&refused);
     return code;
+}
+
+int command_drain(const struct command_options *options)
+{
+    return run(options, report_drain);
+}
+
+int command_exclude(const struct command_options *options)
+{
+    return run(options, report_exclude);
 }

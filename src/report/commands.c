@@ -146,6 +146,8 @@ const struct command command_table[] = {
     {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, no_flags, command_diff},
     {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
      command_drain},
+    {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
+     command_exclude},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,

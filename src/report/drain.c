@@ -250,3 +250,17 @@ int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
     drain_lines_fini(&lines);
     return out_lines->failed ? err_no_memory(err) : 0;
 }
+
+int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
+                   struct strbuf *out_refused, struct err *err)
+{
+    struct drain_lines lines;
+    int rc = drain_lines_init(&lines, inventory, out_refused, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < lines.count; i++)
+        strbuf_printf(out_list, "%s%s", i ? "," : "", lines.items[i].node);
+    strbuf_puts(out_list, lines.count ? "\n" : "");
+    drain_lines_fini(&lines);
+    return out_list->failed ? err_no_memory(err) : 0;
+}

@@ -33,4 +33,9 @@ const char *drain_lines_find(const struct drain_lines *lines, const char *node);
 int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
                  struct strbuf *out_refused, struct err *err);
 
+/* The same nodes as a list for --exclude of srun and sbatch: "gpu003,gpu017", and a line break.
+ * Nothing if no node is bad. */
+int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
+                   struct strbuf *out_refused, struct err *err);
+
 #endif

@@ -52,6 +52,13 @@ static void which_nodes(void **state)
         "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n");
     assert_int_equal(refused.length, 0);
     strbuf_fini(&lines);
+    assert_int_equal(report_exclude(&inventory, &lines, &refused, &err), 0);
+    assert_string_equal(lines.data, "n2,n4\n");
+    strbuf_fini(&lines);
+    const struct inventory healthy = {0};
+    assert_int_equal(report_exclude(&healthy, &lines, &refused, &err), 0);
+    assert_int_equal(lines.length, 0);
+    strbuf_fini(&lines);
 }
 
 /* A slot or a model that is bad as a whole: each node with one of its GPUs, once. */

@@ -213,6 +213,7 @@ static void showing(void **state)
     SWEEP("show --topology", 200, "show", "--topology", "--width", "80", rich_path);
     SWEEP("show --compare", 100, "show", "--compare", "--model", "alpha-100,beta", after_path);
     SWEEP("drain", 70, "drain", after_path);
+    SWEEP("exclude", 70, "exclude", after_path);
     SWEEP("validate", 70, "validate", after_path, before_path);
 }
 
