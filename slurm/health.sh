@@ -49,9 +49,9 @@ folder=$(mktemp -d) || exit 0
 { exec 9>>"$lock"; } 2>/dev/null || exec 9>"$folder/lock"
 flock -n 9 || exit 0
 
-if [ "$gpus" = slurm ]; then # Gres=gpu:h200:8(S:0-1)
-    gpus=$(timeout 5 scontrol show node "$node" 2>/dev/null |
-        sed -n 's/^ *Gres=.*gpu:\([^,(]*:\)\{0,1\}\([0-9]*\).*/\2/p')
+if [ "$gpus" = slurm ]; then # Gres=gpu:a100:4(S:0),gpu:h200:4(S:1): the sum
+    gpus=$(timeout 5 scontrol show node "$node" 2>/dev/null | sed -n 's/^ *Gres=//p' |
+        sed 's/([^)]*)//g; s/,/\n/g' | awk -F: '$1 == "gpu" { n += $NF } END { if (n) print n }')
 fi
 if ! [[ $gpus =~ ^[0-9]{0,3}$ ]]; then
     echo "health.sh: gpus must be a number or slurm, not \"$gpus\"; missing GPUs are not noticed" >&2
@@ -62,6 +62,7 @@ fi
 # for a step with several ranks.
 survey() {
     local left=$((10#$limit - SECONDS))
+    : >"$folder/said"
     [ "$left" -ge 2 ] || return 1
     env -i PATH="$PATH" HOME=/ timeout -k 8 "$left" gpumemtopo-survey --profile quick --busy skip \
         --time-limit $(((10#$limit + 2) / 3)) --quiet --no-progress -o "$1" "${flags[@]}" \
@@ -87,7 +88,7 @@ code=$?
 gone=$(missing "$folder/now.yaml" "$code") dead=$(dead "$folder/now.yaml")
 if [ -n "$gone$dead" ]; then
     survey "$folder/again.yaml"
-    gone=$(missing "$folder/again.yaml" "$?")
+    gone=${gone:+$(missing "$folder/again.yaml" "$?")}
     dead=$(comm -12 <(echo "$dead") <(dead "$folder/again.yaml") | grep -v '^null$' | head -n 1)
 fi
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached

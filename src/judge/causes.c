@@ -95,17 +95,16 @@ static void explain_ecc(struct explanation *explanation, const struct judge *jud
     add_explanation(explanation, ECC_COST, KIND_MISCONFIGURED, BIT_ECC);
 }
 
-/* Nothing is faster than the SMs ask for it. So a lowered SM clock, whose own cause is known, also
- * explains figures that do not follow it at usual clocks: locked at 45 % of its clock, an H200
- * reads half of its bandwidth. */
+/* SMs at a low clock cannot keep a memory or link busy. So a lowered SM clock, whose own cause is
+ * known, also explains bandwidths that do not follow it at usual clocks: an H200 locked at 45 % of
+ * its clock reaches half of its memory bandwidth, and 88 % of its host bandwidth. */
 static void explain_lowered_clock(struct explanation *explanation, struct judge *judge,
                                   const struct judge_metric *rule, uint32_t gpu)
 {
     const struct finding *clock = finding_of(judge, gpu, "clock.sm", BASIS_FLEET);
     double ratio = judge->clock_ratio[gpu];
-    if (rule->worse != JUDGE_LOWER || rule->follows[JUDGE_SM_CLOCK] > 0 || !clock ||
-        !clock->accused || !clock->cause || !judge_number_lower(ratio, 1) ||
-        strncmp(clock->cause, "unexplained", 11) == 0)
+    if (!strstr(rule->metric, ".bandwidth.") || rule->follows[JUDGE_SM_CLOCK] > 0 || !clock ||
+        !clock->accused || !clock->clock_held || !judge_number_lower(ratio, 1))
         return;
     put_condition(explanation, judge, JUDGE_SM_CLOCK, gpu);
     add_explanation(explanation, 1 - ratio, clock->kind, JUDGE_SM_CLOCK);

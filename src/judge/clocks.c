@@ -162,6 +162,7 @@ static int explain(const struct view *view, const struct held_clock_reason *reas
     finding->cause = cause;
     if (held)
         finding->kind = reason && !setting ? reason->kind : KIND_MISCONFIGURED;
+    finding->clock_held = held;
     finding->accused |= held && 1 - view->judge->clock_ratio[finding->gpu] >= LOSS;
     return 0;
 }

@@ -266,7 +266,7 @@ static int run_stages(struct judge *judge, struct inventory *inventory)
     static int (*const stages[])(struct judge *) = {
         judge_settings, judge_rules,      judge_scores,         judge_few,
         judge_nodes,    judge_steadiness, judge_specifications, judge_drift,
-        judge_clocks,   judge_claims,     judge_own_defaults,   judge_causes,
+        judge_clocks,   judge_claims,     judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

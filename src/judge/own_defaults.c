@@ -62,12 +62,11 @@ static char *power_limit_text(const struct fleet *fleet, uint32_t gpu)
 }
 
 static const struct own_default {
-    const char *metric;
     bool (*is_low)(const struct fleet *fleet, uint32_t gpu);
     char *(*text)(const struct fleet *fleet, uint32_t gpu);
 } own_defaults[] = {
-    {"config.power_limit_w", has_low_power_limit, power_limit_text},
-    {"clock.sm", own_defaults_locked, own_defaults_locked_text},
+    {has_low_power_limit, power_limit_text},
+    {own_defaults_locked, own_defaults_locked_text},
 };
 
 struct low_count {
@@ -91,41 +90,10 @@ static struct low_count count_low(const struct fleet *fleet, const struct group 
     return count;
 }
 
-/* So many GPUs of a model have it that it is the model's. */
+/* At least two thirds of the judged GPUs have it. */
 static bool is_shared(const struct low_count *count)
 {
     return count->low && 3 * count->low >= 2 * count->judged;
-}
-
-static int watch(struct judge *judge, const struct group *model, const struct own_default *check)
-{
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i];
-        if (!fleet_judged(&judge->fleet.gpus[gpu]) || !check->is_low(&judge->fleet, gpu) ||
-            finding_of(judge, gpu, check->metric, BASIS_FLEET))
-            continue;
-        struct finding *finding = findings_add(judge, gpu, check->metric, BASIS_RULE);
-        if (!finding || symbols_text(&judge->fleet.symbols, "", &finding->unit))
-            return -ENOMEM;
-        finding->kind = KIND_MISCONFIGURED;
-        finding->cause = check->text(&judge->fleet, gpu);
-        if (!finding->cause)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-int judge_own_defaults(struct judge *judge)
-{
-    const struct fleet *fleet = &judge->fleet;
-    for (size_t g = 0; g < fleet->group_count; g++)
-        for (size_t i = 0; i < COUNT_OF(own_defaults); i++) {
-            const struct low_count count = count_low(fleet, &fleet->groups[g], &own_defaults[i]);
-            if (count.low && !is_shared(&count) &&
-                watch(judge, &fleet->groups[g], &own_defaults[i]))
-                return -ENOMEM;
-        }
-    return 0;
 }
 
 int own_defaults_report(const struct judge *judge, const struct group *model,

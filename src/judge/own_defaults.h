@@ -5,9 +5,11 @@
 #include "judge/stages.h"
 
 /* The SM clock stays below the clock that the settings allow, is steady, and the driver names no
- * reason: it is locked. The cause as a text for people (freed by the caller); NULL if it is not
- * locked, or when out of memory. */
+ * reason: it is locked. */
 bool own_defaults_locked(const struct fleet *fleet, uint32_t gpu);
+
+/* The same as a cause, for a GPU whose clock is locked; freed by the caller. NULL: out of memory.
+ */
 char *own_defaults_locked_text(const struct fleet *fleet, uint32_t gpu);
 
 /* Adds one entry to the inventory's nodes for each of these settings that two thirds of a model

@@ -12,7 +12,7 @@
 #include "judge/student.h"
 
 /* The boards of one model differ by a few per cent: 2.5 % in bandwidth and 4 % in latency on the
- * H200. A population too small to show its own level is taken to differ by at most this much. */
+ * H200. The own distance of a population that is too small counts up to this share. */
 static const double BOARDS_APART = 0.05;
 
 /* The scale of a few GPUs is uncertain. A population counts as wider only from this ratio on. */

@@ -63,17 +63,33 @@ static int fill_populations(const struct division *division, const struct group 
     return 0;
 }
 
+/* Measured GPUs open populations. Of a GPU that was not measured, often nothing is known: it joins
+ * the population of its part, or the first one. */
+static int assign(struct division *division, const struct group *model, bool measured)
+{
+    struct fleet *fleet = division->fleet;
+    for (size_t i = 0; i < model->count; i++) {
+        struct fleet_gpu *gpu = &fleet->gpus[model->members[i]];
+        uint32_t part = part_of(division, model->members[i]);
+        bool first = fleet->population_count == model->populations_at;
+        if (gpu->measured != measured)
+            continue;
+        if (!division->numbers[part] && (measured || first) &&
+            add_population(division, model, part))
+            return -ENOMEM;
+        uint32_t number = division->numbers[part];
+        gpu->population = number ? number - 1 : (uint32_t)model->populations_at;
+        fleet->populations[gpu->population].count++;
+    }
+    return 0;
+}
+
 static int divide(struct division *division, struct group *model)
 {
     struct fleet *fleet = division->fleet;
     model->populations_at = fleet->population_count;
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i], part = part_of(division, gpu);
-        if (!division->numbers[part] && add_population(division, model, part))
-            return -ENOMEM;
-        fleet->gpus[gpu].population = division->numbers[part] - 1;
-        fleet->populations[fleet->gpus[gpu].population].count++;
-    }
+    if (assign(division, model, true) || assign(division, model, false))
+        return -ENOMEM;
     model->populations = fleet->population_count - model->populations_at;
     for (size_t i = 0; i < model->populations; i++)
         division->numbers[fleet->populations[model->populations_at + i].part] = 0;

@@ -133,7 +133,7 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
     trial->judge->scores[slot] = (float)score;
 }
 
-/* Whether another figure of the same memory is worse, too, at least as far as to be watched. */
+/* Whether another figure of the same memory is bad enough to be watched. */
 static bool is_seconded(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     for (size_t m = 0; m < trial->config->metric_count; m++)
@@ -160,8 +160,8 @@ static bool is_sure(const struct trial *trial, const struct group *group, uint32
     double score = judge->scores[at(trial, gpu, metric)];
     if (trial->config->metrics[metric].worse == JUDGE_ANY)
         return judge->worse[at(trial, gpu, metric)] > 0;
-    if (score >= y->bound)
-        return !needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric);
+    if (score >= y->bound && (!needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric)))
+        return true;
     for (size_t m = 0; m < trial->config->metric_count && score >= y->pair_bound; m++) {
         if (m != metric && trial->memories[m] == trial->memories[metric] &&
             trial->config->metrics[m].worse != JUDGE_ANY &&

@@ -14,10 +14,11 @@ struct finding {
     uint32_t unit;   /* symbol */
     int32_t rule;    /* index of the judged metric; -1: none */
     enum basis basis;
-    bool accused; /* false: watched */
-    bool by_node; /* accused only if its node is */
-    bool shared;  /* listed for the node, slot or model; by rule, also for the GPU */
-    bool dropped; /* not listed, e.g. because another basis has the same finding */
+    bool accused;    /* false: watched */
+    bool by_node;    /* accused only if its node is */
+    bool shared;     /* listed for the node, slot or model; by rule, also for the GPU */
+    bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
+    bool dropped;    /* not listed, e.g. because another basis has the same finding */
     enum inventory_kind kind;
     double value, expected, deviation, score; /* NaN: none */
     char *cause;                              /* NULL until it is known */
@@ -90,7 +91,6 @@ int judge_specifications(struct judge *judge); /* specification.c: against refer
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
-int judge_own_defaults(struct judge *judge);   /* own_defaults.c: below its own default */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
 
 /* Adds an entry to the inventory's nodes for each setting and version in which the model is

@@ -87,7 +87,7 @@ static size_t gather(const struct judge *judge, const struct group *group, size_
             continue;
         work->gpus[n] = work->gpus[i];
         work->values[n] = work->values[i] * level->factor;
-        work->scratch[n++] = work->scratch[i];
+        work->scratch[n++] = work->scratch[i] * level->factor;
     }
     return n;
 }

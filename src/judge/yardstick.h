@@ -35,8 +35,9 @@ void yardstick_make(const struct judge *judge, const struct group *group, size_t
 int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
                     struct work *work);
 
-/* The score of a value that was converted to the usual clock. spread: of the GPU's repetitions;
- * clock_ratio: of its own clock to the usual one. */
+/* The score of a value that was converted with judge_common_factor. spread: of the GPU's
+ * repetitions, converted likewise; clock_ratio: of its own clock to the usual one; width: that of
+ * the level of its population. */
 double yardstick_score(const struct yardstick *yardstick, double value, double spread,
                        double clock_ratio, double width);
 

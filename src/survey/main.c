@@ -122,8 +122,8 @@ static int run_without_mpi(const struct process *self, double patience_s)
     const struct survey_end end =
         no_mpi_run(&self->place, &self->options, self->argc, self->argv, patience_s);
     /* A launcher ends all ranks when one of them returns a failure, so a process that failed
-     * returns 0 while others may measure. Once the inventory is made, all return its code: the
-     * launcher returns the code of the process that it sees first. */
+     * returns 0 while others may measure. Once an inventory without some ranks is made, all
+     * return its code: the launcher returns the code of the process that it sees first. */
     bool speaks = end.reported || (end.code && !self->place.task);
     enum survey_exit code = speaks ? end.code : end.others_code;
     return code || speaks ? exit_file_write(code, true) : 0;

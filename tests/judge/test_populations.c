@@ -87,6 +87,23 @@ static void too_small_a_population(void **state)
     }
 }
 
+/* A GPU that was not measured, and whose board is unknown, makes no population. */
+static void unmeasured_gpus_have_none(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 350);
+    for (size_t i = 0; i < COUNT; i++)
+        facts_set_text(&gpus[i].board, "part", "692-001");
+    gpus[3].status = GPU_CRASHED;
+    facts_fini(&gpus[3].board);
+    measures_fini(&gpus[3].measures);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.models[0].population_count, 0);
+    assert_int_equal(inventory.total_outliers, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* Without another board part, GPUs that differ are not excused. */
 static void figures_alone_excuse_nobody(void **state)
 {
@@ -146,9 +163,13 @@ static void one_copy_disturbed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boards_are_no_outliers), cmocka_unit_test(loss_in_the_smaller_population),
-        cmocka_unit_test(too_small_a_population), cmocka_unit_test(figures_alone_excuse_nobody),
-        cmocka_unit_test(vbios_of_a_board),       cmocka_unit_test(one_copy_disturbed),
+        cmocka_unit_test(boards_are_no_outliers),
+        cmocka_unit_test(loss_in_the_smaller_population),
+        cmocka_unit_test(too_small_a_population),
+        cmocka_unit_test(unmeasured_gpus_have_none),
+        cmocka_unit_test(figures_alone_excuse_nobody),
+        cmocka_unit_test(vbios_of_a_board),
+        cmocka_unit_test(one_copy_disturbed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ crashing 9 1
 grep -qx "gpumemtopo: failing: GPU-1x hung or crashed the program, twice" said || fail "reason: $(cat said)"
 
 # Fewer GPUs than the site says, or than Slurm knows of; as many, or no setting, is well.
-printf '#!/bin/sh\necho "   Gres=gpu:h200:8(S:0-1)"\n' >bin/scontrol
+printf '#!/bin/sh\necho "   Gres=gpu:h200:6(S:0-1),gpu:2,shard:9"\n' >bin/scontrol
 chmod +x bin/*
 expecting() { # expecting GPUS CODE
     echo 1 >healthy_from
