@@ -2,6 +2,7 @@
 #include "report/validate.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -171,6 +172,14 @@ static int check_counts(const struct checker *c, struct err *err)
         if (v->models[i].count != c->counts[i])
             return err_set(err, -EINVAL, "models: %.80s has count %u, but %u measured GPUs",
                            v->models[i].id, v->models[i].count, c->counts[i]);
+    for (size_t i = 0; i < v->model_count; i++) {
+        uint64_t sum = 0;
+        for (size_t k = 0; k < v->models[i].population_count; k++)
+            sum += v->models[i].populations[k].count;
+        if (v->models[i].population_count && sum != v->models[i].count)
+            return err_set(err, -EINVAL, "models: %.80s has count %u, but its populations %" PRIu64,
+                           v->models[i].id, v->models[i].count, sum);
+    }
     int rc = check_count("survey.measured", v->total_measured, c->measured, err);
     if (rc)
         return rc;

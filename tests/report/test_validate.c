@@ -30,6 +30,11 @@ static void wrong_model_count(struct inventory *v)
     v->models[0].count = 3;
 }
 
+static void wrong_population_count(struct inventory *v)
+{
+    v->models[0].populations[1].count = 7;
+}
+
 static void wrong_measured(struct inventory *v)
 {
     v->total_measured = 1;
@@ -118,6 +123,7 @@ static void contradictions_are_named(void **state)
         {twice_the_same_model, "models: id \"nvidia-h200\" occurs twice"},
         {unknown_model, "GPU-00000000 is of model \"other\", which the file does not have"},
         {wrong_model_count, "nvidia-h200 has count 3, but 2 measured"},
+        {wrong_population_count, "nvidia-h200 has count 2, but its populations 8"},
         {wrong_measured, "survey.measured is 1, but the file has 2"},
         {wrong_unmeasured, "survey.unmeasured is 2, but the file has 1"},
         {wrong_outliers, "survey.outliers is 0, but the file has 1"},

@@ -100,6 +100,16 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return posix_spawnattr_setsigdefault(attributes, &all);
 }
 
+/* The caller closes all ends, also on failure. */
+static int make_pipes(int *request_ends, int *answer_ends, int *text_ends, struct err *err)
+{
+    int rc = make_pipe(request_ends, err);
+    if (rc)
+        return rc;
+    rc = make_pipe(answer_ends, err);
+    return rc ? rc : make_pipe(text_ends, err);
+}
+
 /* 0 or a positive errno. */
 static int spawn(const struct worker_fds *fds, pid_t *out_pid)
 {
@@ -147,13 +157,8 @@ int child_start(struct child *child, const struct worker_request *request, doubl
     pid_t pid = 0;
     asked.record = record_fd >= 0;
     worker_request_write(&asked, &bytes);
-    int rc = bytes.failed ? err_no_memory(err) : make_pipe(request_ends, err);
-    if (rc)
-        goto out;
-    rc = make_pipe(answer_ends, err);
-    if (rc)
-        goto out;
-    rc = make_pipe(text_ends, err);
+    int rc =
+        bytes.failed ? err_no_memory(err) : make_pipes(request_ends, answer_ends, text_ends, err);
     if (rc)
         goto out;
     const struct worker_fds fds = {request_ends[0], answer_ends[1], text_ends[1], record_fd};
