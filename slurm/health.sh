@@ -50,7 +50,7 @@ folder=$(mktemp -d) || exit 0
 flock -n 9 || exit 0
 
 if [ "$gpus" = slurm ]; then # Gres=gpu:a100:4(S:0),gpu:h200:4(S:1): the sum
-    gpus=$(timeout 5 scontrol show node "$node" 2>/dev/null | sed -n 's/^ *Gres=//p' |
+    gpus=$(timeout -k 1 5 scontrol show node "$node" 2>/dev/null | sed -n 's/^ *Gres=//p' |
         sed 's/([^)]*)//g; s/,/\n/g' | awk -F: '$1 == "gpu" { n += $NF } END { if (n) print n }')
 fi
 if ! [[ $gpus =~ ^[0-9]{0,3}$ ]]; then
@@ -69,9 +69,13 @@ survey() {
         9>&- 2>"$folder/said"
 }
 
+# A GPU gets a third of the limit. With less than 10 s, a healthy one may need longer.
+counts='crashed\|timed_out'
+[ $((10#$limit)) -ge 30 ] || counts=crashed
+
 # dead FILE: the GPUs that hung or crashed the program, one in a line.
 dead() {
-    sed -n 's/^  - {.*uuid: \([^,]*\), status: \(crashed\|timed_out\), .*/\1/p' "$1" 2>/dev/null | sort
+    sed -n "s/^  - {node: [^,]*, rank: [^,]*, uuid: \([^,]*\), status: \($counts\), .*/\1/p" "$1" 2>/dev/null | sort
 }
 
 # missing FILE CODE: the number of GPUs that the survey saw, if they are too few. Without a report that is
@@ -79,6 +83,7 @@ dead() {
 missing() {
     local seen
     seen=$(sed -n 's/^survey: {.* gpus: \([0-9]*\),.*/\1/p' "$1" 2>/dev/null)
+    [[ $seen =~ ^[0-9]{0,6}$ ]] || return 0 # no report of this program
     [ -n "$seen" ] || [ "$2" -ne 1 ] || ! grep -q 'no GPU' "$folder/said" || seen=0
     [ -z "$seen" ] || [ -z "$gpus" ] || [ "$seen" -ge $((10#$gpus)) ] || echo "$seen"
 }
@@ -89,7 +94,7 @@ gone=$(missing "$folder/now.yaml" "$code") dead=$(dead "$folder/now.yaml")
 if [ -n "$gone$dead" ]; then
     survey "$folder/again.yaml"
     gone=${gone:+$(missing "$folder/again.yaml" "$?")}
-    dead=$(comm -12 <(echo "$dead") <(dead "$folder/again.yaml") | grep -v '^null$' | head -n 1)
+    dead=$(comm -12 <(printf '%s\n' "$dead") <(dead "$folder/again.yaml") | grep -v '^null$' | head -n 1)
 fi
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached
     [ "$code" -eq 0 ] || logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null

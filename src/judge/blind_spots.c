@@ -9,6 +9,7 @@
 #include "judge/divided_models.h"
 #include "judge/own_defaults.h"
 #include "judge/place_findings.h"
+#include "judge/population_levels.h"
 #include "judge/reference.h"
 #include "judge/yardstick.h"
 
@@ -63,6 +64,7 @@ int blind_spots_report(const struct judge *judge, struct inventory *inventory)
                 return -ENOMEM;
         }
         if (own_defaults_report(judge, group, inventory) ||
+            population_levels_report_apart(judge, group, inventory) ||
             judge_settings_report_divided(judge, group, inventory) ||
             report_scattered(judge, group, inventory))
             return -ENOMEM;

@@ -51,12 +51,18 @@ static void find_unusual(struct view *view)
     }
 }
 
+/* GPUs with the same board part: boards have power limits of their own. */
+static const struct group *peers_of(const struct fleet *fleet, uint32_t gpu)
+{
+    return &fleet->populations[fleet->gpus[gpu].population];
+}
+
 /* The ratio of a setting to the usual one, if it is lower; otherwise 1. */
 static double setting_ratio(const struct view *view, uint32_t gpu, const char *key)
 {
     const struct fleet *fleet = &view->judge->fleet;
     const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
-    const struct usual *usual = fleet_usual(fleet, view->group, SET_CONFIG, column);
+    const struct usual *usual = fleet_usual(fleet, peers_of(fleet, gpu), SET_CONFIG, column);
     double ratio = fleet_fact_number(fleet, column, gpu) /
                    (usual ? fleet_code_number(fleet, usual->code) : NAN);
     return ratio > 0 && ratio < 1 ? ratio : 1;
@@ -66,7 +72,7 @@ static char *setting_words(const struct view *view, uint32_t gpu, const char *ke
 {
     const struct fleet *fleet = &view->judge->fleet;
     const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
-    const struct usual *usual = fleet_usual(fleet, view->group, SET_CONFIG, column);
+    const struct usual *usual = fleet_usual(fleet, peers_of(fleet, gpu), SET_CONFIG, column);
     const struct fact own = fleet_fact(fleet, column, column->codes[gpu]);
     const struct fact other = fleet_fact(fleet, column, usual->code);
     struct strbuf text = {0};

@@ -96,21 +96,28 @@ static bool is_shared(const struct low_count *count)
     return count->low && 3 * count->low >= 2 * count->judged;
 }
 
+static int report_one(const struct fleet *fleet, const struct group *population,
+                      const struct own_default *check, struct inventory *inventory)
+{
+    const struct low_count count = count_low(fleet, population, check);
+    if (!is_shared(&count))
+        return 0;
+    char *words = check->text(fleet, count.first);
+    char *text = words ? str_format("%zu of %zu GPUs of %s: %s", count.low, count.judged,
+                                    population->id, words)
+                       : NULL;
+    free(words);
+    return place_findings_add(inventory, NULL, text, NULL);
+}
+
 int own_defaults_report(const struct judge *judge, const struct group *model,
                         struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
-    for (size_t i = 0; i < COUNT_OF(own_defaults); i++) {
-        const struct low_count count = count_low(fleet, model, &own_defaults[i]);
-        if (!is_shared(&count))
-            continue;
-        char *words = own_defaults[i].text(fleet, count.first);
-        char *text = words ? str_format("%zu of %zu GPUs of %s: %s", count.low, count.judged,
-                                        model->id, words)
-                           : NULL;
-        free(words);
-        if (place_findings_add(inventory, NULL, text, NULL))
-            return -ENOMEM;
-    }
+    for (size_t k = 0; k < model->populations; k++)
+        for (size_t i = 0; i < COUNT_OF(own_defaults); i++)
+            if (report_one(fleet, &fleet->populations[model->populations_at + k], &own_defaults[i],
+                           inventory))
+                return -ENOMEM;
     return 0;
 }

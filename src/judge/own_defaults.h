@@ -12,8 +12,8 @@ bool own_defaults_locked(const struct fleet *fleet, uint32_t gpu);
  */
 char *own_defaults_locked_text(const struct fleet *fleet, uint32_t gpu);
 
-/* Adds one entry to the inventory's nodes for each of these settings that two thirds of a model
- * have. Nobody is accused: the site may want it. 0 or -ENOMEM. */
+/* Adds one entry to the inventory's nodes for each of these settings that two thirds of a
+ * population have. Nobody is accused: the site may want it. 0 or -ENOMEM. */
 int own_defaults_report(const struct judge *judge, const struct group *model,
                         struct inventory *inventory);
 

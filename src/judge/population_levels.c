@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
+#include "judge/place_findings.h"
 #include "judge/robust.h"
 #include "judge/student.h"
 
@@ -20,7 +21,8 @@ static const double WIDER = 2;
 
 /* One figure of one population, at the usual SM clock. */
 struct population_fit {
-    size_t n;
+    size_t all; /* GPUs with the figure, also accused ones: the level must not change with them */
+    size_t n;   /* GPUs behind centre and scale */
     double center, sigma;
 };
 
@@ -36,7 +38,7 @@ struct comparison {
 
 static bool is_large(const struct population_fit *fit)
 {
-    return fit->n >= YARDSTICK_MIN;
+    return fit->all >= YARDSTICK_MIN && fit->n > 1;
 }
 
 static struct population_level *level_of(const struct comparison *c, size_t number)
@@ -50,14 +52,16 @@ static void fit(const struct comparison *c, const bool *accused, struct work *wo
     double share = c->rule->follows[JUDGE_SM_CLOCK];
     for (size_t i = 0; i < c->model->populations; i++) {
         const struct group *population = &c->judge->fleet.populations[c->model->populations_at + i];
+        size_t all = yardstick_gather(c->judge, population, c->metric, NULL, work);
         size_t n = yardstick_gather(c->judge, population, c->metric, accused, work);
         for (size_t k = 0; k < n; k++)
             work->values[k] /= 1 + share * (c->judge->clock_ratio[work->gpus[k]] - 1);
-        const struct robust_fit all = robust_fit(work->values, n, work->scratch);
+        const struct robust_fit usual = robust_fit(work->values, n, work->scratch);
         c->fits[i] = (struct population_fit){
+            .all = all,
             .n = n,
-            .center = all.center,
-            .sigma = fmax(all.sigma, fabs(all.center) * c->rule->floor / YARDSTICK_FLOOR_SCORE),
+            .center = usual.center,
+            .sigma = fmax(usual.sigma, fabs(usual.center) * c->rule->floor / YARDSTICK_FLOOR_SCORE),
         };
     }
 }
@@ -230,5 +234,33 @@ int population_levels_report(const struct judge *judge, const struct group *mode
     for (size_t i = 0; i < model->populations; i++)
         if (report_population(judge, model, model->populations_at + i, &out_model->populations[i]))
             return -ENOMEM;
+    return 0;
+}
+
+/* The share by which a metric of a population is worse than in the largest one. */
+static double level_loss(const struct judge *judge, size_t population, size_t metric)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    double factor = judge->levels[population * judge->basis.config->metric_count + metric].factor;
+    return judge_worse_share(rule->worse, 1 / factor - 1);
+}
+
+int population_levels_report_apart(const struct judge *judge, const struct group *model,
+                                   struct inventory *inventory)
+{
+    for (size_t i = 0; i < model->populations; i++)
+        for (size_t m = 0; m < judge->basis.config->metric_count; m++) {
+            size_t number = model->populations_at + i;
+            double loss = level_loss(judge, number, m);
+            if (!(loss > BOARDS_APART))
+                continue;
+            char *text =
+                str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "
+                           "population, more than boards usually differ: nobody is accused",
+                           judge->fleet.populations[number].id,
+                           judge->basis.config->metrics[m].metric, 100 * loss);
+            if (place_findings_add(inventory, NULL, text, NULL))
+                return -ENOMEM;
+        }
     return 0;
 }

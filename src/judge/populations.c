@@ -63,23 +63,34 @@ static int fill_populations(const struct division *division, const struct group 
     return 0;
 }
 
-/* Measured GPUs open populations. Of a GPU that was not measured, often nothing is known: it joins
- * the population of its part, or the first one. */
-static int assign(struct division *division, const struct group *model, bool measured)
+/* In this order: who comes later joins what is there. */
+enum pass { MEASURED, MEASURED_UNKNOWN_PART, UNMEASURED, PASSES };
+
+static enum pass pass_of(const struct division *division, uint32_t gpu)
+{
+    if (!division->fleet->gpus[gpu].measured)
+        return UNMEASURED;
+    return part_of(division, gpu) ? MEASURED : MEASURED_UNKNOWN_PART;
+}
+
+/* A measured GPU opens the population of its part. If its part is unknown, it joins the only
+ * population of the model; with several, it opens one of its own kind. A GPU that was not measured
+ * joins the population of its part, or the first one: often nothing is known of it. */
+static int assign(struct division *division, const struct group *model, enum pass pass)
 {
     struct fleet *fleet = division->fleet;
+    size_t before = fleet->population_count - model->populations_at;
     for (size_t i = 0; i < model->count; i++) {
-        struct fleet_gpu *gpu = &fleet->gpus[model->members[i]];
-        uint32_t part = part_of(division, model->members[i]);
-        bool first = fleet->population_count == model->populations_at;
-        if (gpu->measured != measured)
+        uint32_t gpu = model->members[i], part = part_of(division, gpu);
+        bool opens = pass == MEASURED || fleet->population_count == model->populations_at ||
+                     (pass == MEASURED_UNKNOWN_PART && before > 1);
+        if (pass_of(division, gpu) != pass)
             continue;
-        if (!division->numbers[part] && (measured || first) &&
-            add_population(division, model, part))
+        if (!division->numbers[part] && opens && add_population(division, model, part))
             return -ENOMEM;
         uint32_t number = division->numbers[part];
-        gpu->population = number ? number - 1 : (uint32_t)model->populations_at;
-        fleet->populations[gpu->population].count++;
+        fleet->gpus[gpu].population = number ? number - 1 : (uint32_t)model->populations_at;
+        fleet->populations[fleet->gpus[gpu].population].count++;
     }
     return 0;
 }
@@ -88,8 +99,9 @@ static int divide(struct division *division, struct group *model)
 {
     struct fleet *fleet = division->fleet;
     model->populations_at = fleet->population_count;
-    if (assign(division, model, true) || assign(division, model, false))
-        return -ENOMEM;
+    for (int pass = 0; pass < PASSES; pass++)
+        if (assign(division, model, (enum pass)pass))
+            return -ENOMEM;
     model->populations = fleet->population_count - model->populations_at;
     for (size_t i = 0; i < model->populations; i++)
         division->numbers[fleet->populations[model->populations_at + i].part] = 0;

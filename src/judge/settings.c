@@ -33,6 +33,7 @@ static const struct special {
     {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED, false},
     {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED, false},
     /* The board has this value; software cannot change it. */
+    {SET_CONFIG, "power_limit_w", DIFFERENT, KIND_MISCONFIGURED, true},
     {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED, true},
     {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING, false},
 };

@@ -67,7 +67,7 @@ size_t yardstick_gather(const struct judge *judge, const struct group *group, si
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, false);
         if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || judge->other_hardware[gpu] ||
-            accused[gpu * config->metric_count + metric])
+            (accused && accused[gpu * config->metric_count + metric]))
             continue;
         work->gpus[n] = gpu;
         work->values[n] = cell->value;

@@ -19,7 +19,8 @@ int work_init(struct work *work, size_t count); /* 0 or -ENOMEM; call work_fini 
 void work_fini(struct work *work);
 
 /* Collects into `work` the GPUs of a group that show what is usual, with values and (in scratch)
- * spreads: judged, usual hardware, figure `ok`, not accused in it. Returns their number. */
+ * spreads: judged, usual hardware, figure `ok`, not accused in it (accused may be
+ * NULL). Returns their number. */
 size_t yardstick_gather(const struct judge *judge, const struct group *group, size_t metric,
                         const bool *accused, struct work *work);
 

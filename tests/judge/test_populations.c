@@ -104,6 +104,59 @@ static void unmeasured_gpus_have_none(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The level of five GPUs does not change when one of them is accused: the GPU is expected to be as
+ * its own board is. */
+static void five_gpus_and_one_of_them_slow(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = make_fleet(26, 360); /* five have the other board */
+    for (size_t i = 0; i < COUNT; i += 26)
+        made_scale(&gpus[i], "main.bandwidth.read", 1.1);
+    made_scale(&gpus[52], "main.bandwidth.read", 0.85);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    const struct inventory_finding *read =
+        made_finding(made_outlier(&inventory, "GPU-052"), "main.bandwidth.read");
+    assert_non_null(read);
+    assert_true(read->expected > 4350 * 1.1);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* A GPU that does not know its board part is judged as the others, if they have one board. */
+static void unknown_part_hides_nothing(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 370);
+    for (size_t i = 0; i < COUNT; i++)
+        facts_set_text(&gpus[i].board, "part", "692-001");
+    facts_set_unknown(&gpus[9].board, "part", "not supported");
+    made_scale(&gpus[9], "main.bandwidth.read", 0.9);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_non_null(made_finding(made_outlier(&inventory, "GPU-009"), "main.bandwidth.read"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* All GPUs of a board may be bad: that is told, and nobody is accused. Its own power limit is no
+ * finding. */
+static void a_board_far_apart(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = make_fleet(10, 380);
+    for (size_t i = 0; i < COUNT; i += 10) {
+        made_scale(&gpus[i], "main.bandwidth.write", 0.8);
+        facts_set_int(&gpus[i].config, "power_limit_w", 600);
+    }
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_int_equal(inventory.node_finding_count, 1);
+    assert_non_null(strstr(inventory.node_findings[0].finding,
+                           "all GPUs of alpha-100, board part 692-000: main.bandwidth.write is 18 "
+                           "% worse"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* Without another board part, GPUs that differ are not excused. */
 static void figures_alone_excuse_nobody(void **state)
 {
@@ -167,6 +220,9 @@ int main(void)
         cmocka_unit_test(loss_in_the_smaller_population),
         cmocka_unit_test(too_small_a_population),
         cmocka_unit_test(unmeasured_gpus_have_none),
+        cmocka_unit_test(five_gpus_and_one_of_them_slow),
+        cmocka_unit_test(unknown_part_hides_nothing),
+        cmocka_unit_test(a_board_far_apart),
         cmocka_unit_test(figures_alone_excuse_nobody),
         cmocka_unit_test(vbios_of_a_board),
         cmocka_unit_test(one_copy_disturbed),
