@@ -6,9 +6,10 @@
 #   Prolog=/etc/gpumemtopo/health.sh                Epilog=/etc/gpumemtopo/health.sh
 #
 # As a health check it always returns 0. As prolog or epilog it returns 1 if a GPU is failing, and
-# Slurm then drains the node; degraded GPUs do not stop a job. A GPU that hangs or crashes the program,
-# or that is missing (see gpus), is looked for a second time; if that fails as well, it is failing. A
-# GPU on which another process computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this shell sources:
+# Slurm then drains the node; degraded GPUs do not stop a job. If a GPU hangs, crashes the program or is
+# missing (see gpus), the node is surveyed a second time; a GPU with the same result is failing. A GPU on
+# which another process computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this
+# shell sources:
 #
 #   bin=/opt/gpumemtopo/bin     folder of the programs
 #   drain=yes                   a health check drains the node of a failing or degraded GPU
@@ -22,7 +23,8 @@
 # Of the environment, only SLURM_SCRIPT_CONTEXT, SLURMD_NODENAME and GPUMEMTOPO_HEALTH_CONF are used,
 # because the environment of a prolog is nearly empty.
 set -u
-# Only a failing or missing GPU sets this to 1. No other error, such as a mistake in the settings, may drain a node.
+# Only a failing or missing GPU sets this to 1. No other error, such as a mistake in the settings, may
+# drain a node.
 verdict=0 folder=
 trap '[ -z "$folder" ] || rm -rf "$folder"; exit "$verdict"' EXIT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -69,12 +71,11 @@ survey() {
         9>&- 2>"$folder/said"
 }
 
-# A GPU gets a third of the limit. With less than 10 s, a healthy one may need longer.
-counts='crashed\|timed_out'
-[ $((10#$limit)) -ge 30 ] || counts=crashed
-
-# dead FILE: the GPUs that hung or crashed the program, one in a line.
+# dead FILE: the GPUs that hung or crashed the program, one in a line. On a slow node a healthy GPU may need
+# longer than its third of the limit. So a time-out counts only if another GPU was measured in that time.
 dead() {
+    local counts=crashed
+    ! grep -q '^survey: {.* measured: [1-9]' "$1" 2>/dev/null || counts='crashed\|timed_out'
     sed -n "s/^  - {node: [^,]*, rank: [^,]*, uuid: \([^,]*\), status: \($counts\), .*/\1/p" "$1" 2>/dev/null | sort
 }
 

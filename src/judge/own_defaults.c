@@ -11,9 +11,9 @@
 #include "judge/place_findings.h"
 
 /* GPUs of one model reach clocks that are 8 % apart for other reasons. So a clock counts as locked
- * only if it is at most this share of the allowed one, its repetitions scatter by at
- * most STEADY, and the driver reports the same clock within SAME. On an H200 locked at 900 of 1980
- * MHz, the spread is 0.0002 % and both clocks agree within 0.01 %. */
+ * only if it is at most LOCKED of the allowed one, its repetitions scatter by at most STEADY, and
+ * the driver reports the same clock within SAME. On an H200 locked at 900 of 1980 MHz, the spread
+ * is 0.0002 % and both clocks agree within 0.002 %. */
 static const double LOCKED = 0.92, STEADY = 0.002, SAME = 0.01;
 
 static double setting(const struct fleet *fleet, const char *key, uint32_t gpu)

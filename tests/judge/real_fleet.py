@@ -1,4 +1,4 @@
-"""Real H200 cards, judged as one fleet: tests/judge/h200/PROFILE.yaml has their figures without identity,
+"""Real H200 cards, judged as one fleet: the other files of tests/judge/h200 have their figures without identity,
 verdicts.yaml what is right and why.
 
 usage: real_fleet.py check REPORT FOLDER                          the test
@@ -48,16 +48,31 @@ def found(entries):
             for entry in entries}
 
 
+def untold(inventory, card, entry):
+    """Kind or cause that the entry of an accused card should have and has not."""
+    for outlier in inventory["outliers"]:
+        if outlier["uuid"] == f"GPU-{card}":
+            if outlier["kind"] != entry["kind"]:
+                yield f"{outlier['kind']}, not {entry['kind']}"
+            for cause in entry.get("causes", []):
+                if not any(cause in finding["cause"] for finding in outlier["findings"]):
+                    yield f"no cause with \"{cause}\""
+            for cause in entry.get("never", []):
+                if any(cause in finding["cause"] for finding in outlier["findings"]):
+                    yield f"a cause with \"{cause}\""
+
+
 def check(folder):
     failed = False
     for fleet, right in yaml.safe_load((folder / "verdicts.yaml").read_text()).items():
-        inventory = yaml.safe_load(judged(folder / f"{fleet}.yaml"))
+        inventory = yaml.safe_load(judged(*(folder / f"{name}.yaml" for name in fleet.split())))
         accused, watched = found(inventory["outliers"]), found(inventory["watch"])
         wrong = [f"{card} is accused: {metrics}" for card, metrics in accused.items()
                  if card not in right["accused"]]
         for card, entry in right["accused"].items():
             wrong += [f"{card} is not accused in {metric}" for metric in entry["figures"]
                       if metric not in accused.get(card, [])]
+            wrong += [f"{card}: {line}" for line in untold(inventory, card, entry)]
         for card, entry in right["watched"].items():
             wrong += [f"{card} is not watched in {metric}" for metric in entry["figures"]
                       if metric not in watched.get(card, [])]

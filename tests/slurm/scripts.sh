@@ -111,17 +111,27 @@ echo run >>runs
 exit 4
 END
 printf '#!/bin/sh\n' >bin/gpumemtopo-report
-crashing() { # crashing SURVEYS CODE: the GPU crashes the program in so many surveys
+crashing() { # crashing SURVEYS CODE RUNS: the GPU fails in so many surveys; health.sh makes RUNS of them
     echo "$1" >healthy_from
     rm -f runs
     echo "bin=$folder/bin lock=$folder/lock" >health.conf
     prolog
     [ "$code" -eq "$2" ] || fail "crashed in $1: $code, $(cat said)"
-    [ "$(wc -l <runs)" -eq 2 ] || fail "$(wc -l <runs) surveys"
+    [ "$(wc -l <runs)" -eq "$3" ] || fail "$(wc -l <runs) surveys, not $3"
 }
-crashing 1 0
-crashing 9 1
+crashing 1 0 2
+crashing 9 1 2
 grep -qx "gpumemtopo: failing: GPU-1x hung or crashed the program, twice" said || fail "reason: $(cat said)"
+
+# A GPU that hangs, twice, while another is measured. Without another one the node may just be slow.
+for measured in 6 0; do
+    sed -e 's/status: crashed/status: timed_out/' -e "s/measured: 6/measured: $measured/" \
+        bin/gpumemtopo-survey >bin/hanging
+    cp bin/gpumemtopo-survey bin/crashing
+    cat bin/hanging >bin/gpumemtopo-survey
+    crashing 9 "$((measured > 0))" "$(((measured > 0) + 1))"
+    cat bin/crashing >bin/gpumemtopo-survey
+done
 
 # Fewer GPUs than the site says, or than Slurm knows of; as many, or no setting, is well.
 printf '#!/bin/sh\necho "   Gres=gpu:h200:6(S:0-1),gpu:2,shard:9"\n' >bin/scontrol
