@@ -187,6 +187,7 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
                                              bool records)
 {
     typedef typename P::address address;
+    const uint32_t all_lanes = UINT32_MAX >> (32 - step->lanes);
     struct course<address> course(step);
     struct scatter<address> scatter(step, offset);
     const bool permuted = step->order == KERNEL_PERMUTED;
@@ -205,17 +206,19 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
         at = next;
         seen |= value + 1;
         next = permuted ? scatter.next() : course.next(at);
-        if (!records)
-            continue;
-        bins[kernel_bin_of(cycles)]++;
-        if (n == next_kept) {
-            *kept++ = cycles;
-            carry += remainder;
-            next_kept += quotient + (carry >= keep);
-            carry -= carry >= keep ? keep : 0;
-            if (--kept_left == 0)
-                next_kept = UINT32_MAX;
+        if (records) {
+            bins[kernel_bin_of(cycles)]++;
+            if (n == next_kept) {
+                *kept++ = cycles;
+                carry += remainder;
+                next_kept += quotient + (carry >= keep);
+                carry -= carry >= keep ? keep : 0;
+                if (--kept_left == 0)
+                    next_kept = UINT32_MAX;
+            }
         }
+        /* Only lane 0 records. The others wait for it: all lanes load together. */
+        __syncwarp(all_lanes);
     }
     /* The whole value is used; otherwise the assembler would load only the part that is
      * compared. */
