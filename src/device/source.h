@@ -49,7 +49,8 @@ int device_source_look(struct device_source *source, size_t i, bool thorough,
                        struct device_look *look, struct err *err);
 void device_look_fini(struct device_look *look);
 
-/* Opens GPU i for measuring. Freed with device_destroy before the source is. */
+/* Opens GPU i for measuring. Freed with device_destroy before the source is.
+ * device_source.session says how often this survey has opened the GPU for measuring before. */
 int device_source_open(struct device_source *source, size_t i, struct device **out_device,
                        struct err *err);
 
@@ -70,6 +71,8 @@ struct device_source {
     size_t info_count;
     const char **bare_nodes;
     size_t bare_count;
+    uint32_t
+        session; /* 0: the first measurement of a GPU in this survey; 1: it is measured again */
 };
 
 #endif

@@ -123,6 +123,13 @@ bool fact_equal(const struct fact *a, const struct fact *b)
     }
 }
 
+double fact_number(const struct fact *fact)
+{
+    if (!fact || (fact->kind != FACT_INT && fact->kind != FACT_REAL))
+        return NAN;
+    return fact->kind == FACT_INT ? (double)fact->integer : fact->real;
+}
+
 int facts_copy(struct facts *to, const struct facts *from)
 {
     for (size_t i = 0; i < from->count; i++) {

@@ -37,6 +37,8 @@ const struct fact *facts_get(const struct facts *facts, const char *key); /* NUL
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 
+double fact_number(const struct fact *fact); /* NaN: absent or no number; fact may be NULL */
+
 /* Compares key, kind and value. Numbers compare by value, since a file does not distinguish 5 from
  * 5.0; the reason why a fact is unknown is ignored. */
 bool fact_equal(const struct fact *a, const struct fact *b);

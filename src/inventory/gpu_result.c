@@ -25,6 +25,7 @@ void gpu_result_drop_figures(struct gpu_result *result)
     facts_fini(&result->health);
     facts_fini(&result->timings);
     measures_fini(&result->measures);
+    facts_fini(&result->measured_again);
 }
 
 void gpu_result_fini(struct gpu_result *result)
@@ -73,7 +74,8 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
         facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
         facts_copy(&copy.config, &from->config) || facts_copy(&copy.health, &from->health) ||
         facts_copy(&copy.timings, &from->timings) ||
-        measures_copy(&copy.measures, &from->measures)) {
+        measures_copy(&copy.measures, &from->measures) ||
+        facts_copy(&copy.measured_again, &from->measured_again)) {
         gpu_result_fini(&copy);
         return -ENOMEM;
     }

@@ -39,6 +39,7 @@ struct gpu_result {
     struct facts timings;  /* seconds by probe, in the order they ran; not in the inventory */
     struct facts health;   /* wear and errors: ecc_uncorrected_dram, remap_pending, ... */
     struct measures measures;
+    struct facts measured_again; /* second values of figures that looked bad, by metric */
 };
 
 void gpu_result_fini(struct gpu_result *result);

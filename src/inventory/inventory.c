@@ -53,6 +53,7 @@ void inventory_gpu_fini(struct inventory_gpu *gpu)
     for (size_t i = 0; i < gpu->value_count; i++)
         free(gpu->values[i].metric);
     free(gpu->values);
+    facts_fini(&gpu->measured_again);
 }
 
 static void outliers_fini(struct inventory_outlier *outliers, size_t count)
@@ -68,6 +69,7 @@ static void outliers_fini(struct inventory_outlier *outliers, size_t count)
             free(outlier->findings[f].unit);
             free(outlier->findings[f].basis);
             free(outlier->findings[f].cause);
+            free(outlier->findings[f].confirmed);
         }
         free(outlier->findings);
     }

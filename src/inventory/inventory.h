@@ -62,6 +62,7 @@ struct inventory_gpu {
     struct facts health;   /* likewise */
     struct inventory_value *values;
     size_t value_count;
+    struct facts measured_again; /* second values of figures that looked bad, by metric */
 };
 
 struct inventory_finding {
@@ -72,6 +73,7 @@ struct inventory_finding {
     double score;     /* robust z; NaN if the basis is not the fleet */
     char *basis;      /* fleet, reference, baseline, rule */
     char *cause;
+    char *confirmed; /* what else shows the deviation, e.g. "2 of 2"; NULL: nothing */
 };
 
 enum inventory_kind { KIND_FAILING, KIND_DEGRADED, KIND_MISCONFIGURED, KIND_MISMATCHED };

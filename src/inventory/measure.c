@@ -191,3 +191,14 @@ void measure_round(struct measure *measure)
         if (measure->notes.items[i].kind == FACT_REAL)
             measure->notes.items[i].real = measure_digits(measure->notes.items[i].real, 6);
 }
+
+int measures_numbers(const struct measures *measures, struct facts *out_numbers)
+{
+    for (size_t i = 0; i < measures->count; i++) {
+        const struct measure *m = &measures->items[i];
+        if (m->status == MEASURE_OK && m->kind == MEASURE_NUMBER && m->bound == MEASURE_EXACT &&
+            isfinite(m->value) && facts_set_real(out_numbers, m->metric, m->value))
+            return -ENOMEM;
+    }
+    return 0;
+}

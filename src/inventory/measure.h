@@ -78,6 +78,9 @@ void measure_round(struct measure *measure);
 /* Rounds to `digits` significant digits; whole numbers, NaN and infinities stay. */
 double measure_digits(double value, int digits);
 
+/* Sets a fact for every measure that is an exact number with status ok. 0 or -ENOMEM. */
+int measures_numbers(const struct measures *measures, struct facts *out_numbers);
+
 /* True for the statuses that have a value: ok and noisy. */
 bool measure_status_valued(enum measure_status status);
 

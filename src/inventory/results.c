@@ -195,6 +195,8 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
     for (size_t i = 0; i < gpu->value_count; i++)
         if (add_value(model, &gpu->values[i], &result.measures))
             goto no_memory;
+    if (facts_copy(&result.measured_again, &gpu->measured_again))
+        goto no_memory;
     *out_result = result;
     return 0;
 no_memory:

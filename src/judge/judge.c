@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "inventory/results.h"
 #include "judge/blind_spots.h"
+#include "judge/confirmations.h"
 #include "judge/consensus.h"
 #include "judge/moved_gpus.h"
 #include "judge/place_findings.h"
@@ -35,6 +36,7 @@ void judge_destroy(struct judge *judge)
     if (!judge)
         return;
     findings_fini(&judge->findings);
+    free(judge->repeats.items);
     fleet_fini(&judge->fleet);
     free(judge->inventories);
     free(judge->columns);
@@ -50,7 +52,14 @@ void judge_destroy(struct judge *judge)
 
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err)
 {
-    return fleet_add(&judge->fleet, gpu) ? err_no_memory(err) : 0;
+    size_t repeats = judge->repeats.count;
+    if (confirmations_add(judge, (uint32_t)judge->fleet.count, &gpu->measured_again))
+        return err_no_memory(err);
+    if (fleet_add(&judge->fleet, gpu)) {
+        judge->repeats.count = repeats;
+        return err_no_memory(err);
+    }
+    return 0;
 }
 
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err)
@@ -159,7 +168,8 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
     if (str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
         str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
         str_copy_to(&out->pci, fleet_text(fleet, gpu->pci)) ||
-        all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out))
+        all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
+        confirmations_list(judge, number, &out->measured_again))
         return -ENOMEM;
     if (gpu->group == GROUP_NONE)
         return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||
@@ -261,7 +271,7 @@ static int prepare(struct judge *judge)
     return judge_conditions_find(judge);
 }
 
-static int run_stages(struct judge *judge, struct inventory *inventory)
+static int run_stages(struct judge *judge)
 {
     static int (*const stages[])(struct judge *) = {
         judge_settings, judge_rules,      judge_scores,         judge_few,
@@ -273,29 +283,32 @@ static int run_stages(struct judge *judge, struct inventory *inventory)
     for (size_t i = 0; i < COUNT_OF(stages); i++)
         if (stages[i](judge))
             return -ENOMEM;
+    judge->compared = true;
+    return 0;
+}
+
+int judge_compare(struct judge *judge, struct err *err)
+{
+    return run_stages(judge) ? err_no_memory(err) : 0;
+}
+
+static int conclude(struct judge *judge, struct inventory *inventory)
+{
+    confirmations_compare(judge);
     verdict_settle(judge);
     if (place_findings_collapse(judge, inventory) || moved_gpus_report(judge, inventory))
         return -ENOMEM;
     if (!judge->basis.drift_only && blind_spots_report(judge, inventory))
         return -ENOMEM;
+    confirmations_settle(judge);
     verdict_mark(judge);
     return fill(judge, inventory);
 }
 
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
 {
-    return run_stages(judge, inventory) ? err_no_memory(err) : 0;
-}
-
-int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_basis *basis,
-                struct inventory *inventory, struct err *err)
-{
-    struct judge *judge = NULL;
-    int rc = judge_create(basis, count, &judge, err);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = judge_add(judge, &results[i], err);
-    if (!rc)
-        rc = judge_finish(judge, inventory, err);
-    judge_destroy(judge);
-    return rc;
+    int rc = judge->compared ? 0 : judge_compare(judge, err);
+    if (rc)
+        return rc;
+    return conclude(judge, inventory) ? err_no_memory(err) : 0;
 }

@@ -73,12 +73,22 @@ int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err
  * have been added; the judge can then only be destroyed. */
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err);
 
-/* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, and appends to
- * its nodes. To be called once per judge. */
-int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);
+/* Compares all GPUs. None can be added afterwards, only second values of figures. */
+int judge_compare(struct judge *judge, struct err *err);
 
-/* judge_create, judge_add for each result, judge_finish and judge_destroy. */
-int judge_fleet(const struct gpu_result *results, size_t count, const struct judge_basis *basis,
-                struct inventory *inventory, struct err *err);
+/* Calls `take` for every figure by which a GPU would be accused, all of one GPU in a row. To be
+ * called after judge_compare. Returns the first error of `take`. */
+typedef int judge_suspicion_taker(void *user, const char *uuid, const char *metric,
+                                  struct err *err);
+int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user,
+                     struct err *err);
+
+/* Adds what a second measurement of a GPU gave. To be called after judge_compare. */
+int judge_add_again(struct judge *judge, const char *uuid, const struct measures *measures,
+                    struct err *err);
+
+/* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, and appends to
+ * its nodes. Compares the GPUs if judge_compare was not called. To be called once per judge. */
+int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);
 
 #endif

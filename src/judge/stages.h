@@ -7,6 +7,16 @@
 
 enum basis { BASIS_FLEET, BASIS_REFERENCE, BASIS_BASELINE, BASIS_RULE };
 
+/* What else shows a deviation. */
+enum confirmation {
+    CONFIRMATION_NONE,    /* none is needed */
+    CONFIRMED_AGAIN,      /* it was measured again, and seen again */
+    SEEN_ONCE,            /* it was measured again, and not seen again */
+    CONFIRMED_BY_CAUSE,   /* a setting or the reported hardware explains it */
+    CONFIRMED_BY_FIGURES, /* other figures that the same cause would change show it too */
+    NOT_CONFIRMED,
+};
+
 /* One deviation of one GPU. */
 struct finding {
     uint32_t gpu;
@@ -20,6 +30,8 @@ struct finding {
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
     bool dropped;    /* not listed, e.g. because another basis has the same finding */
     enum inventory_kind kind;
+    enum confirmation confirmed;
+    uint32_t confirming; /* CONFIRMED_BY_FIGURES: how many figures, with this one */
     double value, expected, deviation, score; /* NaN: none */
     char *cause;                              /* NULL until it is known */
     uint32_t explained_by; /* figures: a bit per condition; compared instead of the text of the
@@ -31,6 +43,17 @@ struct findings {
     struct finding *items;
     size_t count, capacity;
     uint32_t *last; /* per GPU: its last finding, number + 1; 0: none */
+};
+
+/* The second value of a figure. */
+struct repeat {
+    uint32_t gpu, metric; /* metric: symbol */
+    double value;
+};
+
+struct repeats {
+    struct repeat *items;
+    size_t count, capacity;
 };
 
 /* What a figure of a GPU is compared with: one metric of one model. */
@@ -59,6 +82,8 @@ struct judge {
     struct judge_basis basis;
     struct fleet fleet;
     struct findings findings;
+    struct repeats repeats;
+    bool compared;                        /* the stages have run */
     const struct inventory **inventories; /* their GPUs are judged again */
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
@@ -80,7 +105,7 @@ struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metr
 struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis);
 void findings_fini(struct findings *findings);
 
-/* The stages, in the order in which judge_finish runs them. Each returns 0 or -ENOMEM. */
+/* The stages, in the order in which judge_compare runs them. Each returns 0 or -ENOMEM. */
 int judge_settings(struct judge *judge);       /* settings.c: facts against the majority */
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */

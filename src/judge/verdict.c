@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "judge/confirmations.h"
 
 static const char *const basis_names[] = {"fleet", "reference", "baseline", "rule"};
 
@@ -123,7 +124,8 @@ static int add_finding(const struct fleet *fleet, const struct finding *finding,
     return str_copy_to(&slot->metric, fleet_text(fleet, finding->metric)) ||
                    str_copy_to(&slot->unit, unit) ||
                    str_copy_to(&slot->basis, basis_names[finding->basis]) ||
-                   str_copy_to(&slot->cause, finding->cause)
+                   str_copy_to(&slot->cause, finding->cause) ||
+                   confirmations_text(finding, &slot->confirmed)
                ? -ENOMEM
                : 0;
 }

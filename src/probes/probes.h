@@ -28,6 +28,9 @@ struct probe_description probe_describe(size_t i);
  * NULL. */
 bool probe_reports(const char *metric, const char **out_nearest);
 
+/* The name of the first probe that reports the metric; NULL: none does. */
+const char *probe_of_metric(const char *metric);
+
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
  * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for
  * an unknown one, with the nearest name. Freed with free(). */

@@ -173,20 +173,34 @@ out:
     return rc;
 }
 
+static bool reports(const struct probe *probe, const char *metric)
+{
+    for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
+        if (strcmp(probe->metrics[k], metric) == 0)
+            return true;
+    return false;
+}
+
+const char *probe_of_metric(const char *metric)
+{
+    for (size_t i = 0; i < probe_count(); i++)
+        if (reports(probe_table[i], metric))
+            return probe_table[i]->description.name;
+    return NULL;
+}
+
 bool probe_reports(const char *metric, const char **out_nearest)
 {
     enum { NAMES_MAX = 256 };
     const char *names[NAMES_MAX];
     size_t count = 0;
     *out_nearest = NULL;
-    for (size_t i = 0; i < probe_count(); i++) {
-        for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++) {
-            if (strcmp(probe_table[i]->metrics[k], metric) == 0)
-                return true;
+    if (probe_of_metric(metric))
+        return true;
+    for (size_t i = 0; i < probe_count(); i++)
+        for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++)
             if (count < NAMES_MAX)
                 names[count++] = probe_table[i]->metrics[k];
-        }
-    }
     *out_nearest = str_nearest(metric, names, count);
     return false;
 }

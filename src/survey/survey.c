@@ -24,6 +24,7 @@
 #include "survey/root/recording.h"
 #include "survey/root/replaying.h"
 #include "survey/root/root.h"
+#include "survey/root/second_look.h"
 #include "survey/start/exit_file.h"
 
 /* MPI has no descriptor to poll, so messages are polled at intervals: short ones while something
@@ -272,9 +273,10 @@ static enum survey_exit report(struct run *run, struct inputs *prepared, struct 
     return code;
 }
 
-static int judge_result(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
+static int judge_result(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
+                        struct err *err)
 {
-    return judging_take(user, gpu_total, result, err);
+    return judging_take(user, gpu_total, session, result, err);
 }
 
 static void connect_root(struct run *run, struct inputs *prepared)
@@ -329,6 +331,27 @@ void survey_end_fini(struct survey_end *end)
     end->spool = end->owner = NULL;
 }
 
+/* Measures GPUs that look bad again. A process without MPI knows only its own GPUs, so it cannot
+ * tell which look bad. */
+static int look_again(struct run *run, struct inputs *prepared, struct err *err)
+{
+    const struct root_view view = root_view(run->root);
+    size_t suspects = 0;
+    if (interrupted || comm_is_apart(run->comm))
+        return 0;
+    int rc = judging_compare(&prepared->judging, view.unmeasured, view.unmeasured_count, err);
+    if (rc)
+        return rc;
+    rc = second_look_ask(&prepared->judging, run->root, &suspects, err);
+    if (rc || !suspects)
+        return rc;
+    progress_clear(&run->progress);
+    if (!run->options->quiet)
+        log_info("%zu GPU%s measured again: %s", suspects, suspects == 1 ? " is" : "s are",
+                 suspects == 1 ? "it looks bad" : "they look bad");
+    return loop(run, err);
+}
+
 static int survey_all(struct run *run, struct inputs *prepared, double limit_s, struct err *err)
 {
     const struct survey_options *options = run->options;
@@ -340,9 +363,11 @@ static int survey_all(struct run *run, struct inputs *prepared, double limit_s, 
     rc = rank_create(run->comm, options, tick(run), &run->rank, err);
     if (!rc)
         rc = loop(run, err);
-    run->measured_s = clock_monotonic_s() - run->started_s;
     if (!rc)
         rc = root_recover(run->root, err);
+    if (!rc)
+        rc = look_again(run, prepared, err);
+    run->measured_s = clock_monotonic_s() - run->started_s;
     progress_clear(&run->progress);
     return rc;
 }

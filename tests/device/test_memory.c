@@ -312,7 +312,7 @@ static int write_record(void *context)
     struct strbuf part = {0};
     struct err err = {0};
     int rc = record_file_create(path, &provenance, &file, &err);
-    record_put_gpu(&part, &gpu, NULL, 0, true);
+    record_put_gpu(&part, &gpu, 0, NULL, 0, true);
     if (!rc && part.failed)
         rc = err_no_memory(&err);
     if (!rc)

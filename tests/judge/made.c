@@ -198,12 +198,29 @@ const struct judge_config *made_config(void)
     return &config;
 }
 
+int made_judge(const struct gpu_result *gpus, size_t count, bool again,
+               const struct judge_basis *basis, struct inventory *inventory, struct err *err)
+{
+    struct judge *judge = NULL;
+    int rc = judge_create(basis, count, &judge, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = judge_add(judge, &gpus[i], err);
+    if (!rc)
+        rc = judge_compare(judge, err);
+    for (size_t i = 0; i < count && !rc && again; i++)
+        rc = judge_add_again(judge, gpus[i].uuid, &gpus[i].measures, err);
+    if (!rc)
+        rc = judge_finish(judge, inventory, err);
+    judge_destroy(judge);
+    return rc;
+}
+
 struct inventory made_judged(const struct gpu_result *gpus, size_t count)
 {
     struct inventory inventory = {0};
     struct err err = {0};
     const struct judge_basis basis = {.config = made_config()};
-    assert_int_equal(judge_fleet(gpus, count, &basis, &inventory, &err), 0);
+    assert_int_equal(made_judge(gpus, count, true, &basis, &inventory, &err), 0);
     return inventory;
 }
 

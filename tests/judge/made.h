@@ -32,6 +32,10 @@ void made_spoil(struct gpu_result *gpus);
 const struct judge_config *made_config(void);
 struct inventory made_judged(const struct gpu_result *gpus, size_t count);
 
+/* Judges on a basis. again: who looks bad is measured again, with the same values. */
+int made_judge(const struct gpu_result *gpus, size_t count, bool again,
+               const struct judge_basis *basis, struct inventory *inventory, struct err *err);
+
 /* The inventory as text; freed with free(). */
 char *made_printed(const struct gpu_result *gpus, size_t count);
 

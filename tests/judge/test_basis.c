@@ -21,7 +21,7 @@ static struct inventory judged_by(const struct gpu_result *gpus, size_t count,
     struct inventory inventory = {.generated = str_copy("2026-02-02T00:00:00Z")};
     struct err err = {0};
     const struct judge_basis basis = {made_config(), &references, baseline};
-    assert_int_equal(judge_fleet(gpus, count, &basis, &inventory, &err), 0);
+    assert_int_equal(made_judge(gpus, count, true, &basis, &inventory, &err), 0);
     return inventory;
 }
 
@@ -326,7 +326,7 @@ static struct inventory judged_for_drift(const struct gpu_result *gpus, size_t c
     struct err err = {0};
     const struct judge_basis basis = {
         .config = made_config(), .baseline = baseline, .drift_only = true};
-    assert_int_equal(judge_fleet(gpus, count, &basis, &inventory, &err), 0);
+    assert_int_equal(made_judge(gpus, count, true, &basis, &inventory, &err), 0);
     return inventory;
 }
 

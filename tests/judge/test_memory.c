@@ -92,7 +92,7 @@ static int judge_results(void *context)
     const struct task *task = context;
     struct inventory inventory = {0};
     struct err err = {0};
-    int rc = judge_fleet(task->gpus, task->count, &task->basis, &inventory, &err);
+    int rc = made_judge(task->gpus, task->count, true, &task->basis, &inventory, &err);
     memory_restore();
     assert_int_equal(err.code, rc);
     if (!rc)
@@ -189,9 +189,10 @@ static void judging(void **state)
     task.basis.references = &references;
     free(task.gpus[4].node);
     task.gpus[4].node = str_copy("n99");
-    judge_with_memory(&task, NULL);
+    struct err err = {0};
+    assert_int_equal(made_judge(task.gpus, task.count, true, &task.basis, &task.expected, &err), 0);
     assert_true(task.expected.total_outliers > 5 && task.expected.watch_count > 0);
-    memory_sweep(&(struct memory_sweep){.name = "judge_fleet",
+    memory_sweep(&(struct memory_sweep){.name = "made_judge",
                                         .run = judge_results,
                                         .context = &task,
                                         .at_least = 1000,

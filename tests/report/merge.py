@@ -62,8 +62,10 @@ def case_same(folder):
 def case_partitions(folder):
     """GPUs of several surveys, as spools, as inventories and mixed, are judged as one fleet."""
     slow = "{gpu: 3, kind: slow_dram, share: 0.4}"
-    surveyed(folder, "left", [node("n1", 6)])
-    surveyed(folder, "right", [node("n2", 4, slow), "{name: bare, gpus: 0}"], code=None, seed=2)
+    figures = ("--probes", "main.latency,main.bandwidth")  # a single figure would only be watched
+    surveyed(folder, "left", [node("n1", 6)], *figures)
+    surveyed(folder, "right", [node("n2", 4, slow), "{name: bare, gpus: 0}"], *figures, code=None,
+             seed=2)
     for sources in (("left/spool", "right/spool"), ("left/out.yaml", "right/out.yaml"),
                     ("left/out.yaml", "right/spool")):
         text = report(folder, "merge", *sources, code=3).stdout

@@ -139,9 +139,10 @@ static void load(struct bench *bench, const char *path)
     bench->gpu = file.gpu; /* the rest stays: this program ends soon */
 }
 
-static int take(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
+static int take(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
+                struct err *err)
 {
-    return judging_take(user, gpu_total, result, err);
+    return judging_take(user, gpu_total, session, result, err);
 }
 
 int main(int argc, char **argv)

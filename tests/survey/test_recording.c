@@ -19,7 +19,7 @@ static void add_measured(struct recording *recording, const char *uuid)
 {
     const struct gpu_result gpu = {.uuid = (char *)uuid, .rank = 1};
     struct strbuf part = {0};
-    record_put_gpu(&part, &gpu, NULL, 0, true);
+    record_put_gpu(&part, &gpu, 0, NULL, 0, true);
     recording_add(recording, part.data, part.length);
     strbuf_fini(&part);
 }
@@ -83,11 +83,11 @@ static void says_what_rank_0_knows(void **state)
     assert_string_equal(survey->unknown[0].node, "n5");
     assert_int_equal(survey->unknown[0].status, GPU_CRASHED);
     assert_int_equal(record_gpu_count(record), 2);
-    const struct record_gpu *lost = record_find_gpu(record, "GPU-2");
+    const struct record_gpu *lost = record_find_gpu(record, "GPU-2", 0);
     assert_int_equal(lost->gpu.status, GPU_LOST);
     assert_int_equal(lost->gpu.rank, 2);
     assert_false(lost->closed);
-    assert_true(record_find_gpu(record, "GPU-1")->closed);
+    assert_true(record_find_gpu(record, "GPU-1", 0)->closed);
     record_close(record);
     unlink(path);
     assert_int_equal(rmdir(folder), 0);

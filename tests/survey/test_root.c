@@ -254,9 +254,10 @@ static void who_speaks_again_is_taken_back(void **state)
     root_destroy(root);
 }
 
-static int take_any(void *user, size_t gpu_total, struct gpu_result *result, struct err *err)
+static int take_any(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
+                    struct err *err)
 {
-    (void)gpu_total, (void)result, (void)err;
+    (void)gpu_total, (void)session, (void)result, (void)err;
     ++*(int *)user;
     return 0;
 }

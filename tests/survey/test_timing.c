@@ -46,11 +46,12 @@ static void the_slowest_is_kept(void **state)
                                    result_of("GPU-c", 3, false), result_of("GPU-d", 1.5, true)};
     struct inventory inventory = {0};
     for (size_t i = 0; i < COUNT_OF(results); i++) {
-        assert_int_equal(judging_take(&judging, COUNT_OF(results), &results[i], &err), 0);
+        assert_int_equal(judging_take(&judging, COUNT_OF(results), 0, &results[i], &err), 0);
         assert_int_equal(results[i].hardware.count + results[i].timings.count, 0);
     }
     assert_string_equal(judging.slowest.uuid, "GPU-b");
     assert_int_equal(judging.slowest.timings.count, 1);
+    assert_int_equal(judging_compare(&judging, NULL, 0, &err), 0);
     assert_int_equal(judging_finish(&judging, &inventory, &err), 0);
     assert_int_equal(inventory.gpu_count, COUNT_OF(results));
     for (size_t i = 0; i < COUNT_OF(results); i++)

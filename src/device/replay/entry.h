@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "inventory/wire/wire.h"
 
-enum { RECORD_VERSION = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
+/* Version 2 has ENTRY_GPU_AGAIN; otherwise it is like version 1. */
+enum { RECORD_VERSION = 2, RECORD_VERSION_OLDEST = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
 
 enum entry_type {
     /* entries of the file */
@@ -17,6 +18,7 @@ enum entry_type {
     ENTRY_GPU,            /* one GPU and how it ended; the body with its calls follows */
     ENTRY_SURVEY,         /* what rank 0 knew apart from the GPUs */
     ENTRY_END,
+    ENTRY_GPU_AGAIN, /* a GPU that was measured a second time; like ENTRY_GPU */
     /* entries of a GPU's body */
     ENTRY_MARK = 16, /* text: what the next requests are for */
     ENTRY_ASK,       /* a call of the device interface, written before it is made */

@@ -98,8 +98,8 @@ void record_provenance_fini(struct record_provenance *provenance)
     memset(provenance, 0, sizeof *provenance);
 }
 
-void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, const char *body,
-                    size_t body_bytes, bool closed)
+void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, uint32_t session,
+                    const char *body, size_t body_bytes, bool closed)
 {
     struct strbuf payload = {0};
     wire_put_text(&payload, gpu->uuid);
@@ -113,7 +113,7 @@ void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, const c
     wire_put_text(&payload, gpu->reason);
     wire_put_u32(&payload, closed);
     wire_put_varint(&payload, body_bytes);
-    put_entry(buffer, ENTRY_GPU, &payload);
+    put_entry(buffer, session ? ENTRY_GPU_AGAIN : ENTRY_GPU, &payload);
     strbuf_append(buffer, body, body_bytes);
 }
 

@@ -13,6 +13,7 @@ extern const char replay_magic[RECORD_MAGIC_BYTES];
 /* The head of one GPU; its body of body_bytes follows. */
 struct record_gpu {
     struct gpu_result gpu; /* identity, rank, status, reason */
+    uint32_t session;      /* as device_source.session */
     bool closed;           /* all calls are there */
     uint64_t body_offset;  /* in the file */
     uint64_t body_bytes;

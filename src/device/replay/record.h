@@ -44,9 +44,10 @@ struct record_provenance {
 void record_provenance_fini(struct record_provenance *provenance);
 
 /* One GPU's part of the file: identity, rank, status and reason of `gpu`, and what its worker
- * wrote, cut to whole entries by the caller. closed: nothing is missing. */
-void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, const char *body,
-                    size_t body_bytes, bool closed);
+ * wrote, cut to whole entries by the caller. session: see device_source. closed: nothing is
+ * missing. */
+void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, uint32_t session,
+                    const char *body, size_t body_bytes, bool closed);
 
 /* What a survey knows apart from its GPUs. */
 struct record_survey {

@@ -16,9 +16,11 @@ struct record {
     uint64_t file_bytes;
     struct record_provenance provenance;
     struct record_survey survey;
-    struct record_gpu *gpus;
-    size_t gpu_count, gpu_capacity;
-    const struct record_gpu **by_uuid;
+    struct record_gpu *parts; /* GPUs and sessions, in the order of the file */
+    size_t part_count, part_capacity;
+    const struct record_gpu **gpus; /* the parts of the first session */
+    size_t gpu_count;
+    const struct record_gpu **sorted; /* all parts, by UUID and session */
 };
 
 /* Appends `length` bytes from `offset` on. The caller has checked that the file has them. */
@@ -114,11 +116,11 @@ static int check_head(const struct strbuf *head, struct err *err)
                                  .length = head->length,
                                  .position = RECORD_MAGIC_BYTES};
     uint32_t version = wire_get_u32(&reader);
-    if (version != RECORD_VERSION)
+    if (version < RECORD_VERSION_OLDEST || version > RECORD_VERSION)
         return err_set(err, -EINVAL,
-                       "byte %d: a record of version %u, expected %d: another version of the "
+                       "byte %d: a record of version %u, expected %d to %d: another version of the "
                        "program wrote it",
-                       RECORD_MAGIC_BYTES, version, RECORD_VERSION);
+                       RECORD_MAGIC_BYTES, version, RECORD_VERSION_OLDEST, RECORD_VERSION);
     return 0;
 }
 
@@ -139,12 +141,12 @@ static int take_gpu(struct record *record, struct record_entry *entry, uint64_t 
                     uint64_t *offset, struct err *err)
 {
     struct record_gpu *grown =
-        mem_grow(record->gpus, &record->gpu_capacity, record->gpu_count + 1, sizeof *grown);
+        mem_grow(record->parts, &record->part_capacity, record->part_count + 1, sizeof *grown);
     if (!grown)
         return err_no_memory(err);
-    record->gpus = grown;
-    struct record_gpu *gpu = &grown[record->gpu_count++];
-    *gpu = (struct record_gpu){0};
+    record->parts = grown;
+    struct record_gpu *gpu = &grown[record->part_count++];
+    *gpu = (struct record_gpu){.session = entry->type == ENTRY_GPU_AGAIN};
     parts_get_gpu(&entry->values, gpu);
     int rc = check_values(entry, here, "head of a GPU", err);
     if (rc)
@@ -192,7 +194,7 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
         rc = read_entry(record, &offset, buffer, &entry, err);
         if (rc)
             return rc;
-        if (entry.type != ENTRY_GPU)
+        if (entry.type != ENTRY_GPU && entry.type != ENTRY_GPU_AGAIN)
             break;
         rc = take_gpu(record, &entry, here, &offset, err);
         if (rc)
@@ -211,26 +213,32 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
     return take_end(record, &entry, here, offset, err);
 }
 
-static int by_uuid(const void *a, const void *b)
+static int by_uuid_and_session(const void *a, const void *b)
 {
-    const struct record_gpu *const *left = a, *const *right = b;
-    return strcmp((*left)->gpu.uuid, (*right)->gpu.uuid);
+    const struct record_gpu *left = *(const struct record_gpu *const *)a;
+    const struct record_gpu *right = *(const struct record_gpu *const *)b;
+    int order = strcmp(left->gpu.uuid, right->gpu.uuid);
+    return order ? order : (left->session > right->session) - (left->session < right->session);
 }
 
 static int sort_gpus(struct record *record, struct err *err)
 {
-    size_t count = record->gpu_count;
-    record->by_uuid = mem_array(count, sizeof *record->by_uuid);
-    if (!record->by_uuid)
+    size_t count = record->part_count;
+    record->gpus = mem_array(count, sizeof *record->gpus);
+    record->sorted = mem_array(count, sizeof *record->sorted);
+    if (!record->gpus || !record->sorted)
         return err_no_memory(err);
-    for (size_t i = 0; i < count; i++)
-        record->by_uuid[i] = &record->gpus[i];
-    qsort(record->by_uuid, count, sizeof *record->by_uuid, by_uuid);
+    for (size_t i = 0; i < count; i++) {
+        const struct record_gpu *part = record->sorted[i] = &record->parts[i];
+        if (!part->session)
+            record->gpus[record->gpu_count++] = part;
+    }
+    qsort(record->sorted, count, sizeof *record->sorted, by_uuid_and_session);
     for (size_t i = 1; i < count; i++)
-        if (by_uuid(&record->by_uuid[i - 1], &record->by_uuid[i]) == 0)
+        if (by_uuid_and_session(&record->sorted[i - 1], &record->sorted[i]) == 0)
             return err_set(err, -EINVAL, "byte %llu: %s is in the file twice",
-                           (unsigned long long)record->by_uuid[i]->body_offset,
-                           record->by_uuid[i]->gpu.uuid);
+                           (unsigned long long)record->sorted[i]->body_offset,
+                           record->sorted[i]->gpu.uuid);
     return 0;
 }
 
@@ -293,14 +301,16 @@ size_t record_gpu_count(const struct record *record)
 
 const struct record_gpu *record_gpu(const struct record *record, size_t i)
 {
-    return &record->gpus[i];
+    return record->gpus[i];
 }
 
-const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid)
+const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid,
+                                         uint32_t session)
 {
-    const struct record_gpu wanted = {.gpu = {.uuid = (char *)uuid}}, *key = &wanted;
+    const struct record_gpu wanted = {.gpu = {.uuid = (char *)uuid}, .session = session};
+    const struct record_gpu *key = &wanted;
     const struct record_gpu **found =
-        bsearch(&key, record->by_uuid, record->gpu_count, sizeof key, by_uuid);
+        bsearch(&key, record->sorted, record->part_count, sizeof key, by_uuid_and_session);
     return found ? *found : NULL;
 }
 
@@ -325,10 +335,11 @@ void record_close(struct record *record)
         close(record->fd);
     record_provenance_fini(&record->provenance);
     record_survey_fini(&record->survey);
-    for (size_t i = 0; i < record->gpu_count; i++)
-        gpu_result_fini(&record->gpus[i].gpu);
+    for (size_t i = 0; i < record->part_count; i++)
+        gpu_result_fini(&record->parts[i].gpu);
+    free(record->parts);
     free(record->gpus);
-    free(record->by_uuid);
+    free(record->sorted);
     free(record->path);
     free(record);
 }

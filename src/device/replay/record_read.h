@@ -11,14 +11,15 @@ struct record;
  * Freed with record_close. */
 int record_open(const char *path, struct record **out_record, struct err *err);
 
-/* Valid as long as the record. */
+/* Valid as long as the record. GPUs: those of the first session, each once. */
 const struct record_provenance *record_provenance(const struct record *record);
 const struct record_survey *record_survey(const struct record *record);
 size_t record_gpu_count(const struct record *record);
 const struct record_gpu *record_gpu(const struct record *record, size_t i);
 
-/* The GPU of this UUID; NULL: none. */
-const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid);
+/* The GPU of this UUID in this session; NULL: none. */
+const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid,
+                                         uint32_t session);
 
 /* Appends the body of a GPU, unchecked. */
 int record_read_body(const struct record *record, const struct record_gpu *gpu,

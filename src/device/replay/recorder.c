@@ -240,6 +240,7 @@ static int recording_open(struct device_source *source, size_t i, struct device 
     if (!self)
         return err_no_memory(err);
     put_ask(&recording->sink, &ask);
+    recording->inner->session = source->session;
     int rc = device_source_open(recording->inner, i, &self->inner, &said);
     if (!rc) {
         self->base = (struct device){.ops = &recorder_ops, .limits = self->inner->limits};

@@ -28,6 +28,13 @@ static int load(const struct replay_source *source, struct slot *slot, struct er
 {
     if (slot->calls)
         return 0;
+    if (source->base.session != slot->gpu->session) {
+        const char *uuid = slot->gpu->gpu.uuid;
+        const struct record_gpu *part = record_find_gpu(source->record, uuid, source->base.session);
+        if (!part)
+            return err_set(err, -ENOENT, "%s was not measured again in this record", uuid);
+        slot->gpu = part;
+    }
     int rc = record_read_body(source->record, slot->gpu, &slot->body, err);
     if (rc)
         goto failed;

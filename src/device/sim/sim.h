@@ -124,6 +124,7 @@ struct sim_unit {
     uint64_t noise_seed;
     double vary_sm_clock; /* the SM clock is drawn uniformly from 1 - share to 1 + share */
     double vary_other;    /* standard deviation of every other latency and bandwidth */
+    uint32_t session;     /* device_source.session: the noise of each differs */
     uint64_t node;        /* GPUs of one node take turns at the host link; 0: alone on its node */
 };
 

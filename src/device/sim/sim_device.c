@@ -176,7 +176,7 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->unit = *unit;
     gpu->link.name = unit->node;
     sim_unit_uuid(unit, gpu->uuid);
-    gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, 0);
+    gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
     apply_variation(&gpu->model, unit);
     int rc = 0;
     for (size_t i = 0; i < count; i++) {

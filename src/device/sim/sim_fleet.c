@@ -121,11 +121,13 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
     struct sim_fault *faults = mem_array(entry->fault_count, sizeof *faults);
     if (!faults)
         return err_no_memory(err);
+    struct sim_unit unit = slot->unit;
+    unit.session = source->session;
     size_t count = 0;
     for (size_t k = 0; k < entry->fault_count; k++)
         if (entry->faults[k].gpu < 0 || (uint32_t)entry->faults[k].gpu == slot->index)
             faults[count++] = entry->faults[k].fault;
-    int rc = sim_open_unit(entry->model, &slot->unit, faults, count, out_device, err);
+    int rc = sim_open_unit(entry->model, &unit, faults, count, out_device, err);
     free(faults);
     return rc;
 }

@@ -10,7 +10,7 @@
 #include "inventory/wire/facts_wire.h"
 #include "inventory/wire/frame.h"
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* Minimum size of an item in the binary form. */
 enum { MEASURE_BYTES = 60, TEXT_BYTES = 4 };
@@ -69,6 +69,7 @@ static void put_body(struct strbuf *buffer, const struct gpu_result *result)
     wire_put_u32(buffer, (uint32_t)result->measures.count);
     for (size_t i = 0; i < result->measures.count; i++)
         put_measure(buffer, &result->measures.items[i]);
+    wire_put_facts(buffer, &result->measured_again);
 }
 
 void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer)
@@ -164,6 +165,7 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     wire_get_facts(reader, &result->health);
     wire_get_facts(reader, &result->timings);
     get_measures(reader, &result->measures);
+    wire_get_facts(reader, &result->measured_again);
 }
 
 static int decode(const void *data, size_t length, bool framed, struct gpu_result *out_result,

@@ -161,7 +161,12 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
         put_text(buffer, i ? ", " : "", value->metric);
         print_value(buffer, value);
     }
-    strbuf_puts(buffer, "}\n");
+    strbuf_puts(buffer, "}");
+    if (gpu->measured_again.count) {
+        strbuf_puts(buffer, "\n    measured_again: ");
+        inventory_print_facts(buffer, &gpu->measured_again);
+    }
+    strbuf_puts(buffer, "\n");
 }
 
 static void print_node(struct strbuf *buffer, const struct inventory_node *node)
@@ -183,6 +188,8 @@ static void print_finding(struct strbuf *buffer, const struct inventory_finding 
     put_number(buffer, ", score: ", finding->score);
     put_text(buffer, ", basis: ", finding->basis);
     put_text(buffer, ", cause: ", finding->cause);
+    if (finding->confirmed)
+        put_text(buffer, ", confirmed: ", finding->confirmed);
     strbuf_puts(buffer, "}\n");
 }
 

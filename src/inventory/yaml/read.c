@@ -1,4 +1,5 @@
 /* Reads an inventory from its YAML file, strictly: every key is known, every value has its type. */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -20,13 +21,14 @@ struct member {
     size_t offset;
     bool optional;
 };
-enum { MEMBERS_MAX = 16 };
+enum { MEMBERS_MAX = 24 };
 
 static int read_members(const struct yaml_node *mapping, const struct member *members, size_t count,
                         void *out_struct, struct err *err)
 {
     struct yaml_field fields[MEMBERS_MAX];
     const struct yaml_node *nodes[MEMBERS_MAX] = {0};
+    assert(count <= MEMBERS_MAX);
     for (size_t i = 0; i < count; i++)
         fields[i] = (struct yaml_field){.key = members[i].key,
                                         .type = YAML_NODE,
@@ -306,6 +308,7 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"config", facts, offsetof(struct inventory_gpu, config)},
         {"health", facts, offsetof(struct inventory_gpu, health)},
         {"values", read_values, 0},
+        {"measured_again", facts, offsetof(struct inventory_gpu, measured_again), true},
     };
     return read_members(node, members, COUNT_OF(members), gpu, err);
 }
@@ -347,6 +350,7 @@ static int read_finding(const struct yaml_node *node, void *finding, struct err 
         {"score", number, offsetof(struct inventory_finding, score)},
         {"basis", text_or_null, offsetof(struct inventory_finding, basis)},
         {"cause", text_or_null, offsetof(struct inventory_finding, cause)},
+        {"confirmed", text, offsetof(struct inventory_finding, confirmed), true},
     };
     return read_members(node, members, COUNT_OF(members), finding, err);
 }

@@ -34,13 +34,6 @@ static void put_value(struct strbuf *out, const struct measure *m)
     }
 }
 
-static double fact_number(const struct fact *fact)
-{
-    if (!fact || (fact->kind != FACT_INT && fact->kind != FACT_REAL))
-        return NAN;
-    return fact->kind == FACT_INT ? (double)fact->integer : fact->real;
-}
-
 static void put_note(struct strbuf *out, const struct measure *m, const char *note)
 {
     double value = fact_number(facts_get(&m->notes, note));

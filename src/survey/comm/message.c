@@ -169,6 +169,7 @@ void assignment_fini(struct assignment *assignment)
 void message_result_encode(const struct result_message *message, struct strbuf *buffer)
 {
     wire_put_u32(buffer, message->position);
+    wire_put_u32(buffer, message->session);
     wire_put_text(buffer, message->unspooled);
     wire_put_u32(buffer, (uint32_t)message->record_bytes);
     strbuf_append(buffer, message->record, message->record_bytes);
@@ -180,6 +181,7 @@ int message_result_decode(const struct frame *frame, struct result_message *out_
 {
     struct wire_reader reader = frame_values(frame);
     struct result_message message = {.position = wire_get_u32(&reader)};
+    message.session = wire_get_u32(&reader);
     message.unspooled = wire_get_text(&reader);
     message.record_bytes = wire_get_count(&reader, 1);
     if (reader.bad) {
@@ -202,6 +204,32 @@ void message_result_fini(struct result_message *message)
     gpu_result_fini(&message->result);
     free(message->unspooled);
     memset(message, 0, sizeof *message);
+}
+
+void again_encode(const struct again *again, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, again->position);
+    wire_put_text(buffer, again->probes);
+}
+
+int again_decode(const struct frame *frame, struct again *out_again, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct again again = {.position = wire_get_u32(&reader)};
+    again.probes = wire_get_text(&reader);
+    reader.bad |= !again.probes;
+    int rc = wire_end(&reader, "request to measure again", err);
+    if (rc)
+        again_fini(&again);
+    else
+        *out_again = again;
+    return rc;
+}
+
+void again_fini(struct again *again)
+{
+    free(again->probes);
+    memset(again, 0, sizeof *again);
 }
 
 void message_quit_encode(bool lost_ranks, struct strbuf *buffer)

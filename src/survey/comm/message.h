@@ -1,9 +1,9 @@
 /* Messages between ranks and rank 0, and their binary form.
  *
- * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it.
- * 0 -> rank: ASSIGN, STOP (end the workers, report what there is), QUIT.
- * BEAT goes both ways: the sender lives; rank 0 answers each. The BEAT of a rank says what its
- * slowest worker is doing; that of rank 0 is empty. */
+ * rank -> 0: ANNOUNCE, then RESULT for each GPU assigned to it, and for each that was measured
+ * again. 0 -> rank: ASSIGN, AGAIN (measure some GPUs again), STOP (end the workers, report what
+ * there is), QUIT. BEAT goes both ways: the sender lives; rank 0 answers each. The BEAT of a rank
+ * says what its slowest worker is doing; that of rank 0 is empty. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
 #define GPUMEMTOPO_SURVEY_COMM_MESSAGE_H
 
@@ -23,6 +23,7 @@ enum message_type {
     MESSAGE_STOP,
     MESSAGE_QUIT,
     MESSAGE_BEAT,
+    MESSAGE_AGAIN,
 };
 
 /* How listing the GPUs went. */
@@ -68,6 +69,7 @@ void assignment_fini(struct assignment *assignment);
  * survey is recorded. unspooled: why the result could not be spooled; NULL: it is spooled. */
 struct result_message {
     uint32_t position;
+    uint32_t session; /* of device_source */
     struct gpu_result result;
     const char *record; /* after decoding, points into the frame */
     size_t record_bytes;
@@ -77,6 +79,15 @@ void message_result_encode(const struct result_message *message, struct strbuf *
 int message_result_decode(const struct frame *frame, struct result_message *out_message,
                           struct err *err);
 void message_result_fini(struct result_message *message); /* for a message that was read */
+
+/* AGAIN: one GPU to be measured again. */
+struct again {
+    uint32_t position; /* in the announced list */
+    char *probes;      /* comma-separated */
+};
+void again_encode(const struct again *again, struct strbuf *buffer);
+int again_decode(const struct frame *frame, struct again *out_again, struct err *err);
+void again_fini(struct again *again); /* for one that was read */
 
 /* BEAT of a rank: the worker that runs longest; probe "": none runs. */
 struct doing {

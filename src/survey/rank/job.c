@@ -18,8 +18,9 @@ static const double linger_s = 3;
 /* Borrows all strings. */
 static struct worker_request request_of(const struct comm *comm,
                                         const struct survey_options *options, enum worker_task task,
-                                        const char *uuid)
+                                        const struct job_target *target)
 {
+    const char *probes = target && target->probes ? target->probes : options->probes;
     return (struct worker_request){
         .task = task,
         .parent = getpid(),
@@ -29,17 +30,18 @@ static struct worker_request request_of(const struct comm *comm,
         .seed = options->seed,
         .rank = (uint32_t)comm->place.task,
         .ranks = (uint32_t)comm->place.tasks,
-        .uuid = (char *)uuid,
+        .uuid = target ? (char *)target->uuid : NULL,
         .profile = options->profile,
-        .probes = (char *)options->probes,
+        .probes = (char *)probes,
         .measure_busy = options->measure_busy,
+        .session = target ? target->session : 0,
     };
 }
 
 int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
-              enum worker_task task, const char *uuid, double now_s)
+              enum worker_task task, const struct job_target *target, double now_s)
 {
-    const struct worker_request request = request_of(comm, options, task, uuid);
+    const struct worker_request request = request_of(comm, options, task, target);
     job->task = task;
     int rc = child_start(&job->child, &request, now_s, &job->outcome.err);
     job->outcome.failed = rc != 0;
@@ -49,9 +51,10 @@ int job_start(struct job *job, const struct comm *comm, const struct survey_opti
 }
 
 bool job_take_over(struct job *job, struct job *listing, const struct comm *comm,
-                   const struct survey_options *options, const char *uuid, double now_s)
+                   const struct survey_options *options, const struct job_target *target,
+                   double now_s)
 {
-    const struct worker_request request = request_of(comm, options, WORKER_MEASURE, uuid);
+    const struct worker_request request = request_of(comm, options, WORKER_MEASURE, target);
     if (!listing->outcome.done || child_ask(&listing->child, &request, now_s)) {
         child_dismiss(&listing->child);
         return false;

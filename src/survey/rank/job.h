@@ -20,15 +20,23 @@ struct job {
     double done_s; /* when the end of its answer was first seen; 0: not yet */
 };
 
-/* uuid: only for WORKER_MEASURE. A system error is also stored in the outcome, as if the worker had
- * sent it; the job is over then. */
+/* What a worker measures. probes: NULL for those of the options. */
+struct job_target {
+    const char *uuid;
+    const char *probes;
+    uint32_t session; /* of device_source */
+};
+
+/* target: only for WORKER_MEASURE. A system error is also stored in the outcome, as if the worker
+ * had sent it; the job is over then. */
 int job_start(struct job *job, const struct comm *comm, const struct survey_options *options,
-              enum worker_task task, const char *uuid, double now_s);
+              enum worker_task task, const struct job_target *target, double now_s);
 
 /* Lets the worker that has listed the GPUs measure one: its driver is initialised already. False if
  * that worker does not wait for a request; it is dismissed then. */
 bool job_take_over(struct job *job, struct job *listing, const struct comm *comm,
-                   const struct survey_options *options, const char *uuid, double now_s);
+                   const struct survey_options *options, const struct job_target *target,
+                   double now_s);
 
 /* True if no worker runs for this job: it has ended, or could not be started. */
 bool job_is_over(const struct job *job);

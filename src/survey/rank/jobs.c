@@ -15,8 +15,12 @@ enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
 
 struct gpu_job {
     uint32_t position; /* in the announced list */
+    uint32_t session;  /* of device_source */
+    char *probes;      /* NULL: those of the options */
     enum job_state state;
     bool taken_over; /* its worker is the one that listed the GPUs */
+    double limit_s;  /* for its worker */
+    double took_s;   /* how long its worker ran; 0: not yet known */
     struct job job;
 };
 
@@ -27,11 +31,12 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
             return err_set(err, -EBADMSG, "assigned a GPU that was not announced");
     if (jobs->assigned)
         return err_set(err, -EBADMSG, "assigned twice");
-    struct gpu_job *items = mem_array(assignment->count, sizeof *items);
+    struct gpu_job *items = mem_grow(NULL, &jobs->capacity, assignment->count, sizeof *items);
     if (!items)
         return err_no_memory(err);
     for (size_t i = 0; i < assignment->count; i++)
-        items[i].position = assignment->positions[i];
+        items[i] = (struct gpu_job){.position = assignment->positions[i],
+                                    .limit_s = assignment->time_limit_s};
     jobs->assigned = true;
     jobs->items = items;
     jobs->count = assignment->count;
@@ -39,6 +44,34 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
     if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey,
                       assignment->owner, jobs->comm->place.task))
         return err_no_memory(err);
+    return 0;
+}
+
+/* The first job of the same GPU; NULL: none. */
+static const struct gpu_job *first_job_of(const struct jobs *jobs, uint32_t position)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->items[i].position == position)
+            return &jobs->items[i];
+    return NULL;
+}
+
+/* The time limit of a GPU is for both measurements together. */
+int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
+{
+    const struct gpu_job *first = first_job_of(jobs, again->position);
+    if (!first)
+        return err_set(err, -EBADMSG, "asked again for a GPU that was not assigned");
+    double left_s = first->limit_s - first->took_s;
+    struct gpu_job *grown = mem_grow(jobs->items, &jobs->capacity, jobs->count + 1, sizeof *grown);
+    if (!grown)
+        return err_no_memory(err);
+    jobs->items = grown;
+    grown[jobs->count++] = (struct gpu_job){.position = again->position,
+                                            .session = 1,
+                                            .probes = again->probes,
+                                            .limit_s = left_s > 0 ? left_s : 0};
+    again->probes = NULL;
     return 0;
 }
 
@@ -56,7 +89,7 @@ static void make_record(const struct jobs *jobs, const struct gpu_job *gpu,
     size_t whole = record_body_whole(body.data, body.length, &closed);
     if (!closed && result->status == GPU_OK)
         log_warning("%s: its record is not complete", result->uuid);
-    record_put_gpu(out_part, result, body.data, whole, closed);
+    record_put_gpu(out_part, result, gpu->session, body.data, whole, closed);
     if (out_part->failed) {
         log_warning("%s: not recorded: out of memory", result->uuid);
         strbuf_fini(out_part);
@@ -81,7 +114,7 @@ static int send_result(struct jobs *jobs, const struct result_message *message, 
 static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *ending,
                   struct err *err)
 {
-    struct result_message message = {.position = gpu->position};
+    struct result_message message = {.position = gpu->position, .session = gpu->session};
     struct strbuf record = {0};
     int rc = outcome_result(&gpu->job.outcome, ending, &jobs->announce->gpus[gpu->position],
                             jobs->comm->place.task, &message.result, err);
@@ -92,7 +125,10 @@ static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *e
     make_record(jobs, gpu, &message.result, &record);
     message.record = record.data;
     message.record_bytes = record.length;
-    spooling_gpu(&jobs->spooling, &message.result);
+    if (gpu->session)
+        spooling_gpu_again(&jobs->spooling, &message.result);
+    else
+        spooling_gpu(&jobs->spooling, &message.result);
     message.unspooled = jobs->spooling.failed.code ? jobs->spooling.failed.text : NULL;
     rc = send_result(jobs, &message, err);
     gpu_result_fini(&message.result);
@@ -105,14 +141,18 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
 {
     const struct ending interrupted = {.end = CHILD_INTERRUPTED};
     const struct ending not_started = {.end = CHILD_BY_ITSELF};
-    const char *uuid = jobs->announce->gpus[gpu->position].uuid;
+    const struct job_target target = {
+        .uuid = jobs->announce->gpus[gpu->position].uuid,
+        .probes = gpu->probes,
+        .session = gpu->session,
+    };
     if (jobs->stopped)
         return report(jobs, gpu, &interrupted, err);
     gpu->taken_over = jobs->listing && job_take_over(&gpu->job, jobs->listing, jobs->comm,
-                                                     jobs->options, uuid, now_s);
+                                                     jobs->options, &target, now_s);
     jobs->listing = NULL;
     if (!gpu->taken_over &&
-        job_start(&gpu->job, jobs->comm, jobs->options, WORKER_MEASURE, uuid, now_s))
+        job_start(&gpu->job, jobs->comm, jobs->options, WORKER_MEASURE, &target, now_s))
         return report(jobs, gpu, &not_started, err);
     gpu->state = JOB_RUNNING;
     jobs->running++;
@@ -133,7 +173,7 @@ static bool never_began(const struct gpu_job *gpu)
  * the record complete. */
 static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
 {
-    bool over = job_hear(&gpu->job, jobs->time_limit_s, now_s);
+    bool over = job_hear(&gpu->job, gpu->limit_s, now_s);
     bool known = over || (gpu->job.outcome.done && !jobs->options->record);
     int rc = 0;
     if (over && never_began(gpu)) {
@@ -142,7 +182,8 @@ static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err
         return start(jobs, gpu, now_s, err);
     }
     if (gpu->state == JOB_RUNNING && known) {
-        const struct ending ending = job_ending(&gpu->job, jobs->time_limit_s);
+        const struct ending ending = job_ending(&gpu->job, gpu->limit_s);
+        gpu->took_s = now_s - gpu->job.child.started_s;
         rc = report(jobs, gpu, &ending, err);
     }
     if (over) {
@@ -158,14 +199,22 @@ static bool has_worker(const struct gpu_job *gpu)
     return gpu->job.child.pid != 0;
 }
 
-int jobs_step(struct jobs *jobs, double now_s, struct err *err)
+/* A GPU is measured again only when the first worker has exited: to the second one it would be
+ * another process that computes on the GPU. */
+static bool may_start(const struct jobs *jobs, const struct gpu_job *gpu)
 {
     uint32_t at_once = jobs->announce->at_once;
+    return (!at_once || jobs->running < at_once) &&
+           (!gpu->session || !has_worker(first_job_of(jobs, gpu->position)));
+}
+
+int jobs_step(struct jobs *jobs, double now_s, struct err *err)
+{
     int rc = 0;
     for (size_t i = 0; i < jobs->next && !rc; i++)
         if (has_worker(&jobs->items[i]))
             rc = hear(jobs, &jobs->items[i], now_s, err);
-    while (!rc && jobs->next < jobs->count && (!at_once || jobs->running < at_once))
+    while (!rc && jobs->next < jobs->count && may_start(jobs, &jobs->items[jobs->next]))
         rc = start(jobs, &jobs->items[jobs->next++], now_s, err);
     return rc;
 }
@@ -222,8 +271,10 @@ struct doing jobs_slowest(const struct jobs *jobs, double now_s)
 
 void jobs_fini(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->count; i++)
+    for (size_t i = 0; i < jobs->count; i++) {
         job_fini(&jobs->items[i].job);
+        free(jobs->items[i].probes);
+    }
     spooling_fini(&jobs->spooling);
     free(jobs->items);
     memset(jobs, 0, sizeof *jobs);

@@ -25,13 +25,17 @@ struct jobs {
     bool assigned, stopped;
     double time_limit_s;
     struct gpu_job *items;
-    size_t count;
+    size_t count, capacity;
     size_t next;    /* index of the first GPU that was not started */
     size_t running; /* workers alive */
 };
 
 /* -EBADMSG: called twice, or a GPU was not announced; -ENOMEM. */
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err);
+
+/* Adds a second measurement of a GPU; takes over again->probes. -EBADMSG: the GPU was not assigned;
+ * -ENOMEM. */
+int jobs_again(struct jobs *jobs, struct again *again, struct err *err);
 
 /* Reads from the workers, reports results that are complete or whose worker is over, starts the
  * next workers. */

@@ -161,6 +161,17 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
     return rc;
 }
 
+static int take_again(struct rank *rank, const struct frame *frame, struct err *err)
+{
+    struct again again = {0};
+    int rc = again_decode(frame, &again, err);
+    if (rc)
+        return rc;
+    rc = jobs_again(&rank->jobs, &again, err);
+    again_fini(&again);
+    return rc;
+}
+
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err)
 {
     root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_HEARD);
@@ -168,6 +179,8 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
     switch (message->frame.type) {
     case MESSAGE_ASSIGN:
         return take_assignment(rank, &message->frame, err);
+    case MESSAGE_AGAIN:
+        return take_again(rank, &message->frame, err);
     case MESSAGE_STOP:
         rank_stop(rank, rank->now_s);
         return 0;

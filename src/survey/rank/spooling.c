@@ -150,6 +150,31 @@ void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu)
         keep_failure(spooling, &err);
 }
 
+/* Adds the values of a second measurement to the spooled result of the first. */
+static int add_again(const struct spooling *spooling, const struct gpu_result *again,
+                     struct err *err)
+{
+    const struct spool_origin origin = origin_of(spooling);
+    struct gpu_result first = {0};
+    int rc = spool_read_gpu(spooling->folder, spooling->survey, again->uuid, &first);
+    if (rc)
+        return rc == -ENOMEM ? err_no_memory(err) : 0;
+    facts_fini(&first.measured_again);
+    if (measures_numbers(&again->measures, &first.measured_again))
+        rc = err_no_memory(err);
+    if (!rc)
+        rc = spool_write_gpu(spooling->folder, &origin, &first, err);
+    gpu_result_fini(&first);
+    return rc;
+}
+
+void spooling_gpu_again(struct spooling *spooling, const struct gpu_result *again)
+{
+    struct err err = {0};
+    if (spooling->folder && again->status == GPU_OK && add_again(spooling, again, &err))
+        keep_failure(spooling, &err);
+}
+
 void spooling_survey(struct spooling *spooling, const struct spool_survey *survey)
 {
     const struct spool_origin origin = origin_of(spooling);

@@ -35,6 +35,7 @@ int spooling_join(struct spooling *spooling, const struct survey_options *option
 
 /* Each writes a file. A failure is kept in spooling->failed. */
 void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu);
+void spooling_gpu_again(struct spooling *spooling, const struct gpu_result *again);
 void spooling_survey(struct spooling *spooling, const struct spool_survey *survey);
 
 /* Removes the owner's file and the folder, if nothing else is in it. */

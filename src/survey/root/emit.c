@@ -93,18 +93,10 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
     static const struct record_survey none;
     const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
     const struct root_view *view = &input->view;
-    for (size_t i = 0; i < view->unmeasured_count; i++) {
-        struct gpu_result lost = {0};
-        if (!view->unmeasured[i].uuid)
-            continue;
-        int rc = gpu_result_copy(&lost, &view->unmeasured[i])
-                     ? err_no_memory(err)
-                     : judging_take(input->judging, view->unmeasured_count, &lost, err);
-        gpu_result_fini(&lost);
-        if (rc)
-            return rc;
-    }
-    int rc = judging_finish(input->judging, inventory, err);
+    int rc = judging_compare(input->judging, view->unmeasured, view->unmeasured_count, err);
+    if (rc)
+        return rc;
+    rc = judging_finish(input->judging, inventory, err);
     if (rc)
         return rc;
     size_t known = inventory->unmeasured_count;

@@ -12,7 +12,7 @@ static int make_judge(struct judging *judging, size_t capacity, struct err *err)
 static int32_t rank_of(const struct judging *judging, const struct gpu_result *result)
 {
     const struct record_gpu *was =
-        judging->replayed ? record_find_gpu(judging->replayed, result->uuid) : NULL;
+        judging->replayed ? record_find_gpu(judging->replayed, result->uuid, 0) : NULL;
     return was ? was->gpu.rank : result->rank;
 }
 
@@ -28,27 +28,51 @@ static int keep_slowest(struct judging *judging, struct gpu_result *result, stru
     return str_copy_to(&slowest->uuid, result->uuid) ? err_no_memory(err) : 0;
 }
 
-int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
-                 struct err *err)
+static int take_first(struct judging *judging, size_t capacity, struct gpu_result *result,
+                      struct err *err)
 {
     struct gpu_result view = *result;
     view.rank = rank_of(judging, result);
     int rc = make_judge(judging, capacity, err);
     if (rc)
-        goto out;
+        return rc;
     rc = judge_add(judging->judge, &view, err);
-    if (rc)
-        goto out;
-    rc = keep_slowest(judging, result, err);
-out:
+    return rc ? rc : keep_slowest(judging, result, err);
+}
+
+int judging_take(struct judging *judging, size_t capacity, uint32_t session,
+                 struct gpu_result *result, struct err *err)
+{
+    int rc = 0;
+    if (session && judging->compared && result->status == GPU_OK)
+        rc = judge_add_again(judging->judge, result->uuid, &result->measures, err);
+    else if (!session && !judging->compared)
+        rc = take_first(judging, capacity, result, err);
     gpu_result_drop_figures(result);
+    return rc;
+}
+
+int judging_compare(struct judging *judging, const struct gpu_result *unmeasured, size_t count,
+                    struct err *err)
+{
+    if (judging->compared)
+        return 0;
+    int rc = make_judge(judging, count, err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct gpu_result view = unmeasured[i];
+        view.rank = rank_of(judging, &view);
+        if (view.uuid)
+            rc = judge_add(judging->judge, &view, err);
+    }
+    if (!rc)
+        rc = judge_compare(judging->judge, err);
+    judging->compared = !rc;
     return rc;
 }
 
 int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err)
 {
-    int rc = make_judge(judging, 0, err);
-    return rc ? rc : judge_finish(judging->judge, inventory, err);
+    return judge_finish(judging->judge, inventory, err);
 }
 
 void judging_fini(struct judging *judging)

@@ -13,15 +13,21 @@ struct judging {
     const struct judge_basis *basis;
     const struct record *replayed; /* NULL: measured */
     struct judge *judge;           /* made with the first result */
+    bool compared;                 /* judging_compare was called */
     struct gpu_result slowest;     /* identity and timings of the GPU that took longest */
 };
 
 /* Takes a result of a fleet of at most `capacity` GPUs. `result` keeps its identity, status and
- * reason. */
-int judging_take(struct judging *judging, size_t capacity, struct gpu_result *result,
-                 struct err *err);
+ * reason. session 1: the GPU was measured again. First results that come after judging_compare are
+ * ignored. */
+int judging_take(struct judging *judging, size_t capacity, uint32_t session,
+                 struct gpu_result *result, struct err *err);
 
-/* Fills the judged parts of the inventory. Call it once. */
+/* Adds the GPUs that were not measured, and compares all. Does nothing when called again. */
+int judging_compare(struct judging *judging, const struct gpu_result *unmeasured, size_t count,
+                    struct err *err);
+
+/* Fills the judged parts of the inventory. Call it once, after judging_compare. */
 int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err);
 void judging_fini(struct judging *judging);
 

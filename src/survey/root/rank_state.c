@@ -51,7 +51,20 @@ static const enum rank_state transitions[RANK_STATES][RANK_EVENTS] = {
             [RANK_EVENT_HEARD] = RANK_MEASURING,
             [RANK_EVENT_TOLD_ALL] = RANK_FINISHED,
         },
-    [RANK_FINISHED] = {[RANK_EVENT_HEARD] = RANK_FINISHED},
+    [RANK_FINISHED] =
+        {
+            [RANK_EVENT_HEARD] = RANK_FINISHED,
+            [RANK_EVENT_ASKED_AGAIN] = RANK_REPEATING,
+        },
+    /* Without the second values the first results stand. */
+    [RANK_REPEATING] =
+        {
+            [RANK_EVENT_HEARD] = RANK_REPEATING,
+            [RANK_EVENT_FELL_SILENT] = RANK_FINISHED,
+            [RANK_EVENT_OVERDUE] = RANK_FINISHED,
+            [RANK_EVENT_TOLD_ALL] = RANK_FINISHED,
+            [RANK_EVENT_ASKED_AGAIN] = RANK_REPEATING,
+        },
 };
 
 static const struct {
@@ -66,6 +79,7 @@ static const struct {
     [RANK_MEASURING] = {.announced = true, .assigned = true},
     [RANK_LOST] = {.announced = true, .assigned = true, .lost = true},
     [RANK_FINISHED] = {.announced = true, .assigned = true},
+    [RANK_REPEATING] = {.announced = true, .assigned = true},
 };
 
 bool rank_state_takes(enum rank_state state, enum rank_event event)

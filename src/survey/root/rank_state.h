@@ -20,6 +20,7 @@ enum rank_state {
     RANK_MEASURING, /* rank 0 waits for at least one result */
     RANK_LOST,      /* at least one of its results is missing, and it fell silent or is overdue */
     RANK_FINISHED,  /* all its results are here */
+    RANK_REPEATING, /* it was asked to measure some GPUs again; the first results are here */
     RANK_STATES
 };
 
@@ -31,6 +32,7 @@ enum rank_event {
     RANK_EVENT_FELL_SILENT, /* no message for too long */
     RANK_EVENT_OVERDUE,     /* its results are not complete at its deadline */
     RANK_EVENT_TOLD_ALL,    /* its last result is here, by message or from the spool */
+    RANK_EVENT_ASKED_AGAIN, /* rank 0 asks it to measure a GPU again */
     RANK_EVENTS
 };
 

@@ -68,7 +68,8 @@ bool ranks_assigned(const struct ranks *ranks)
 
 bool ranks_complete(const struct ranks *ranks)
 {
-    return ranks_assigned(ranks) && !ranks->in_state[RANK_MEASURING];
+    return ranks_assigned(ranks) && !ranks->in_state[RANK_MEASURING] &&
+           !ranks->in_state[RANK_REPEATING];
 }
 
 size_t ranks_lost(const struct ranks *ranks)
@@ -241,6 +242,30 @@ void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
         move(ranks, rank, RANK_EVENT_TOLD_ALL);
 }
 
+bool ranks_ask_again(struct ranks *ranks, size_t rank)
+{
+    struct known_rank *member = &ranks->items[rank];
+    if (!rank_state_takes(member->state, RANK_EVENT_ASKED_AGAIN))
+        return false;
+    if (move(ranks, rank, RANK_EVENT_ASKED_AGAIN) == RANK_FINISHED) {
+        member->missing = 0;
+        member->heard_s = ranks->now_s; /* a finished rank was not watched */
+        member->deadline_s = deadline_s(ranks, member, ranks->now_s);
+    }
+    member->missing++;
+    return true;
+}
+
+bool ranks_repeated(struct ranks *ranks, size_t rank)
+{
+    struct known_rank *member = &ranks->items[rank];
+    if (member->state != RANK_REPEATING)
+        return false;
+    if (--member->missing == 0)
+        move(ranks, rank, RANK_EVENT_TOLD_ALL);
+    return true;
+}
+
 void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
 {
     size_t rank = (size_t)(lost->rank - ranks->first);
@@ -256,9 +281,9 @@ static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const c
     struct known_rank *member = &ranks->items[rank];
     char reason[128];
     int rc = 0;
-    move(ranks, rank, event);
-    if (!rank_state_is_assigned(member->state))
-        return 0; /* ranks_open adds the reason */
+    enum rank_state was = move(ranks, rank, event);
+    if (!rank_state_is_assigned(member->state) || was == RANK_REPEATING)
+        return 0; /* ranks_open adds the reason; nothing is lost */
     snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
              member->announce.host, how);
     if (!member->share.count && member->announce.listing != LISTING_FAILED)

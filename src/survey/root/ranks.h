@@ -17,7 +17,7 @@ struct known_rank {
     struct announce announce;
     struct assign_share share;
     bool *heard;    /* one per announced GPU: its result is here; allocated by ranks_open */
-    size_t missing; /* results that are assigned but not here */
+    size_t missing; /* results that are assigned, or asked for again, but not here */
     double deadline_s;
     double heard_s; /* when its last message came */
     struct doing doing;
@@ -63,7 +63,7 @@ int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err);
 int ranks_open(struct ranks *ranks, double now_s, struct err *err);
 
 bool ranks_assigned(const struct ranks *ranks); /* ranks_open was called */
-bool ranks_complete(const struct ranks *ranks); /* and no rank is measuring any more */
+bool ranks_complete(const struct ranks *ranks); /* and no rank is measuring or repeating */
 size_t ranks_lost(const struct ranks *ranks);
 size_t ranks_idle(const struct ranks *ranks); /* have no GPU to measure, whether lost or not */
 
@@ -72,6 +72,13 @@ bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, con
 
 /* The rank's result at that position is here. */
 void ranks_done(struct ranks *ranks, size_t rank, uint32_t position);
+
+/* Asks the rank for one more result: of a GPU that is measured again. False: the rank has not sent
+ * all its first results. */
+bool ranks_ask_again(struct ranks *ranks, size_t rank);
+
+/* A result of a second measurement is here. False: none was asked for. */
+bool ranks_repeated(struct ranks *ranks, size_t rank);
 
 /* The result of this lost GPU was found in the spool. A rank with no result missing is no longer
  * lost. */

@@ -74,7 +74,7 @@ static void add_lost(struct recording *recording, const struct gpu_result *resul
 {
     struct strbuf part = {0};
     struct err err = {0};
-    record_put_gpu(&part, result, NULL, 0, false);
+    record_put_gpu(&part, result, 0, NULL, 0, false);
     if (part.failed) {
         err_no_memory(&err);
         keep_failure(recording, &err);

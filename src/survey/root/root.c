@@ -87,9 +87,11 @@ static int tell(struct root *root, size_t rank, enum message_type type, struct s
     return 0;
 }
 
-static int hand_on(const struct root *root, struct gpu_result *result, struct err *err)
+static int hand_on(const struct root *root, uint32_t session, struct gpu_result *result,
+                   struct err *err)
 {
-    return root->taker ? root->taker(root->taker_user, root->ranks.gpu_total, result, err) : 0;
+    size_t total = root->ranks.gpu_total;
+    return root->taker ? root->taker(root->taker_user, total, session, result, err) : 0;
 }
 
 static int keep_result(struct root *root, size_t rank, struct result_message *message,
@@ -105,10 +107,23 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
         root->unspooled_why = message->unspooled;
         message->unspooled = NULL;
     }
-    int rc = hand_on(root, &message->result, err);
+    int rc = hand_on(root, 0, &message->result, err);
     if (!rc)
         ranks_done(&root->ranks, rank, message->position);
     return rc;
+}
+
+static int keep_repeat(struct root *root, size_t rank, struct result_message *message,
+                       struct err *err)
+{
+    if (!ranks_repeated(&root->ranks, rank))
+        return err_set(err, -EBADMSG, "a second result that was not asked for");
+    log_debug("%s measured again: %s%s%s", message->result.uuid,
+              gpu_status_name(message->result.status), message->result.reason ? ": " : "",
+              message->result.reason ? message->result.reason : "");
+    if (root->recording)
+        recording_add(root->recording, message->record, message->record_bytes);
+    return hand_on(root, message->session, &message->result, err);
 }
 
 static int take_result(struct root *root, size_t rank, const struct frame *frame, struct err *err)
@@ -120,6 +135,8 @@ static int take_result(struct root *root, size_t rank, const struct frame *frame
     uint32_t position = message.position;
     if (!ranks_expect(&root->ranks, rank, position, message.result.uuid))
         rc = err_set(err, -EBADMSG, "unexpected result");
+    else if (message.session)
+        rc = keep_repeat(root, rank, &message, err);
     else if (!root->ranks.items[rank].heard[position])
         rc = keep_result(root, rank, &message, err);
     message_result_fini(&message);
@@ -295,6 +312,41 @@ int root_step(struct root *root, double now_s, struct err *err)
     return ranks_check(ranks, now_s, err);
 }
 
+static int by_uuid(const void *left, const void *right)
+{
+    const struct root_suspect *a = left, *b = right;
+    return strcmp(a->uuid, b->uuid);
+}
+
+static int ask_again(struct root *root, size_t rank, uint32_t position, const char *probes,
+                     struct err *err)
+{
+    const struct again again = {.position = position, .probes = (char *)probes};
+    struct strbuf payload = {0};
+    if (!ranks_ask_again(&root->ranks, rank))
+        return 0;
+    again_encode(&again, &payload);
+    return tell(root, rank, MESSAGE_AGAIN, &payload, err);
+}
+
+int root_measure_again(struct root *root, const struct root_suspect *suspects, size_t count,
+                       struct err *err)
+{
+    int rc = 0;
+    for (size_t rank = 0; rank < root->ranks.count; rank++) {
+        const struct known_rank *member = &root->ranks.items[rank];
+        for (size_t i = 0; i < member->share.count && !rc; i++) {
+            uint32_t position = member->share.positions[i];
+            const struct root_suspect wanted = {.uuid = member->announce.gpus[position].uuid};
+            const struct root_suspect *found =
+                bsearch(&wanted, suspects, count, sizeof wanted, by_uuid);
+            if (found)
+                rc = ask_again(root, rank, position, found->probes, err);
+        }
+    }
+    return rc;
+}
+
 void root_stop(struct root *root, double now_s)
 {
     struct err ignored = {0}; /* a rank that cannot be reached will miss its deadline */
@@ -324,7 +376,7 @@ int root_recover(struct root *root, struct err *err)
             continue;
         ranks_recovered(&root->ranks, lost);
         unmeasured_drop(&root->unmeasured, i - 1);
-        rc = hand_on(root, &result, err);
+        rc = hand_on(root, 0, &result, err);
         gpu_result_fini(&result);
     }
     return rc;

@@ -40,8 +40,9 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
 /* Adds each GPU's part to this record. The recording outlives the root. */
 void root_record(struct root *root, struct recording *recording);
 
-/* Passes each result on as it arrives. The root does not keep it. */
-typedef int root_taker(void *user, size_t gpu_total, struct gpu_result *result, struct err *err);
+/* Passes each result on as it arrives. The root does not keep it. session: see device_source. */
+typedef int root_taker(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
+                       struct err *err);
 void root_hand_on(struct root *root, root_taker *taker, void *user);
 
 /* Lets the ranks spool their results there, and rank 0 its plan. Everything that `spool` points to
@@ -54,6 +55,17 @@ void root_claim(struct root *root, const char *apart_job);
 /* Reads results from the spool that lost ranks could not send. Call it at the end, before the
  * report. */
 int root_recover(struct root *root, struct err *err);
+
+/* A GPU that looks bad, and the probes that are to be run again. */
+struct root_suspect {
+    const char *uuid;
+    const char *probes; /* comma-separated */
+};
+
+/* Asks the ranks of these GPUs, sorted by UUID, to measure them again. root_complete is true again
+ * when their results are here, or do not come. To be called when root_complete is true. -ENOMEM. */
+int root_measure_again(struct root *root, const struct root_suspect *suspects, size_t count,
+                       struct err *err);
 
 /* Takes a message of a rank. -EBADMSG for an invalid message. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

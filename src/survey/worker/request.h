@@ -47,6 +47,7 @@ struct worker_request {
     enum probe_profile profile;
     char *probes;      /* NULL: those of the profile */
     bool measure_busy; /* also a GPU on which other processes compute */
+    uint32_t session;  /* of device_source */
 };
 
 /* Appends the request as one whole frame. */

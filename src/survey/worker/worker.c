@@ -340,6 +340,7 @@ static int measure(struct device_source *source, const struct worker_request *re
 {
     struct target target = {.source = source};
     struct gpu_result result = {0};
+    source->session = request->session;
     size_t count = device_source_count(source);
     while (target.at < count &&
            !str_equal(device_source_info(source, target.at)->uuid, request->uuid))

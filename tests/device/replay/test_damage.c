@@ -114,8 +114,8 @@ static void the_parts_come_back(void **state)
     assert_string_equal(s->bare_nodes[0], "login1");
     assert_int_equal(s->unknown_count, 1);
     assert_string_equal(s->unknown[0].reason, "silent");
-    assert_int_equal(record_find_gpu(record, "GPU-1")->gpu.rank, 5);
-    assert_null(record_find_gpu(record, "GPU-2"));
+    assert_int_equal(record_find_gpu(record, "GPU-1", 0)->gpu.rank, 5);
+    assert_null(record_find_gpu(record, "GPU-2", 0));
     record_close(record);
     tape_fini(&tape);
 }
@@ -161,7 +161,8 @@ static void foreign_and_future_files_are_named(void **state)
     tape_read(&tape, &whole);
     check_refused(&tape, "gpumemtopo: {schema: 1}\n", 24, "byte 0: not a record");
     whole.data[RECORD_MAGIC_BYTES]++;
-    check_refused(&tape, whole.data, whole.length, "byte 8: a record of version 2, expected 1");
+    check_refused(&tape, whole.data, whole.length,
+                  "byte 8: a record of version 3, expected 1 to 2");
     strbuf_fini(&whole);
     struct tape absent = {.path = "/nonexistent/record.gmr"};
     assert_int_equal(try_file(&absent, &err), -ENOENT);

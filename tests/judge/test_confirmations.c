@@ -1,0 +1,144 @@
+/* What confirms a finding: a second measurement, its cause, other figures. */
+#include "made.h"
+
+#include "../check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum { COUNT = 16 };
+
+/* Judges; if again is not NULL, GPU-005 is measured again with the values of `again`. */
+static struct inventory judged(const struct gpu_result *gpus, const struct gpu_result *again)
+{
+    struct inventory inventory = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    const struct judge_basis basis = {.config = made_config()};
+    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(judge_add(judge, &gpus[i], &err), 0);
+    assert_int_equal(judge_compare(judge, &err), 0);
+    if (again)
+        assert_int_equal(judge_add_again(judge, "GPU-005", &again->measures, &err), 0);
+    assert_int_equal(judge_finish(judge, &inventory, &err), 0);
+    judge_destroy(judge);
+    return inventory;
+}
+
+static const char *confirmed(const struct inventory *inventory, bool accused, const char *metric)
+{
+    const struct inventory_outlier *entry =
+        accused ? made_outlier(inventory, "GPU-005") : made_watched(inventory, "GPU-005");
+    const struct inventory_finding *finding = entry ? made_finding(entry, metric) : NULL;
+    return finding ? finding->confirmed : "no finding";
+}
+
+/* The inventory keeps the second values, so that judging it again gives the same. */
+static void assert_same_again(const struct inventory *inventory)
+{
+    struct inventory next = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    struct strbuf first = {0}, second = {0};
+    const struct judge_basis basis = {.config = made_config()};
+    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    assert_int_equal(judge_add_inventory(judge, inventory, &err), 0);
+    assert_int_equal(judge_finish(judge, &next, &err), 0);
+    inventory_print(inventory, &first);
+    inventory_print(&next, &second);
+    assert_string_equal(first.data, second.data);
+    judge_destroy(judge);
+    strbuf_fini(&first);
+    strbuf_fini(&second);
+    inventory_fini(&next);
+}
+
+/* One figure that is bad in the first measurement; in the second it is `share` of that loss. */
+static void second_measurement(void **state)
+{
+    (void)state;
+    static const struct {
+        double share;
+        bool accused;
+        const char *confirmed;
+    } rows[] = {{1, true, "2 of 2"},    {0.6, true, "2 of 2"}, {1.5, true, "2 of 2"},
+                {0.3, false, "1 of 2"}, {0, false, "1 of 2"},  {-1, false, "1 of 2"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 7), *again = made_fleet(COUNT, 7);
+        made_scale(&gpus[5], "l2.bandwidth.read", 0.8);
+        made_scale(&again[5], "l2.bandwidth.read", 1 - 0.2 * rows[i].share);
+        struct inventory inventory = judged(gpus, &again[5]);
+        assert_string_equal(confirmed(&inventory, rows[i].accused, "l2.bandwidth.read"),
+                            rows[i].confirmed);
+        assert_int_equal(inventory.total_outliers, rows[i].accused);
+        assert_same_again(&inventory);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+        made_free(again, COUNT);
+    }
+}
+
+/* Figures of one memory confirm each other; figures of different parts do not. */
+static void other_figures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *second;
+        const char *confirmed; /* of main.bandwidth.read; "no": it is watched */
+    } rows[] = {{NULL, "no"},
+                {"main.bandwidth.write", "by 2 figures"},
+                {"l2.bandwidth.read", "by 2 figures"},
+                {"host.bandwidth.h2d", "no"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 7);
+        made_scale(&gpus[5], "main.bandwidth.read", 0.8);
+        if (rows[i].second)
+            made_scale(&gpus[5], rows[i].second, 0.8);
+        struct inventory inventory = judged(gpus, NULL);
+        bool accused = strcmp(rows[i].confirmed, "no") != 0;
+        assert_string_equal(confirmed(&inventory, accused, "main.bandwidth.read"),
+                            rows[i].confirmed);
+        assert_int_equal(inventory.total_outliers, accused);
+        assert_same_again(&inventory);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+static void known_cause(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    made_scale(&gpus[5], "main.bandwidth.read", 0.7);
+    made_scale(&gpus[5], "clock.memory", 0.7);
+    struct inventory inventory = judged(gpus, NULL);
+    assert_string_equal(confirmed(&inventory, true, "main.bandwidth.read"), "by its cause");
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Sizes are decided by many loads, and facts are read: nothing has to confirm them. */
+static void nothing_to_confirm(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    made_scale(&gpus[5], "l1_data.size", 0.7);
+    struct inventory inventory = judged(gpus, NULL);
+    assert_null(confirmed(&inventory, true, "l1_data.size"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(second_measurement),
+        cmocka_unit_test(other_figures),
+        cmocka_unit_test(known_cause),
+        cmocka_unit_test(nothing_to_confirm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
