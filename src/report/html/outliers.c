@@ -27,6 +27,10 @@ static void put_finding(struct strbuf *out, const struct html_model *model,
     html_text(out, finding->basis, HTML_NAME);
     if (isfinite(finding->score))
         strbuf_printf(out, ", score %.3g", finding->score);
+    if (finding->confirmed) {
+        strbuf_puts(out, ", confirmed: ");
+        html_text(out, finding->confirmed, HTML_SENTENCE);
+    }
     strbuf_puts(out, "</span></div><div>");
     if (series && series->count > 1)
         html_strip(out, series, finding->value, finding->expected);
