@@ -109,13 +109,13 @@ fi
 reason=$(gpumemtopo-report drain "$folder/now.yaml" 2>/dev/null |
     sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' |
     sort -r | head -n 1)
-[ -z "$gone" ] || reason="gpumemtopo: failing: $gone of $((10#$gpus)) GPUs are there, twice"
-[ -z "$dead" ] || reason="gpumemtopo: failing: ${dead//[^A-Za-z0-9-]/} hung or crashed the program, twice"
+[ -z "$gone" ] || reason="gpumemtopo:failing:-:$gone of $((10#$gpus)) GPUs are there, twice:-:-"
+[ -z "$dead" ] || reason="gpumemtopo:failing:${dead//[^A-Za-z0-9-]/}:hung or crashed the program, twice:-:-"
 if [ "$failing" -eq 0 ] && [ "$drain" = yes ] && [ -n "$reason" ]; then
     scontrol update NodeName="$node" State=DRAIN Reason="$reason"
 fi
 case $failing$reason in
-"1gpumemtopo: failing:"*)
+"1gpumemtopo:failing:"*)
     echo "$reason" >&2
     verdict=1
     ;;

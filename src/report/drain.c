@@ -2,20 +2,23 @@
 #include "report/drain.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
+#include "report/drain_reason.h"
 #include "report/text.h"
 
-/* One bad GPU. */
+/* One bad GPU (uuid NULL: unknown, or the whole node) and its worst finding. */
 struct suspect {
-    const char *node;
+    const char *node, *uuid;
     enum inventory_kind kind;
-    const char *pci;
-    const char *what; /* its first finding */
+    const struct inventory_finding *finding; /* of an outlier */
+    const char *place;                       /* otherwise: the text of a place finding */
+    size_t more_findings;
 };
 
 struct suspects {
@@ -56,18 +59,27 @@ static const struct inventory_gpu **sort_gpus(const struct inventory *inventory)
     return gpus;
 }
 
-/* A finding about a slot or a model concerns every node with one of its GPUs. */
-static int add_nodes(const struct inventory *inventory, const struct inventory_node *place,
+/* The node of a GPU; NULL if the GPU is not in the inventory. */
+static const char *node_of(const struct inventory *inventory, const struct inventory_gpu **gpus,
+                           const char *uuid)
+{
+    const struct inventory_gpu wanted = {.uuid = (char *)uuid}, *key = &wanted;
+    const struct inventory_gpu **found =
+        inventory->gpu_count ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, gpu_order)
+                             : NULL;
+    return found ? (*found)->node : NULL;
+}
+
+/* A finding about a node, a slot or a model concerns every node with one of its GPUs. */
+static int add_place(const struct inventory *inventory, const struct inventory_node *place,
                      const struct inventory_gpu **gpus, struct suspects *out)
 {
+    struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
+    if (place->node && !place->gpu_count)
+        return add(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
-        const struct inventory_gpu wanted = {.uuid = place->gpus[i]}, *key = &wanted;
-        const struct inventory_gpu **found =
-            inventory->gpu_count
-                ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, gpu_order)
-                : NULL;
-        const struct suspect suspect = {
-            .node = found ? (*found)->node : NULL, .kind = place->kind, .what = place->finding};
+        suspect.uuid = place->gpus[i];
+        suspect.node = place->node ? place->node : node_of(inventory, gpus, suspect.uuid);
         if (suspect.node && add(out, &suspect))
             return -1;
     }
@@ -80,11 +92,8 @@ static int collect_places(const struct inventory *inventory, struct suspects *ou
     int rc = gpus ? 0 : -1;
     for (size_t i = 0; i < inventory->node_finding_count && !rc; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        const struct suspect suspect = {
-            .node = place->node, .kind = place->kind, .what = place->finding};
-        if (!place->accused || !is_bad(place->kind))
-            continue;
-        rc = place->node ? add(out, &suspect) : add_nodes(inventory, place, gpus, out);
+        if (place->accused && is_bad(place->kind))
+            rc = add_place(inventory, place, gpus, out);
     }
     free(gpus);
     return rc;
@@ -94,27 +103,54 @@ static int collect(const struct inventory *inventory, struct suspects *out)
 {
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
-        const struct suspect suspect = {
-            .node = outlier->node,
-            .kind = outlier->kind,
-            .pci = outlier->pci,
-            .what = outlier->finding_count ? outlier->findings[0].metric : NULL,
-        };
+        const size_t count = outlier->finding_count;
+        const struct suspect suspect = {.node = outlier->node,
+                                        .uuid = outlier->uuid,
+                                        .kind = outlier->kind,
+                                        .finding = count ? &outlier->findings[0] : NULL,
+                                        .more_findings = count ? count - 1 : 0};
         if (is_bad(outlier->kind) && outlier->node && add(out, &suspect))
             return -1;
     }
     return collect_places(inventory, out);
 }
 
+static struct drain_reason reason_of(const struct suspect *suspect, char *metric)
+{
+    struct drain_reason reason = {.deviation = NAN};
+    if (suspect->finding) {
+        reason.cause = suspect->finding->cause;
+        reason.metric = suspect->finding->metric;
+        reason.deviation = suspect->finding->deviation;
+    } else
+        drain_reason_split(suspect->place, &reason, metric);
+    reason.kind = suspect->kind;
+    reason.uuid = suspect->uuid;
+    reason.more_findings = suspect->more_findings;
+    return reason;
+}
+
+static double loss_of(const struct suspect *suspect)
+{
+    char metric[DRAIN_METRIC_CHARS + 1];
+    double deviation = reason_of(suspect, metric).deviation;
+    return isnan(deviation) ? 0 : fabs(deviation);
+}
+
+/* By node; then the most severe kind, then the largest deviation. */
 static int suspect_order(const void *a, const void *b)
 {
     const struct suspect *left = a, *right = b;
     int order = strcmp(left->node, right->node);
-    if (!order)
-        order = (left->kind > right->kind) - (left->kind < right->kind);
-    if (!order)
-        order = str_order(left->pci, right->pci);
-    return order ? order : str_order(left->what, right->what);
+    if (order)
+        return order;
+    if (left->kind != right->kind)
+        return left->kind < right->kind ? -1 : 1;
+    double left_loss = loss_of(left), right_loss = loss_of(right);
+    if (left_loss != right_loss)
+        return left_loss > right_loss ? -1 : 1;
+    order = str_order(left->uuid, right->uuid);
+    return order ? order : str_order(left->place, right->place);
 }
 
 /* Words, in any case, that scontrol takes for other nodes: the whole cluster, or the local node. */
@@ -135,39 +171,44 @@ static bool is_node_name(const char *name)
            name[0] != '-' && name[0] != '.' && !is_keyword(name);
 }
 
-/* Keeps letters, digits and a few harmless signs. Everything else becomes '_', also characters that
- * a shell interprets inside double quotes ($ ` \ " !). */
-static void put_safe(struct strbuf *out, const char *text, size_t length_max)
+static int uuid_order(const void *a, const void *b)
 {
-    static const char signs[] = " .,:;/+-_()%=";
-    for (size_t i = 0; text[i] && i < length_max; i++) {
-        unsigned char c = (unsigned char)text[i];
-        bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        strbuf_append(out, word || strchr(signs, c) ? text + i : "_", 1);
-    }
+    return str_order(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The line for all suspects of one node: the worst kind and the findings. NULL: out of memory. */
+/* The number of different GPUs among the suspects of one node, less one. 0 or -ENOMEM. */
+static int count_more_gpus(const struct suspect *suspects, size_t count, size_t *out_more)
+{
+    const char **uuids = mem_array(count, sizeof *uuids);
+    size_t known = 0, different = 0;
+    if (!uuids)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (suspects[i].uuid)
+            uuids[known++] = suspects[i].uuid;
+    if (known)
+        qsort(uuids, known, sizeof *uuids, uuid_order);
+    for (size_t i = 0; i < known; i++)
+        different += !i || strcmp(uuids[i - 1], uuids[i]) != 0;
+    free(uuids);
+    *out_more = different - (different && suspects[0].uuid);
+    return 0;
+}
+
+/* The line for all suspects of one node: the worst one, and how many more. NULL: out of memory. */
 static char *line_of(const struct suspect *suspects, size_t count)
 {
-    enum { WHAT_CHARS = 60, REASON_CHARS = 200 };
-    struct strbuf reason = {0};
-    strbuf_printf(&reason, "gpumemtopo: %s:", inventory_kind_name(suspects[0].kind));
-    for (size_t i = 0; i < count && reason.length < REASON_CHARS - WHAT_CHARS; i++) {
-        if (i && suspect_order(&suspects[i - 1], &suspects[i]) == 0)
-            continue;
-        strbuf_puts(&reason, i ? ", " : " ");
-        if (suspects[i].pci)
-            put_safe(&reason, suspects[i].pci, WHAT_CHARS / 3);
-        if (suspects[i].pci && suspects[i].what)
-            strbuf_puts(&reason, " ");
-        if (suspects[i].what)
-            put_safe(&reason, suspects[i].what, WHAT_CHARS);
-    }
-    char *line = reason.failed ? NULL
-                               : str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"",
-                                            suspects[0].node, reason.data);
-    strbuf_fini(&reason);
+    char metric[DRAIN_METRIC_CHARS + 1];
+    struct drain_reason reason = reason_of(&suspects[0], metric);
+    struct strbuf text = {0};
+    char *line = NULL;
+    if (count_more_gpus(suspects, count, &reason.more_gpus))
+        return NULL;
+    drain_reason_put(&text, &reason);
+    if (!text.failed)
+        line = str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"", suspects[0].node,
+                          text.data);
+    strbuf_fini(&text);
     return line;
 }
 

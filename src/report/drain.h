@@ -7,8 +7,9 @@
 #include "inventory/inventory.h"
 
 /* The line of one node that has failing or degraded GPUs:
- *   scontrol update NodeName=gpu003 State=DRAIN Reason="gpumemtopo: degraded: main.bandwidth.read"
- * Safe for a shell: special characters in a name or a cause are replaced. */
+ *   scontrol update NodeName=gpu003 State=DRAIN Reason="gpumemtopo:degraded:GPU-..."
+ * The reason has the worst finding (drain_reason.h). The line is safe for a shell: special
+ * characters in a name or a cause are replaced. */
 struct drain_line {
     const char *node; /* points into the inventory */
     char *text;       /* without a line break */

@@ -1,29 +1,33 @@
 /* Lines that drain nodes: which nodes, and nothing that a shell would heed. */
 #include "../check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/drain.h"
+#include "report/drain_reason.h"
 
-static struct inventory_finding finding(const char *metric)
+static struct inventory_finding finding(const char *metric, const char *cause, double deviation)
 {
-    return (struct inventory_finding){.metric = (char *)metric};
+    return (struct inventory_finding){
+        .metric = (char *)metric, .cause = (char *)cause, .deviation = deviation};
 }
 
 static void which_nodes(void **state)
 {
     (void)state;
-    struct inventory_finding slow = finding("main.bandwidth.read"), ecc = finding("health.ecc");
+    struct inventory_finding slow = finding("main.bandwidth.read", "unexplained", -0.327);
+    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
     struct inventory_outlier outliers[] = {
         {.node = (char *)"n2",
-         .pci = (char *)"0000:1b:00.0",
+         .uuid = (char *)"GPU-1",
          .kind = KIND_DEGRADED,
          .findings = &slow,
          .finding_count = 1},
         {.node = (char *)"n1", .kind = KIND_MISCONFIGURED, .findings = &slow, .finding_count = 1},
         {.node = (char *)"n2",
-         .pci = (char *)"0000:2b:00.0",
+         .uuid = (char *)"GPU-2",
          .kind = KIND_FAILING,
          .findings = &ecc,
          .finding_count = 1},
@@ -47,9 +51,9 @@ static void which_nodes(void **state)
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
     assert_string_equal(
         lines.data,
-        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: failing: 0000:2b:00.0 "
-        "health.ecc, 0000:1b:00.0 main.bandwidth.read\"\n"
-        "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n");
+        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo:failing:GPU-2:ECC errors, "
+        "5:health.ecc:-:+1 GPU\"\n"
+        "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo:degraded:-:all slow:-:-\"\n");
     assert_int_equal(refused.length, 0);
     strbuf_fini(&lines);
     assert_int_equal(report_exclude(&inventory, &lines, &refused, &err), 0);
@@ -73,7 +77,8 @@ static void whole_model(void **state)
     char *bad[] = {(char *)"a", (char *)"b", (char *)"c", (char *)"unknown"};
     char *odd[] = {(char *)"d"};
     struct inventory_node places[] = {
-        {.finding = (char *)"all slow",
+        {.finding =
+             (char *)"3 of 3 GPUs of m: main.latency 7 cycles, expected 5 cycles (+40.0 %): heat",
          .accused = true,
          .kind = KIND_DEGRADED,
          .gpus = bad,
@@ -92,10 +97,11 @@ static void whole_model(void **state)
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
-    assert_string_equal(
-        lines.data,
-        "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n"
-        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: degraded: all slow\"\n");
+    assert_string_equal(lines.data,
+                        "scontrol update NodeName=n1 State=DRAIN "
+                        "Reason=\"gpumemtopo:degraded:a:heat:main.latency:+40.0%:+1 GPU\"\n"
+                        "scontrol update NodeName=n2 State=DRAIN "
+                        "Reason=\"gpumemtopo:degraded:c:heat:main.latency:+40.0%\"\n");
     strbuf_fini(&lines);
 }
 
@@ -107,7 +113,8 @@ static void hostile_names(void **state)
                                         "n1,n2",       "",           "-a",        "ALL nodes",
                                         "n1\" State=", "\033[2J",    "n'1",       "ALL",
                                         "all",         "localhost",  "Default"};
-    struct inventory_finding odd = finding("x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>");
+    struct inventory_finding odd =
+        finding("x:y'z", "x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>", 1e9);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
         const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
@@ -126,8 +133,9 @@ static void hostile_names(void **state)
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
     assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
-    assert_string_equal(lines.data, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo: "
-                                    "failing: x_; reboot; _(id) _id_ _ _ ___31m_script_\"\n");
+    assert_string_equal(lines.data,
+                        "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:"
+                        "failing:-:x_; reboot; _(id) _id_ _ _ ___31m_script_:x-yz:-\"\n");
     strbuf_fini(&lines);
 }
 
@@ -135,8 +143,8 @@ static void hostile_names(void **state)
 static void line_of_a_node(void **state)
 {
     (void)state;
-    struct inventory_finding ecc = finding("health.ecc");
-    struct inventory_finding odd = finding("scontrol update NodeName=n3 State=DRAIN");
+    struct inventory_finding ecc = finding("health.ecc", NULL, NAN);
+    struct inventory_finding odd = finding("m", "scontrol update NodeName=n3 State=DRAIN", NAN);
     struct inventory_outlier outliers[] = {
         {.node = (char *)"n2", .kind = KIND_FAILING, .findings = &ecc, .finding_count = 1},
         {.node = (char *)"n10", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1},
@@ -149,7 +157,7 @@ static void line_of_a_node(void **state)
     assert_int_equal(lines.count, 2);
     assert_string_equal(
         drain_lines_find(&lines, "n2"),
-        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo: failing: health.ecc\"");
+        "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo:failing:-:-:health.ecc:-\"");
     assert_non_null(drain_lines_find(&lines, "n10"));
     assert_null(drain_lines_find(&lines, "n1"));
     assert_null(drain_lines_find(&lines, "n3"));
@@ -158,13 +166,84 @@ static void line_of_a_node(void **state)
     assert_null(drain_lines_find(&lines, "n2"));
 }
 
+/* The worst finding of a node is told: kind, then size. Not the first GPU by name or slot. */
+static void worst_first(void **state)
+{
+    (void)state;
+    struct inventory_finding small = finding("l2.latency", "unexplained", 0.05);
+    struct inventory_finding large[] = {
+        finding("main.bandwidth.read", "memory clock 1300 MHz, model runs at 2600 MHz", -0.5),
+        finding("main.bandwidth.write", "the same", -0.49), finding("l2.latency", "the same", 0.1)};
+    struct inventory_outlier outliers[] = {{.node = (char *)"n1",
+                                            .uuid = (char *)"GPU-1",
+                                            .kind = KIND_DEGRADED,
+                                            .findings = &small,
+                                            .finding_count = 1},
+                                           {.node = (char *)"n1",
+                                            .uuid = (char *)"GPU-2",
+                                            .kind = KIND_DEGRADED,
+                                            .findings = large,
+                                            .finding_count = COUNT_OF(large)}};
+    static const char *const expected[] = {
+        "memory clock 1300 MHz, model runs at 2600 MHz:main.bandwidth.read:-50.0%:+2 findings\"\n",
+        "memory clock 1300 MHz, model runs at 2600 MHz:main.bandwidth.read:-50.0%:+1 GPU\"\n"};
+    for (size_t alone = 0; alone < 2; alone++) {
+        const struct inventory inventory = {.outliers = outliers + 1 - alone,
+                                            .outlier_count = 1 + alone};
+        struct strbuf lines = {0}, refused = {0};
+        struct err err = {0};
+        assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+        assert_non_null(strstr(lines.data, "Reason=\"gpumemtopo:degraded:GPU-2:memory clock"));
+        assert_non_null(strstr(lines.data, expected[alone]));
+        strbuf_fini(&lines);
+    }
+}
+
+/* Any text gives six or seven fields of limited length, and ends with a whole word. */
+static void fields(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cause, *expected;
+    } cases[] = {
+        {"at 0000:1b:00.0: lost, 96 \302\260C", ":at 0000-1b-00.0, lost, 96 _C:"},
+        {"", ":-:"},
+        {"a word is never cut in its middle, because nobody can read the rest of a sentence then, "
+         "and a fraction is no number",
+         ":a word is never cut in its middle, because nobody can read the rest of a sentence "
+         "then, and a...:"},
+        {"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+         "xxxx"
+         "xxxxxxxxxxxxxx",
+         "xxx...:"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct drain_reason reason = {.kind = KIND_MISCONFIGURED,
+                                            .uuid = "GPU-12345678-1234-1234-1234-123456789012",
+                                            .cause = cases[i].cause,
+                                            .metric =
+                                                "a.very.long.name.of.a.metric.that.nobody.has.ever",
+                                            .deviation = -0.1,
+                                            .more_gpus = 1000000};
+        struct strbuf text = {0};
+        size_t colons = 0;
+        drain_reason_put(&text, &reason);
+        if (!strstr(text.data, cases[i].expected))
+            fail_msg("\"%s\" is not in %s", cases[i].expected, text.data);
+        for (size_t at = 0; at < text.length; at++)
+            colons += text.data[at] == ':';
+        assert_int_equal(colons, 6);
+        assert_in_range(text.length, 1, 255);
+        strbuf_fini(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_nodes),
-        cmocka_unit_test(line_of_a_node),
-        cmocka_unit_test(whole_model),
-        cmocka_unit_test(hostile_names),
+        cmocka_unit_test(which_nodes), cmocka_unit_test(line_of_a_node),
+        cmocka_unit_test(whole_model), cmocka_unit_test(worst_first),
+        cmocka_unit_test(fields),      cmocka_unit_test(hostile_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

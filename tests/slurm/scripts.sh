@@ -71,7 +71,7 @@ exit 3
 END
 cat >bin/gpumemtopo-report <<'END'
 #!/bin/sh
-echo 'scontrol update NodeName=n1 State=DRAIN Reason="gpumemtopo: failing: a cause"'
+echo 'scontrol update NodeName=n1 State=DRAIN Reason="gpumemtopo:failing:GPU-1:a cause:-:-"'
 END
 chmod +x bin/*
 echo "bin=$folder/bin lock=$folder/lock" >health.conf
@@ -82,7 +82,7 @@ prolog() {
 }
 prolog
 [ "$code" -eq 1 ] || fail "a failing GPU: $code"
-[ "$(cat said)" = "gpumemtopo: failing: a cause" ] || fail "reason: $(cat said)"
+[ "$(cat said)" = "gpumemtopo:failing:GPU-1:a cause:-:-" ] || fail "reason: $(cat said)"
 
 # Settings with a mistake do not drain every node of the cluster: without a verdict it returns 0.
 for mistake in 'bin=$NOT_SET/bin' 'exit 3' 'if then' 'false' 'lock=$((1 / 0))'; do
@@ -121,7 +121,7 @@ crashing() { # crashing SURVEYS CODE RUNS: the GPU fails in so many surveys; hea
 }
 crashing 1 0 2
 crashing 9 1 2
-grep -qx "gpumemtopo: failing: GPU-1x hung or crashed the program, twice" said || fail "reason: $(cat said)"
+grep -qx "gpumemtopo:failing:GPU-1x:hung or crashed the program, twice:-:-" said || fail "reason: $(cat said)"
 
 # A GPU that hangs, twice, while another is measured. Without another one the node may just be slow.
 for measured in 6 0; do
@@ -142,7 +142,7 @@ expecting() { # expecting GPUS CODE
     echo "bin=$folder/bin lock=$folder/lock gpus=$1" >health.conf
     prolog
     [ "$code" -eq "$2" ] || fail "gpus=$1: $code, $(cat said)"
-    [ "$2" -eq 0 ] || grep -qx "gpumemtopo: failing: 7 of 8 GPUs are there, twice" said ||
+    [ "$2" -eq 0 ] || grep -qx "gpumemtopo:failing:-:7 of 8 GPUs are there, twice:-:-" said ||
         fail "reason: $(cat said)"
 }
 expecting 8 1

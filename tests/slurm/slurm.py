@@ -354,7 +354,7 @@ def part_health(cluster, folder):
            "SLURM_CONF": cluster.env["SLURM_CONF"]}
     done = subprocess.run([SCRIPTS / "health.sh"], env=env, cwd="/", capture_output=True, text=True)
     reason = cluster.run("sinfo", "-h", "-n", "n1", "-o", "%T %E").stdout
-    check(done.returncode == 0 and "drain" in reason and "gpumemtopo: degraded" in reason,
+    check(done.returncode == 0 and "drain" in reason and "gpumemtopo:degraded:" in reason,
           f"{done.returncode} {done.stderr} {reason}")
     cluster.run("scontrol", "update", "NodeName=n1", "State=RESUME")
 
