@@ -159,8 +159,7 @@ void command_help(const struct command *command, struct strbuf *out_text)
 
 void command_help_all(struct strbuf *out_text)
 {
-    strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n"
-                          "Works on inventories that gpumemtopo-survey wrote.\n\nCommands:\n");
+    strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n\nCommands:\n");
     for (const struct command *command = command_table; command->name; command++) {
         struct strbuf name = {0};
         strbuf_printf(&name, "%s %s", command->name, command->files);
@@ -169,11 +168,9 @@ void command_help_all(struct strbuf *out_text)
         strbuf_fini(&name);
     }
     strbuf_puts(out_text,
-                "\nOptions:\n"
-                "  COMMAND --help           print the command's flags and stop\n"
-                "  -h, --help               print this and stop\n"
-                "  --version                print the version and stop\n\n"
+                "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
-                "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped.\n");
+                "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped;\n"
+                "nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n");
 }

@@ -28,7 +28,8 @@ struct command_options {
     const char *config, *reference, *baseline;
     const char *colour;
     const char *width;
-    bool compare, mt4g, topology;
+    const char *max_age, *record;
+    bool compare, mt4g, topology, warn_watch;
 };
 
 struct command_flag {
@@ -48,6 +49,8 @@ struct command {
     int files_min, files_max;
     const struct command_flag *flags; /* ends with a flag without a name */
     int (*run)(const struct command_options *options);
+    int (*failed)(
+        const struct err *err); /* tells bad usage, returns an exit code; NULL: as usual */
 };
 
 /* Ends with a command without a name. */
@@ -85,5 +88,9 @@ int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);
 int command_drain(const struct command_options *options);
 int command_exclude(const struct command_options *options);
+int command_history(const struct command_options *options);
+int command_rma(const struct command_options *options);
+int command_nagios(const struct command_options *options);
+int command_nagios_failed(const struct err *err);
 
 #endif

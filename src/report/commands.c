@@ -137,6 +137,13 @@ static const struct command_flag json_flags[] = {
 
 static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
 
+static const struct command_flag nagios_flags[] = {
+    {"--max-age", 0, "HOURS", "an older inventory is UNKNOWN (default: 48; 0: any age)",
+     FIELD(max_age)},
+    {"--warn-watch", 0, NULL, "watched GPUs are a WARNING", FIELD(warn_watch)},
+    {0},
+};
+
 static const struct command_flag no_flags[] = {{0}};
 
 const struct command command_table[] = {
@@ -148,6 +155,8 @@ const struct command command_table[] = {
      command_drain},
     {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
      command_exclude},
+    {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1, nagios_flags,
+     command_nagios, command_nagios_failed},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/results.h"
+#include "report/diff_status.h"
 #include "report/entries.h"
 #include "report/text.h"
 
-enum { ENTRIES_MAX = 100, TEXT_MAX = 200 };
+enum { ENTRIES_MAX = 100, NAMES_MAX = 8, TEXT_MAX = 200 };
 
 static void put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
 {
@@ -20,10 +20,25 @@ static void put_side(struct strbuf *out, const char *name, const struct inventor
     strbuf_printf(out, ", %u measured\n", inventory->total_measured);
 }
 
+/* A setting of one GPU that changed. */
+struct change {
+    const struct inventory_outlier *gpu;
+    const char *cause; /* "driver 590.00, was 580.00" */
+};
+
 static int by_cause(const void *left, const void *right)
 {
-    const struct inventory_finding *const *a = left, *const *b = right;
-    return str_order((*a)->cause, (*b)->cause);
+    const struct change *a = left, *b = right;
+    return str_order(a->cause, b->cause);
+}
+
+static int by_cause_and_place(const void *left, const void *right)
+{
+    const struct change *a = left, *b = right;
+    int order = by_cause(a, b);
+    if (!order)
+        order = str_order(a->gpu->node, b->gpu->node);
+    return order ? order : str_order(a->gpu->pci, b->gpu->pci);
 }
 
 static bool is_setting(const struct inventory_finding *finding)
@@ -32,30 +47,51 @@ static bool is_setting(const struct inventory_finding *finding)
            strncmp(finding->metric, "board.", 6) == 0;
 }
 
-/* One line per change of a setting, since settings usually change on many GPUs at once. */
+/* One change and the GPUs that have it, unless all have it. */
+static void put_setting(struct strbuf *out, const struct change *changes, size_t count, size_t all)
+{
+    struct strbuf line = {0}, names = {0};
+    if (count == all && count > 1)
+        strbuf_puts(&line, "all ");
+    report_put_count(&line, count, "GPU: ", "GPUs: ");
+    report_put_clean(&line, changes[0].cause, TEXT_MAX);
+    strbuf_puts(out, "  ");
+    report_end_line(out, NULL, &line, 2, 4);
+    if (count == all && count > 1)
+        return;
+    for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
+        strbuf_puts(&names, i ? ", " : "");
+        report_put_clean(&names, changes[i].gpu->node, 40);
+        strbuf_puts(&names, " ");
+        report_put_clean(&names, changes[i].gpu->uuid, 50);
+    }
+    if (count > NAMES_MAX)
+        strbuf_printf(&names, " and %zu more", count - NAMES_MAX);
+    strbuf_puts(out, "      ");
+    report_end_line(out, NULL, &names, 6, 6);
+}
+
+/* One entry per change of a setting, since settings usually change on many GPUs at once. */
 static int put_settings(struct strbuf *out, const struct inventory *judged, struct err *err)
 {
     size_t room = 0, count = 0;
     for (size_t i = 0; i < judged->watch_count; i++)
         room += judged->watch[i].finding_count;
-    const struct inventory_finding **changes = mem_array(room, sizeof *changes);
+    struct change *changes = mem_array(room, sizeof *changes);
     if (!changes)
         return err_no_memory(err);
     for (size_t i = 0; i < judged->watch_count; i++)
         for (size_t f = 0; f < judged->watch[i].finding_count; f++)
             if (is_setting(&judged->watch[i].findings[f]))
-                changes[count++] = &judged->watch[i].findings[f];
+                changes[count++] =
+                    (struct change){&judged->watch[i], judged->watch[i].findings[f].cause};
     if (count)
-        qsort(changes, count, sizeof *changes, by_cause);
+        qsort(changes, count, sizeof *changes, by_cause_and_place);
     strbuf_puts(out, count ? "\nSettings:\n" : "");
     for (size_t i = 0, end; i < count; i = end) {
-        struct strbuf line = {0};
         for (end = i + 1; end < count && by_cause(&changes[i], &changes[end]) == 0;)
             end++;
-        report_put_count(&line, end - i, "GPU: ", "GPUs: ");
-        report_put_clean(&line, changes[i]->cause, TEXT_MAX);
-        strbuf_puts(out, "  ");
-        report_end_line(out, NULL, &line, 2, 4);
+        put_setting(out, &changes[i], end - i, judged->total_measured);
     }
     free(changes);
     return 0;
@@ -105,27 +141,6 @@ static void put_lists(struct strbuf *out, const struct inventory *judged)
     put_watched(out, judged);
 }
 
-static bool was_measured(const struct inventory_gpu *gpu)
-{
-    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
-}
-
-/* Counts GPUs that were measured before, and are now gone or not measured. */
-static int count_missing(const struct inventory *before, const struct inventory *after,
-                         size_t *out_count, struct err *err)
-{
-    struct inventory_lookup *lookup = NULL;
-    if (inventory_lookup_create(after, &lookup))
-        return err_no_memory(err);
-    *out_count = 0;
-    for (size_t i = 0; i < before->gpu_count; i++) {
-        const struct inventory_gpu *now = inventory_find_gpu(lookup, before->gpus[i].uuid);
-        *out_count += was_measured(&before->gpus[i]) && (!now || !was_measured(now));
-    }
-    inventory_lookup_destroy(lookup);
-    return 0;
-}
-
 int report_diff(const struct inventory *before, const struct inventory *after,
                 const struct judge_config *config, struct strbuf *out_text,
                 struct report_diff *out_diff, struct err *err)
@@ -134,10 +149,7 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     struct inventory judged = {0};
     struct judge *judge = NULL;
     size_t missing = 0;
-    int rc = count_missing(before, after, &missing, err);
-    if (rc)
-        return rc;
-    rc = judge_create(&basis, after->gpu_count, &judge, err);
+    int rc = judge_create(&basis, after->gpu_count, &judge, err);
     if (rc)
         return rc;
     rc = judge_add_inventory(judge, after, err);
@@ -153,9 +165,10 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     rc = put_settings(out_text, &judged, err);
     if (rc)
         goto out;
+    rc = diff_status_put(out_text, before, after, &missing, err);
+    if (rc)
+        goto out;
     *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
-    if (missing)
-        strbuf_printf(out_text, "\n%zu GPUs were measured before, but not now\n", missing);
     if (out_text->length == head_length)
         strbuf_puts(out_text, "no change beyond the scatter\n");
 out:

@@ -18,7 +18,9 @@ static int run_command(int count, char **arguments)
     if (!command)
         return code;
     int rc = command_parse(command, count - 1, arguments + 1, &options, &help, &err);
-    if (rc) {
+    if (rc && command->failed) {
+        code = command->failed(&err);
+    } else if (rc) {
         log_failure(&err);
         code = command_exit_code(rc);
     } else if (help) {

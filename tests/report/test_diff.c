@@ -89,9 +89,18 @@ static void everything_changed(void **state)
     expect(text, "unexplained (baseline of 2026-01-01T00:00:00Z)");
     expect(text, "\nSettings:\n  6 GPUs: driver 590.00, was 580.00\n");
     expect(text, "  1 GPU: power limit 500 W, was 700 W\n");
-    expect(text, "\n2 GPUs were measured before, but not now\n");
-    assert_null(strstr(text, "GPU-002"));
+    expect(text,
+           "      n00 GPU-001, n00 GPU-002, n00 GPU-003, n01 GPU-006, n01 GPU-007, n99 GPU-004");
+    expect(text, "      n02 GPU-009\n");
+    expect(text, "\nOutliers now, but not before:\n  n00 0000:01:00.0 GPU-001: degraded, main.");
+    expect(text, "\nMeasured before, but not now:\n  n00 0000:00:00.0 GPU-000: gone\n"
+                 "  n01 0000:01:00.0 GPU-005: timed_out");
+    assert_null(strstr(text, "0000:02:00.0 GPU-002"));
     assert_true(diff.worse && diff.missing);
+    free(text);
+    text = compared(&after, &before, &diff);
+    expect(text,
+           "\nOutliers before, but not now:\n  n00 0000:01:00.0 GPU-001: was degraded, main.");
     free(text);
     inventory_fini(&before);
     inventory_fini(&after);
@@ -110,10 +119,38 @@ static void empty(void **state)
     inventory_fini(&after);
 }
 
+/* Hundreds of GPUs change: each list has an end. A setting that all changed names nobody. */
+static void many_changes(void **state)
+{
+    (void)state;
+    enum { MANY = 300 };
+    struct gpu_result *gpus = made_fleet(MANY, 3);
+    struct inventory before = surveyed(gpus, MANY, "2026-01-01T00:00:00Z");
+    for (size_t i = 0; i < MANY; i++)
+        facts_set_text(&gpus[i].board, "driver", "590.00");
+    struct inventory after = surveyed(gpus, MANY / 2, "2026-02-01T00:00:00Z");
+    struct report_diff diff;
+    char *text = compared(&before, &after, &diff);
+    expect(text, "\nSettings:\n  all 150 GPUs: driver 590.00, was 580.00\n\n");
+    expect(text, "GPU-249: gone\n  and 50 more\n");
+    assert_true(diff.missing && !diff.worse);
+    free(text);
+    inventory_fini(&after);
+    after = surveyed(gpus + MANY / 2, MANY / 2, "2026-02-01T00:00:00Z");
+    struct inventory half = surveyed(gpus, MANY / 2, "2026-01-01T00:00:00Z");
+    text = compared(&half, &after, &diff);
+    expect(text, "\nNo GPU is in both inventories: they may be of different clusters.\n");
+    free(text);
+    inventory_fini(&half);
+    inventory_fini(&before);
+    inventory_fini(&after);
+    made_free(gpus, MANY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_changed),
                                        cmocka_unit_test(everything_changed),
-                                       cmocka_unit_test(empty)};
+                                       cmocka_unit_test(many_changes), cmocka_unit_test(empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
