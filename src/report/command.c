@@ -83,10 +83,11 @@ static int check_files(const struct command *command, const struct command_optio
         return 0;
     return err_set(err, -EINVAL, "%s%s takes %s; see gpumemtopo-report %s --help", command->name,
                    options->compare ? " --compare" : "",
-                   options->compare  ? "one or two files"
-                   : wanted_max == 1 ? "one file"
-                   : wanted_max == 2 ? "two files"
-                                     : "at least one file",
+                   options->compare              ? "one or two files"
+                   : command->run == command_rma ? "a file and a UUID"
+                   : wanted_max == 1             ? "one file"
+                   : wanted_max == 2             ? "two files"
+                                                 : "at least one file",
                    command->name);
 }
 

@@ -29,7 +29,7 @@ struct command_options {
     const char *colour;
     const char *width;
     const char *max_age, *record;
-    bool compare, mt4g, topology, warn_watch;
+    bool compare, json, mt4g, topology, warn_watch;
 };
 
 struct command_flag {

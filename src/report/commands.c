@@ -137,6 +137,19 @@ static const struct command_flag json_flags[] = {
 
 static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
 
+static const struct command_flag history_flags[] = {
+    OUTPUT_FLAG,
+    {"--json", 0, NULL, "everything, as JSON", FIELD(json)},
+    {0},
+};
+
+static const struct command_flag rma_flags[] = {
+    {"--output", 'o', "OUT", "where to (default: gpumemtopo-rma-UUID.tar; -: stdout)",
+     FIELD(output)},
+    {"--record", 0, "RECORD", "the record of the survey, to be added", FIELD(record)},
+    {0},
+};
+
 static const struct command_flag nagios_flags[] = {
     {"--max-age", 0, "HOURS", "an older inventory is UNKNOWN (default: 48; 0: any age)",
      FIELD(max_age)},
@@ -151,10 +164,13 @@ const struct command command_table[] = {
     {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
      COMMAND_FILES_MAX, merge_flags, command_merge},
     {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, no_flags, command_diff},
+    {"history", "FILE...", "inventories over time: repeat offenders, trends, moves", 1,
+     COMMAND_FILES_MAX, history_flags, command_history},
     {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
      command_drain},
     {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
      command_exclude},
+    {"rma", "FILE UUID", "an archive about one GPU, for its vendor", 2, 2, rma_flags, command_rma},
     {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1, nagios_flags,
      command_nagios, command_nagios_failed},
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},

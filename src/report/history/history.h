@@ -1,0 +1,117 @@
+/* Several inventories of the same GPUs over time: who was accused how often, which figures get
+ * worse, and which cards moved. */
+#ifndef GPUMEMTOPO_REPORT_HISTORY_HISTORY_H
+#define GPUMEMTOPO_REPORT_HISTORY_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/inventory.h"
+#include "judge/judge.h"
+#include "judge/symbols.h"
+
+/* A GPU in one survey, from harmless to severe. */
+enum history_state {
+    HISTORY_UNSEEN,  /* its node was not surveyed, or the GPU was never seen before */
+    HISTORY_SAME,    /* the result of the survey before: it was not measured again */
+    HISTORY_FINE,    /* measured, not accused */
+    HISTORY_BUSY,    /* another process computed on it */
+    HISTORY_WATCHED, /* listed in watch */
+    HISTORY_MISSING, /* its node was surveyed, but the GPU was not there */
+    HISTORY_UNMEASURED,
+    HISTORY_OUTLIER,
+    HISTORY_STATES
+};
+
+struct history_survey {
+    const char *path; /* not owned */
+    int64_t time_s;
+    char *generated;
+    uint64_t hash;   /* of the file */
+    uint32_t number; /* in the order of reading */
+    uint32_t gpus, measured, outliers, unmeasured;
+    bool stranger; /* has no GPU in common with the surveys before it */
+};
+
+struct history_value {
+    uint32_t metric;
+    double value;
+};
+
+/* One GPU in one survey. Names are symbols; 0 is unknown. */
+struct history_sighting {
+    uint32_t survey;
+    uint32_t uuid, serial, node, pci, model;
+    enum history_state state;
+    enum inventory_kind kind; /* of an outlier */
+    uint32_t cause,
+        metric; /* the first finding; the cause is also the reason of an unmeasured GPU */
+    size_t value, value_count; /* in history.values */
+};
+
+/* All sightings of one GPU, in the order of time. */
+struct history_gpu {
+    const struct history_sighting *sightings;
+    size_t count;
+    uint32_t states[HISTORY_STATES]; /* in how many surveys */
+    enum inventory_kind kind;        /* the most severe one, if it was an outlier */
+};
+
+/* A node was surveyed. */
+struct history_visit {
+    uint32_t node, survey;
+};
+
+struct history_event;
+struct history_trend;
+
+/* Zero-initialised is empty. */
+struct history {
+    struct symbols symbols;
+    struct history_survey *surveys; /* sorted by time after history_finish */
+    size_t survey_count, survey_room;
+    struct history_sighting *sightings; /* sorted by GPU, then by survey */
+    size_t sighting_count, sighting_room;
+    struct history_value *values;
+    size_t value_count, value_room;
+    struct history_visit *visits; /* sorted */
+    size_t visit_count, visit_room;
+    uint32_t *units; /* by symbol of the metric */
+    size_t unit_room;
+    struct history_gpu *gpus; /* repeat offenders first */
+    size_t gpu_count, offender_count;
+    struct history_event *events; /* by time */
+    size_t event_count;
+    struct history_trend *trends; /* the largest first */
+    size_t trend_count;
+};
+
+/* Adds an inventory, from which everything needed is copied. path must outlive the history. -EINVAL
+ * if the inventory has no valid time; -ENOMEM. */
+int history_add(struct history *history, const char *path, uint64_t hash,
+                const struct inventory *inventory, struct err *err);
+
+/* The survey with this hash; NULL if there is none. */
+const struct history_survey *history_twin(const struct history *history, uint64_t hash);
+
+/* Sorts the surveys by time and analyses them. To be called once, after the last history_add. */
+int history_finish(struct history *history, const struct judge_config *config, struct err *err);
+void history_fini(struct history *history);
+
+/* The state of a GPU in survey number `survey`; and as one character. */
+enum history_state history_state_at(const struct history *history, const struct history_gpu *gpu,
+                                    uint32_t survey);
+char history_letter(enum history_state state);
+
+/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
+ * the first one on. */
+#define HISTORY_NEVER UINT32_MAX
+uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
+
+/* Append the result for people, or as JSON. Errors only set out_text->failed. */
+void history_put_text(const struct history *history, struct strbuf *out_text);
+void history_put_json(const struct history *history, struct strbuf *out_text);
+
+#endif
