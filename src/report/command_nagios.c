@@ -1,8 +1,10 @@
 /* gpumemtopo-report nagios FILE: the exit codes are those of a monitoring plugin. */
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "report/command.h"
 #include "report/nagios.h"
 
@@ -13,12 +15,12 @@ static const double default_max_age_h = 48;
  * monitor looks for it. */
 int command_nagios_failed(const struct err *err)
 {
-    char text[ERR_LINE_MAX];
-    err_format(err, text, sizeof text);
-    for (char *at = text; *at; at++)
-        *at = *at == '|' ? '/' : *at;
-    printf("GPUMEMTOPO UNKNOWN - %s\n", text);
-    fflush(stdout);
+    char text[ERR_LINE_MAX], line[ERR_LINE_MAX + 32];
+    int length = snprintf(line, sizeof line, "GPUMEMTOPO UNKNOWN - %s\n",
+                          err_format(err, text, sizeof text));
+    for (int i = 0; i < length; i++) /* '|' begins the performance data */
+        line[i] = line[i] == '|' ? '/' : line[i];
+    io_write_all(STDOUT_FILENO, line, (size_t)length);
     return NAGIOS_UNKNOWN;
 }
 

@@ -140,9 +140,9 @@ static struct rma_figure compare(const struct rma *rma, const struct inventory_v
     struct rma_figure figure = {.value = value, .median = NAN, .scatter = NAN, .deviation = NAN};
     const struct measure *measure =
         rma->model ? measures_get(&rma->model->memory, value->metric) : NULL;
-    figure.unit = measure ? measure->unit : NULL;
-    if (str_equal(figure.unit, "id")) /* the number of an SM has no median */
+    if (!measure) /* such as the number of an SM, which has no median */
         return figure;
+    figure.unit = measure->unit;
     for (size_t i = 0; i < rma->peers; i++) {
         const struct inventory_value *other = value_of(peers[i], value->metric);
         if (other && is_good(other))

@@ -7,9 +7,12 @@
 #include "inventory/inventory.h"
 #include "report/diff.h"
 #include "report/drain.h"
+#include "report/history/history.h"
 #include "report/html/html.h"
 #include "report/json.h"
+#include "report/nagios.h"
 #include "report/prometheus.h"
+#include "report/rma.h"
 #include "report/summary.h"
 #include "report/topology.h"
 #include "report/validate.h"
@@ -31,6 +34,31 @@ static void print_again(const struct inventory *inventory)
     strbuf_fini(&second);
 }
 
+static void report_history(const struct inventory *inventory, struct strbuf *text)
+{
+    const struct judge_config config = {0};
+    struct history history = {0};
+    struct err err = {0};
+    if (!history_add(&history, "first", 1, inventory, &err) &&
+        !history_add(&history, "second", 2, inventory, &err) &&
+        !history_finish(&history, &config, &err)) {
+        history_put_text(&history, text);
+        history_put_json(&history, text);
+    }
+    history_fini(&history);
+}
+
+static void report_rma(const struct inventory *inventory, struct strbuf *text)
+{
+    struct err err = {0};
+    struct rma rma;
+    if (!inventory->gpu_count || rma_init(&rma, inventory, &inventory->gpus[0], &err))
+        return;
+    rma_put_readme(&rma, text);
+    rma_put_json(&rma, text);
+    rma_fini(&rma);
+}
+
 static void report_for_people(const struct inventory *inventory, struct strbuf *text)
 {
     struct err err = {0};
@@ -41,11 +69,16 @@ static void report_for_people(const struct inventory *inventory, struct strbuf *
     for (size_t i = 0; i < inventory->model_count; i++)
         report_topology(&inventory->models[i], &style, text);
     report_diff(inventory, inventory, &config, text, &diff, &err);
+    report_history(inventory, text);
+    report_rma(inventory, text);
 }
 
 static void report_for_programs(const struct inventory *inventory, struct strbuf *text)
 {
+    const struct nagios_limits limits = {.max_age_s = 1};
+    enum nagios_state state;
     struct err err = {0};
+    report_nagios(inventory, &limits, text, &state, &err);
     report_json(inventory, text, &err);
     report_prometheus(inventory, text);
     for (size_t i = 0; i < inventory->model_count; i++)

@@ -79,6 +79,68 @@ sed 's/^    model: .*/    model: other/' good.yaml >foreign.yaml
 expect 2 'is of model "other", which the file does not have' validate foreign.yaml
 expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 
+# history: several files, in any order.
+sed '1s/2026-11-14T/2020-01-01T/' good.yaml >earlier.yaml
+sed '1s/2026-11-14T[^,"]*/yesterday/' good.yaml >timeless.yaml
+expect 0 '^1 survey, ' history good.yaml
+expect 0 'One survey has no history' history good.yaml
+expect 0 '^  1 2020-01-01T' history good.yaml earlier.yaml
+expect 0 '"surveys": \[' history --json good.yaml earlier.yaml
+expect 0 '^2 surveys, ' history good.yaml earlier.yaml good.yaml
+grep -q 'warning: good.yaml and good.yaml are the same survey; it counts once' err || {
+    echo "history: the same file twice is not told"
+    exit 1
+}
+expect 2 'at least one file' history
+expect 2 'timeless.yaml: gpumemtopo.generated is not a time' history good.yaml timeless.yaml
+expect 2 'cut.yaml:' history good.yaml cut.yaml
+expect 2 'empty.yaml:1:1: the file is empty' history empty.yaml good.yaml
+expect 2 'binary.yaml:1:1: not a YAML text file' history good.yaml binary.yaml
+expect 2 'missing.yaml: cannot open' history missing.yaml
+
+# rma: the UUID or its beginning; tests/report/daily.py looks into the archive.
+uuid=$(sed -n 's/^  - uuid: \(GPU-[^ ]*\)$/\1/p' good.yaml | head -n 1)
+expect 0 'Report about one GPU' rma good.yaml "$uuid" -o -
+expect 2 'no GPU begins with "nobody"; ' rma good.yaml nobody -o x.tar
+expect 2 'a file and a UUID' rma good.yaml
+expect 2 'a file and a UUID' rma good.yaml "$uuid" "$uuid"
+expect 2 'good.yaml: is not a record' rma good.yaml "$uuid" --record good.yaml -o x.tar
+expect 2 'missing.gmr: cannot open' rma good.yaml "$uuid" --record missing.gmr -o x.tar
+expect 2 'would replace good.yaml' rma good.yaml "$uuid" -o good.yaml
+expect 2 '--record and --output name the same file' rma good.yaml "$uuid" --record cut.yaml -o cut.yaml
+expect 1 'cannot' rma good.yaml "$uuid" -o missing/x.tar
+if [ -e x.tar ]; then
+    echo "rma: an archive, though it failed"
+    exit 1
+fi
+
+# nagios: the answer is on stdout, and every failure is UNKNOWN.
+plugin() { # CODE PATTERN ARGS...
+    wanted=$1 pattern=$2
+    shift 2
+    "$report" nagios "$@" >out 2>err
+    code=$?
+    if [ "$code" != "$wanted" ] || ! grep -q -e "^GPUMEMTOPO $pattern" out || [ "$(wc -l <out)" != 1 ]; then
+        echo "gpumemtopo-report nagios $*: exit $code, expected $wanted and \"$pattern\"; it said:"
+        cat out err
+        exit 1
+    fi
+}
+plugin 3 'UNKNOWN - nagios takes one file'
+plugin 3 'UNKNOWN - missing.yaml: cannot open' missing.yaml
+plugin 3 'UNKNOWN - cut.yaml:' cut.yaml
+plugin 3 'UNKNOWN - empty.yaml:1:1' empty.yaml
+plugin 3 'UNKNOWN - nagios has no flag --max-ago; did you mean --max-age' --max-ago 1 good.yaml
+plugin 3 'UNKNOWN - --max-age is a number of hours, not "-1"' --max-age -1 good.yaml
+plugin 3 'UNKNOWN - the inventory is too old: ' earlier.yaml
+plugin 3 'UNKNOWN - the inventory has no valid time: ' timeless.yaml
+plugin 2 'CRITICAL - 1 degraded, 1 not measured, ' --max-age 0 earlier.yaml
+"$report" nagios --max-age 0 good.yaml >/dev/full 2>err
+if [ $? -ne 3 ]; then
+    echo "nagios: a full disk went unnoticed"
+    exit 1
+fi
+
 # An output never replaces what is read, by whatever name.
 ln -s good.yaml link.yaml
 cp good.yaml kept.yaml

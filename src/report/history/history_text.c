@@ -115,7 +115,8 @@ static void put_offender(struct strbuf *out, const struct history *history,
     put_count_of(&what, gpu->states[HISTORY_MISSING], "missing");
     put_count_of(&what, gpu->states[HISTORY_WATCHED], "watched");
     strbuf_puts(&what, " of ");
-    report_put_count(&what, gpu->count + gpu->states[HISTORY_MISSING], "survey", "surveys");
+    report_put_count(&what, gpu->count + gpu->states[HISTORY_MISSING] - gpu->states[HISTORY_SAME],
+                     "survey", "surveys");
     put_last_finding(&what, history, gpu);
     strbuf_puts(out, "      ");
     report_end_line(out, NULL, &what, 6, 8);
