@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "report/history/history_events.h"
 #include "report/history/history_trends.h"
+#include "report/history/history_visits.h"
 
 static int by_time(const void *left, const void *right)
 {
@@ -106,66 +107,6 @@ static void mark_strangers(struct history *history)
             history->surveys[history->gpus[g].sightings[i].survey].stranger = false;
 }
 
-static int by_visit(const void *left, const void *right)
-{
-    const struct history_visit *a = left, *b = right;
-    if (a->node != b->node)
-        return a->node < b->node ? -1 : 1;
-    return (a->survey > b->survey) - (a->survey < b->survey);
-}
-
-static void sort_visits(struct history *history)
-{
-    size_t kept = 0;
-    if (history->visit_count)
-        qsort(history->visits, history->visit_count, sizeof *history->visits, by_visit);
-    for (size_t i = 0; i < history->visit_count; i++)
-        if (!kept || by_visit(&history->visits[kept - 1], &history->visits[i]) != 0)
-            history->visits[kept++] = history->visits[i];
-    history->visit_count = kept;
-}
-
-uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after)
-{
-    size_t low = 0, high = history->visit_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct history_visit *visit = &history->visits[middle];
-        if (visit->node < node || (visit->node == node && (int64_t)visit->survey <= after))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = node && low < history->visit_count && history->visits[low].node == node;
-    return found ? history->visits[low].survey : HISTORY_NEVER;
-}
-
-enum history_state history_state_at(const struct history *history, const struct history_gpu *gpu,
-                                    uint32_t survey)
-{
-    size_t low = 0, high = gpu->count; /* the first sighting after the survey */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (gpu->sightings[middle].survey <= survey)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
-        return HISTORY_UNSEEN;
-    const struct history_sighting *last = &gpu->sightings[low - 1];
-    if (last->survey == survey)
-        return last->state;
-    bool visited = history_next_visit(history, last->node, (int64_t)survey - 1) == survey;
-    return visited ? HISTORY_MISSING : HISTORY_UNSEEN;
-}
-
-char history_letter(enum history_state state)
-{
-    static const char letters[] = "-=.bwxuO";
-    return letters[state];
-}
-
 /* Counts the states from the first to the last sighting. What is gone for good is an event. */
 static void count_states(const struct history *history, struct history_gpu *gpu)
 {
@@ -216,7 +157,7 @@ int history_finish(struct history *history, const struct judge_config *config, s
     sort_sightings(history);
     if (group_gpus(history))
         return err_no_memory(err);
-    sort_visits(history);
+    history_visits_sort(history);
     mark_strangers(history);
     rank_gpus(history);
     if (history_trends_find(history, config) || history_events_find(history))

@@ -105,11 +105,6 @@ enum history_state history_state_at(const struct history *history, const struct 
                                     uint32_t survey);
 char history_letter(enum history_state state);
 
-/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
- * the first one on. */
-#define HISTORY_NEVER UINT32_MAX
-uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
-
 /* Append the result for people, or as JSON. Errors only set out_text->failed. */
 void history_put_text(const struct history *history, struct strbuf *out_text);
 void history_put_json(const struct history *history, struct strbuf *out_text);

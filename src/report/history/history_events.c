@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/history/history_visits.h"
 
 enum { SWAPPED_OUT = 1, SWAPPED_IN = 2 };
 

@@ -12,7 +12,7 @@ struct history_point {
 };
 
 struct history_line {
-    double change;            /* on the line, from the first point to the last: share of the first */
+    double change;            /* from the first point to the last, share of the first */
     double days;              /* between them */
     double scatter;           /* standard deviation of the points around the line */
     double error_per_scatter; /* standard error of `change` for a scatter of 1 */
