@@ -217,6 +217,7 @@ int gpu_run_batch(struct device *device, const struct device_batch *batch,
     for (size_t first = 0; !rc && first < batch->job_count; first += wave->count) {
         build_wave(wave, batch, first, gpu->model.sms);
         gpu->launch_number++;
+        gpu_update(gpu);
         bool together = must_interleave(&gpu->model, batch, wave);
         double latest_ns = gpu->busy_ns;
         rc = make_room(gpu, together ? wave->count : 1, err);

@@ -1,11 +1,13 @@
 /* Faults of simulated GPUs, read from a fleet file. */
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "device/sim/model.h"
 
-enum { PARAMETERS_MAX = 3 };
+enum { PARAMETERS_MAX = 3, FIELDS_MAX = PARAMETERS_MAX + 4 };
 
 static const char *const kind_words[] = {
     [SIM_SLOW_DRAM] = "slow_dram",
@@ -31,6 +33,7 @@ static const char *const kind_words[] = {
     [SIM_NOISY] = "noisy",
     [SIM_BUSY] = "busy",
     [SIM_HEALTH] = "health",
+    [SIM_MEMORY_HELD] = "memory_held",
     [SIM_WAIT] = "wait",
     [SIM_HANG] = "hang",
     [SIM_CRASH] = "crash",
@@ -58,6 +61,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_DRIVER] = {"text"},
     [SIM_NOISY] = {"factor"},
     [SIM_HEALTH] = {"facts"},
+    [SIM_MEMORY_HELD] = {"bytes"},
     [SIM_WAIT] = {"seconds"},
     [SIM_HANG] = {"?after"},
     [SIM_CRASH] = {"?after"},
@@ -73,9 +77,12 @@ static const char *const reason_words[] = {
     NULL,
 };
 
+const char *const sim_per_words[] = {"gpu", "node", "rack", NULL};
+
 struct fault_text {
     struct sim_fault fault;
-    const struct yaml_node *gpu, *kind, *facts;
+    struct sim_fault_place place;
+    const struct yaml_node *kind, *facts, *when;
     const char *text;
 };
 
@@ -90,6 +97,7 @@ static const struct yaml_field parameters[] = {
     {"width", YAML_U32, offsetof(struct fault_text, fault.width), .min = 1, .max = 32},
     {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
     {"after", YAML_U64, offsetof(struct fault_text, fault.after)},
+    {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .min = 1, .max = 0x1p41},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
     {"hidden", YAML_BOOL, offsetof(struct fault_text, fault.hidden)},
     {"reported", YAML_BOOL, offsetof(struct fault_text, fault.reported)},
@@ -110,10 +118,32 @@ static struct yaml_field parameter_field(const char *name)
     return field;
 }
 
-int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
-                   const struct yaml_node **out_gpu, struct err *err)
+/* Keys that every fault of a node has, or every fault that is drawn, and the kind's own. */
+static size_t list_fields(bool drawn, size_t kind, struct yaml_field fields[FIELDS_MAX])
 {
-    struct fault_text text = {.fault = {.count = 1}};
+    static const struct yaml_field of_node[] = {
+        {"kind", YAML_NODE, offsetof(struct fault_text, kind), true},
+        {"when", YAML_NODE, offsetof(struct fault_text, when)},
+        {"gpu", YAML_NODE, offsetof(struct fault_text, place.gpu), true},
+    };
+    static const struct yaml_field of_fleet[] = {
+        {"kind", YAML_NODE, offsetof(struct fault_text, kind), true},
+        {"when", YAML_NODE, offsetof(struct fault_text, when)},
+        {"hits", YAML_F64, offsetof(struct fault_text, place.hits), .min = 0, .max = 1},
+        {"per", YAML_WORD, offsetof(struct fault_text, place.per), .words = sim_per_words},
+    };
+    size_t count = drawn ? COUNT_OF(of_fleet) : COUNT_OF(of_node);
+    memcpy(fields, drawn ? of_fleet : of_node, count * sizeof *fields);
+    for (int i = 0; i < PARAMETERS_MAX && kind_parameters[kind][i]; i++)
+        fields[count++] = parameter_field(kind_parameters[kind][i]);
+    return count;
+}
+
+int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
+                   struct sim_fault_place *out_place, struct err *err)
+{
+    struct fault_text text = {.fault = {.count = 1}, .place = {.hits = 1}};
+    struct yaml_field fields[FIELDS_MAX];
     const struct yaml_node *kind = yaml_get(node, "kind");
     if (yaml_expect(node, YAML_MAPPING, err))
         return -EINVAL;
@@ -123,13 +153,7 @@ int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
     int rc = yaml_as_word(kind, kind_words, SIM_FAULT_COUNT, &index, err);
     if (rc)
         return rc;
-    struct yaml_field fields[PARAMETERS_MAX + 2] = {
-        {"gpu", YAML_NODE, offsetof(struct fault_text, gpu), true},
-        {"kind", YAML_NODE, offsetof(struct fault_text, kind), true},
-    };
-    size_t count = 2;
-    for (int i = 0; i < PARAMETERS_MAX && kind_parameters[index][i]; i++)
-        fields[count++] = parameter_field(kind_parameters[index][i]);
+    size_t count = list_fields(drawn, index, fields);
     rc = yaml_read_fields(node, fields, count, &text, err);
     if (rc)
         return rc;
@@ -141,8 +165,22 @@ int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
         rc = sim_health_read(text.facts, text.fault.health, err);
     if (rc)
         return rc;
+    if (text.when)
+        rc = sim_when_read(text.when, (int)index, &text.fault.when, err);
+    if (rc)
+        return rc;
     text.fault.kind = (int)index;
     *out_fault = text.fault;
-    *out_gpu = text.gpu;
+    *out_place = text.place;
+    return 0;
+}
+
+int sim_fault_fits(const struct yaml_node *node, const struct sim_fault *fault,
+                   const struct sim_model *model, struct err *err)
+{
+    struct sim_model trial = *model;
+    struct err reason = {0};
+    if (sim_model_apply(&trial, fault, &reason))
+        return yaml_error(node, err, "%s", reason.text);
     return 0;
 }

@@ -103,6 +103,14 @@ static int take_links_down(struct sim_model *model, const struct sim_fault *faul
     return 0;
 }
 
+static int hold_memory(struct sim_model *model, uint64_t bytes, struct err *err)
+{
+    if (model->held_bytes + bytes > model->memory_bytes / 2)
+        return err_set(err, -EINVAL, "more than half of the model's memory");
+    model->held_bytes += bytes;
+    return 0;
+}
+
 static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     if (fault->sm >= model->sms)
@@ -258,6 +266,8 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
         return slow_down_sm(model, fault, err);
     case SIM_L1_WAYS:
         return lose_l1(model, fault, err);
+    case SIM_MEMORY_HELD:
+        return hold_memory(model, fault->bytes, err);
     case SIM_PCIE:
         return downtrain(model, fault, err);
     default:

@@ -13,6 +13,7 @@
 #include "device/turn.h"
 
 struct run;
+struct gpu_timed;
 
 /* Caches of an SM while it runs a job; created at first use. */
 struct sm_context {
@@ -23,7 +24,8 @@ struct sm_context {
 
 struct gpu {
     struct device device;
-    struct sim_model model; /* faults and variation applied */
+    struct sim_model model;  /* faults and variation applied */
+    struct gpu_timed *timed; /* faults that come and go; NULL: none */
     struct sim_unit unit;
     char uuid[SIM_UUID_MAX];
     uint64_t noise_seed;
@@ -43,6 +45,12 @@ struct gpu {
 
 /* SM clock at a point of simulated time. */
 double gpu_clock_mhz(const struct gpu *gpu, double busy_ns);
+
+/* Keeps the faults that are not always present (fault_when.c); the others are applied already. */
+int gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count, struct err *err);
+
+/* Before each launch, copy and question to the driver: which of these faults are present now. */
+void gpu_update(struct gpu *gpu);
 
 uint32_t gpu_group_count(const struct sim_model *model, int scope);
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);

@@ -113,6 +113,8 @@ struct sim_model {
     char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
     uint32_t sms, sms_per_tpc, gpc_count;
     uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
+    uint16_t gpc_rank[SIM_SMS_MAX]; /* of a GPC along the parts of L2 */
+    bool across;                    /* SMs are numbered across the GPCs */
     struct sim_clock clock;         /* reached; faults lower it */
     struct sim_clock nominal_clock; /* the clock for which latencies and bandwidths are stated */
     double timer_overhead_cycles[DEVICE_PATH_COUNT], timer_granularity_cycles;
@@ -135,14 +137,16 @@ struct sim_model {
     double health[SIM_HEALTH_COUNT];
 
     /* What faults and variation add: */
-    double dram_factor;     /* on the DRAM part of a latency */
-    double l1_share;        /* share of the derived or stated size that still caches */
-    int32_t slow_sm;        /* -1: none */
-    double slow_share;      /* additional cycles on that SM, as a share */
-    uint32_t hidden_sms;    /* missing, although the driver reports them */
-    uint64_t hidden_bytes;  /* of memory, in the same way */
-    uint64_t throttle_bits; /* as NVML gives them */
-    int64_t hang_after;     /* jobs; -1: never */
+    double dram_factor;             /* on the DRAM part of a latency */
+    double l1_share;                /* share of the derived or stated size that still caches */
+    int32_t slow_sm;                /* -1: none */
+    double slow_share;              /* additional cycles on that SM, as a share */
+    uint32_t hidden_sms;            /* missing, although the driver reports them */
+    uint64_t hidden_bytes;          /* of memory, in the same way */
+    uint64_t held_bytes;            /* of memory, by nobody who is listed */
+    float l2_distance[SIM_SMS_MAX]; /* cycles that the loads of an SM take longer to L2 */
+    uint64_t throttle_bits;         /* as NVML gives them */
+    int64_t hang_after;             /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
 };
@@ -153,6 +157,9 @@ int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struc
 /* node: the value of `sms_per_gpc`, or NULL (places.c). */
 int sim_read_places(const struct yaml_node *node, bool across, struct sim_model *model,
                     struct err *err);
+
+/* sizes: of each GPC, in SMs; they add up to the model's. */
+void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_count);
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
@@ -177,9 +184,29 @@ int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint6
 /* Applies a fault to a model (fault_apply.c); -EINVAL for one that does not fit. */
 int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);
 
-/* Reads {gpu: .., kind: .., parameters}; out_gpu is the node of `gpu`. */
-int sim_fault_read(const struct yaml_node *node, struct sim_fault *out_fault,
-                   const struct yaml_node **out_gpu, struct err *err);
+/* Where a fault is: on a GPU of its node, or on a share of the fleet. */
+struct sim_fault_place {
+    const struct yaml_node *gpu; /* an index, or `all`; only if the fault is not drawn */
+    double hits;
+    int per; /* enum sim_per */
+};
+extern const char *const sim_per_words[];
+
+/* Reads {kind: .., when: .., parameters} with `gpu`, or with `hits` and `per` if it is drawn. */
+int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
+                   struct sim_fault_place *out_place, struct err *err);
+
+/* -EINVAL with the position of the node for a fault that the model cannot have. */
+int sim_fault_fits(const struct yaml_node *node, const struct sim_fault *fault,
+                   const struct sim_model *model, struct err *err);
+
+/* When a fault of this kind is present (fault_when.c). */
+int sim_when_read(const struct yaml_node *node, int kind, struct sim_when *out_when,
+                  struct err *err);
+
+/* `vary` of a fleet file (variation.c); NULL: as real cards vary. */
+int sim_vary_read(const struct yaml_node *node, struct sim_vary *out_vary, struct err *err);
+void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model *model);
 
 /* The value of a key, for the position in an error message, or the mapping itself if the key is
  * absent. */

@@ -33,13 +33,16 @@ static int read_sizes(const struct yaml_node *node, const struct sim_model *mode
 
 /* Numbers the SMs GPC by GPC, or TPC by TPC across all GPCs that have room. NVIDIA's GPUs do the
  * latter. */
-static void number(struct sim_model *model, const uint32_t *sizes, bool across)
+void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_count)
 {
     uint32_t used[SIM_SMS_MAX] = {0}, gpc = 0;
+    model->gpc_count = gpc_count;
+    for (uint32_t i = 0; i < gpc_count; i++)
+        model->gpc_rank[i] = (uint16_t)i;
     for (uint32_t sm = 0; sm < model->sms; sm++) {
-        bool next = across ? sm && sm % model->sms_per_tpc == 0 : used[gpc] == sizes[gpc];
+        bool next = model->across ? sm && sm % model->sms_per_tpc == 0 : used[gpc] == sizes[gpc];
         while (next || used[gpc] == sizes[gpc]) {
-            gpc = (gpc + 1) % model->gpc_count;
+            gpc = (gpc + 1) % gpc_count;
             next = false;
         }
         used[gpc]++;
@@ -51,10 +54,11 @@ static void number(struct sim_model *model, const uint32_t *sizes, bool across)
 int sim_read_places(const struct yaml_node *node, bool across, struct sim_model *model,
                     struct err *err)
 {
-    uint32_t sizes[SIM_SMS_MAX];
-    int rc = read_sizes(node, model, sizes, &model->gpc_count, err);
+    uint32_t sizes[SIM_SMS_MAX], count = 0;
+    int rc = read_sizes(node, model, sizes, &count, err);
     if (rc)
         return rc;
-    number(model, sizes, across);
+    model->across = across;
+    sim_place_sms(model, sizes, count);
     return 0;
 }

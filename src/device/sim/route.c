@@ -83,7 +83,7 @@ static void prepare_place(const struct sim_model *model, uint32_t sm, struct rou
 {
     uint32_t parts = model->l2.part_count;
     bool by_gpc = model->gpc_count >= parts && model->gpc_count > 1;
-    uint32_t number = by_gpc ? model->gpc_of[sm] : sm;
+    uint32_t number = by_gpc ? model->gpc_rank[model->gpc_of[sm]] : sm;
     uint32_t count = by_gpc ? model->gpc_count : model->sms;
     route->side = number * parts / count;
     route->group = number & 1;
@@ -105,7 +105,7 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
         uint64_t span = cache_span(gpu->l2[0]);
         route->copies_at = (local_end / span + 1) * span;
     }
-    route->l2_cycles = path->l2_cycles * factor;
+    route->l2_cycles = path->l2_cycles * factor + model->l2_distance[place->sm];
     route->far_cycles = l2->far_cycles;
     route->slice_cycles = l2->slice_cycles;
     route->group_cycles = l2->group_cycles;

@@ -48,6 +48,7 @@ enum sim_fault_kind {
     SIM_NOISY,        /* factor */
     SIM_BUSY,         /* another process computes */
     SIM_HEALTH,       /* health: changes facts that the driver reports, and nothing else */
+    SIM_MEMORY_HELD,  /* bytes in use, although no process is listed */
     SIM_WAIT,         /* the first job takes this much longer, without computing */
     SIM_HANG,         /* after so many jobs run_batch never returns */
     SIM_CRASH,        /* after so many jobs the process dies by SIGSEGV */
@@ -101,12 +102,23 @@ enum sim_health_fact {
     SIM_HEALTH_COUNT
 };
 
+/* When a fault is present; all zero: always. Times are of the GPU's own work in this session. */
+struct sim_when {
+    bool timed;
+    double chance;          /* share of the launches and copies (sessions) that have it */
+    bool each_session;      /* `chance` is drawn once for each session */
+    double from_ms, for_ms; /* for_ms 0: until the end */
+    double grow_ms;         /* from nothing to its full size, linearly */
+    uint32_t sessions;      /* only in this many first sessions; 0: in all */
+};
+
 /* What is wrong with one GPU. Only the fields that the kind names are read. */
 struct sim_fault {
     int kind; /* enum sim_fault_kind */
+    struct sim_when when;
     double share, mhz, w, factor;
     uint32_t count, sm, gen, width;
-    uint64_t after;
+    uint64_t after, bytes;
     double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */
     bool reported, hidden, pending, failed;
@@ -117,15 +129,27 @@ struct sim_fault {
     } health[SIM_HEALTH_COUNT];
 };
 
+/* How units of a model differ: shares, standard deviations except for the SM clock. */
+struct sim_vary {
+    double sm_clock; /* drawn uniformly from 1 - share to 1 + share */
+    double l1_latency, l2_latency, main_latency;
+    double sm_bandwidth, l2_bandwidth, main_bandwidth, host_bandwidth;
+    double l2_distance_cycles; /* of a TPC from L2 */
+};
+
+struct sim_batch;  /* a population of a model (draw.h) */
+struct sim_layout; /* sizes of the GPCs (draw.h) */
+
 /* The unit of a model. Identity and variation follow from `identity_seed`, noise and replacement
- * from `noise_seed` and the UUID. */
+ * from `noise_seed`, the UUID and the session. */
 struct sim_unit {
     uint64_t identity_seed;
     uint64_t noise_seed;
-    double vary_sm_clock; /* the SM clock is drawn uniformly from 1 - share to 1 + share */
-    double vary_other;    /* standard deviation of every other latency and bandwidth */
-    uint32_t session;     /* device_source.session: the noise of each differs */
-    uint64_t node;        /* GPUs of one node take turns at the host link; 0: alone on its node */
+    uint32_t session; /* device_source.session: noise and disturbances differ */
+    struct sim_vary vary;
+    const struct sim_batch *batch;   /* NULL: as the model says */
+    const struct sim_layout *layout; /* the same */
+    uint64_t node; /* GPUs of one node take turns at the host link; 0: alone on its node */
 };
 
 /* Opens one GPU. The model may be destroyed before the device. -EINVAL for a fault that does not

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/sim/draws.h"
 
 /* Loads that a figure such as a resident share may take: a few hundredths of a second. */
 enum { LOADS_MAX = 1000000 };
@@ -13,7 +14,8 @@ enum { LOADS_MAX = 1000000 };
 static int read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
 {
     (void)err;
-    const struct gpu *gpu = (const struct gpu *)device;
+    struct gpu *gpu = (struct gpu *)device;
+    gpu_update(gpu);
     *out_clocks = (struct device_clocks){
         .sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns),
         .memory_mhz = gpu->model.clock.memory_mhz,
@@ -56,6 +58,7 @@ static void destroy(struct device *device)
     cache_destroy(gpu->tlb);
     free(gpu->contexts);
     free(gpu->runs);
+    free(gpu->timed);
     free(gpu);
 }
 
@@ -71,39 +74,6 @@ static const struct device_ops ops = {
     .destroy = destroy,
 };
 
-static double vary(struct rng *rng, double deviation)
-{
-    return 1 + deviation * rng_normal(rng);
-}
-
-/* Units of a model differ: most in the clock reached under load (published surveys see 8 %), in the
- * rest by fractions of a per cent. */
-static void apply_variation(struct sim_model *model, const struct sim_unit *unit)
-{
-    struct rng rng;
-    rng_init(&rng, unit->identity_seed, "variation");
-    double clock = 1 + unit->vary_sm_clock * (2 * rng_uniform(&rng) - 1);
-    model->clock.sm_mhz *= clock;
-    double deviation = unit->vary_other;
-    if (deviation <= 0)
-        return;
-    double sm = vary(&rng, deviation), l2 = vary(&rng, deviation), main = vary(&rng, deviation);
-    for (int i = 0; i < DEVICE_PATH_COUNT; i++) {
-        struct sim_path *path = &model->paths[i];
-        double dram = (path->main_cycles - path->l2_cycles) * main;
-        for (uint32_t k = 0; k < path->cache_count; k++)
-            path->cache_cycles[k] *= sm;
-        path->l2_cycles *= l2;
-        path->main_cycles = path->l2_cycles + dram;
-    }
-    struct sim_bandwidth *b = &model->bandwidth;
-    double *const all[] = {&b->sm,       &b->l1,        &b->shared,     &b->l2_read,
-                           &b->l2_write, &b->main_read, &b->main_write, &b->main_copy,
-                           &b->h2d,      &b->d2h,       &b->bidir};
-    for (size_t i = 0; i < COUNT_OF(all); i++)
-        *all[i] *= vary(&rng, deviation);
-}
-
 static void set_limits(struct gpu *gpu)
 {
     const struct sim_model *model = &gpu->model;
@@ -111,7 +81,7 @@ static void set_limits(struct gpu *gpu)
         .sm_count = model->sms,
         .warp_count = model->hardware.threads_per_block / model->hardware.warp_size,
         /* The driver reserves a part of the memory. */
-        .global_bytes = (model->memory_bytes - model->hidden_bytes) / 16 * 15,
+        .global_bytes = (model->memory_bytes - model->hidden_bytes) / 16 * 15 - model->held_bytes,
         .constant_bytes = model->constant_bytes,
         .shared_bytes_max = model->shared_bytes_max,
         .shared_array_bytes = model->shared_bytes_max,
@@ -177,13 +147,20 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->link.name = unit->node;
     sim_unit_uuid(unit, gpu->uuid);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
-    apply_variation(&gpu->model, unit);
+    if (unit->batch)
+        sim_batch_apply(unit->batch, &gpu->model);
+    if (unit->layout)
+        sim_layout_apply(unit->layout, unit->identity_seed, &gpu->model);
+    sim_vary_apply(&unit->vary, unit->identity_seed, &gpu->model);
     int rc = 0;
     for (size_t i = 0; i < count; i++) {
-        rc = sim_model_apply(&gpu->model, &faults[i], err);
+        rc = faults[i].when.timed ? 0 : sim_model_apply(&gpu->model, &faults[i], err);
         if (rc)
             goto failed;
     }
+    rc = gpu_time_faults(gpu, faults, count, err);
+    if (rc)
+        goto failed;
     rc = create_shared_caches(gpu, err);
     if (rc)
         goto failed;

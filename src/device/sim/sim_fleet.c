@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "device/sim/draws.h"
+#include "device/sim/fleet_models.h"
 #include "device/sim/model.h"
 #include "device/sim/node_name.h"
 #include "device/sim/sim.h"
@@ -27,27 +28,24 @@ struct fleet_entry {
     const char *name; /* pattern; belongs to the document */
     const struct yaml_node *at;
     uint32_t count, first, gpus;
-    const struct sim_model *model;
+    const struct sim_model **models; /* of the GPUs, in turn */
+    size_t model_count;
     struct node_fault *faults;
     size_t fault_count;
-};
-
-struct loaded {
-    char *path;
-    struct sim_model *model;
 };
 
 struct gpu_slot {
     const struct fleet_entry *entry;
     uint32_t index; /* on its node */
+    struct sim_numbers numbers;
     struct sim_unit unit;
 };
 
 struct fleet {
     struct device_source source; /* infos are parallel to slots */
     struct arena arena;
-    struct loaded *models;
-    size_t model_count, model_capacity;
+    struct fleet_models models;
+    struct sim_draws draws;
     struct fleet_entry *entries;
     size_t entry_count;
     struct gpu_slot *slots;
@@ -55,7 +53,7 @@ struct fleet {
     uint64_t identity_seed, noise_seed;
     uint64_t place; /* tells the nodes of this fleet from others on this machine */
     uint32_t rank, ranks;
-    double vary_sm_clock, vary_other;
+    struct sim_vary vary;
 };
 
 enum visibility { SEES_OWN, SEES_ALL };
@@ -65,31 +63,31 @@ struct fleet_text {
     uint64_t seed;
     int visibility;
     const struct yaml_node *vary, *nodes;
+    struct sim_draws_text draws;
 };
 
 static const struct yaml_field fleet_fields[] = {
     {"seed", YAML_U64, offsetof(struct fleet_text, seed)},
     {"visibility", YAML_WORD, offsetof(struct fleet_text, visibility), .words = visibility_words},
     {"vary", YAML_NODE, offsetof(struct fleet_text, vary)},
+    {"racks", YAML_NODE, offsetof(struct fleet_text, draws.racks)},
+    {"batches", YAML_NODE, offsetof(struct fleet_text, draws.batches)},
+    {"layouts", YAML_NODE, offsetof(struct fleet_text, draws.layouts)},
+    {"faults", YAML_NODE, offsetof(struct fleet_text, draws.faults)},
     {"nodes", YAML_NODE, offsetof(struct fleet_text, nodes), true},
 };
 
-static const struct yaml_field vary_fields[] = {
-    {"sm_clock", YAML_F64, offsetof(struct fleet, vary_sm_clock), .min = 0, .max = 0.5},
-    {"other", YAML_F64, offsetof(struct fleet, vary_other), .min = 0, .max = 0.1},
-};
-
 struct entry_text {
-    const char *name, *model;
+    const char *name;
     uint32_t count, first, gpus;
-    const struct yaml_node *faults;
+    const struct yaml_node *model, *faults;
 };
 
 static const struct yaml_field entry_fields[] = {
     {"name", YAML_STRING, offsetof(struct entry_text, name), true},
     {"count", YAML_U32, offsetof(struct entry_text, count), .min = 1, .max = NODES_MAX},
     {"first", YAML_U32, offsetof(struct entry_text, first)},
-    {"model", YAML_STRING, offsetof(struct entry_text, model)},
+    {"model", YAML_NODE, offsetof(struct entry_text, model)},
     {"gpus", YAML_U32, offsetof(struct entry_text, gpus), true, 0, NODE_GPUS_MAX},
     {"faults", YAML_NODE, offsetof(struct entry_text, faults)},
 };
@@ -97,19 +95,23 @@ static const struct yaml_field entry_fields[] = {
 static void fleet_destroy(struct device_source *source)
 {
     struct fleet *fleet = (struct fleet *)source;
-    for (size_t i = 0; i < fleet->entry_count; i++)
+    for (size_t i = 0; i < fleet->entry_count; i++) {
         free(fleet->entries[i].faults);
-    for (size_t i = 0; i < fleet->model_count; i++) {
-        sim_model_destroy(fleet->models[i].model);
-        free(fleet->models[i].path);
+        free(fleet->entries[i].models);
     }
+    fleet_models_fini(&fleet->models);
+    sim_draws_fini(&fleet->draws);
     arena_fini(&fleet->arena);
-    free(fleet->models);
     free(fleet->entries);
     free(fleet->slots);
     free(fleet->source.infos);
     free(fleet->source.bare_nodes);
     free(fleet);
+}
+
+static const struct sim_model *model_of(const struct fleet_entry *entry, uint32_t index)
+{
+    return entry->models[index % entry->model_count];
 }
 
 static int fleet_open(struct device_source *source, size_t i, struct device **out_device,
@@ -118,16 +120,17 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
     const struct fleet *fleet = (const struct fleet *)source;
     const struct gpu_slot *slot = &fleet->slots[i];
     const struct fleet_entry *entry = slot->entry;
-    struct sim_fault *faults = mem_array(entry->fault_count, sizeof *faults);
+    struct sim_fault *faults =
+        mem_array(fleet->draws.fault_count + entry->fault_count, sizeof *faults);
     if (!faults)
         return err_no_memory(err);
-    struct sim_unit unit = slot->unit;
-    unit.session = source->session;
-    size_t count = 0;
+    size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
     for (size_t k = 0; k < entry->fault_count; k++)
         if (entry->faults[k].gpu < 0 || (uint32_t)entry->faults[k].gpu == slot->index)
             faults[count++] = entry->faults[k].fault;
-    int rc = sim_open_unit(entry->model, &unit, faults, count, out_device, err);
+    struct sim_unit unit = slot->unit;
+    unit.session = source->session;
+    int rc = sim_open_unit(model_of(entry, slot->index), &unit, faults, count, out_device, err);
     free(faults);
     return rc;
 }
@@ -157,86 +160,28 @@ static const struct device_source_ops fleet_ops = {
     .destroy = fleet_destroy,
 };
 
-/* A bare file name is searched in ../sim; a path is relative to the fleet file. */
-static char *model_path(const char *fleet_path, const char *model)
-{
-    const char *slash = strrchr(fleet_path, '/');
-    int length = slash ? (int)(slash - fleet_path) + 1 : 0;
-    if (model[0] == '/')
-        return str_copy(model);
-    return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
-}
-
-/* A fleet may name any file, even an endless pipe. */
-static int read_model(const char *path, struct sim_model **out_model, struct err *err)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return err_set(err, -EINVAL, "is no regular file");
-    return sim_model_read_file(path, out_model, err);
-}
-
-static int load_model(struct fleet *fleet, const struct yaml_node *at, char *path,
-                      const struct sim_model **out_model, struct err *err)
-{
-    for (size_t i = 0; i < fleet->model_count; i++) {
-        if (str_equal(fleet->models[i].path, path)) {
-            *out_model = fleet->models[i].model;
-            free(path);
-            return 0;
-        }
-    }
-    struct loaded *grown =
-        mem_grow(fleet->models, &fleet->model_capacity, fleet->model_count + 1, sizeof *grown);
-    struct sim_model *model;
-    int rc = -ENOMEM;
-    if (!grown) {
-        err_no_memory(err);
-        goto fail;
-    }
-    fleet->models = grown;
-    struct err reason = {0};
-    rc = read_model(path, &model, &reason);
-    if (rc) {
-        /* An error inside the model is reported at its place there, any other error at the place
-         * that names the model. */
-        if (rc == -ENOMEM)
-            err_no_memory(err);
-        else if (reason.line && err)
-            *err = reason;
-        else
-            rc = yaml_error(at, err, "model file %.200s: %s", path, reason.text);
-        goto fail;
-    }
-    fleet->models[fleet->model_count++] = (struct loaded){.path = path, .model = model};
-    *out_model = model;
-    return 0;
-fail:
-    free(path);
-    return rc;
-}
-
 static int read_fault(const struct yaml_node *node, const struct fleet_entry *entry,
                       struct node_fault *out_fault, struct err *err)
 {
     struct node_fault fault = {.gpu = -1};
-    const struct yaml_node *gpu;
-    int rc = sim_fault_read(node, &fault.fault, &gpu, err);
+    struct sim_fault_place place;
+    int rc = sim_fault_read(node, false, &fault.fault, &place, err);
     if (rc)
         return rc;
-    if (!str_equal(yaml_text(gpu), "all")) {
+    if (!str_equal(yaml_text(place.gpu), "all")) {
         uint64_t index;
-        rc = yaml_as_u64(gpu, 0, entry->gpus - 1, &index, err);
+        rc = yaml_as_u64(place.gpu, 0, entry->gpus - 1, &index, err);
         if (rc) {
             err_prefix(err, "gpu (an index on the node, or all)");
             return rc;
         }
         fault.gpu = (int32_t)index;
     }
-    struct sim_model trial = *entry->model;
-    struct err reason = {0};
-    if (sim_model_apply(&trial, &fault.fault, &reason))
-        return yaml_error(node, err, "%s", reason.text);
+    for (uint32_t i = 0; !rc && i < entry->model_count; i++)
+        if (fault.gpu < 0 || (uint32_t)fault.gpu % entry->model_count == i)
+            rc = sim_fault_fits(node, &fault.fault, entry->models[i], err);
+    if (rc)
+        return rc;
     *out_fault = fault;
     return 0;
 }
@@ -262,8 +207,29 @@ static int read_faults(const struct yaml_node *node, struct fleet_entry *entry, 
     return 0;
 }
 
-static int read_entry(struct fleet *fleet, const char *fleet_path, const struct yaml_node *node,
-                      struct fleet_entry *entry, struct err *err)
+/* One model for all GPUs, or a list with one for each. */
+static int read_models(struct fleet *fleet, const struct yaml_node *node, struct fleet_entry *entry,
+                       struct err *err)
+{
+    bool listed = yaml_kind(node) == YAML_SEQUENCE;
+    size_t count = listed ? yaml_count(node) : 1;
+    if (listed && count != entry->gpus)
+        return yaml_error(node, err, "expected one model, or a list with one for each of %u GPUs",
+                          entry->gpus);
+    entry->models = mem_array(count, sizeof *entry->models);
+    if (!entry->models)
+        return err_no_memory(err);
+    for (; entry->model_count < count; entry->model_count++) {
+        const struct yaml_node *at = listed ? yaml_at(node, entry->model_count) : node;
+        int rc = fleet_models_load(&fleet->models, at, &entry->models[entry->model_count], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_entry(struct fleet *fleet, const struct yaml_node *node, struct fleet_entry *entry,
+                      struct err *err)
 {
     struct entry_text text = {.count = 1, .first = 1};
     int rc = yaml_read_fields(node, entry_fields, COUNT_OF(entry_fields), &text, err);
@@ -276,16 +242,12 @@ static int read_entry(struct fleet *fleet, const char *fleet_path, const struct 
         return yaml_error(sim_at(node, "name"), err, "%s", reason.text);
     if (text.gpus && !text.model)
         return yaml_error(node, err, "key \"model\" is missing");
-    if (text.model) {
-        char *path = model_path(fleet_path, text.model);
-        rc = path ? load_model(fleet, sim_at(node, "model"), path, &entry->model, err)
-                  : err_no_memory(err);
-    }
+    if (text.model)
+        rc = read_models(fleet, text.model, entry, err);
     return rc ? rc : read_faults(text.faults, entry, err);
 }
 
-static int read_entries(struct fleet *fleet, const char *fleet_path, const struct yaml_node *nodes,
-                        struct err *err)
+static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, struct err *err)
 {
     if (yaml_expect(nodes, YAML_SEQUENCE, err))
         return -EINVAL;
@@ -297,7 +259,7 @@ static int read_entries(struct fleet *fleet, const char *fleet_path, const struc
     uint64_t node_total = 0, gpu_total = 0;
     for (size_t i = 0; i < yaml_count(nodes); i++) {
         struct fleet_entry *entry = &fleet->entries[fleet->entry_count++];
-        int rc = read_entry(fleet, fleet_path, yaml_at(nodes, i), entry, err);
+        int rc = read_entry(fleet, yaml_at(nodes, i), entry, err);
         if (rc)
             return rc;
         node_total += entry->count;
@@ -309,9 +271,22 @@ static int read_entries(struct fleet *fleet, const char *fleet_path, const struc
     return 0;
 }
 
-static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
-                   uint32_t index, uint64_t number, struct err *err)
+static struct sim_unit unit_of(const struct fleet *fleet, const struct sim_model *model,
+                               const char *node, const struct sim_numbers *numbers)
 {
+    uint64_t seed = fleet->identity_seed;
+    return (struct sim_unit){.identity_seed = rng_derive(seed, "gpu", numbers->of[SIM_PER_GPU]),
+                             .noise_seed = fleet->noise_seed,
+                             .vary = fleet->vary,
+                             .batch = sim_draw_batch(&fleet->draws, seed, model, numbers),
+                             .layout = sim_draw_layout(&fleet->draws, seed, model, numbers),
+                             .node = rng_derive(fleet->place, node, 0)};
+}
+
+static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
+                   uint32_t index, const struct sim_numbers *numbers, struct err *err)
+{
+    const struct sim_model *model = model_of(entry, index);
     struct device_source *source = &fleet->source;
     size_t count = source->info_count;
     struct device_info *infos =
@@ -329,21 +304,17 @@ static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const c
         fleet->slots = slots;
     if (!slots || !uuid || !address)
         return err_no_memory(err);
-    slots[count] =
-        (struct gpu_slot){.entry = entry,
-                          .index = index,
-                          .unit = {.identity_seed = rng_derive(fleet->identity_seed, "gpu", number),
-                                   .noise_seed = fleet->noise_seed,
-                                   .vary_sm_clock = fleet->vary_sm_clock,
-                                   .vary_other = fleet->vary_other,
-                                   .node = rng_derive(fleet->place, node, 0)}};
+    slots[count] = (struct gpu_slot){.entry = entry,
+                                     .index = index,
+                                     .numbers = *numbers,
+                                     .unit = unit_of(fleet, model, node, numbers)};
     sim_unit_uuid(&slots[count].unit, uuid);
     infos[count] = (struct device_info){.uuid = uuid,
                                         .node = node,
                                         .pci = address,
                                         .index = (int32_t)index,
-                                        .name = sim_model_name(entry->model),
-                                        .model_key = sim_model_key(entry->model)};
+                                        .name = sim_model_name(model),
+                                        .model_key = sim_model_key(model)};
     source->info_count++;
     return 0;
 }
@@ -383,13 +354,18 @@ static int check_unique(struct named *names, size_t count, struct err *err)
     return 0;
 }
 
+/* numbers: of the node's first GPU; moves on to those of the next node. */
 static int add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
-                    bool all_visible, uint64_t *number, struct err *err)
+                    bool all_visible, struct sim_numbers *numbers, struct err *err)
 {
+    uint64_t *gpu = &numbers->of[SIM_PER_GPU], *node = &numbers->of[SIM_PER_NODE];
     int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
-    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*number)
-        if (all_visible || *number % fleet->ranks == fleet->rank)
-            rc = add_gpu(fleet, entry, name, i, *number, err);
+    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*gpu)
+        if (all_visible || *gpu % fleet->ranks == fleet->rank)
+            rc = add_gpu(fleet, entry, name, i, numbers, err);
+    ++*node;
+    if (fleet->draws.rack_nodes)
+        numbers->of[SIM_PER_RACK] = *node / fleet->draws.rack_nodes;
     return rc;
 }
 
@@ -400,13 +376,13 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
         total += fleet->entries[i].count;
     struct named *names = mem_array(total, sizeof *names);
     int rc = names ? 0 : err_no_memory(err);
-    uint64_t number = 0;
+    struct sim_numbers numbers = {{0}};
     for (size_t i = 0; !rc && i < fleet->entry_count; i++) {
         const struct fleet_entry *entry = &fleet->entries[i];
         for (uint32_t k = 0; !rc && k < entry->count; k++) {
             char *name = sim_node_name(&fleet->arena, entry->name, (uint64_t)entry->first + k);
-            rc =
-                name ? add_node(fleet, entry, name, all_visible, &number, err) : err_no_memory(err);
+            rc = name ? add_node(fleet, entry, name, all_visible, &numbers, err)
+                      : err_no_memory(err);
             names[count++] = (struct named){.name = name, .at = entry->at};
         }
     }
@@ -433,12 +409,15 @@ static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_n
     int rc = yaml_read_fields(root, fleet_fields, COUNT_OF(fleet_fields), &text, err);
     if (rc)
         return rc;
-    if (text.vary)
-        rc = yaml_read_fields(text.vary, vary_fields, COUNT_OF(vary_fields), fleet, err);
+    rc = sim_vary_read(text.vary, &fleet->vary, err);
     if (rc)
         return rc;
     fleet->identity_seed = text.seed;
-    rc = read_entries(fleet, path, text.nodes, err);
+    fleet->models.fleet_path = path;
+    rc = read_entries(fleet, text.nodes, err);
+    if (rc)
+        return rc;
+    rc = sim_draws_read(&text.draws, &fleet->models, &fleet->draws, err);
     if (rc)
         return rc;
     return add_nodes(fleet, text.visibility == SEES_ALL, err);
@@ -467,6 +446,7 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
         fleet->entries[i].name = NULL; /* the document is destroyed below */
         fleet->entries[i].at = NULL;
     }
+    fleet->models.fleet_path = NULL; /* the caller's */
 out:
     yaml_destroy(doc);
     if (rc) {

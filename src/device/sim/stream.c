@@ -113,6 +113,7 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
     if (on_device && stream->threads > model->hardware.threads_per_block)
         return err_set(err, -EINVAL, "%u threads: a block has at most %u", stream->threads,
                        model->hardware.threads_per_block);
+    gpu_update(gpu);
     double mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
     double rate = on_device ? device_rate(gpu, stream, mhz) : host_rate(model, stream->kind);
     struct rng rng;

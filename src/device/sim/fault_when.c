@@ -1,0 +1,154 @@
+/* When the faults of a simulated GPU are present: always, in a window of its work, in the first
+ * sessions, by chance, or growing. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/sim/gpu.h"
+
+/* A fault that grows does so in this many steps. */
+enum { GROW_STEPS = 64 };
+
+/* What can change while the GPU works: nothing that caches or limits were created from. */
+static const bool may_change[SIM_FAULT_COUNT] = {
+    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true, [SIM_SM_CLOCK] = true, [SIM_SLOW_SM] = true,
+    [SIM_SLOW_HOST] = true, [SIM_POWER_LIMIT] = true,  [SIM_NOISY] = true,
+};
+
+static const char *const each_words[] = {"launch", "session", NULL};
+
+struct when_text {
+    struct sim_when when;
+    int each;
+};
+
+static const struct yaml_field when_fields[] = {
+    {"chance", YAML_F64, offsetof(struct when_text, when.chance), .min = 0.0001, .max = 1},
+    {"each", YAML_WORD, offsetof(struct when_text, each), .words = each_words},
+    {"from_ms", YAML_F64, offsetof(struct when_text, when.from_ms), .min = 0, .max = 1e9},
+    {"for_ms", YAML_F64, offsetof(struct when_text, when.for_ms), .min = 0.001, .max = 1e9},
+    {"grow_ms", YAML_F64, offsetof(struct when_text, when.grow_ms), .min = 0.001, .max = 1e9},
+    {"sessions", YAML_U32, offsetof(struct when_text, when.sessions), .min = 1, .max = 1000},
+};
+
+int sim_when_read(const struct yaml_node *node, int kind, struct sim_when *out_when,
+                  struct err *err)
+{
+    struct when_text text = {{0}};
+    if (!may_change[kind])
+        return yaml_error(node, err, "a fault of this kind is always present");
+    int rc = yaml_read_fields(node, when_fields, COUNT_OF(when_fields), &text, err);
+    if (rc) {
+        err_prefix(err, "when");
+        return rc;
+    }
+    text.when.timed = true;
+    text.when.each_session = text.each == 1;
+    *out_when = text.when;
+    return 0;
+}
+
+/* faults: those of the GPU that are not always present, applied to none of its models yet. */
+struct gpu_timed {
+    struct sim_model usual; /* without these faults */
+    uint64_t asked;
+    size_t count;
+    struct timed_fault {
+        struct sim_fault fault;
+        double size; /* 0: absent, 1: in full */
+    } faults[];
+};
+
+int gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count, struct err *err)
+{
+    size_t timed = 0;
+    for (size_t i = 0; i < count; i++)
+        timed += faults[i].when.timed;
+    if (!timed)
+        return 0;
+    gpu->timed = mem_array(1, sizeof *gpu->timed + timed * sizeof gpu->timed->faults[0]);
+    if (!gpu->timed)
+        return err_no_memory(err);
+    gpu->timed->usual = gpu->model;
+    for (size_t i = 0; i < count; i++)
+        if (faults[i].when.timed)
+            gpu->timed->faults[gpu->timed->count++].fault = faults[i];
+    gpu_update(gpu);
+    return 0;
+}
+
+static bool happens(const struct gpu *gpu, const struct sim_when *when, size_t i)
+{
+    if (when->chance <= 0)
+        return true;
+    struct rng rng;
+    uint64_t number = when->each_session ? 0 : gpu->timed->asked;
+    rng_init(&rng, rng_derive(rng_derive(gpu->noise_seed, "fault", i), "when", number), "chance");
+    return rng_uniform(&rng) < when->chance;
+}
+
+static double size_now(const struct gpu *gpu, const struct sim_when *when, size_t i)
+{
+    double ms = gpu->busy_ns / 1e6 - when->from_ms;
+    if (ms < 0 || (when->for_ms > 0 && ms >= when->for_ms))
+        return 0;
+    if ((when->sessions && gpu->unit.session >= when->sessions) || !happens(gpu, when, i))
+        return 0;
+    if (when->grow_ms <= 0 || ms >= when->grow_ms)
+        return 1;
+    return (double)(int)(ms / when->grow_ms * GROW_STEPS) / GROW_STEPS;
+}
+
+/* The fault at a part of its size. */
+static struct sim_fault scaled(const struct sim_fault *fault, const struct sim_model *usual,
+                               double size)
+{
+    struct sim_fault now = *fault;
+    double mhz = fault->kind == SIM_MEMORY_CLOCK ? usual->clock.memory_mhz : usual->clock.sm_mhz;
+    now.share *= size;
+    now.mhz = mhz + (fault->mhz - mhz) * size;
+    now.w = usual->config.power_limit_w + (fault->w - usual->config.power_limit_w) * size;
+    now.factor = 1 + (fault->factor - 1) * size;
+    return now;
+}
+
+/* Everything that a fault of a kind in may_change changes. */
+static void restore(struct sim_model *model, const struct sim_model *usual)
+{
+    model->clock = usual->clock;
+    model->noise = usual->noise;
+    model->dram_factor = usual->dram_factor;
+    model->slow_sm = usual->slow_sm;
+    model->slow_share = usual->slow_share;
+    model->bandwidth = usual->bandwidth;
+    model->paths[DEVICE_HOST] = usual->paths[DEVICE_HOST];
+    model->config = usual->config;
+    model->throttle_bits = usual->throttle_bits;
+    model->health[SIM_TEMPERATURE] = usual->health[SIM_TEMPERATURE];
+    model->health[SIM_TEMPERATURE_MARGIN] = usual->health[SIM_TEMPERATURE_MARGIN];
+}
+
+void gpu_update(struct gpu *gpu)
+{
+    struct gpu_timed *timed = gpu->timed;
+    bool changed = false;
+    if (!timed)
+        return;
+    timed->asked++;
+    for (size_t i = 0; i < timed->count; i++) {
+        double size = size_now(gpu, &timed->faults[i].fault.when, i);
+        changed |= size < timed->faults[i].size || size > timed->faults[i].size;
+        timed->faults[i].size = size;
+    }
+    if (!changed)
+        return;
+    restore(&gpu->model, &timed->usual);
+    for (size_t i = 0; i < timed->count; i++) {
+        struct sim_fault now =
+            scaled(&timed->faults[i].fault, &timed->usual, timed->faults[i].size);
+        if (timed->faults[i].size > 0)
+            sim_model_apply(&gpu->model, &now, NULL); /* it fitted in full when it was read */
+    }
+}

@@ -1,0 +1,110 @@
+/* Finds and reads the model files that a fleet file names. */
+#include "device/sim/fleet_models.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* A bare file name is searched in ../sim; a path is relative to the fleet file. */
+static char *model_path(const char *fleet_path, const char *model)
+{
+    const char *slash = strrchr(fleet_path, '/');
+    int length = slash ? (int)(slash - fleet_path) + 1 : 0;
+    if (model[0] == '/')
+        return str_copy(model);
+    return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
+}
+
+/* A fleet may name any file, even an endless pipe. */
+static int read_model(const char *path, struct sim_model **out_model, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return err_set(err, -EINVAL, "is no regular file");
+    return sim_model_read_file(path, out_model, err);
+}
+
+static const struct sim_model *find(const struct fleet_models *models, const char *path)
+{
+    for (size_t i = 0; i < models->count; i++)
+        if (str_equal(models->items[i].path, path))
+            return models->items[i].model;
+    return NULL;
+}
+
+static int load(struct fleet_models *models, const struct yaml_node *at, char *path,
+                const struct sim_model **out_model, struct err *err)
+{
+    struct loaded *grown =
+        mem_grow(models->items, &models->capacity, models->count + 1, sizeof *grown);
+    struct sim_model *model;
+    struct err reason = {0};
+    if (!grown)
+        return err_no_memory(err);
+    models->items = grown;
+    int rc = read_model(path, &model, &reason);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    /* An error inside the model is reported at its place there, any other error at the place that
+     * names the model. */
+    if (rc && reason.line && err)
+        *err = reason;
+    else if (rc)
+        rc = yaml_error(at, err, "model file %.200s: %s", path, reason.text);
+    if (rc)
+        return rc;
+    models->items[models->count++] = (struct loaded){.path = path, .model = model};
+    *out_model = model;
+    return 0;
+}
+
+int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
+                      const struct sim_model **out_model, struct err *err)
+{
+    const char *name;
+    int rc = yaml_as_text(at, &name, err);
+    if (rc)
+        return rc;
+    char *path = model_path(models->fleet_path, name);
+    if (!path)
+        return err_no_memory(err);
+    const struct sim_model *known = find(models, path);
+    if (!known)
+        rc = load(models, at, path, out_model, err);
+    else
+        *out_model = known;
+    if (known || rc)
+        free(path);
+    return rc;
+}
+
+int fleet_models_find(const struct fleet_models *models, const struct yaml_node *at,
+                      const struct sim_model **out_model, struct err *err)
+{
+    const char *name;
+    int rc = yaml_as_text(at, &name, err);
+    if (rc)
+        return rc;
+    char *path = model_path(models->fleet_path, name);
+    if (!path)
+        return err_no_memory(err);
+    const struct sim_model *known = find(models, path);
+    free(path);
+    if (!known)
+        return yaml_error(at, err, "no node of the fleet has this model");
+    *out_model = known;
+    return 0;
+}
+
+void fleet_models_fini(struct fleet_models *models)
+{
+    for (size_t i = 0; i < models->count; i++) {
+        sim_model_destroy(models->items[i].model);
+        free(models->items[i].path);
+    }
+    free(models->items);
+}
