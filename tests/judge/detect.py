@@ -1,16 +1,24 @@
 """How well planted faults are found: whole surveys of simulated fleets, judged as shipped.
 
-detect.py SURVEY SOURCE_ROOT [FLEETS [GPUS [SEED]]]
+detect.py SURVEY SOURCE_ROOT [FLEETS [GPUS [SEED]]] [--spread PERCENT] [--disturbed SHARE]
 
 Each fleet has GPUS GPUs of one model on nodes of four, about one in thirteen of them with a fault of
 the catalogue below, every fault at 2, 5, 10 and 30 % where a size applies; in every eighth fleet one
-slot of all nodes has a fault, too. In every other fleet a tenth of the nodes has GPUs with another board: 4 % more
-latency and 2.5 % more bandwidth, as H200s have. Healthy ones differ as
-published: SM clocks 8 % apart, every other figure at equal clock with a standard deviation of 0.5 %.
+slot of all nodes has a fault, too. In every other fleet 5, 10, 20 or 50 % of the GPUs or of the nodes
+have another board, with 4 % more latency and 2.5 % more bandwidth of main memory, as H200s have; there
+some GPUs have DRAM that is 3 % slower, which is counted by board. GPC layouts differ from card to card.
+
+--spread: standard deviation of all figures between healthy GPUs of one board, in per cent. Up to 0.2
+all SM clocks are the same, as those of the real cards; above they are 8 % apart, as published. `real`:
+each kind of figure as the real cards (docs/simulation.md).
+--disturbed: this share of the healthy GPUs is disturbed during its first measurement only: copies, main
+memory, the SM clock, or everything for a tenth of a second. Who is accused for that is a false alarm.
+
 Prints for each fault and size how many were found with the right kind and cause, and every false
-alarm. Fails when less was found than is wanted: at 5 % and above 99 %, at 2 % as many at least in
-`watch`, and no false alarm at all.
+alarm. Fails when less was found than is wanted, or at any false alarm: wanted are 99 % at 5 % and above,
+at 2 % 95 % accused up to a spread of 0.2 %, and at wider spreads 99 % at least in `watch`.
 """
+import argparse
 import collections
 import concurrent.futures
 import pathlib
@@ -27,17 +35,34 @@ except ImportError:
     print("not installed: yaml")
     sys.exit(77)
 
-SURVEY, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-FLEETS, GPUS, SEED = (int(arg) for arg in (sys.argv[3:] + ["1", "128", "1"][len(sys.argv) - 3:])[:3])
+options = argparse.ArgumentParser()
+options.add_argument("survey", type=pathlib.Path)
+options.add_argument("root", type=pathlib.Path)
+options.add_argument("fleets", type=int, nargs="?", default=1)
+options.add_argument("gpus", type=int, nargs="?", default=128)
+options.add_argument("seed", type=int, nargs="?", default=1)
+options.add_argument("--spread", default="0.5")
+options.add_argument("--disturbed", type=float, default=0.02)
+options = options.parse_args()
+SURVEY, ROOT = options.survey.resolve(), options.root.resolve()
+FLEETS, GPUS, SEED = options.fleets, options.gpus, options.seed
+NARROW = options.spread == "real" or float(options.spread) <= 0.2
 PER_NODE = 4
 SLOT = 3
 WANTED = 0.99
+WANTED_SMALL = 0.95 if NARROW else 0.99  # accused; watched is enough at wider spreads
+WATCHED_MOST = 0.005
+OTHER = "OTHER-BOARD"
+CALIBRATED = 8  # GPUs of a board that are enough to find 3 % among them
 
-Model = collections.namedtuple("Model", "file sms sm_mhz memory_mhz power_w third")
+Model = collections.namedtuple("Model", "file sms sm_mhz memory_mhz power_w third held layouts")
 # third: stacks or channels that make about a third of the memory.
+# held: about a third of the memory. layouts: with their shares; those of the H200 were seen on 17 cards.
 # Most fleets are of a small model, whose survey costs less; every eighth is of H200s.
-SMALL = Model("demo-h8.yaml", 8, 1700, 2600, 500, 3)
-LARGE = Model("h200.yaml", 132, 1980, 3201, 700, 2)
+SMALL = Model("demo-h8.yaml", 8, 1700, 2600, 500, 3, "1400 MiB", {"4, 4": 0.7, "2, 6": 0.3})
+LARGE = Model("h200.yaml", 132, 1980, 3201, 700, 2, "48 GiB",
+              {"16, 16, 16, 16, 16, 16, 18, 18": 0.76, "12, 16, 16, 16, 18, 18, 18, 18": 0.18,
+               "14, 16, 16, 16, 16, 18, 18, 18": 0.06})
 
 Fault = collections.namedtuple("Fault", "name size text where kind cause whole_node")
 SIZES = (0.02, 0.05, 0.1, 0.3)
@@ -89,6 +114,7 @@ def catalogue(model):
     add("hbm_stack, hidden", "kind: hbm_stack, hidden: true", "degraded", "unexplained")
     add("memory lost", f"kind: hbm_stack, count: {model.third}, hidden: true", "degraded",
         "can be allocated")
+    add("memory held", f"kind: memory_held, bytes: {model.held}", "degraded", "can be allocated")
     add("pcie generation", "kind: pcie, gen: 4", "degraded", "PCIe link runs generation 4")
     add("pcie width", "kind: pcie, width: 8", "degraded", "PCIe link runs x8")
     add("ecc_off", "kind: ecc_off", "misconfigured", "ECC off")
@@ -134,27 +160,45 @@ def slot_fault(number):
     return faults[number // 8 % len(faults)] if number % 8 == 3 else None
 
 
-def other_board(model, folder):
-    """The same model with the other board of the H200, as a file."""
-    text = (ROOT / "configs/sim" / model.file).read_text()
-    text = re.sub(r"main: (\d+)", lambda m: f"main: {float(m[1]) * 1.04:.0f}", text)
-    text = re.sub(r"(main_\w+): (\d+)(?=[,}])", lambda m: f"{m[1]}: {float(m[2]) * 1.025:.0f}"
-                  if m[1] != "main_loaded_cycles" else m[0], text)
-    text = re.sub(r"part: \S+,", "part: OTHER-BOARD,", text)
-    path = folder / f"other-{model.file}"
-    path.write_text(text)
-    return path
+def disturbance(draw, model):
+    """What disturbs one measurement and is gone at the next."""
+    share = draw.choice((0.04, 0.1, 0.3))
+    window = f"when: {{sessions: 1, from_ms: {draw.randrange(30, 250)}, for_ms: 100}}"
+    first = "when: {sessions: 1}"
+    return draw.choice((f"kind: slow_host, share: {share}, {first}",
+                        f"kind: slow_host, share: {share}, {window}",
+                        f"kind: slow_dram, share: {share}, {first}",
+                        f"kind: slow_dram, share: {share}, {window}",
+                        f"kind: sm_clock, mhz: {model.sm_mhz * (1 - share):.0f}, reason: none, {first}",
+                        f"kind: sm_clock, mhz: {model.sm_mhz * (1 - share):.0f}, reason: power, {window}",
+                        f"kind: noisy, factor: 20, {window}"))
 
 
-def plant(number, model, folder):
-    """A fleet file's text, and its faults by node and GPU."""
-    draw = random.Random(f"{SEED} {number}")
+def head(number, model):
+    """The lines of a fleet file before its nodes."""
+    share = (0.05, 0.1, 0.2, 0.5)[number // 2 % 4]
+    per = ("gpu", "node")[number // 8 % 2]
+    clock = 0 if NARROW else 0.04
+    vary = "real" if options.spread == "real" else \
+        f"{{sm_clock: {clock}, other: {float(options.spread) / 100}, l2_distance_cycles: 2}}"
+    lines = [f"seed: {SEED * 1000 + number}", f"vary: {vary}", "layouts:"]
+    lines += [f"  - {{share: {part}, sms_per_gpc: [{sizes}]}}" for sizes, part in model.layouts.items()]
+    if number % 2:
+        lines += ["batches:", f"  - {{share: {share}, per: {per}, part: {OTHER}, main_latency: 1.04, "
+                  "main_read: 1.025, main_write: 1.025, main_copy: 1.025}"]
+    return lines
+
+
+def choose(number, model, draw):
+    """Faults by node and GPU, and the places that are free after that."""
     faults = catalogue(model)
-    nodes = GPUS // PER_NODE
     share = max(1, GPUS // 13)
     chosen = [faults[(number * share + i) % len(faults)] for i in range(share)]
+    if number % 2:
+        chosen += [Fault("slow_dram, by board", 0.03, "kind: slow_dram, share: 0.03", "outlier",
+                         "degraded", "unexplained", False)] * max(1, GPUS // 32)
     slot = slot_fault(number)
-    free = [(node, gpu) for node in range(nodes) for gpu in range(PER_NODE)]
+    free = [(node, gpu) for node in range(GPUS // PER_NODE) for gpu in range(PER_NODE)]
     draw.shuffle(free)
     planted = {}
     if slot:
@@ -168,19 +212,29 @@ def plant(number, model, folder):
             planted[node, "all"] = fault
         else:
             planted[free.pop()] = fault
-    lines = [f"seed: {SEED * 1000 + number}", "vary: {sm_clock: 0.04, other: 0.005}", "nodes:"]
-    boards = [ROOT / "configs/sim" / model.file] * nodes
-    if number % 2:
-        boards[::10] = [other_board(model, folder)] * len(boards[::10])
-    for node in range(nodes):
-        mine = ", ".join(f"{{gpu: {gpu}, {fault.text}}}"
-                         for (at, gpu), fault in planted.items() if at in (node, "slot"))
-        lines.append(f"  - {{name: n{node:03d}, gpus: {PER_NODE}, model: {boards[node]}, faults: [{mine}]}}")
-    return "\n".join(lines) + "\n", planted
+    return planted, free
+
+
+def plant(number, model):
+    """A fleet file's text, its faults by node and GPU, and the places that are disturbed once."""
+    draw = random.Random(f"{SEED} {number}")
+    planted, free = choose(number, model, draw)
+    disturbed = {place: disturbance(draw, model) for place in free[:round(options.disturbed * len(free))]}
+    lines = head(number, model) + ["nodes:"]
+    for node in range(GPUS // PER_NODE):
+        mine = [f"{{gpu: {gpu}, {fault.text}}}" for (at, gpu), fault in planted.items()
+                if at in (node, "slot")]
+        mine += [f"{{gpu: {gpu}, {text}}}" for (at, gpu), text in disturbed.items() if at == node]
+        lines.append(f"  - {{name: n{node:03d}, gpus: {PER_NODE}, "
+                     f"model: {ROOT / 'configs/sim' / model.file}, faults: [{', '.join(mine)}]}}")
+    return "\n".join(lines) + "\n", planted, {(f"n{node:03d}", gpu) for node, gpu in disturbed}
+
+
+Seen = collections.namedtuple("Seen", "planted disturbed status by_place shared places index board")
 
 
 def survey(number, model, folder):
-    text, planted = plant(number, model, folder)
+    text, planted, disturbed = plant(number, model)
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
@@ -198,7 +252,9 @@ def survey(number, model, folder):
     lists = yaml.safe_load(text[text.index("\nnodes:"):])
     by_place = {name: {(e["node"], index[e["uuid"]]): e for e in lists[name]}
                 for name in ("outliers", "watch")}
-    return planted, status, by_place, lists["nodes"], places, index
+    parts = re.findall(r"^  - uuid: (\S+)\n(?:    .*\n)*?    part: (\S+)", text, re.M)
+    board = {(places[uuid], index[uuid]): part for uuid, part in parts}
+    return Seen(planted, disturbed, status, by_place, lists["nodes"], places, index, board)
 
 
 def matches(fault, entry):
@@ -208,7 +264,7 @@ def matches(fault, entry):
 
 def verdict(fault, node, gpu, seen):
     """found, watched, found but otherwise, or missed"""
-    _, status, by_place, shared, _, _ = seen
+    status, by_place, shared = seen.status, seen.by_place, seen.shared
     if fault.where == "node":
         listed = [s for s in shared if s["node"] == node and s["kind"]]
         if any(s["kind"] == fault.kind and re.search(fault.cause, s["finding"])
@@ -235,27 +291,37 @@ def verdict(fault, node, gpu, seen):
 
 
 def false_alarms(number, seen):
-    planted, status, by_place, shared, places, index = seen
-    faulty = {(f"n{node:03d}", i) for at, gpu in planted
+    """Healthy GPUs, what was said about those that are accused, and how many of the others are watched."""
+    faulty = {(f"n{node:03d}", i) for at, gpu in seen.planted
               for node in (range(GPUS // PER_NODE) if at == "slot" else [at])
               for i in (range(PER_NODE) if gpu == "all" else [gpu])}
-    alarms = [(place, state) for place, state in status.items()
+    alarms = [(place, state) for place, state in seen.status.items()
               if state != "ok" and place not in faulty]
     said = []
     for (node, gpu), state in alarms:
-        entry = by_place["outliers"].get((node, gpu))
-        listed = [s["finding"] for s in shared if s["kind"]
-                  and any(places[u] == node and index[u] == gpu for u in s["gpus"])]
-        said.append(f"fleet {number}, {node} GPU {gpu}: {state}: "
-                    f"{entry['findings'] if entry else listed}")
-    watched = sum(place not in faulty for place in by_place["watch"])
-    return len(status) - len(faulty), said, watched
+        entry = seen.by_place["outliers"].get((node, gpu))
+        listed = [s["finding"] for s in seen.shared if s["kind"]
+                  and any(seen.places[u] == node and seen.index[u] == gpu for u in s["gpus"])]
+        said.append(f"fleet {number}, {node} GPU {gpu}{' (disturbed)' * ((node, gpu) in seen.disturbed)}: "
+                    f"{state}: {entry['findings'] if entry else listed}")
+    watched = sum(place not in faulty | seen.disturbed for place in seen.by_place["watch"])
+    return len(seen.status) - len(faulty), said, watched
+
+
+def name_of(fault, place, seen):
+    """The name under which the fault is counted: a loss among the cards of a board is the board's."""
+    if not fault.name.endswith("by board"):
+        return fault.name
+    boards = collections.Counter(seen.board.values())
+    mine = seen.board.get(place)
+    few = boards[mine] < CALIBRATED
+    return f"slow_dram, {'other' if mine == OTHER else 'usual'} board{', few' * few}"
 
 
 def main():
     began = time.monotonic()
     results, alarms, healthy, watched = collections.defaultdict(collections.Counter), [], 0, 0
-    odd = []
+    odd, disturbed = [], 0
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-detect-") as there, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         folder = pathlib.Path(there)
@@ -263,19 +329,22 @@ def main():
         for number, seen in enumerate(pool.map(survey, range(FLEETS), models, [folder] * FLEETS)):
             count, said, looked = false_alarms(number, seen)
             healthy, watched, alarms = healthy + count, watched + looked, alarms + said
-            for (node, gpu), fault in seen[0].items():
+            disturbed += len(seen.disturbed)
+            for (node, gpu), fault in seen.planted.items():
                 name = node if node == "slot" else f"n{node:03d}"
                 result = verdict(fault, name, gpu, seen)
-                results[fault.name, fault.size][result] += 1
+                results[name_of(fault, (name, gpu), seen), fault.size][result] += 1
                 if result in ("otherwise", "missed") or (result == "watched" and fault.size != 0.02):
-                    entry = seen[2]["outliers"].get((name, gpu))
+                    entry = seen.by_place["outliers"].get((name, gpu))
                     odd.append(f"fleet {number} {name} {gpu}: {fault.name} {fault.size}: {result}: "
                                f"{[entry['kind']] + entry['findings'] if entry else ''}")
     report(results, odd)
-    print(f"\n{healthy} healthy GPUs: {len(alarms)} false alarms, {watched} watched; "
-          f"{time.monotonic() - began:.0f} s")
+    few_watched = watched <= 1 + WATCHED_MOST * healthy
+    print(f"\nspread {options.spread} %; {healthy} healthy GPUs, {disturbed} of them disturbed once: "
+          f"{len(alarms)} false alarms ({sum('(disturbed)' in a for a in alarms)} of disturbed ones), "
+          f"{watched} undisturbed watched; {time.monotonic() - began:.0f} s")
     print("\n".join(alarms[:20]))
-    sys.exit(0 if enough(results) and not alarms else 1)
+    sys.exit(0 if enough(results) and few_watched and not alarms else 1)
 
 
 def report(results, odd):
@@ -289,17 +358,23 @@ def report(results, odd):
 
 
 def enough(results):
-    good = total = small_good = small = 0
-    for (_, size), counts in results.items():
-        if size == 0.02:
-            small += sum(counts.values())
-            small_good += sum(counts.values()) - counts["missed"]
-        else:
-            total += sum(counts.values())
+    """Whether what was found is what is wanted; the losses of 3 % are only wanted at narrow spreads."""
+    good = total = small_good = small = board_good = board = 0
+    for (name, size), counts in results.items():
+        planted = sum(counts.values())
+        if name.endswith(" board"):
+            board, board_good = board + planted, board_good + counts["found"]
+        elif size == 0.02:
+            small += planted
+            small_good += counts["found"] if NARROW else planted - counts["missed"]
+        elif not name.endswith(", few"):
+            total += planted
             good += counts["found"]
     print(f"\nat 5 % and above and without size: {good} of {total} found with kind and cause; "
-          f"at 2 %: {small_good} of {small} found or watched")
-    return good >= WANTED * total and small_good >= WANTED * small
+          f"at 2 %: {small_good} of {small} found{'' if NARROW else ' or watched'}; "
+          f"at 3 % within a board: {board_good} of {board} found")
+    return (good >= WANTED * total and small_good >= WANTED_SMALL * small
+            and (not NARROW or board_good >= WANTED * board))
 
 
 main()
