@@ -66,7 +66,10 @@ static const struct fault_case fault_cases[] = {
     {{.kind = SIM_PCIE, .width = 8}, 30, 200, 500, 200, 12},
     {{.kind = SIM_PCIE, .gen = 3}, 30, 200, 500, 200, 12},
     {{.kind = SIM_POWER_LIMIT, .w = 250}, 30, 200, 500, 200, 24},
-    {{.kind = SIM_POWER_LIMIT, .w = 25}, 30, 200, 350, 200, 24},
+    /* Of 200 W: at 2/7 three quarters of the clock, between 5/7 and 1 hardly less than all. */
+    {{.kind = SIM_POWER_LIMIT, .w = 400.0 / 7}, 30, 200, 425, 200, 24},
+    {{.kind = SIM_POWER_LIMIT, .w = 1000.0 / 7}, 30, 200, 487.6, 200, 24},
+    {{.kind = SIM_POWER_LIMIT, .w = 190}, 30, 200, 497.8, 200, 24},
     {{.kind = SIM_NVLINK_DOWN, .count = 1}, 30, 200, 500, 200, 24},
 };
 
