@@ -136,7 +136,7 @@ static void throttling_is_told(void **state)
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_SLOWDOWN}, 0x8, 800},
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_BRAKE}, 0x80, 800},
                  {{.kind = SIM_SM_CLOCK, .mhz = 800, .reason = SIM_BY_NOTHING}, 0, 800},
-                 {{.kind = SIM_POWER_LIMIT, .w = 25}, 0x4, 500}};
+                 {{.kind = SIM_POWER_LIMIT, .w = 400.0 / 7}, 0x4, 750}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct device *device = bench_open_faulty(plain, &cases[i].fault, 1);
         struct device_clocks clocks;
