@@ -66,7 +66,7 @@ static const struct {
     {"memory clock", {.kind = SIM_MEMORY_CLOCK, .mhz = 1500}, {0, 0, 0, 0, 0, 0.75}, "none"},
     /* The host's latency is time: fewer cycles at a lower clock. */
     {"heat", {.kind = SIM_SM_CLOCK, .mhz = 600, .reason = 1}, {0.6, 0, 0, 0, 0.6}, "sw_thermal"},
-    {"power", {.kind = SIM_POWER_LIMIT, .w = 25}, {0.5, 0, 0, 0, 0.5}, "power_cap"},
+    {"power", {.kind = SIM_POWER_LIMIT, .w = 400.0 / 7}, {0.75, 0, 0, 0, 0.75}, "power_cap"},
     {"slow SM", {.kind = SIM_SLOW_SM, .sm = 3, .share = 0.5}, {0}, "none"},
     {"PCIe", {.kind = SIM_PCIE, .gen = 1}, {0}, "none"},
 };

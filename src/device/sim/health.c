@@ -128,7 +128,6 @@ int gpu_read_health(struct device *device, struct facts *config, struct facts *h
                     struct err *err)
 {
     const struct sim_model *model = &((const struct gpu *)device)->model;
-    gpu_update((struct gpu *)device);
     if (facts_set_int(config, "pcie_gen", model->config.pcie_gen) ||
         facts_set_int(config, "pcie_width", model->config.pcie_width) ||
         facts_set_bool(config, "pcie_under_load", true) || tell_health(model, health))

@@ -25,6 +25,13 @@ static int read_clocks(struct device *device, struct device_clocks *out_clocks, 
     return 0;
 }
 
+static int read_health(struct device *device, struct facts *config, struct facts *health,
+                       struct err *err)
+{
+    gpu_update((struct gpu *)device);
+    return gpu_read_health(device, config, health, err);
+}
+
 static void begin_link(struct device *device, struct device_link *out_link)
 {
     struct gpu *gpu = (struct gpu *)device;
@@ -68,7 +75,7 @@ static const struct device_ops ops = {
     .run_batch = gpu_run_batch,
     .run_stream = gpu_run_stream,
     .read_clocks = read_clocks,
-    .read_health = gpu_read_health,
+    .read_health = read_health,
     .begin_link = begin_link,
     .end_link = end_link,
     .destroy = destroy,
