@@ -113,7 +113,6 @@ struct sim_model {
     char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
     uint32_t sms, sms_per_tpc, gpc_count;
     uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
-    uint16_t gpc_rank[SIM_SMS_MAX]; /* of a GPC along the parts of L2 */
     bool across;                    /* SMs are numbered across the GPCs */
     struct sim_clock clock;         /* reached; faults lower it */
     struct sim_clock nominal_clock; /* the clock for which latencies and bandwidths are stated */
@@ -137,18 +136,21 @@ struct sim_model {
     double health[SIM_HEALTH_COUNT];
 
     /* What faults and variation add: */
-    double dram_factor;             /* on the DRAM part of a latency */
-    double l1_share;                /* share of the derived or stated size that still caches */
-    int32_t slow_sm;                /* -1: none */
-    double slow_share;              /* additional cycles on that SM, as a share */
-    uint32_t hidden_sms;            /* missing, although the driver reports them */
-    uint64_t hidden_bytes;          /* of memory, in the same way */
-    uint64_t held_bytes;            /* of memory, by nobody who is listed */
-    float l2_distance[SIM_SMS_MAX]; /* cycles that the loads of an SM take longer to L2 */
-    uint64_t throttle_bits;         /* as NVML gives them */
-    int64_t hang_after;             /* jobs; -1: never */
+    double dram_factor;     /* on the DRAM part of a latency */
+    double l1_share;        /* share of the derived or stated size that still caches */
+    int32_t slow_sm;        /* -1: none */
+    double slow_share;      /* additional cycles on that SM, as a share */
+    uint32_t hidden_sms;    /* missing, although the driver reports them */
+    uint64_t hidden_bytes;  /* of memory, in the same way */
+    uint64_t held_bytes;    /* of memory, by nobody who is listed */
+    uint64_t throttle_bits; /* as NVML gives them */
+    int64_t hang_after;     /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
+
+    /* Where the parts of the GPU are: */
+    uint16_t gpc_rank[SIM_SMS_MAX]; /* of a GPC along the parts of L2 */
+    float l2_distance[SIM_SMS_MAX]; /* cycles that the loads of an SM take longer to L2 */
 };
 
 /* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
