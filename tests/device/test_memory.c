@@ -242,6 +242,41 @@ static int open_large(void *source)
     return rc;
 }
 
+static const char drawn_fleet[] =
+    "racks: {nodes: 2}\n"
+    "batches: [{share: 1, part: B, main_read: 1.1}]\n"
+    "layouts: [{share: 1, sms_per_gpc: [2]}]\n"
+    "faults: [{kind: slow_host, share: 0.1, when: {sessions: 1}}]\n"
+    "nodes: [{name: n1, gpus: 2, model: [" TINY_MODEL ", " TINY_MODEL "]}]\n";
+
+/* A fleet in which everything is drawn, and a GPU of it. */
+static int open_drawn(void *path)
+{
+    struct device_source *source = NULL;
+    struct device *device = NULL;
+    struct err err = {0};
+    int rc = device_source_sim(path, 1, 0, 1, &source, &err);
+    if (!rc)
+        rc = device_source_open(source, 1, &device, &err);
+    assert_int_equal(err.code, rc);
+    assert_int_equal(device != NULL, rc == 0);
+    device_destroy(device);
+    device_source_destroy(source);
+    return rc;
+}
+
+static void drawn(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/gpumemtopo-drawn-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    assert_true(fputs(drawn_fleet, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    sweep("a fleet with draws", open_drawn, path, 100);
+    unlink(path);
+}
+
 static void simulated(void **state)
 {
     (void)state;
@@ -418,7 +453,7 @@ static void replaying(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(simulated), cmocka_unit_test(recording),
-                                       cmocka_unit_test(replaying)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(simulated), cmocka_unit_test(drawn),
+                                       cmocka_unit_test(recording), cmocka_unit_test(replaying)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -387,6 +387,38 @@ static void variation_has_kinds(void **state)
     device_source_destroy(source);
 }
 
+/* A read of each of three GPUs under this `vary`. */
+static void reads_under(const char *vary, double out_reads[3])
+{
+    struct device_source *source;
+    struct err err = {0};
+    write_file(fleet_path, vary, "nodes: [{name: n, gpus: 3, model: ./drawn.yaml}]\n");
+    assert_int_equal(device_source_sim(fleet_path, 1, 0, 1, &source, &err), 0);
+    for (size_t i = 0; i < 3; i++) {
+        struct device *device = open_gpu(source, i);
+        out_reads[i] = stream_rate(device, DEVICE_STREAM_READ);
+        device_destroy(device);
+    }
+    device_source_destroy(source);
+}
+
+static void real_variation_is_the_default(void **state)
+{
+    (void)state;
+    static const size_t size = 3 * sizeof(double);
+    double usual[3], real[3], none[3], published[3], shares[3];
+    reads_under("", usual);
+    reads_under("vary: real\n", real);
+    reads_under("vary: none\n", none);
+    reads_under("vary: published\n", published);
+    reads_under("vary: {sm_clock: 0.04, other: 0.005}\n", shares);
+    assert_memory_equal(usual, real, size);
+    assert_memory_equal(published, shares, size);
+    assert_true(none[0] == none[1] && real[0] != real[1]);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(fabs(real[i] / none[i] - 1) < fabs(published[i] / none[i] - 1));
+}
+
 struct bad_fleet {
     const char *text;
     int column;
@@ -457,6 +489,7 @@ int main(void)
         cmocka_unit_test(drift_grows),
         cmocka_unit_test(intermittent_faults_come_and_go),
         cmocka_unit_test(variation_has_kinds),
+        cmocka_unit_test(real_variation_is_the_default),
         cmocka_unit_test(mistakes_have_a_position),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -103,7 +103,7 @@ def check_nothing_left():
 
 def write_fleet(folder, nodes, head=""):
     path = folder / "fleet.yaml"
-    path.write_text(f"seed: 1\n{head}nodes:\n" + "".join(f"  - {node}\n" for node in nodes))
+    path.write_text(f"seed: 1\nvary: none\n{head}nodes:\n" + "".join(f"  - {node}\n" for node in nodes))
     return path
 
 
