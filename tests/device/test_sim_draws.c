@@ -387,6 +387,25 @@ static void variation_has_kinds(void **state)
     device_source_destroy(source);
 }
 
+/* Cycles over time is wrong by the timer's error, what the driver reports is not. */
+static void timers_go_wrong(void **state)
+{
+    (void)state;
+    struct sim_model *model = NULL;
+    struct device *device = NULL;
+    struct err err = {0};
+    struct sim_unit unit = {.identity_seed = 1, .vary = {.timer = 0.01}};
+    assert_int_equal(sim_model_read_text(model_text, strlen(model_text), "m", &model, &err), 0);
+    assert_int_equal(sim_open_unit(model, &unit, NULL, 0, &device, &err), 0);
+    sim_model_destroy(model);
+    struct device_clocks clocks;
+    double mhz;
+    assert_int_equal(device_warm_up(device, &mhz, &err), 0);
+    assert_int_equal(device_read_clocks(device, &clocks, &err), 0);
+    assert_true(clocks.sm_mhz == 1000 && fabs(mhz - 1000) > 0.1 && fabs(mhz - 1000) < 40);
+    device_destroy(device);
+}
+
 /* A read of each of three GPUs under this `vary`. */
 static void reads_under(const char *vary, double out_reads[3])
 {
@@ -430,6 +449,7 @@ static const struct bad_fleet bad_fleets[] = {
     {"vary: some\n", 7, "real, published, none"},
     {"vary: {main_bandwidth: 1}\n", 24, "outside"},
     {"vary: {main_bandwith: 0.1}\n", 8, "did you mean"},
+    {"vary: {timer: 0.1}\n", 15, "outside"},
     {"racks: {nodes: 0}\n", 16, "outside"},
     {"racks: {node: 1}\n", 9, "did you mean"},
     {"batches: {share: 1}\n", 10, "a list"},
@@ -489,6 +509,7 @@ int main(void)
         cmocka_unit_test(drift_grows),
         cmocka_unit_test(intermittent_faults_come_and_go),
         cmocka_unit_test(variation_has_kinds),
+        cmocka_unit_test(timers_go_wrong),
         cmocka_unit_test(real_variation_is_the_default),
         cmocka_unit_test(mistakes_have_a_position),
     };

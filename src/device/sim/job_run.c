@@ -261,7 +261,7 @@ static int end_step(struct run *run, struct err *err)
     if (step->kind == DEVICE_AVERAGE)
         pass_time(run, run->gpu->model.timer_overhead_cycles[step->array.path], clock_now(run));
     sample.total_cycles = (uint64_t)(run->cycles + 0.5);
-    sample.elapsed_ns = (uint64_t)(run->step_ns + 0.5);
+    sample.elapsed_ns = (uint64_t)(run->step_ns * (1 + run->gpu->model.timer_error) + 0.5);
     if (step->kind == DEVICE_CHASE) {
         int rc = collect_bins(run, &sample, err);
         if (rc)

@@ -139,6 +139,7 @@ struct sim_model {
     double dram_factor;     /* on the DRAM part of a latency */
     double l1_share;        /* share of the derived or stated size that still caches */
     int32_t slow_sm;        /* -1: none */
+    double timer_error;     /* share by which the clock in nanoseconds goes too fast */
     double slow_share;      /* additional cycles on that SM, as a share */
     uint32_t hidden_sms;    /* missing, although the driver reports them */
     uint64_t hidden_bytes;  /* of memory, in the same way */

@@ -135,6 +135,7 @@ struct sim_vary {
     double l1_latency, l2_latency, main_latency;
     double sm_bandwidth, l2_bandwidth, main_bandwidth, host_bandwidth;
     double l2_distance_cycles; /* of a TPC from L2 */
+    double timer;              /* how wrong the unit's clock in nanoseconds goes */
 };
 
 struct sim_batch;  /* a population of a model (draw.h) */

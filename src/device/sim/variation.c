@@ -17,7 +17,8 @@ static const struct sim_vary presets[] = {
      .l2_bandwidth = 0.005,
      .main_bandwidth = 0.0005,
      .host_bandwidth = 0.0012,
-     .l2_distance_cycles = 5},
+     .l2_distance_cycles = 5,
+     .timer = 0.0003},
     {.sm_clock = 0.04,
      .l1_latency = 0.005,
      .l2_latency = 0.005,
@@ -51,19 +52,20 @@ static const char *const share_keys[] = {
 
 static int read_shares(const struct yaml_node *node, struct sim_vary *out_vary, struct err *err)
 {
-    enum { SHARES = COUNT_OF(shares) };
+    enum { SHARES = COUNT_OF(shares), OWN = 3 };
     struct vary_text text = {.vary = {0}};
-    struct yaml_field fields[SHARES + 2] = {
+    struct yaml_field fields[SHARES + OWN] = {
         {"sm_clock", YAML_F64, offsetof(struct vary_text, vary.sm_clock), .min = 0, .max = 0.5},
         {"l2_distance_cycles", YAML_F64, offsetof(struct vary_text, vary.l2_distance_cycles),
          .min = 0, .max = 100},
+        {"timer", YAML_F64, offsetof(struct vary_text, vary.timer), .min = 0, .max = 0.01},
     };
     const struct yaml_node *other = yaml_get(node, "other");
     int rc = other ? yaml_as_f64(other, 0, 0.1, &text.other, err) : 0;
     if (rc)
         return rc;
     for (size_t i = 0; i < SHARES; i++) {
-        fields[i + 2] =
+        fields[i + OWN] =
             (struct yaml_field){share_keys[i], YAML_F64, shares[i], .min = 0, .max = 0.1};
         memcpy((char *)&text + shares[i], &text.other, sizeof text.other);
     }
@@ -89,6 +91,13 @@ int sim_vary_read(const struct yaml_node *node, struct sim_vary *out_vary, struc
 static double draw(struct rng *rng, double deviation)
 {
     return 1 + deviation * rng_normal(rng);
+}
+
+static void set_timer(struct sim_model *model, uint64_t seed, double deviation)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "timer");
+    model->timer_error = deviation * rng_normal(&rng);
 }
 
 /* Each TPC has its own distance; both of its SMs are at one place. */
@@ -134,4 +143,5 @@ void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model
     for (size_t i = 0; i < COUNT_OF(all); i++)
         *all[i].rate *= draw(&rng, all[i].deviation);
     place_tpcs(model, seed, vary->l2_distance_cycles);
+    set_timer(model, seed, vary->timer);
 }
