@@ -46,6 +46,7 @@ static void put_findings(struct json_text *json, const char *key,
         json_number(json, "deviation", finding->deviation);
         json_number(json, "score", finding->score);
         json_text(json, "basis", finding->basis);
+        json_text(json, "confirmed", finding->confirmed);
         json_text(json, "cause", finding->cause);
         json_close(json, '}');
     }

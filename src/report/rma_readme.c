@@ -52,6 +52,10 @@ static void put_finding(struct strbuf *out, const struct inventory_finding *find
         strbuf_printf(&line, " (%+.1f %%)", 100 * finding->deviation);
     if (isfinite(finding->score))
         strbuf_printf(&line, ", %.0f times the scatter", fabs(finding->score));
+    if (finding->confirmed) {
+        strbuf_puts(&line, ", confirmed ");
+        report_put_clean(&line, finding->confirmed, TEXT_CHARS);
+    }
     strbuf_puts(&line, ", basis ");
     report_put_clean(&line, finding->basis, TEXT_CHARS);
     strbuf_puts(&line, ": ");
