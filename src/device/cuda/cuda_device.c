@@ -334,6 +334,7 @@ static void destroy(struct device *device)
     }
     if (gpu->context)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
+    watch_end(&gpu->watch, &gpu->told);
     free(gpu->global.regions);
     free(gpu->host.regions);
     free(gpu->sm_ids);

@@ -2,13 +2,18 @@
 #include "device/cuda/health.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "device/cuda/nvlink.h"
 #include "device/cuda/processes.h"
 #include "device/device.h"
 
 static const uint64_t POLL_NS = 20000000;
+
+/* A GPU that failed at once was open for a shorter time, in which no rate can be told. */
+static const double OPEN_S_MIN = 0.1;
 
 static const struct nvml_row temperature_rows[] = {
     {"temperature_c", NVML_SHAPE_CHOSEN, NVML_AT(temperature), {NVML_SENSOR_GPU}},
@@ -21,11 +26,15 @@ static const struct nvml_row ecc_uncorrected_row = {"ecc_uncorrected_volatile",
                                                     NVML_AT(ecc_total),
                                                     {NVML_UNCORRECTED, NVML_SINCE_RESET}};
 
+static const struct nvml_row ecc_corrected_row = {"ecc_corrected_volatile",
+                                                  NVML_SHAPE_ECC_TOTAL,
+                                                  NVML_AT(ecc_total),
+                                                  {NVML_CORRECTED, NVML_SINCE_RESET}};
+
+static const struct nvml_row replays_row = {"pcie_replays", NVML_SHAPE_NUMBER,
+                                            NVML_AT(pcie_replays)};
+
 static const struct nvml_row error_rows[] = {
-    {"ecc_corrected_volatile",
-     NVML_SHAPE_ECC_TOTAL,
-     NVML_AT(ecc_total),
-     {NVML_CORRECTED, NVML_SINCE_RESET}},
     {"ecc_corrected_dram",
      NVML_SHAPE_ECC_AT,
      NVML_AT(ecc_at),
@@ -52,7 +61,6 @@ static const struct nvml_row error_rows[] = {
     {"remap_banks_partial", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {2}},
     {"remap_banks_low", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {3}},
     {"remap_banks_none", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {4}},
-    {"pcie_replays", NVML_SHAPE_NUMBER, NVML_AT(pcie_replays)},
 };
 
 /* How many degrees the GPU is below its slowdown temperature. On GPUs before Ada, NVML knows that
@@ -101,36 +109,6 @@ static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, str
     return nvml_tell_number(gpu, key, sum.result, sum.number, health);
 }
 
-/* Only links that exist report a state. A counter that a link does not have counts as 0. */
-static int tell_links(const struct nvml_gpu *gpu, struct facts *health)
-{
-    const struct nvml *nvml = gpu->nvml;
-    int64_t active = 0, down = 0, errors = 0;
-    int result = NVML_FUNCTION_NOT_FOUND;
-    for (unsigned link = 0; gpu->handle && nvml->link_state && link < NVML_LINKS; link++) {
-        unsigned is_active = 0;
-        int state = nvml->link_state(gpu->handle, link, &is_active);
-        if (link == 0)
-            result = state;
-        if (state != NVML_OK)
-            continue;
-        result = NVML_OK;
-        is_active ? active++ : down++;
-        for (int counter = 0; nvml->link_errors && counter < NVML_LINK_COUNTERS; counter++) {
-            unsigned long long count = 0;
-            if (nvml->link_errors(gpu->handle, link, counter, &count) == NVML_OK)
-                errors += (int64_t)count;
-        }
-    }
-    int rc = nvml_tell_number(gpu, "nvlinks_active", result, active, health);
-    if (rc)
-        return rc;
-    rc = nvml_tell_number(gpu, "nvlinks_down", result, down, health);
-    if (rc)
-        return rc;
-    return nvml_tell_number(gpu, "nvlink_errors", result, errors, health);
-}
-
 static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
                           struct facts *health)
 {
@@ -152,13 +130,55 @@ static struct nvml_value read_violation(const struct nvml_gpu *gpu, int policy)
     return value;
 }
 
+static struct nvml_value read_row(const struct nvml_gpu *gpu, const struct nvml_row *row)
+{
+    return gpu->handle ? nvml_read(gpu, row) : (struct nvml_value){NVML_FUNCTION_NOT_FOUND};
+}
+
 /* How much a counter grew since the GPU was opened. */
+static int64_t growth_of(const struct nvml_value *before, const struct nvml_value *now)
+{
+    return now->number > before->number ? now->number - before->number : 0;
+}
+
 static int tell_growth(const struct nvml_gpu *gpu, const char *key, const struct nvml_value *before,
                        const struct nvml_value *now, struct facts *health)
 {
-    int64_t growth = now->number > before->number ? now->number - before->number : 0;
     return nvml_tell_number(gpu, key, before->result != NVML_OK ? before->result : now->result,
-                            growth, health);
+                            growth_of(before, now), health);
+}
+
+/* The growth of an error counter, in total and per second of the time in which the GPU was open. */
+static int tell_errors(const struct nvml_gpu *gpu, const char *keys[2],
+                       const struct nvml_value *before, const struct nvml_value *now, double open_s,
+                       struct facts *health)
+{
+    int result = before->result != NVML_OK ? before->result : now->result;
+    int rc = tell_growth(gpu, keys[0], before, now, health);
+    if (rc)
+        return rc;
+    return nvml_tell_number(gpu, keys[1], result, llround((double)growth_of(before, now) / open_s),
+                            health);
+}
+
+/* What every GPU may have, and what is bad only if it comes fast. */
+static int tell_new_errors(const struct nvml_gpu *gpu, const struct watch *watch,
+                           const struct nvlinks *links, struct facts *health)
+{
+    static const char *keys[][2] = {{"ecc_corrected_new", "ecc_corrected_per_s"},
+                                    {"pcie_replays_new", "pcie_replays_per_s"},
+                                    {"nvlink_errors_new", "nvlink_errors_per_s"}};
+    const struct nvml_value now[] = {read_row(gpu, &ecc_corrected_row), read_row(gpu, &replays_row),
+                                     links->errors};
+    const struct nvml_value *before[] = {&watch->ecc_corrected, &watch->pcie_replays,
+                                         &watch->nvlink_errors};
+    double open_s = fmax((double)(clock_monotonic_ns() - watch->begun_ns) / 1e9, OPEN_S_MIN);
+    for (size_t i = 0; i < COUNT_OF(now); i++) {
+        int rc = tell_errors(gpu, keys[i], before[i], &now[i], open_s, health);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int tell_throttle(const struct nvml_gpu *gpu, const struct watch *watch,
@@ -175,9 +195,7 @@ static int tell_throttle(const struct nvml_gpu *gpu, const struct watch *watch,
 
 static int tell_watched(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
 {
-    struct nvml_value ecc = {.result = NVML_FUNCTION_NOT_FOUND};
-    if (gpu->handle)
-        ecc = nvml_read(gpu, &ecc_uncorrected_row);
+    const struct nvml_value ecc = read_row(gpu, &ecc_uncorrected_row);
     const struct nvml_value power = read_violation(gpu, NVML_POLICY_POWER);
     const struct nvml_value thermal = read_violation(gpu, NVML_POLICY_THERMAL);
     int rc = tell_throttle(gpu, watch, health);
@@ -216,25 +234,46 @@ int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct fa
     rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
     if (rc)
         return rc;
+    rc = nvml_tell(gpu, &ecc_corrected_row, 1, health);
+    if (rc)
+        return rc;
+    rc = nvml_tell(gpu, &replays_row, 1, health);
+    if (rc)
+        return rc;
     return tell_processes(gpu, watch, health);
 }
 
-int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health)
+int health_tell_slow(const struct nvml_gpu *gpu, struct watch *watch, struct facts *health)
 {
     static const struct nvml_row row = {"inforom_valid", NVML_SHAPE_VALID,
                                         NVML_AT(validate_inforom)};
+    const struct nvlinks links = nvlinks_read(gpu);
     int rc = nvml_tell(gpu, &row, 1, health);
-    return rc ? rc : tell_links(gpu, health);
+    if (rc)
+        return rc;
+    rc = nvlinks_tell(gpu, &links, health);
+    if (rc || !watch)
+        return rc;
+    rc = tell_new_errors(gpu, watch, &links, health);
+    return rc ? rc : xid_watch_tell(&watch->xids, gpu, health);
 }
 
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)
 {
-    *watch = (struct watch){.ecc_uncorrected = {.result = NVML_NOT_SUPPORTED}};
-    if (gpu->handle)
-        watch->ecc_uncorrected = nvml_read(gpu, &ecc_uncorrected_row);
-    watch->violation_power = read_violation(gpu, NVML_POLICY_POWER);
-    watch->violation_thermal = read_violation(gpu, NVML_POLICY_THERMAL);
-    watch->throttle_result = NVML_FUNCTION_NOT_FOUND;
+    *watch = (struct watch){.ecc_uncorrected = read_row(gpu, &ecc_uncorrected_row),
+                            .ecc_corrected = read_row(gpu, &ecc_corrected_row),
+                            .pcie_replays = read_row(gpu, &replays_row),
+                            .nvlink_errors = nvlinks_read(gpu).errors,
+                            .violation_power = read_violation(gpu, NVML_POLICY_POWER),
+                            .violation_thermal = read_violation(gpu, NVML_POLICY_THERMAL),
+                            .throttle_result = NVML_FUNCTION_NOT_FOUND};
+    xid_watch_begin(&watch->xids, gpu);
+    watch->begun_ns = clock_monotonic_ns();
+}
+
+void watch_end(struct watch *watch, const struct nvml_gpu *gpu)
+{
+    xid_watch_end(&watch->xids, gpu);
 }
 
 int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before)

@@ -3,22 +3,29 @@
 #define GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
 
 #include "device/cuda/nvml_facts.h"
+#include "device/cuda/xid_watch.h"
 
 /* The counters when the GPU was opened, and what was seen since. */
 struct watch {
-    struct nvml_value ecc_uncorrected;
+    uint64_t begun_ns;
+    struct nvml_value ecc_uncorrected, ecc_corrected;
+    struct nvml_value pcie_replays, nvlink_errors;
     struct nvml_value violation_power, violation_thermal;
     bool hidden; /* listed under another process id (pid namespace) */
     uint64_t polled_ns;
     uint64_t throttle_reasons; /* union over all polls that were answered */
     bool throttle_known;
     int throttle_result; /* of the last poll */
+    struct xid_watch xids;
 };
 
 /* Called before and after this process creates its context on the GPU. watch_opened returns 0 or
  * -ENOMEM. */
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu);
 int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
+
+/* Releases what watch_begin took; accepts a zeroed struct. */
+void watch_end(struct watch *watch, const struct nvml_gpu *gpu);
 
 /* Called while the GPU works. Asks NVML for throttling at most every 20 ms, since one call takes
  * most of a millisecond. */
@@ -28,7 +35,7 @@ void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
 /* What NVML reads from the board's flash, or for each link with five calls: once per GPU is enough.
- * 0 or -ENOMEM. */
-int health_tell_slow(const struct nvml_gpu *gpu, struct facts *health);
+ * The errors since watch_begin are among it; watch: as above. 0 or -ENOMEM. */
+int health_tell_slow(const struct nvml_gpu *gpu, struct watch *watch, struct facts *health);
 
 #endif

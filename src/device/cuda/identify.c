@@ -192,7 +192,8 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
     if (loaded && seen.width && facts_set_int(config, "pcie_width", seen.width))
         return err_no_memory(err);
     if (facts_set_bool(config, "pcie_under_load", loaded) ||
-        health_tell(&gpu->told, &gpu->watch, health) || health_tell_slow(&gpu->told, health))
+        health_tell(&gpu->told, &gpu->watch, health) ||
+        health_tell_slow(&gpu->told, &gpu->watch, health))
         return err_no_memory(err);
     return 0;
 }

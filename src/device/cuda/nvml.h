@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 typedef struct nvmlDevice_st *nvml_device;
+typedef struct nvmlEventSet_st *nvml_events;
 
 /* The names differ from those of NVIDIA's nvml.h, so that a test can compare both. */
 enum {
@@ -12,6 +13,7 @@ enum {
     NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_TOO_SMALL = 7,
+    NVML_TIMED_OUT = 10,
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_CORRUPTED_INFOROM = 14,
 };
@@ -34,6 +36,14 @@ enum { NVML_POLICY_POWER = 0, NVML_POLICY_THERMAL = 1 };
 enum { NVML_FIELD_MEMORY_TEMPERATURE = 82 };
 enum { NVML_LINKS = 18, NVML_LINK_COUNTERS = 4 };
 enum { NVML_NEAR_NODE = 0 };
+enum { NVML_EVENT_XID = 8 };
+enum {
+    NVML_FABRIC_NOT_SUPPORTED,
+    NVML_FABRIC_NOT_STARTED,
+    NVML_FABRIC_IN_PROGRESS,
+    NVML_FABRIC_COMPLETED
+};
+enum { NVML_FABRIC_BANDWIDTH_BITS = 3, NVML_FABRIC_BANDWIDTH_DEGRADED = 1 };
 enum { NVML_TEXT_BYTES = 96 };
 
 /* nvmlPciInfo_t. */
@@ -104,6 +114,33 @@ struct nvml_margin {
 };
 enum { NVML_MARGIN_VERSION = sizeof(struct nvml_margin) | 1 << 24 };
 
+/* nvmlEventData_t. */
+struct nvml_event {
+    nvml_device device;
+    unsigned long long type;
+    unsigned long long data; /* of NVML_EVENT_XID: its number; 999 if that is not known */
+    unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlGpuFabricInfo_t: the first version, which says nothing about the bandwidth. */
+struct nvml_fabric_v1 {
+    unsigned char cluster[16];
+    int status; /* only of a registration that is completed */
+    unsigned clique;
+    unsigned char state;
+};
+
+/* nvmlGpuFabricInfo_v2_t. */
+struct nvml_fabric {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+    unsigned health; /* the lowest bits: whether the bandwidth is degraded */
+};
+enum { NVML_FABRIC_VERSION = sizeof(struct nvml_fabric) | 2 << 24 };
+
 typedef int nvml_get_number(nvml_device device, unsigned *value);
 typedef int nvml_get_wide(nvml_device device, unsigned long long *value);
 typedef int nvml_get_chosen(nvml_device device, int which, unsigned *value);
@@ -139,6 +176,12 @@ struct nvml {
     int (*violation)(nvml_device device, int policy, struct nvml_violation *violation);
     int (*link_state)(nvml_device device, unsigned link, unsigned *active);
     int (*link_errors)(nvml_device device, unsigned link, int counter, unsigned long long *count);
+    int (*fabric)(nvml_device device, struct nvml_fabric *fabric);
+    int (*fabric_v1)(nvml_device device, struct nvml_fabric_v1 *fabric);
+    int (*events_create)(nvml_events *events);
+    int (*events_register)(nvml_device device, unsigned long long types, nvml_events events);
+    int (*events_wait)(nvml_events events, struct nvml_event *event, unsigned timeout_ms);
+    int (*events_free)(nvml_events events);
     int (*cpu_affinity)(nvml_device device, unsigned words, unsigned long *cpus);
     nvml_get_wide *throttle_reasons;
     nvml_get_number *minor_number, *persistence_mode, *compute_mode;

@@ -162,7 +162,7 @@ static int look_at(struct device_source *base, size_t i, bool thorough, struct d
     if (cuda_tell_board(told, &source->driver, &look->board) ||
         cuda_tell_config(told, &look->config) || health_tell(told, NULL, &look->health))
         return err_no_memory(err);
-    if (thorough && health_tell_slow(told, &look->health))
+    if (thorough && health_tell_slow(told, NULL, &look->health))
         return err_no_memory(err);
     return 0;
 }

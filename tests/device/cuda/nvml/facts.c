@@ -122,6 +122,8 @@ static const struct row rows[] = {
     {&health, "ecc_corrected_volatile", FACT_INT, 100, NULL, "ecc_corrected"},
     {&health, "ecc_uncorrected_volatile", FACT_INT, 110, NULL, "ecc_uncorrected"},
     {&health, "ecc_uncorrected_new", FACT_INT, 0, NULL, "ecc_uncorrected"},
+    {&health, "ecc_corrected_new", FACT_INT, 0, NULL, "ecc_corrected"},
+    {&health, "ecc_corrected_per_s", FACT_INT, 0, NULL, "ecc_corrected"},
     {&health, "ecc_corrected_sram", FACT_INT, 1017, NULL, NULL},
     {&health, "ecc_uncorrected_sram", FACT_INT, 1117, NULL, NULL},
     {&health, "ecc_corrected_dram", FACT_INT, 1012, NULL, "ecc_place_2"},
@@ -140,9 +142,15 @@ static const struct row rows[] = {
     {&health, "remap_banks_none", FACT_INT, 4, NULL, "banks"},
     {&health, "inforom_valid", FACT_BOOL, 1, NULL, NULL},
     {&health, "pcie_replays", FACT_INT, 17, NULL, "replays"},
+    {&health, "pcie_replays_new", FACT_INT, 0, NULL, "replays"},
+    {&health, "pcie_replays_per_s", FACT_INT, 0, NULL, "replays"},
     {&health, "nvlinks_active", FACT_INT, 2, NULL, "links"},
     {&health, "nvlinks_down", FACT_INT, 1, NULL, "links"},
     {&health, "nvlink_errors", FACT_INT, 99, NULL, "links"},
+    {&health, "nvlink_errors_new", FACT_INT, 0, NULL, "links"},
+    {&health, "nvlink_errors_per_s", FACT_INT, 0, NULL, "links"},
+    {&health, "fabric_state", FACT_TEXT, 0, "completed", "fabric"},
+    {&health, "xid", FACT_TEXT, 0, "none", "event_set"},
     {&health, "processes", FACT_INT, 0, NULL, "processes"},
 };
 
@@ -279,6 +287,104 @@ static void watched(void **state)
     assert_string_equal(facts_text(&health, "throttle"), "power_cap,sw_thermal");
 }
 
+/* Errors that came while the GPU was open, and how fast. The time is not known, but that it was at
+ * least the pause is. */
+static void error_growth(void **state)
+{
+    (void)state;
+    enum { PAUSE_US = 200000 };
+    static const struct {
+        const char *before, *after, *count, *rate;
+        int64_t growth, most_per_s;
+    } cases[] = {
+        {"ecc_corrected=1000", "ecc_corrected=5000", "ecc_corrected_new", "ecc_corrected_per_s",
+         4000, 20000},
+        {"ecc_corrected=5000", "ecc_corrected=1000", "ecc_corrected_new", "ecc_corrected_per_s", 0,
+         0},
+        {"replays=7", "replays=9", "pcie_replays_new", "pcie_replays_per_s", 2, 10},
+        {"link_errors=0", "link_errors=600", "nvlink_errors_new", "nvlink_errors_per_s", 600, 3000},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fake(cases[i].before, NULL, NULL);
+        open_gpu();
+        usleep(PAUSE_US);
+        fake(cases[i].after, NULL, NULL);
+        ask();
+        close_gpu();
+        int64_t rate = facts_int(&health, cases[i].rate, -1);
+        assert_int_equal(facts_int(&health, cases[i].count, -1), cases[i].growth);
+        if (rate < 0 || rate > cases[i].most_per_s || (rate == 0 && cases[i].growth > 100))
+            fail_msg("case %zu: %lld per second", i, (long long)rate);
+    }
+    look_with("ecc_corrected=-1 replays=-1", NULL, NULL);
+    assert_int_equal(facts_get(&health, "ecc_corrected_new")->kind, FACT_UNKNOWN);
+    assert_int_equal(facts_get(&health, "pcie_replays_per_s")->kind, FACT_UNKNOWN);
+}
+
+static void xids(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings, *xids, *text, *reason;
+    } cases[] = {
+        {NULL, "79", "79 (the GPU has fallen off the bus)", NULL},
+        {NULL, "48,45,48,power",
+         "48 (uncorrectable (double-bit) ECC error), "
+         "45 (an application's channel was removed, often after another error)",
+         NULL},
+        {NULL, "999", "999 (see NVIDIA's Xid catalogue)", NULL},
+        {"event_wait=e15", "62", "62 (internal microcontroller halted: the GPU needs a reset)",
+         NULL},
+        {"event_wait=e15", "", NULL, "GPU is lost"},
+        {"event_set=e3", "79", NULL, "not supported"},
+        {"event_register=e3", "79", NULL, "not supported"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        setenv("FAKE_NVML_XIDS", cases[i].xids, 1);
+        look_with(cases[i].settings, NULL, NULL);
+        const struct fact *fact = facts_get(&health, "xid");
+        const char *wanted = cases[i].text ? cases[i].text : cases[i].reason;
+        if (fact->kind != (cases[i].text ? FACT_TEXT : FACT_UNKNOWN) ||
+            strcmp(fact->text, wanted) != 0)
+            fail_msg("case %zu: %s", i, fact->text);
+        assert_string_equal(getenv("FAKE_NVML_SETS_LEFT"), "0");
+    }
+    /* An event is not forgotten when it was told once. */
+    setenv("FAKE_NVML_XIDS", "79", 1);
+    fake(NULL, NULL, NULL);
+    open_gpu();
+    ask();
+    ask();
+    unsetenv("FAKE_NVML_XIDS");
+    assert_string_equal(facts_text(&health, "xid"), "79 (the GPU has fallen off the bus)");
+}
+
+static void fabric(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings, *text;
+    } cases[] = {
+        {"fabric=1", "not_started"},
+        {"fabric=2 fabric_status=9", "in_progress"},
+        {"fabric=3 fabric_status=9", "failed"},
+        {"fabric=3 fabric_health=1", "degraded"},
+        {"fabric=3 fabric_health=0", "completed"},
+        {"old_fabric=1 fabric_health=1", "completed"},
+        {"old_fabric=1 fabric=3 fabric_status=9", "failed"},
+        {"fabric=0", NULL},
+        {"fabric=7", NULL},
+        {"fabric=e3", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        look_with(cases[i].settings, NULL, NULL);
+        const struct fact *fact = facts_get(&health, "fabric_state");
+        if (fact->kind != (cases[i].text ? FACT_TEXT : FACT_UNKNOWN) ||
+            strcmp(fact->text, cases[i].text ? cases[i].text : "not supported") != 0)
+            fail_msg("%s: %s", cases[i].settings, fact->text);
+    }
+}
+
 static void other_processes(void **state)
 {
     (void)state;
@@ -325,6 +431,7 @@ static void looked_at(void **state)
     assert_int_equal(facts_int(&look.config, "power_limit_w", 0), 650);
     assert_int_equal(facts_int(&look.health, "ecc_uncorrected_dram", 0), 1112);
     assert_null(facts_get(&look.health, "throttle"));
+    assert_null(facts_get(&look.health, "ecc_corrected_new"));
     assert_null(facts_get(&look.health, "inforom_valid"));
     assert_int_equal(device_source_look(source, 0, true, &look, NULL), 0);
     assert_int_equal(facts_get(&look.health, "inforom_valid")->kind, FACT_BOOL);
@@ -401,6 +508,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(inforom, reset, clean),
         cmocka_unit_test_setup_teardown(no_nvml, reset, clean),
         cmocka_unit_test_setup_teardown(watched, reset, clean),
+        cmocka_unit_test_setup_teardown(error_growth, reset, clean),
+        cmocka_unit_test_setup_teardown(xids, reset, clean),
+        cmocka_unit_test_setup_teardown(fabric, reset, clean),
         cmocka_unit_test_setup_teardown(other_processes, reset, clean),
         cmocka_unit_test_setup_teardown(looked_at, reset, clean),
         cmocka_unit_test_setup_teardown(mig, reset, clean),

@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7 };
+enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMED_OUT = 10 };
 
 static const char *setting(const char *name)
 {
@@ -173,9 +173,92 @@ EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *activ
 EXPORT int nvmlDeviceGetNvLinkErrorCounter(void *device, unsigned link, int counter,
                                            unsigned long long *count)
 {
+    long long more = 0;
     (void)device;
-    *count = 10 * link + (unsigned)counter;
+    ask("link_errors", 0, &more);
+    *count = 10 * link + (unsigned)counter + (link == 1 && counter == 0 ? (unsigned)more : 0);
     return counter == 3 ? NOT_SUPPORTED : OK;
+}
+
+/* status, state and health at these offsets; the second version has a version before them. */
+static int put_fabric(void *fabric, size_t offset)
+{
+    long long state = 0, status = 0;
+    int result = ask("fabric", 3, &state);
+    ask("fabric_status", 0, &status);
+    put32(fabric, offset + 16, (uint32_t)status);
+    put32(fabric, offset + 20, 1);
+    *((unsigned char *)fabric + offset + 24) = (unsigned char)state;
+    return result;
+}
+
+EXPORT int nvmlDeviceGetGpuFabricInfo(void *device, void *fabric)
+{
+    (void)device;
+    return put_fabric(fabric, 0);
+}
+
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *device, void *fabric)
+{
+    uint32_t version;
+    long long health = 0;
+    (void)device;
+    memcpy(&version, fabric, sizeof version);
+    if (version != (36 | 2 << 24) || setting("old_fabric"))
+        return 25;
+    ask("fabric_health", 2, &health);
+    put32(fabric, 32, (uint32_t)health);
+    return put_fabric(fabric, 4);
+}
+
+/* FAKE_NVML_XIDS: "48,45", the events since the set was created. "event_wait=e15" comes after them,
+ * instead of a time-out. */
+static size_t events_taken;
+static int event_sets;
+
+EXPORT int nvmlEventSetCreate(void **set)
+{
+    long long answer = 0;
+    int result = ask("event_set", 0, &answer);
+    if (result != OK)
+        return result;
+    *set = &events_taken;
+    events_taken = 0;
+    event_sets++;
+    return OK;
+}
+
+EXPORT int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+    long long answer = 0;
+    if (device != gpu || types != 8 || set != &events_taken)
+        return 2;
+    return ask("event_register", 0, &answer);
+}
+
+/* The older name of nvmlEventSetWait_v2. */
+EXPORT int nvmlEventSetWait(void *set, void *event, unsigned timeout_ms)
+{
+    const char *at = getenv("FAKE_NVML_XIDS");
+    long long answer = 0;
+    if (set != &events_taken || timeout_ms != 0)
+        return 2;
+    for (size_t i = 0; i < events_taken && at && *at; i++)
+        at += strcspn(at, ","), at += *at == ',';
+    if (!at || !*at)
+        return ask("event_wait", 0, &answer) == OK ? TIMED_OUT : atoi(setting("event_wait") + 1);
+    events_taken++;
+    memcpy(event, &gpu, sizeof gpu);
+    put64(event, 8, *at == 'p' ? 4 : 8); /* "p": another event, of the power state */
+    put64(event, 16, (uint64_t)atoi(at));
+    return OK;
+}
+
+EXPORT int nvmlEventSetFree(void *set)
+{
+    event_sets -= set == &events_taken;
+    setenv("FAKE_NVML_SETS_LEFT", event_sets ? "1" : "0", 1);
+    return OK;
 }
 
 EXPORT int nvmlDeviceGetCpuAffinity(void *device, unsigned words, unsigned long *cpus)

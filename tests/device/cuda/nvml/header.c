@@ -14,6 +14,7 @@ SAME(NVML_OK, NVML_SUCCESS);
 SAME(NVML_INVALID_ARGUMENT, NVML_ERROR_INVALID_ARGUMENT);
 SAME(NVML_NOT_SUPPORTED, NVML_ERROR_NOT_SUPPORTED);
 SAME(NVML_TOO_SMALL, NVML_ERROR_INSUFFICIENT_SIZE);
+SAME(NVML_TIMED_OUT, NVML_ERROR_TIMEOUT);
 SAME(NVML_FUNCTION_NOT_FOUND, NVML_ERROR_FUNCTION_NOT_FOUND);
 SAME(NVML_CORRUPTED_INFOROM, NVML_ERROR_CORRUPTED_INFOROM);
 SAME(NVML_CLOCK_OF_SM, NVML_CLOCK_SM);
@@ -79,6 +80,27 @@ SAME_PLACE(nvml_attributes, sms, nvmlDeviceAttributes_t, multiprocessorCount);
 SAME_PLACE(nvml_attributes, gpu_slices, nvmlDeviceAttributes_t, gpuInstanceSliceCount);
 SAME_PLACE(nvml_attributes, compute_slices, nvmlDeviceAttributes_t, computeInstanceSliceCount);
 SAME_PLACE(nvml_attributes, memory_mib, nvmlDeviceAttributes_t, memorySizeMB);
+SAME(NVML_EVENT_XID, nvmlEventTypeXidCriticalError);
+SAME(sizeof(struct nvml_event), sizeof(nvmlEventData_t));
+SAME_PLACE(nvml_event, type, nvmlEventData_t, eventType);
+SAME_PLACE(nvml_event, data, nvmlEventData_t, eventData);
+#ifdef NVML_GPU_FABRIC_STATE_COMPLETED
+SAME(NVML_FABRIC_NOT_STARTED, NVML_GPU_FABRIC_STATE_NOT_STARTED);
+SAME(NVML_FABRIC_IN_PROGRESS, NVML_GPU_FABRIC_STATE_IN_PROGRESS);
+SAME(NVML_FABRIC_COMPLETED, NVML_GPU_FABRIC_STATE_COMPLETED);
+SAME(sizeof(struct nvml_fabric_v1), sizeof(nvmlGpuFabricInfo_t));
+SAME_PLACE(nvml_fabric_v1, status, nvmlGpuFabricInfo_t, status);
+SAME_PLACE(nvml_fabric_v1, state, nvmlGpuFabricInfo_t, state);
+#endif
+#ifdef nvmlGpuFabricInfo_v2
+SAME(NVML_FABRIC_VERSION, nvmlGpuFabricInfo_v2);
+SAME(sizeof(struct nvml_fabric), sizeof(nvmlGpuFabricInfo_v2_t));
+SAME_PLACE(nvml_fabric, status, nvmlGpuFabricInfo_v2_t, status);
+SAME_PLACE(nvml_fabric, state, nvmlGpuFabricInfo_v2_t, state);
+SAME_PLACE(nvml_fabric, health, nvmlGpuFabricInfo_v2_t, healthMask);
+SAME(NVML_FABRIC_BANDWIDTH_BITS, NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW);
+SAME(NVML_FABRIC_BANDWIDTH_DEGRADED, NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE);
+#endif
 
 int main(void)
 {
