@@ -28,6 +28,12 @@ static const char *const kind_words[] = {
     [SIM_POWER_LIMIT] = "power_limit",
     [SIM_REMAP] = "remap",
     [SIM_ECC_ERRORS] = "ecc_errors",
+    [SIM_ECC_GROWTH] = "ecc_corrected",
+    [SIM_REPLAYS] = "pcie_replays",
+    [SIM_LINK_ERRORS] = "nvlink_errors",
+    [SIM_XID] = "xid",
+    [SIM_FABRIC] = "fabric",
+    [SIM_HOT] = "hot",
     [SIM_VBIOS] = "vbios",
     [SIM_DRIVER] = "driver",
     [SIM_NOISY] = "noisy",
@@ -57,6 +63,12 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_POWER_LIMIT] = {"w"},
     [SIM_REMAP] = {"?pending", "?failed"},
     [SIM_ECC_ERRORS] = {"?count"},
+    [SIM_ECC_GROWTH] = {"per_s"},
+    [SIM_REPLAYS] = {"per_s"},
+    [SIM_LINK_ERRORS] = {"per_s"},
+    [SIM_XID] = {"number"},
+    [SIM_FABRIC] = {"state"},
+    [SIM_HOT] = {"degrees"},
     [SIM_VBIOS] = {"text"},
     [SIM_DRIVER] = {"text"},
     [SIM_NOISY] = {"factor"},
@@ -78,6 +90,20 @@ static const char *const reason_words[] = {
 };
 
 const char *const sim_per_words[] = {"gpu", "node", "rack", NULL};
+static const char *const state_words[] = {
+    [SIM_FABRIC_NONE] = "none",
+    [SIM_FABRIC_NOT_STARTED] = "not_started",
+    [SIM_FABRIC_IN_PROGRESS] = "in_progress",
+    [SIM_FABRIC_COMPLETED] = "completed",
+    [SIM_FABRIC_FAILED] = "failed",
+    [SIM_FABRIC_DEGRADED] = "degraded",
+    NULL,
+};
+
+const char *sim_fabric_word(int state)
+{
+    return state_words[state];
+}
 
 struct fault_text {
     struct sim_fault fault;
@@ -91,6 +117,10 @@ static const struct yaml_field parameters[] = {
     {"mhz", YAML_F64, offsetof(struct fault_text, fault.mhz), .min = 1, .max = 100000},
     {"w", YAML_F64, offsetof(struct fault_text, fault.w), .min = 1, .max = 10000},
     {"factor", YAML_F64, offsetof(struct fault_text, fault.factor), .min = 1, .max = 1000},
+    {"per_s", YAML_F64, offsetof(struct fault_text, fault.per_s), .min = 0.1, .max = 1e9},
+    {"degrees", YAML_F64, offsetof(struct fault_text, fault.degrees), .min = 1, .max = 100},
+    {"number", YAML_U32, offsetof(struct fault_text, fault.number), .min = 1, .max = 999},
+    {"state", YAML_WORD, offsetof(struct fault_text, fault.state), .words = state_words},
     {"count", YAML_U32, offsetof(struct fault_text, fault.count), .min = 1, .max = 1000000},
     {"sm", YAML_U32, offsetof(struct fault_text, fault.sm)},
     {"gen", YAML_U32, offsetof(struct fault_text, fault.gen), .min = 1, .max = 8},

@@ -276,6 +276,13 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
         return lose_stack(model, fault, err);
     case SIM_NVLINK_DOWN:
         return take_links_down(model, fault, err);
+    case SIM_ECC_GROWTH:
+    case SIM_REPLAYS:
+    case SIM_LINK_ERRORS:
+    case SIM_XID:
+    case SIM_FABRIC:
+    case SIM_HOT:
+        return sim_health_fault(fault, model, err);
     case SIM_MISSING_SMS:
         return lose_sms(model, fault, err);
     case SIM_SLOW_SM:

@@ -9,6 +9,9 @@
 enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
 static const double count_max = 0x1p53;
 
+/* The time for which the counters of a GPU are watched, in seconds. */
+static const double OPEN_S = 10;
+
 static const struct health_row {
     const char *key;
     bool is_flag;
@@ -26,6 +29,8 @@ static const struct health_row {
     [SIM_ECC_UNCORRECTED_SRAM] = {"ecc_uncorrected_sram"},
     [SIM_ECC_UNCORRECTED_DRAM] = {"ecc_uncorrected_dram"},
     [SIM_ECC_UNCORRECTED_NEW] = {"ecc_uncorrected_new"},
+    [SIM_ECC_CORRECTED_NEW] = {"ecc_corrected_new"},
+    [SIM_ECC_CORRECTED_PER_S] = {"ecc_corrected_per_s"},
     [SIM_RETIRED_PAGES_CORRECTED] = {"retired_pages_corrected"},
     [SIM_RETIRED_PAGES_UNCORRECTED] = {"retired_pages_uncorrected"},
     [SIM_RETIRED_PAGES_PENDING] = {"retired_pages_pending", true},
@@ -40,9 +45,13 @@ static const struct health_row {
     [SIM_REMAP_BANKS_NONE] = {"remap_banks_none"},
     [SIM_INFOROM_VALID] = {"inforom_valid", true, true},
     [SIM_PCIE_REPLAYS] = {"pcie_replays"},
+    [SIM_PCIE_REPLAYS_NEW] = {"pcie_replays_new"},
+    [SIM_PCIE_REPLAYS_PER_S] = {"pcie_replays_per_s"},
     [SIM_NVLINKS_ACTIVE] = {"nvlinks_active"},
     [SIM_NVLINKS_DOWN] = {"nvlinks_down"},
     [SIM_NVLINK_ERRORS] = {"nvlink_errors"},
+    [SIM_NVLINK_ERRORS_NEW] = {"nvlink_errors_new"},
+    [SIM_NVLINK_ERRORS_PER_S] = {"nvlink_errors_per_s"},
     [SIM_PROCESSES] = {"processes"},
 };
 
@@ -58,6 +67,57 @@ void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
     for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
         if (values[i].set)
             health[i] = values[i].value;
+}
+
+/* Errors come at this rate while the GPU is open. `counter` is that since the driver was loaded;
+ * the two facts after it are of the survey alone. */
+static void let_errors_come(double per_s, enum sim_health_fact counter,
+                            enum sim_health_fact counter_new, enum sim_health_fact counter_per_s,
+                            double health[SIM_HEALTH_COUNT])
+{
+    health[counter] += ceil(per_s * OPEN_S);
+    health[counter_new] += ceil(per_s * OPEN_S);
+    health[counter_per_s] += round(per_s);
+}
+
+static int report_xid(unsigned number, struct sim_model *model, struct err *err)
+{
+    if (model->xid_count == XID_LIST_MAX)
+        return err_set(err, -EINVAL, "more than %d Xid events", XID_LIST_MAX);
+    model->xids[model->xid_count++] = number;
+    return 0;
+}
+
+int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, struct err *err)
+{
+    double *health = model->health;
+    switch (fault->kind) {
+    case SIM_ECC_GROWTH:
+        let_errors_come(fault->per_s, SIM_ECC_CORRECTED_VOLATILE, SIM_ECC_CORRECTED_NEW,
+                        SIM_ECC_CORRECTED_PER_S, health);
+        health[SIM_ECC_CORRECTED_DRAM] += ceil(fault->per_s * OPEN_S);
+        break;
+    case SIM_REPLAYS:
+        let_errors_come(fault->per_s, SIM_PCIE_REPLAYS, SIM_PCIE_REPLAYS_NEW,
+                        SIM_PCIE_REPLAYS_PER_S, health);
+        break;
+    case SIM_LINK_ERRORS:
+        let_errors_come(fault->per_s, SIM_NVLINK_ERRORS, SIM_NVLINK_ERRORS_NEW,
+                        SIM_NVLINK_ERRORS_PER_S, health);
+        break;
+    case SIM_FABRIC:
+        model->fabric_set = true;
+        model->fabric_state = fault->state;
+        break;
+    case SIM_HOT:
+        health[SIM_TEMPERATURE] += round(fault->degrees);
+        health[SIM_TEMPERATURE_MEMORY] += round(fault->degrees);
+        health[SIM_TEMPERATURE_MARGIN] -= round(fault->degrees);
+        break;
+    default:
+        return report_xid(fault->number, model, err);
+    }
+    return 0;
 }
 
 static int read_value(const struct health_row *row, const struct yaml_node *node,
@@ -106,6 +166,24 @@ static int tell_throttle(const struct sim_model *model, struct facts *facts)
     return rc;
 }
 
+static int tell_xids(const struct sim_model *model, struct facts *facts)
+{
+    struct strbuf text = {0};
+    xid_put_list(&text, model->xids, model->xid_count);
+    int rc = text.failed ? -ENOMEM : facts_set_text(facts, "xid", text.data);
+    strbuf_fini(&text);
+    return rc;
+}
+
+static int tell_fabric(const struct sim_model *model, struct facts *facts)
+{
+    bool has_links = model->health[SIM_NVLINKS_ACTIVE] > 0;
+    int usual = has_links ? SIM_FABRIC_COMPLETED : SIM_FABRIC_NONE;
+    int state = model->fabric_set ? model->fabric_state : usual;
+    return state == SIM_FABRIC_NONE ? facts_set_unknown(facts, "fabric_state", "not supported")
+                                    : facts_set_text(facts, "fabric_state", sim_fabric_word(state));
+}
+
 static int tell_health(const struct sim_model *model, struct facts *facts)
 {
     double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
@@ -113,6 +191,12 @@ static int tell_health(const struct sim_model *model, struct facts *facts)
     if (rc)
         return rc;
     rc = tell_throttle(model, facts);
+    if (rc)
+        return rc;
+    rc = tell_xids(model, facts);
+    if (rc)
+        return rc;
+    rc = tell_fabric(model, facts);
     if (rc)
         return rc;
     for (size_t i = 0; i < SIM_HEALTH_COUNT; i++) {

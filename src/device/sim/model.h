@@ -10,6 +10,7 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/sim/sim.h"
+#include "inventory/xid.h"
 
 enum {
     SIM_CACHES_MAX = 12,
@@ -152,6 +153,10 @@ struct sim_model {
     /* Where the parts of the GPU are: */
     uint16_t gpc_rank[SIM_SMS_MAX]; /* of a GPC along the parts of L2 */
     float l2_distance[SIM_SMS_MAX]; /* cycles that the loads of an SM take longer to L2 */
+    unsigned xids[XID_LIST_MAX];
+    size_t xid_count;
+    bool fabric_set;  /* by a fault; otherwise it is completed if there are NVLinks */
+    int fabric_state; /* enum sim_fabric */
 };
 
 /* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
@@ -171,6 +176,9 @@ int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct
 /* The timer's overhead on each path: one number for all, or a mapping of paths. */
 int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
+/* "completed", ... */
+const char *sim_fabric_word(int state);
+
 /* What the driver reports about health (health.c): the values of a healthy GPU, and values read
  * from a mapping of facts. */
 void sim_health_defaults(double health[SIM_HEALTH_COUNT]);
@@ -178,6 +186,10 @@ int sim_health_read(const struct yaml_node *node, struct sim_health_value health
                     struct err *err);
 void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
                       double health[SIM_HEALTH_COUNT]);
+
+/* Applies a fault that only the driver's counters, events and sensors show. -EINVAL for more Xid
+ * events than fit. */
+int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, struct err *err);
 
 /* The shared memory that a wish gets, and the L1 data capacity that is left, in bytes. -EINVAL for
  * a wish above the largest step. */

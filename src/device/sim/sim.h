@@ -43,6 +43,12 @@ enum sim_fault_kind {
     SIM_POWER_LIMIT,  /* w */
     SIM_REMAP,        /* pending, failed */
     SIM_ECC_ERRORS,   /* count */
+    SIM_ECC_GROWTH,   /* per_s: corrected errors that come while the GPU is open */
+    SIM_REPLAYS,      /* per_s: of the PCIe link, likewise */
+    SIM_LINK_ERRORS,  /* per_s: of NVLinks, likewise */
+    SIM_XID,          /* number */
+    SIM_FABRIC,       /* state */
+    SIM_HOT,          /* degrees above the usual, without throttling */
     SIM_VBIOS,        /* text */
     SIM_DRIVER,       /* text */
     SIM_NOISY,        /* factor */
@@ -65,6 +71,16 @@ enum sim_reason {
     SIM_BY_NOTHING
 };
 
+/* The state of the fabric behind NVLinks, as the driver reports it. */
+enum sim_fabric {
+    SIM_FABRIC_NONE, /* there is none */
+    SIM_FABRIC_NOT_STARTED,
+    SIM_FABRIC_IN_PROGRESS,
+    SIM_FABRIC_COMPLETED,
+    SIM_FABRIC_FAILED,
+    SIM_FABRIC_DEGRADED
+};
+
 enum { SIM_TEXT_MAX = 64 };
 
 /* What the driver reports about health, in this order. */
@@ -81,6 +97,8 @@ enum sim_health_fact {
     SIM_ECC_UNCORRECTED_SRAM,
     SIM_ECC_UNCORRECTED_DRAM,
     SIM_ECC_UNCORRECTED_NEW,
+    SIM_ECC_CORRECTED_NEW,
+    SIM_ECC_CORRECTED_PER_S,
     SIM_RETIRED_PAGES_CORRECTED,
     SIM_RETIRED_PAGES_UNCORRECTED,
     SIM_RETIRED_PAGES_PENDING,
@@ -95,9 +113,13 @@ enum sim_health_fact {
     SIM_REMAP_BANKS_NONE,
     SIM_INFOROM_VALID,
     SIM_PCIE_REPLAYS,
+    SIM_PCIE_REPLAYS_NEW,
+    SIM_PCIE_REPLAYS_PER_S,
     SIM_NVLINKS_ACTIVE,
     SIM_NVLINKS_DOWN,
     SIM_NVLINK_ERRORS,
+    SIM_NVLINK_ERRORS_NEW,
+    SIM_NVLINK_ERRORS_PER_S,
     SIM_PROCESSES,
     SIM_HEALTH_COUNT
 };
@@ -116,11 +138,12 @@ struct sim_when {
 struct sim_fault {
     int kind; /* enum sim_fault_kind */
     struct sim_when when;
-    double share, mhz, w, factor;
-    uint32_t count, sm, gen, width;
+    double share, mhz, w, factor, per_s, degrees;
+    uint32_t count, sm, gen, width, number;
     uint64_t after, bytes;
     double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */
+    int state;  /* of SIM_FABRIC: enum sim_fabric */
     bool reported, hidden, pending, failed;
     char text[SIM_TEXT_MAX];
     struct sim_health_value {
