@@ -1,4 +1,5 @@
 /* The list of findings. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,21 @@ struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metr
                                 .previous = findings->last[gpu]};
     findings->last[gpu] = (uint32_t)findings->count;
     return finding;
+}
+
+int findings_add_rule(struct judge *judge, uint32_t gpu, const char *metric, bool accused,
+                      enum inventory_kind kind, double value, char *cause)
+{
+    struct finding *finding = cause ? findings_add(judge, gpu, metric, BASIS_RULE) : NULL;
+    if (!finding) {
+        free(cause);
+        return -ENOMEM;
+    }
+    finding->accused = accused;
+    finding->kind = kind;
+    finding->value = value;
+    finding->cause = cause;
+    return symbols_text(&judge->fleet.symbols, "", &finding->unit);
 }
 
 struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis)

@@ -101,6 +101,10 @@ struct judge {
 struct finding *findings_add(struct judge *judge, uint32_t gpu, const char *metric,
                              enum basis basis);
 
+/* A finding of basis `rule`. Takes the cause; NULL: out of memory. 0 or -ENOMEM. */
+int findings_add_rule(struct judge *judge, uint32_t gpu, const char *metric, bool accused,
+                      enum inventory_kind kind, double value, char *cause);
+
 /* The GPU's last finding of that metric on that basis; NULL if there is none. */
 struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis);
 void findings_fini(struct findings *findings);
@@ -108,12 +112,15 @@ void findings_fini(struct findings *findings);
 /* The stages, in the order in which judge_compare runs them. Each returns 0 or -ENOMEM. */
 int judge_settings(struct judge *judge);       /* settings.c: facts against the majority */
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
+int judge_counters(struct judge *judge);       /* counters.c: errors that are corrected */
+int judge_heat(struct judge *judge);           /* heat.c: temperatures */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */
 int judge_few(struct judge *judge);            /* too_few.c: figures of small models */
 int judge_nodes(struct judge *judge);          /* weak_nodes.c: figures of a node's GPUs together */
 int judge_steadiness(struct judge *judge);     /* steadiness.c: figures that do not repeat */
 int judge_specifications(struct judge *judge); /* specification.c: against references */
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
+int judge_counter_drift(struct judge *judge);  /* counter_drift.c: counters since the baseline */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */

@@ -146,6 +146,22 @@ void made_clock(struct gpu_result *gpu, double factor)
     }
 }
 
+/* Counters, events and sensors. */
+static void spoil_health(struct gpu_result *gpus)
+{
+    for (size_t i = 0; i < MADE_SPOILED; i++) {
+        facts_set_int(&gpus[i].health, "temperature_c", (int64_t)(40 + i % 7));
+        facts_set_int(&gpus[i].health, "ecc_corrected_volatile", (int64_t)(i == 33 ? 90000 : 0));
+        facts_set_text(&gpus[i].health, "fabric_state", i == 36 ? "in_progress" : "completed");
+    }
+    facts_set_int(&gpus[34].health, "ecc_corrected_new", 15045);
+    facts_set_int(&gpus[34].health, "ecc_corrected_per_s", 17700);
+    facts_set_text(&gpus[35].health, "xid", "79 (the GPU has fallen off the bus), 45 (x)");
+    facts_set_int(&gpus[37].health, "temperature_c", 85);
+    facts_set_int(&gpus[38].health, "temperature_margin_c", -1);
+    facts_set_int(&gpus[39].health, "pcie_replays", 70000);
+}
+
 void made_spoil(struct gpu_result *gpus)
 {
     made_scale(&gpus[9], "main.latency", 1.3);
@@ -164,8 +180,7 @@ void made_spoil(struct gpu_result *gpus)
     measures_fini(&gpus[17].measures);
     for (size_t i = 20; i < 24; i++)
         made_scale(&gpus[i], "host.bandwidth.h2d", 0.9);
-    for (size_t i = 0; i < MADE_SPOILED; i++)
-        facts_set_int(&gpus[i].health, "temperature_c", (int64_t)(40 + i % 7));
+    spoil_health(gpus);
     measures_add_missing(&gpus[25].measures, "main.latency", MEASURE_FAILED, "no");
     for (size_t i = 0; i < gpus[26].measures.count; i++)
         if (strcmp(gpus[26].measures.items[i].metric, "l2.latency") == 0)

@@ -181,6 +181,7 @@ static void judging(void **state)
 {
     (void)state;
     struct gpu_result *before_gpus = made_fleet(MADE_SPOILED, 1);
+    facts_set_int(&before_gpus[39].health, "pcie_replays", 1);
     struct inventory before = made_judged(before_gpus, MADE_SPOILED);
     struct task task = {
         .gpus = made_fleet(MADE_SPOILED, 1), .count = MADE_SPOILED, .basis.config = made_config()};

@@ -127,7 +127,9 @@ static void facts(void **state)
         {'e', TEXT("throttle", "power_cap"), LEFT, 0, "health.throttle", NULL},
         {'e', TEXT("throttle", "hw_slowdowns"), LEFT, 0, "health.throttle", NULL},
         {'e', TEXT("throttle", "no_hw_slowdown"), LEFT, 0, "health.throttle", NULL},
-        {'e', INT("temperature_c", 80), LEFT, 0, "health.temperature_c", NULL},
+        {'e', INT("temperature_c", 80), WATCHED, 0, "health.temperature_c",
+         "temperature 80 C, its peers have 50 C after the same work"},
+        {'e', INT("temperature_c", 65), LEFT, 0, "health.temperature_c", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 1);
