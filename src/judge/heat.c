@@ -16,7 +16,7 @@ static const double HOT_C = 20, HOT_SIGMA = 5;
 
 struct view {
     struct judge *judge;
-    const struct fact_column *temperature, *memory, *margin, *throttle;
+    const struct fact_column *temperature, *margin, *throttle;
     double *numbers, *scratch;
 };
 
@@ -48,9 +48,10 @@ static int check_margin(const struct view *view)
             continue;
         double margin = fleet_fact_number(fleet, view->margin, gpu);
         double celsius = fleet_fact_number(fleet, view->temperature, gpu);
-        char *cause = isnan(celsius) ? str_format("%.0f C above its slowdown temperature", -margin)
-                                     : str_format("%.0f C: %.0f C above its slowdown temperature",
-                                                  celsius, -margin);
+        char *cause = isnan(celsius)
+                          ? str_format("%.0f C above its slowdown temperature", -margin)
+                          : str_format("temperature %.0f C, it slows down from %.0f C on", celsius,
+                                       celsius + margin);
         if (findings_add_rule(view->judge, gpu, "health.temperature_margin_c", true, KIND_DEGRADED,
                               margin, cause))
             return -ENOMEM;
@@ -58,44 +59,64 @@ static int check_margin(const struct view *view)
     return 0;
 }
 
-static int report(const struct view *view, uint32_t gpu, const char *metric, const char *what,
-                  double celsius, double usual)
+/* A kind of temperature, and whether the margin to the slowdown belongs to it. */
+struct sensor {
+    const struct fact_column *column;
+    const char *metric, *words;
+    bool has_margin;
+};
+
+static char *words_of(const struct view *view, const struct sensor *sensor, uint32_t gpu,
+                      double celsius, double usual)
 {
-    struct finding *finding = findings_add(view->judge, gpu, metric, BASIS_FLEET);
     double margin = fleet_fact_number(&view->judge->fleet, view->margin, gpu);
+    struct strbuf text = {0};
+    strbuf_printf(&text, "%s %.0f C, its peers have %.0f C after the same work", sensor->words,
+                  celsius, usual);
+    if (sensor->has_margin && !isnan(margin))
+        strbuf_printf(&text, "; it slows down from %.0f C on", celsius + margin);
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+static int report(const struct view *view, const struct sensor *sensor, uint32_t gpu, double usual)
+{
+    double celsius = fleet_fact_number(&view->judge->fleet, sensor->column, gpu);
+    struct finding *finding = findings_add(view->judge, gpu, sensor->metric, BASIS_FLEET);
     if (!finding || symbols_text(&view->judge->fleet.symbols, "C", &finding->unit))
         return -ENOMEM;
     finding->value = celsius;
     finding->expected = usual;
     finding->deviation = usual > 0 ? celsius / usual - 1 : NAN;
-    finding->cause =
-        isnan(margin)
-            ? str_format("%s %.0f C, its peers have %.0f C after the same work", what, celsius,
-                         usual)
-            : str_format("%s %.0f C, its peers have %.0f C after the same work; it slows down %.0f "
-                         "C above",
-                         what, celsius, usual, margin);
+    finding->cause = words_of(view, sensor, gpu, celsius, usual);
     return finding->cause ? 0 : -ENOMEM;
+}
+
+/* Not reported in another way. */
+static bool is_news(const struct view *view, uint32_t gpu)
+{
+    return !has_no_margin(view, gpu) && !is_throttled(view, gpu) &&
+           !finding_of(view->judge, gpu, "health.temperature_c", BASIS_FLEET);
 }
 
 /* Reports the hot GPUs of a group; none if too few temperatures are known. */
 static int check_group(const struct view *view, const struct group *group,
-                       const struct fact_column *column, const char *metric, const char *what)
+                       const struct sensor *sensor)
 {
     const struct fleet *fleet = &view->judge->fleet;
     size_t n = 0;
     for (size_t i = 0; i < group->count; i++) {
-        double celsius = fleet_fact_number(fleet, column, group->members[i]);
+        double celsius = fleet_fact_number(fleet, sensor->column, group->members[i]);
         if (fleet_judged(&fleet->gpus[group->members[i]]) && !isnan(celsius))
             view->numbers[n++] = celsius;
     }
     const struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
+    double hot = fit.center + fmax(HOT_C, HOT_SIGMA * fit.sigma);
     for (size_t i = 0; i < group->count && n >= YARDSTICK_MIN; i++) {
         uint32_t gpu = group->members[i];
-        double celsius = fleet_fact_number(fleet, column, gpu);
-        bool is_hot = celsius >= fit.center + fmax(HOT_C, HOT_SIGMA * fit.sigma);
-        if (is_hot && !has_no_margin(view, gpu) && !is_throttled(view, gpu) &&
-            report(view, gpu, metric, what, celsius, fit.center))
+        if (fleet_fact_number(fleet, sensor->column, gpu) >= hot && is_news(view, gpu) &&
+            report(view, sensor, gpu, fit.center))
             return -ENOMEM;
     }
     return 0;
@@ -106,20 +127,19 @@ int judge_heat(struct judge *judge)
     const struct fleet *fleet = &judge->fleet;
     struct view view = {.judge = judge,
                         .temperature = fleet_facts(fleet, SET_HEALTH, "temperature_c"),
-                        .memory = fleet_facts(fleet, SET_HEALTH, "temperature_memory_c"),
                         .margin = fleet_facts(fleet, SET_HEALTH, "temperature_margin_c"),
                         .throttle = fleet_facts(fleet, SET_HEALTH, "throttle"),
                         .numbers = mem_array(fleet->count, sizeof *view.numbers),
                         .scratch = mem_array(fleet->count, sizeof *view.scratch)};
+    const struct sensor sensors[] = {
+        {view.temperature, "health.temperature_c", "temperature", true},
+        {fleet_facts(fleet, SET_HEALTH, "temperature_memory_c"), "health.temperature_memory_c",
+         "temperature of the memory", false},
+    };
     int rc = view.numbers && view.scratch ? check_margin(&view) : -ENOMEM;
-    for (size_t k = 0; k < fleet->population_count && !rc; k++) {
-        const struct group *population = &fleet->populations[k];
-        rc =
-            check_group(&view, population, view.temperature, "health.temperature_c", "temperature");
-        if (!rc)
-            rc = check_group(&view, population, view.memory, "health.temperature_memory_c",
-                             "temperature of the memory");
-    }
+    for (size_t s = 0; s < COUNT_OF(sensors); s++)
+        for (size_t k = 0; k < fleet->population_count && !rc; k++)
+            rc = check_group(&view, &fleet->populations[k], &sensors[s]);
     free(view.numbers);
     free(view.scratch);
     return rc;

@@ -97,8 +97,19 @@ static int put_settings(struct strbuf *out, const struct inventory *judged, stru
     return 0;
 }
 
-/* Figures that are slightly worse; settings are listed separately. */
-static void put_watched(struct strbuf *out, const struct inventory *judged)
+static bool is_counter(const struct inventory_finding *finding)
+{
+    return strncmp(finding->metric, "health.", 7) == 0;
+}
+
+static bool is_figure(const struct inventory_finding *finding)
+{
+    return !is_setting(finding) && !is_counter(finding);
+}
+
+/* The watched findings of one sort. */
+static void put_watched(struct strbuf *out, const struct inventory *judged, const char *title,
+                        bool (*is_wanted)(const struct inventory_finding *finding))
 {
     size_t shown = 0;
     for (size_t i = 0; i < judged->watch_count; i++) {
@@ -110,12 +121,13 @@ static void put_watched(struct strbuf *out, const struct inventory *judged)
             return;
         }
         for (size_t f = 0; f < figures.finding_count; f++)
-            if (!is_setting(&figures.findings[f]))
+            if (is_wanted(&figures.findings[f]))
                 kept[count++] = figures.findings[f];
         figures.findings = kept;
         figures.finding_count = count;
         if (count && shown++ < ENTRIES_MAX) {
-            strbuf_puts(out, shown == 1 ? "\nA little worse, perhaps by chance:\n" : "");
+            strbuf_printf(out, "%s%s%s", shown == 1 ? "\n" : "", shown == 1 ? title : "",
+                          shown == 1 ? ":\n" : "");
             report_put_outlier(out, NULL, &figures, true);
         }
         free(kept);
@@ -138,7 +150,8 @@ static void put_lists(struct strbuf *out, const struct inventory *judged)
     }
     if (judged->outlier_count > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", judged->outlier_count - ENTRIES_MAX);
-    put_watched(out, judged);
+    put_watched(out, judged, "Errors and repairs", is_counter);
+    put_watched(out, judged, "A little worse, perhaps by chance", is_figure);
 }
 
 int report_diff(const struct inventory *before, const struct inventory *after,

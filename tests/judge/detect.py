@@ -133,6 +133,22 @@ def catalogue(model):
         "ECC errors during the survey")
     add("ecc_errors, long ago", "kind: health, facts: {ecc_uncorrected_dram: 1}", "failing",
         "in its life", where="watch")
+    add("corrected ECC, storm", "kind: ecc_corrected, per_s: 17700", "degraded",
+        "corrected ECC errors during the survey: 177000, 17700 per second")
+    add("corrected ECC, a few", "kind: ecc_corrected, per_s: 0.2", "degraded",
+        "corrected ECC errors during the survey: 2", where="watch")
+    add("corrected ECC, earlier", "kind: health, facts: {ecc_corrected_volatile: 9600000000}",
+        "degraded", "corrected ECC errors since the driver was loaded")
+    add("replays", "kind: pcie_replays, per_s: 300", "degraded", "PCIe replays during the survey")
+    add("replays, a few", "kind: pcie_replays, per_s: 0.5", "degraded", "PCIe replays", where="watch")
+    add("NVLink errors", "kind: nvlink_errors, per_s: 200", "degraded", "NVLinks during the survey")
+    add("fabric", "kind: fabric, state: in_progress", "failing", "NVLink fabric: in_progress")
+    add("fabric, failed", "kind: fabric, state: failed", "failing", "NVLink fabric failed")
+    add("Xid 79", "kind: xid, number: 79", "failing", "fallen off the bus")
+    add("Xid 74", "kind: xid, number: 74", "degraded", "Xid 74 .* NVLink error")
+    add("Xid 31", "kind: xid, number: 31", "degraded", "Xid 31 .* application's fault", where="watch")
+    add("hot", "kind: hot, degrees: 30", "degraded", "its peers have 50 C", where="watch")
+    add("too hot", "kind: hot, degrees: 40", "degraded", "slows down from 87 C on")
     add("persistence_off", "kind: persistence_off", "misconfigured", "persistence off")
     add("compute_mode", "kind: compute_mode, text: prohibited", "misconfigured",
         "compute mode prohibited")

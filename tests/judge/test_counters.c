@@ -209,7 +209,7 @@ static void one_of_a_fleet(void **state)
          WATCHED,
          KIND_DEGRADED,
          "health.temperature_c",
-         "temperature 82 C, its peers have 50 C after the same work; it slows down 5 C above"},
+         "temperature 82 C, its peers have 50 C after the same work; it slows down from 87 C on"},
         {{{"temperature_memory_c", 95, NULL}},
          WATCHED,
          KIND_DEGRADED,
@@ -221,7 +221,7 @@ static void one_of_a_fleet(void **state)
          ACCUSED,
          KIND_DEGRADED,
          "health.temperature_margin_c",
-         "90 C: 3 C above its slowdown temperature"},
+         "temperature 90 C, it slows down from 87 C on"},
         /* the throttle reason is reported, not the heat as well */
         {{{"temperature_c", 90, NULL},
           {"temperature_margin_c", -3, NULL},
@@ -379,6 +379,11 @@ static void since_a_baseline(void **state)
         {"ecc_uncorrected_dram", 2, 3, 0, WATCHED,
          "uncorrectable ECC errors of memory in its life: 3, was 2 (baseline of d)"},
         {"temperature_c", 30, 40, 0, LEFT, NULL},
+        {"ecc_uncorrected_volatile", 0, 3, 0, ACCUSED,
+         "uncorrectable ECC errors since the driver was loaded: 3, was 0 (baseline of d)"},
+        {"remap_banks_low", 0, 1, 0, ACCUSED, NULL},
+        {"remap_banks_low", 1, 1, 0, LEFT, NULL},
+        {"remap_banks_low", 2, 1, 0, LEFT, NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = known_fleet(COUNT, 9);
@@ -393,7 +398,9 @@ static void since_a_baseline(void **state)
         char metric[64], what[32];
         snprintf(metric, sizeof metric, "health.%s", rows[i].key);
         snprintf(what, sizeof what, "row %zu", i);
-        check_only(&now[0], metric, rows[i].verdict, KIND_DEGRADED, rows[i].cause, what);
+        bool failing = strcmp(rows[i].key, "ecc_uncorrected_volatile") == 0;
+        check_only(&now[0], metric, rows[i].verdict, failing ? KIND_FAILING : KIND_DEGRADED,
+                   rows[i].cause, what);
         const struct inventory_finding *finding;
         if (verdict_of(&now[1], suspect, metric, &finding) < rows[i].verdict)
             fail_msg("row %zu: not told with --baseline", i);
@@ -402,6 +409,26 @@ static void since_a_baseline(void **state)
         inventory_fini(&before);
         made_free(gpus, COUNT);
     }
+}
+
+/* A repair that became necessary. With --baseline the rule reports it. */
+static void pending_since_a_baseline(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = known_fleet(COUNT, 9);
+    struct inventory before = made_judged(gpus, COUNT);
+    before.generated = strdup("d");
+    facts_set_bool(&gpus[SUSPECT].health, "remap_pending", true);
+    struct inventory now = judged_since(gpus, &before, true);
+    check_only(&now, "health.remap_pending", ACCUSED, KIND_FAILING,
+               "row remap pending: yes, was no (baseline of d)", "diff");
+    inventory_fini(&now);
+    now = judged_since(gpus, &before, false);
+    check_only(&now, "health.remap_pending", ACCUSED, KIND_FAILING,
+               "a row remap is pending: the GPU needs a reset", "baseline");
+    inventory_fini(&now);
+    inventory_fini(&before);
+    made_free(gpus, COUNT);
 }
 
 /* The baseline is from before these facts, or the GPU from before its counters. */
@@ -444,8 +471,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_a_fleet),   cmocka_unit_test(alone),
         cmocka_unit_test(healthy_fleets),   cmocka_unit_test(not_known),
-        cmocka_unit_test(since_a_baseline), cmocka_unit_test(old_baseline),
-        cmocka_unit_test(xid_lists),
+        cmocka_unit_test(since_a_baseline), cmocka_unit_test(pending_since_a_baseline),
+        cmocka_unit_test(old_baseline),     cmocka_unit_test(xid_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
