@@ -63,6 +63,41 @@ static void nothing_changed(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Counters of errors and repairs: told by themselves, and silent where they did not grow. */
+static void counters_grew(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        facts_set_int(&gpus[i].health, "ecc_corrected_dram", i == 6 ? 70000 : 0);
+        facts_set_int(&gpus[i].health, "pcie_replays", 2);
+    }
+    struct inventory before = surveyed(gpus, COUNT, "2026-01-01T00:00:00Z");
+    facts_set_int(&gpus[3].health, "ecc_corrected_dram", 100000);
+    facts_set_int(&gpus[4].health, "pcie_replays", 5);
+    struct inventory after = surveyed(gpus, COUNT, "2026-02-01T00:00:00Z");
+    struct report_diff diff;
+    char *text = compared(&before, &after, &diff);
+    expect(text, "\n\nErrors and repairs:\n  n00 0000:03:00.0 GPU-003\n"
+                 "      corrected ECC errors of memory: 100000, was 0 (baseline of "
+                 "2026-01-01T00:00:00Z)\n");
+    assert_null(strstr(text, "GPU-006"));
+    assert_null(strstr(text, "perhaps by chance"));
+    assert_null(strstr(text, "replays"));
+    assert_false(diff.worse || diff.missing);
+    free(text);
+    inventory_fini(&after);
+    facts_set_bool(&gpus[5].health, "remap_pending", true);
+    after = surveyed(gpus, COUNT, "2026-02-01T00:00:00Z");
+    text = compared(&before, &after, &diff);
+    expect(text, "row remap pending: yes, was no");
+    assert_true(diff.worse);
+    free(text);
+    inventory_fini(&before);
+    inventory_fini(&after);
+    made_free(gpus, COUNT);
+}
+
 static void everything_changed(void **state)
 {
     (void)state;
@@ -149,8 +184,9 @@ static void many_changes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_changed),
-                                       cmocka_unit_test(everything_changed),
-                                       cmocka_unit_test(many_changes), cmocka_unit_test(empty)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_changed), cmocka_unit_test(counters_grew),
+        cmocka_unit_test(everything_changed), cmocka_unit_test(many_changes),
+        cmocka_unit_test(empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,14 +68,25 @@ def case_faults(folder):
 
 
 def case_health(folder):
-    write_fleet(folder, [node("n1", 3, "{gpu: 1, kind: health, facts: {pcie_replays: 7}}, "
-                                       "{gpu: 2, kind: pcie, width: 8}")])
-    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
+    write_fleet(folder, [node("n1", 4, "{gpu: 1, kind: health, facts: {pcie_replays: 7}}, "
+                                       "{gpu: 2, kind: pcie, width: 8}, "
+                                       "{gpu: 3, kind: ecc_corrected, per_s: 17700}, "
+                                       "{gpu: 3, kind: xid, number: 13}")])
+    code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml",
+                           "--record", "out.gmr", *FAST)
     text = (folder / "out.yaml").read_text()
     gpus = text[text.index("\ngpus:"):]
     check(code == 3, said)  # a link below its slot needs no peers to be judged
-    check(re.findall(r"^    health: (.*)", gpus, re.M) == ["{}", "{pcie_replays: 7}", "{}"], text)
-    check(re.findall(r"^    config: (.*)", gpus, re.M) == ["{}", "{}", "{pcie_width: 8}"], text)
+    health = re.findall(r"^    health: (.*)", gpus, re.M)
+    check(health[:3] == ["{}", "{pcie_replays: 7}", "{}"], text)
+    check("ecc_corrected_new: 177000, ecc_corrected_per_s: 17700" in health[3]
+          and 'xid: "13 (' in health[3], text)
+    check(re.findall(r"^    config: (.*)", gpus, re.M) == ["{}", "{}", "{pcie_width: 8}", "{}"], text)
+    lists = text[text.index("\noutliers:"):]
+    check("177000, 17700 per second" in lists and "Xid 13 during the survey" in lists, text)
+    code, _, said = survey(folder, 2, "--replay", "out.gmr", "-o", "again.yaml", *FAST)
+    again = (folder / "again.yaml").read_text()
+    check(code == 3 and again[again.index("\noutliers:"):] == lists, said)
 
 
 def case_busy(folder):
