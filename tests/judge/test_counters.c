@@ -307,6 +307,10 @@ static void healthy_fleets(void **state)
                       (int64_t)(45 + 4 * rng_normal(&rng)));
     }
     check_quiet(gpus, LARGE, "a few errors");
+    /* rooms of all temperatures from 20 to 70 C: 70 C is 25 C above the median */
+    for (size_t i = 0; i < LARGE; i++)
+        facts_set_int(&gpus[i].health, "temperature_c", 20 + (int64_t)(i % 51));
+    check_quiet(gpus, LARGE, "many temperatures");
     /* all links retrain when they leave their idle speed, with some replays each */
     for (size_t i = 0; i < LARGE; i++)
         facts_set_int(&gpus[i].health, "pcie_replays_new", 1 + (int64_t)(4 * rng_uniform(&rng)));
@@ -431,6 +435,36 @@ static void pending_since_a_baseline(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The same errors are in two counters: one finding. */
+static void one_of_two_counters(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = known_fleet(COUNT, 9);
+    struct inventory before = made_judged(gpus, COUNT);
+    facts_set_int(&gpus[SUSPECT].health, "ecc_corrected_dram", 100000);
+    facts_set_int(&gpus[SUSPECT].health, "ecc_corrected_volatile", 100000);
+    struct inventory now = judged_since(gpus, &before, true);
+    check_only(&now, "health.ecc_corrected_dram", WATCHED, KIND_DEGRADED,
+               "corrected ECC errors of memory: 100000, was 0 (baseline of unknown date)", "two");
+    inventory_fini(&now);
+    inventory_fini(&before);
+    made_free(gpus, COUNT);
+}
+
+/* Two of three GPUs are registered: too few to accuse the third. */
+static void fabric_of_few(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = known_fleet(3, 1);
+    facts_set_text(&gpus[1].health, "fabric_state", "not_started");
+    struct inventory inventory = made_judged(gpus, 3);
+    const struct inventory_finding *finding;
+    assert_int_equal(verdict_of(&inventory, "GPU-001", "health.fabric_state", &finding), WATCHED);
+    assert_int_equal(inventory.total_outliers, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, 3);
+}
+
 /* The baseline is from before these facts, or the GPU from before its counters. */
 static void old_baseline(void **state)
 {
@@ -469,10 +503,11 @@ static void xid_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_of_a_fleet),   cmocka_unit_test(alone),
-        cmocka_unit_test(healthy_fleets),   cmocka_unit_test(not_known),
-        cmocka_unit_test(since_a_baseline), cmocka_unit_test(pending_since_a_baseline),
-        cmocka_unit_test(old_baseline),     cmocka_unit_test(xid_lists),
+        cmocka_unit_test(one_of_a_fleet),      cmocka_unit_test(alone),
+        cmocka_unit_test(healthy_fleets),      cmocka_unit_test(not_known),
+        cmocka_unit_test(since_a_baseline),    cmocka_unit_test(pending_since_a_baseline),
+        cmocka_unit_test(one_of_two_counters), cmocka_unit_test(fabric_of_few),
+        cmocka_unit_test(old_baseline),        cmocka_unit_test(xid_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
