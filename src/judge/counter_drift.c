@@ -85,8 +85,9 @@ static void find_growths(const struct view *view, const struct counter *counter)
         uint32_t gpu = (uint32_t)i;
         double was = value_then(view, gpu, counter->key);
         double is = fleet_fact_number(fleet, column, gpu);
-        view->growths[i] =
-            isnan(was) || isnan(is) || !fleet_judged(&fleet->gpus[i]) ? NAN : growth_of(counter, was, is);
+        view->growths[i] = isnan(was) || isnan(is) || !fleet_judged(&fleet->gpus[i])
+                               ? NAN
+                               : growth_of(counter, was, is);
     }
 }
 

@@ -350,7 +350,7 @@ static struct inventory judged_since(const struct gpu_result *gpus, const struct
     struct inventory inventory = {0};
     const struct judge_basis basis = {
         .config = made_config(), .baseline = before, .drift_only = drift_only};
-    assert_int_equal(judge_fleet(gpus, COUNT, &basis, &inventory, NULL), 0);
+    assert_int_equal(made_judge(gpus, COUNT, true, &basis, &inventory, NULL), 0);
     return inventory;
 }
 

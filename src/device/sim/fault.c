@@ -90,20 +90,6 @@ static const char *const reason_words[] = {
 };
 
 const char *const sim_per_words[] = {"gpu", "node", "rack", NULL};
-static const char *const state_words[] = {
-    [SIM_FABRIC_NONE] = "none",
-    [SIM_FABRIC_NOT_STARTED] = "not_started",
-    [SIM_FABRIC_IN_PROGRESS] = "in_progress",
-    [SIM_FABRIC_COMPLETED] = "completed",
-    [SIM_FABRIC_FAILED] = "failed",
-    [SIM_FABRIC_DEGRADED] = "degraded",
-    NULL,
-};
-
-const char *sim_fabric_word(int state)
-{
-    return state_words[state];
-}
 
 struct fault_text {
     struct sim_fault fault;
@@ -120,7 +106,7 @@ static const struct yaml_field parameters[] = {
     {"per_s", YAML_F64, offsetof(struct fault_text, fault.per_s), .min = 0.1, .max = 1e9},
     {"degrees", YAML_F64, offsetof(struct fault_text, fault.degrees), .min = 1, .max = 100},
     {"number", YAML_U32, offsetof(struct fault_text, fault.number), .min = 1, .max = 999},
-    {"state", YAML_WORD, offsetof(struct fault_text, fault.state), .words = state_words},
+    {"state", YAML_WORD, offsetof(struct fault_text, fault.state), .words = sim_fabric_words},
     {"count", YAML_U32, offsetof(struct fault_text, fault.count), .min = 1, .max = 1000000},
     {"sm", YAML_U32, offsetof(struct fault_text, fault.sm)},
     {"gen", YAML_U32, offsetof(struct fault_text, fault.gen), .min = 1, .max = 8},

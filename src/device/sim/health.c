@@ -55,6 +55,16 @@ static const struct health_row {
     [SIM_PROCESSES] = {"processes"},
 };
 
+const char *const sim_fabric_words[] = {
+    [SIM_FABRIC_NONE] = "none",
+    [SIM_FABRIC_NOT_STARTED] = "not_started",
+    [SIM_FABRIC_IN_PROGRESS] = "in_progress",
+    [SIM_FABRIC_COMPLETED] = "completed",
+    [SIM_FABRIC_FAILED] = "failed",
+    [SIM_FABRIC_DEGRADED] = "degraded",
+    NULL,
+};
+
 void sim_health_defaults(double health[SIM_HEALTH_COUNT])
 {
     for (size_t i = 0; i < SIM_HEALTH_COUNT; i++)
@@ -180,8 +190,9 @@ static int tell_fabric(const struct sim_model *model, struct facts *facts)
     bool has_links = model->health[SIM_NVLINKS_ACTIVE] > 0;
     int usual = has_links ? SIM_FABRIC_COMPLETED : SIM_FABRIC_NONE;
     int state = model->fabric_set ? model->fabric_state : usual;
-    return state == SIM_FABRIC_NONE ? facts_set_unknown(facts, "fabric_state", "not supported")
-                                    : facts_set_text(facts, "fabric_state", sim_fabric_word(state));
+    return state == SIM_FABRIC_NONE
+               ? facts_set_unknown(facts, "fabric_state", "not supported")
+               : facts_set_text(facts, "fabric_state", sim_fabric_words[state]);
 }
 
 static int tell_health(const struct sim_model *model, struct facts *facts)

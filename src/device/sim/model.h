@@ -176,8 +176,8 @@ int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct
 /* The timer's overhead on each path: one number for all, or a mapping of paths. */
 int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
-/* "completed", ... */
-const char *sim_fabric_word(int state);
+/* By enum sim_fabric; NULL after the last. */
+extern const char *const sim_fabric_words[];
 
 /* What the driver reports about health (health.c): the values of a healthy GPU, and values read
  * from a mapping of facts. */
