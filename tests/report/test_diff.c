@@ -184,9 +184,9 @@ static void many_changes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_changed), cmocka_unit_test(counters_grew),
-        cmocka_unit_test(everything_changed), cmocka_unit_test(many_changes),
-        cmocka_unit_test(empty)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_changed),
+                                       cmocka_unit_test(counters_grew),
+                                       cmocka_unit_test(everything_changed),
+                                       cmocka_unit_test(many_changes), cmocka_unit_test(empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
