@@ -1,0 +1,128 @@
+"""GPUs that look bad are measured again, one case each.
+
+usage: second_look.py PROGRAM SOURCE_ROOT CASE REPORT
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (ROOT, SLOWER, check, command, environment, field, main, marked, masked, node, survey,
+                     workers, write_fleet)
+
+REPORT = pathlib.Path(sys.argv[4]).resolve()
+CONFIG = ROOT / "configs/survey.yaml"
+SLOW = "{gpu: 5, kind: slow_dram, share: 0.4}"
+DISTURBED = "{gpu: 5, kind: slow_dram, share: 0.4, when: {sessions: 1}}"
+ONE_FIGURE = ("--probes", "main.latency", "--no-progress")
+
+
+def confirmations(text):
+    return re.findall(r'metric: ([\w.]+), .*confirmed: "?([^"}]+)', text)
+
+
+def case_seen_again(folder):
+    """A slow GPU is slow again, with any number of ranks; replay and merge give the same verdict."""
+    write_fleet(folder, [node("n1", 8, SLOW)])
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "one.yaml", "--record", "r.gmr", *ONE_FIGURE)
+    check(code == 3 and "1 GPU is measured again: it looks bad" in said, f"{code}, {said}")
+    check(confirmations((folder / "one.yaml").read_text()) == [("main.latency", "2 of 2")], said)
+    survey(folder, 3, "--simulate", "fleet.yaml", "-o", "three.yaml", *ONE_FIGURE)
+    survey(folder, 0, "--replay", "r.gmr", "-o", "replayed.yaml", "--no-progress")
+    subprocess.run([REPORT, "merge", "one.yaml", "-o", "merged.yaml"], cwd=folder, check=False,
+                   stderr=subprocess.DEVNULL, env=environment())
+    same = [re.sub(r"command: \[.*?\]", "", masked(folder / name))
+            for name in ("one.yaml", "three.yaml", "replayed.yaml", "merged.yaml")]
+    check(all(text == same[0] for text in same), "other verdicts")
+
+
+def case_seen_once(folder):
+    """A disturbance is over when the GPU is measured again: it is watched, and nobody is accused."""
+    write_fleet(folder, [node("n1", 8, DISTURBED)])
+    for ranks in (0, 3):
+        code, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "r.gmr",
+                               *ONE_FIGURE)
+        text = (folder / "out.yaml").read_text()
+        check(code == 0 and field(text, "outliers") == "0", f"{code}, {said}")
+        check(confirmations(text.split("\nwatch:")[1]) == [("main.latency", "1 of 2")], text)
+        code, _, said = survey(folder, 0, "--replay", "r.gmr", "-o", "replayed.yaml", "--no-progress")
+        check(code == 0 and confirmations((folder / "replayed.yaml").read_text()) == [("main.latency", "1 of 2")], said)
+
+
+def case_not_in_the_record(folder):
+    """A record without second measurements: the replay says so with "no", and goes on."""
+    write_fleet(folder, [node("n1", 8, SLOW)])
+    # With this bound nobody looks bad, so nobody is measured again.
+    config = folder / "config.yaml"
+    config.write_text(re.sub(r"(main\.latency: .*accuse: )[\d.]+", r"\g<1>0.9", CONFIG.read_text()))
+    survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "r.gmr", "-c", "config.yaml",
+           *ONE_FIGURE)
+    code, _, said = survey(folder, 0, "--replay", "r.gmr", "-o", "replayed.yaml", "--no-progress", "-c", str(CONFIG))
+    text = (folder / "replayed.yaml").read_text()
+    check(code == 0 and confirmations(text) == [("main.latency", "no")], f"{code}, {said}, {text}")
+
+
+def second_workers(folder, run):
+    """The workers of the second measurement, as soon as there are any."""
+    deadline = time.monotonic() + 60 * SLOWER
+    while "measured again" not in (folder / "said").read_text():
+        check(run.poll() is None and time.monotonic() < deadline, (folder / "said").read_text())
+        time.sleep(0.005)
+    while not workers():
+        check(run.poll() is None and time.monotonic() < deadline, (folder / "said").read_text())
+    return workers()
+
+
+def started(folder, ranks, *args, launcher=()):
+    """A survey whose second measurement takes some tenths of a second."""
+    write_fleet(folder, [node("n1", 8, "{gpu: 5, kind: l2_slice, share: 0.4}")])
+    (folder / "code").touch()
+    with open(folder / "said", "w") as said:
+        words = command(ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "l2.size", "--no-progress",
+                        *args)
+        return subprocess.Popen(
+            [*words[:1], *launcher, *words[1:]],
+            cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
+            stdin=subprocess.DEVNULL, stderr=said)
+
+
+def check_first_stands(folder, run):
+    """All GPUs are in the inventory, and the slow one by its first result."""
+    run.wait(timeout=120 * SLOWER)
+    text = (folder / "out.yaml").read_text()
+    check(field(text, "measured") == "8" and field(text, "unmeasured") == "0", text)
+    check(field(text, "outliers") == "1" and "confirmed" not in text, text)
+
+
+def case_hangs(folder):
+    """The second worker hangs: it is ended at the time limit, and the first result stands."""
+    run = started(folder, 2, "--time-limit", str(15 * SLOWER))
+    for pid in second_workers(folder, run):
+        os.kill(pid, signal.SIGSTOP)
+    check_first_stands(folder, run)
+
+
+def case_rank_dies(folder):
+    """The rank of the suspect dies while it measures again: its first result stands."""
+    run = started(folder, 3, launcher=("--enable-recovery",))
+    second_workers(folder, run)
+    for pid, name in marked():
+        variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+        # GPU 5 belongs to rank 5 mod 3.
+        if name.endswith(b"gpumemtopo-survey") and b"\0OMPI_COMM_WORLD_RANK=2\0" in variables:
+            os.kill(pid, signal.SIGKILL)
+    check_first_stands(folder, run)
+
+
+def case_interrupted(folder):
+    """A signal during the second measurement: the inventory is written with what there is."""
+    run = started(folder, 0)
+    second_workers(folder, run)
+    run.send_signal(signal.SIGTERM)
+    check_first_stands(folder, run)
+
+
+main(globals())
