@@ -196,7 +196,7 @@ def head(number, model):
     per = ("gpu", "node")[number // 8 % 2]
     clock = 0 if NARROW else 0.04
     vary = "real" if options.spread == "real" else \
-        f"{{sm_clock: {clock}, other: {float(options.spread) / 100}, l2_distance_cycles: 2}}"
+        f"{{sm_clock: {clock}, other: {float(options.spread) / 100}, l2_distance_cycles: 2, timer: 0.0003}}"
     lines = [f"seed: {SEED * 1000 + number}", f"vary: {vary}", "layouts:"]
     lines += [f"  - {{share: {part}, sms_per_gpc: [{sizes}]}}" for sizes, part in model.layouts.items()]
     if number % 2:
