@@ -70,8 +70,8 @@ struct inventory_finding {
     double value, expected;
     char *unit;
     double deviation; /* share: -0.327 */
-    double score;     /* robust z; NaN if the basis is not the fleet */
-    char *basis;      /* fleet, reference, baseline, rule */
+    double score;     /* robust z; NaN if the basis is neither the fleet nor the world */
+    char *basis;      /* fleet, reference, baseline, world, rule */
     char *cause;
     char *confirmed; /* what else shows the deviation, e.g. "2 of 2"; NULL: nothing */
 };
@@ -114,6 +114,7 @@ struct inventory {
     size_t command_count;
     uint64_t seed;
     char *backend;
+    bool anonymous; /* nodes, UUIDs, serial numbers and addresses are pseudonyms */
 
     uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
     uint32_t total_lost_ranks, total_outliers;

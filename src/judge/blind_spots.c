@@ -11,6 +11,7 @@
 #include "judge/place_findings.h"
 #include "judge/population_levels.h"
 #include "judge/reference.h"
+#include "judge/world_scores.h"
 #include "judge/yardstick.h"
 
 /* A figure is scattered if it scatters by SCATTER, so that a GPU must be worse by BLIND to be
@@ -56,6 +57,9 @@ int blind_spots_report(const struct judge *judge, struct inventory *inventory)
         const struct group *group = &fleet->groups[g];
         size_t count = judged_count(fleet, group);
         bool known = judge_references_find(judge->basis.references, fleet_text(fleet, group->name));
+        known |= world_scores_knows(judge, group);
+        if (world_scores_report(judge, group, inventory))
+            return -ENOMEM;
         if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline) {
             char *text = str_format("%zu of %s: too few to compare, and no reference: judged by "
                                     "rules alone",

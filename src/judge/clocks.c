@@ -184,7 +184,7 @@ static int judge_gpu(const struct view *view, uint32_t gpu, size_t metric)
     if (held && loss >= judge->basis.config->metrics[metric].floor &&
         !clock_finding(view, gpu, metric))
         return -ENOMEM;
-    for (int basis = BASIS_FLEET; basis <= BASIS_BASELINE; basis++) {
+    for (int basis = BASIS_FLEET; basis <= BASIS_WORLD; basis++) {
         struct finding *finding = finding_of(judge, gpu, METRIC, (enum basis)basis);
         if (finding && explain(view, reason, finding))
             return -ENOMEM;

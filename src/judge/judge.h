@@ -48,12 +48,15 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
 void judge_config_fini(struct judge_config *config);
 
 struct judge_references;
+struct world;
 
-/* The bases of the comparison. references and baseline may be NULL. */
+/* The bases of the comparison. references, baseline and world may be NULL. */
 struct judge_basis {
     const struct judge_config *config;
     const struct judge_references *references;
     const struct inventory *baseline; /* an earlier inventory of the same GPUs */
+    const struct world *world;        /* sketches of GPUs elsewhere */
+    const char *program;              /* that measured, see program_word.h; NULL: not known */
     bool drift_only;                  /* leave out the findings of all other bases */
 };
 

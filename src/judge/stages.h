@@ -5,7 +5,7 @@
 #include "judge/fleet.h"
 #include "judge/judge.h"
 
-enum basis { BASIS_FLEET, BASIS_REFERENCE, BASIS_BASELINE, BASIS_RULE };
+enum basis { BASIS_FLEET, BASIS_REFERENCE, BASIS_BASELINE, BASIS_WORLD, BASIS_RULE };
 
 /* What else shows a deviation. */
 enum confirmation {
@@ -121,6 +121,7 @@ int judge_steadiness(struct judge *judge);     /* steadiness.c: figures that do 
 int judge_specifications(struct judge *judge); /* specification.c: against references */
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_counter_drift(struct judge *judge);  /* counter_drift.c: counters since the baseline */
+int judge_world(struct judge *judge);          /* world_scores.c: against GPUs elsewhere */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */

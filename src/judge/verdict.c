@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "judge/confirmations.h"
 
-static const char *const basis_names[] = {"fleet", "reference", "baseline", "rule"};
+static const char *const basis_names[] = {"fleet", "reference", "baseline", "world", "rule"};
 
 /* A finding, to be sorted. */
 struct ranked {

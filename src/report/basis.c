@@ -39,6 +39,22 @@ int report_basis_load(const char *reference_folder, const char *baseline_path,
     return rc;
 }
 
+int report_basis_load_world(const char *const *paths, size_t count, struct report_basis *basis,
+                            struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct world world = {0};
+        int rc = world_read_file(paths[i], &world, err);
+        if (!rc && world_add(&basis->world, &world))
+            rc = err_no_memory(err);
+        world_fini(&world);
+        if (rc)
+            return rc;
+        basis->has_world = true;
+    }
+    return 0;
+}
+
 int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err)
 {
     struct yaml_doc *doc = NULL;
@@ -64,6 +80,8 @@ struct judge_basis report_basis_view(const struct report_basis *basis,
         .config = config ? config : &basis->config,
         .references = &basis->references,
         .baseline = basis->has_baseline ? &basis->baseline : NULL,
+        .world = basis->has_world ? &basis->world : NULL,
+        .program = *basis->program ? basis->program : NULL,
     };
 }
 
@@ -72,5 +90,6 @@ void report_basis_fini(struct report_basis *basis)
     judge_config_fini(&basis->config);
     judge_references_fini(&basis->references);
     inventory_fini(&basis->baseline);
+    world_fini(&basis->world);
     memset(basis, 0, sizeof *basis);
 }

@@ -4,7 +4,9 @@
 
 #include "base/err.h"
 #include "judge/judge.h"
+#include "judge/program_word.h"
 #include "judge/reference.h"
+#include "judge/world.h"
 
 /* Zero-initialised is empty. */
 struct report_basis {
@@ -12,6 +14,9 @@ struct report_basis {
     struct judge_references references;
     struct inventory baseline;
     bool has_baseline;
+    struct world world;
+    bool has_world;
+    char program[PROGRAM_WORD_MAX]; /* that measured; "": not known */
 };
 
 /* Loads references from a folder (NULL: the shipped ones, if there are any) and an earlier
@@ -19,6 +24,10 @@ struct report_basis {
  * be read. Call report_basis_fini in either case. */
 int report_basis_load(const char *reference_folder, const char *baseline_path,
                       struct report_basis *basis, struct err *err);
+
+/* Loads world files and combines them. Errors as world_read_file. */
+int report_basis_load_world(const char *const *paths, size_t count, struct report_basis *basis,
+                            struct err *err);
 
 /* Loads the `judge` mapping of a survey configuration; NULL: the shipped one. */
 int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err);

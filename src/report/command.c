@@ -43,6 +43,12 @@ static int unknown_flag(const struct command *command, const char *word, struct 
 {
     const char *names[COMMAND_FLAGS_MAX + 1] = {"--help"};
     size_t count = 1;
+    if (strcmp(word, "--anonymous") == 0 &&
+        (command->run == command_drain || command->run == command_exclude))
+        return err_set(err, -EINVAL,
+                       "%s has no --anonymous: it names nodes for Slurm, which does not know "
+                       "pseudonyms",
+                       command->name);
     for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++)
         names[count++] = command->flags[i].name;
     const char *near = str_nearest(word, names, count);
@@ -51,6 +57,18 @@ static int unknown_flag(const struct command *command, const char *word, struct 
                        near);
     return err_set(err, -EINVAL, "%s has no flag %.60s; gpumemtopo-report %s --help lists them",
                    command->name, word, command->name);
+}
+
+static int add_to_list(const struct command_flag *flag, const char *value,
+                       struct command_list *list, struct err *err)
+{
+    if (!*value)
+        return err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
+    if (list->count == COMMAND_LIST_MAX)
+        return err_set(err, -EINVAL, "%s is given more than %d times", flag->name,
+                       COMMAND_LIST_MAX);
+    list->items[list->count++] = value;
+    return 0;
 }
 
 /* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
@@ -68,6 +86,8 @@ static int take_flag(const struct command *command, int count, char **arguments,
         return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
     const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (flag->list)
+        return add_to_list(flag, value, field, err);
     if (*(const char **)field)
         return err_set(err, -EINVAL, "%s is given twice; it takes %s", flag->name, flag->argument);
     *(const char **)field = value;
@@ -100,6 +120,9 @@ static int check_output(const struct command *command, const struct command_opti
         if (command->run != command_merge && out_file_replaces(output, options->files[i]))
             return err_set(err, -EINVAL, "%s would replace %s, which it reads", command->name,
                            options->files[i]);
+    for (size_t i = 0; output && i < options->world.count; i++)
+        if (out_file_replaces(output, options->world.items[i]))
+            return err_set(err, -EINVAL, "--world and --output name the same file");
     if (output && options->config && out_file_replaces(output, options->config))
         return err_set(err, -EINVAL, "--config and --output name the same file");
     return 0;

@@ -17,6 +17,13 @@ enum command_exit {
     EXIT_MISSING = 4, /* diff: a GPU is gone or no longer measured */
 };
 
+/* The values of a flag that may be given several times. */
+enum { COMMAND_LIST_MAX = 16 };
+struct command_list {
+    const char *items[COMMAND_LIST_MAX];
+    size_t count;
+};
+
 /* Zero: not given. Strings point into argv. */
 struct command_options {
     char **words; /* all arguments after the name of the command */
@@ -26,10 +33,11 @@ struct command_options {
     const char *output; /* NULL: stdout */
     const char *model;
     const char *config, *reference, *baseline;
+    struct command_list world;
     const char *colour;
     const char *width;
     const char *max_age, *record;
-    bool compare, json, mt4g, topology, warn_watch;
+    bool anonymous, compare, json, mt4g, topology, warn_watch;
 };
 
 struct command_flag {
@@ -38,6 +46,7 @@ struct command_flag {
     const char *argument; /* NULL: takes no value, the field is a bool */
     const char *help;
     size_t offset; /* of the field in command_options */
+    bool list;     /* the field is a command_list */
 };
 
 enum { COMMAND_FLAGS_MAX = 16, COMMAND_FILES_MAX = 1000000 };
@@ -75,6 +84,16 @@ int command_exit_code(int rc);
 /* Reads an inventory. On failure prints a message and returns an exit code. */
 int command_read(const char *path, struct inventory *out_inventory);
 
+/* The same for a file of the command line, without names if --anonymous was given. */
+int command_read_given(const struct command_options *options, int file,
+                       struct inventory *out_inventory);
+
+/* Replaces the names of these inventories if --anonymous was given; the same name gets the same
+ * pseudonym in all of them. baseline: as for anonymous_inventories. On failure prints a message and
+ * returns an exit code. */
+int command_anonymise(const struct command_options *options, struct inventory *const *inventories,
+                      size_t count, const struct inventory *baseline);
+
 /* The model with this id; without an id the only model. Otherwise NULL, and a message. */
 const struct inventory_model *command_model(const struct inventory *inventory, const char *id,
                                             const char *path);
@@ -92,5 +111,6 @@ int command_history(const struct command_options *options);
 int command_rma(const struct command_options *options);
 int command_nagios(const struct command_options *options);
 int command_nagios_failed(const struct err *err);
+int command_share(const struct command_options *options);
 
 #endif

@@ -20,6 +20,10 @@ int command_diff(const struct command_options *options)
     rc = inventory_read_file(options->files[1], &after, &err);
     if (rc)
         goto out;
+    if (command_anonymise(options, (struct inventory *const[]){&before, &after}, 2, NULL)) {
+        rc = err_no_memory(&err);
+        goto out;
+    }
     rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
 out:
     inventory_fini(&before);

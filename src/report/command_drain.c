@@ -15,6 +15,13 @@ static int run(const struct command_options *options, report_nodes *report)
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
+    if (inventory.anonymous) {
+        log_error("%s: is anonymous: its nodes have pseudonyms that Slurm does not know; use the "
+                  "inventory with names",
+                  options->files[0]);
+        inventory_fini(&inventory);
+        return EXIT_BAD_INPUT;
+    }
     int rc = report(&inventory, &text, &refused, &err);
     inventory_fini(&inventory);
     if (rc) {

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/out_file.h"
+#include "inventory/anonymous.h"
 #include "report/command.h"
 
 enum { NAMES_MAX = 32 };
@@ -20,6 +21,30 @@ int command_read(const char *path, struct inventory *out_inventory)
     if (rc)
         log_failure(&err);
     return command_exit_code(rc);
+}
+
+int command_anonymise(const struct command_options *options, struct inventory *const *inventories,
+                      size_t count, const struct inventory *baseline)
+{
+    if (!options->anonymous || anonymous_inventories(inventories, count, baseline) == 0)
+        return EXIT_DONE;
+    log_error("out of memory");
+    return EXIT_NO_REPORT;
+}
+
+int command_read_given(const struct command_options *options, int file,
+                       struct inventory *out_inventory)
+{
+    struct inventory inventory, *const given[] = {&inventory};
+    int code = command_read(options->files[file], &inventory);
+    if (code)
+        return code;
+    code = command_anonymise(options, given, 1, NULL);
+    if (code)
+        inventory_fini(&inventory);
+    else
+        *out_inventory = inventory;
+    return code;
 }
 
 static void say_choice(const struct inventory *inventory, const char *id, const char *path)

@@ -34,9 +34,12 @@ static int load_basis(const struct command_options *options, struct report_basis
                       struct err *err)
 {
     int rc = report_basis_load(options->reference, options->baseline, basis, err);
-    if (!rc && options->config)
-        rc = report_basis_load_config(options->config, basis, err);
-    return rc;
+    if (rc)
+        return rc;
+    rc = report_basis_load_world(options->world.items, options->world.count, basis, err);
+    if (rc)
+        return rc;
+    return options->config ? report_basis_load_config(options->config, basis, err) : 0;
 }
 
 static void say(void *user, const char *text)
@@ -80,6 +83,11 @@ static int finish(struct report_merge *merge, const struct command_options *opti
     int rc = report_merge_finish(merge, &request, &inventory, err);
     if (rc)
         goto out;
+    if (command_anonymise(options, (struct inventory *const[]){&inventory}, 1,
+                          basis->has_baseline ? &basis->baseline : NULL)) {
+        rc = err_no_memory(err);
+        goto out;
+    }
     rc = inventory_write_file(&inventory, output, err);
     if (rc)
         goto out;

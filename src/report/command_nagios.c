@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "inventory/anonymous.h"
 #include "report/command.h"
 #include "report/nagios.h"
 
@@ -47,6 +48,12 @@ int command_nagios(const struct command_options *options)
     if (read_limits(options, &limits, &err) ||
         inventory_read_file(options->files[0], &inventory, &err))
         return command_nagios_failed(&err);
+    if (options->anonymous &&
+        anonymous_inventories((struct inventory *const[]){&inventory}, 1, NULL)) {
+        inventory_fini(&inventory);
+        err_no_memory(&err);
+        return command_nagios_failed(&err);
+    }
     int rc = report_nagios(&inventory, &limits, &line, &state, &err);
     inventory_fini(&inventory);
     if (rc) {

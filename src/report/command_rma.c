@@ -116,6 +116,17 @@ static int pack(const struct command_options *options, const struct inventory *i
     return code;
 }
 
+/* A record has names, unless it was made without them, like the inventory. */
+static int check_names(const struct command_options *options, const struct inventory *inventory,
+                       struct err *err)
+{
+    if (!options->anonymous || !options->record || inventory->anonymous)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "the record has names: make both without them with gpumemtopo-survey "
+                   "--anonymous --record, or leave out --record");
+}
+
 int command_rma(const struct command_options *options)
 {
     struct inventory inventory;
@@ -128,7 +139,13 @@ int command_rma(const struct command_options *options)
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    int rc = rma_find_gpu(&inventory, options->files[1], &gpu, &err);
+    int rc = check_names(options, &inventory, &err);
+    if (!rc)
+        rc = rma_find_gpu(&inventory, options->files[1], &gpu, &err);
+    /* The GPU is found by its name; its entry stays where it is. */
+    if (!rc && !inventory.anonymous &&
+        command_anonymise(options, (struct inventory *const[]){&inventory}, 1, NULL))
+        rc = err_no_memory(&err);
     if (rc) {
         err_prefix(&err, "%s", options->files[0]);
         log_failure(&err);

@@ -39,7 +39,7 @@ static int show_one(const struct command_options *options, const struct report_s
                     struct strbuf *out)
 {
     struct inventory inventory;
-    int code = command_read(options->files[0], &inventory);
+    int code = command_read_given(options, 0, &inventory);
     if (code)
         return code;
     if (!options->topology && !options->model) {
@@ -80,7 +80,7 @@ static int choose(const struct command_options *options, const struct inventory 
     for (int i = 0; i < 2 && !code; i++) {
         int file = options->file_count == 2 ? i : 0;
         sides[i].inventory = &inventories[file];
-        sides[i].name = options->files[file];
+        sides[i].name = options->anonymous ? (i ? "right" : "left") : options->files[file];
         sides[i].model = command_model(&inventories[file], ids[i], options->files[file]);
         code = sides[i].model ? EXIT_DONE : EXIT_BAD_INPUT;
     }
@@ -95,7 +95,7 @@ static int show_compared(const struct command_options *options, const struct rep
     struct compare_side sides[2];
     int code = EXIT_DONE;
     for (int i = 0; i < options->file_count && !code; i++)
-        code = command_read(options->files[i], &inventories[i]);
+        code = command_read_given(options, i, &inventories[i]);
     if (!code)
         code = choose(options, inventories, sides);
     if (!code)

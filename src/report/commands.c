@@ -9,6 +9,18 @@
 #include "report/prometheus.h"
 #include "report/validate.h"
 
+static int validate_world(const char *path)
+{
+    struct world world;
+    struct err err = {0};
+    int rc = world_read_file(path, &world, &err);
+    if (rc)
+        log_failure(&err);
+    else
+        world_fini(&world);
+    return command_exit_code(rc);
+}
+
 static int validate_file(const char *path)
 {
     struct inventory inventory;
@@ -29,7 +41,8 @@ static int run_validate(const struct command_options *options)
 {
     int worst = EXIT_DONE;
     for (int i = 0; i < options->file_count; i++) {
-        int code = validate_file(options->files[i]);
+        const char *path = options->files[i];
+        int code = world_is_file(path) ? validate_world(path) : validate_file(path);
         worst = code == EXIT_DONE || worst == EXIT_NO_REPORT ? worst : code;
     }
     return worst;
@@ -44,7 +57,7 @@ static int run_json(const struct command_options *options)
         log_error("json: --model needs --mt4g; without it the whole inventory is written");
         return EXIT_BAD_INPUT;
     }
-    int code = command_read(options->files[0], &inventory);
+    int code = command_read_given(options, 0, &inventory);
     if (code)
         return code;
     if (options->mt4g) {
@@ -73,7 +86,7 @@ static int run_html(const struct command_options *options)
     int rc = report_basis_load(options->reference, NULL, &basis, &err);
     if (rc)
         log_failure(&err);
-    int code = rc ? command_exit_code(rc) : command_read(options->files[0], &inventory);
+    int code = rc ? command_exit_code(rc) : command_read_given(options, 0, &inventory);
     if (!code) {
         report_html(&inventory, &basis.references, &text);
         inventory_fini(&inventory);
@@ -90,7 +103,7 @@ static int run_prometheus(const struct command_options *options)
     struct strbuf text = {0};
     int code = validate_file(options->files[0]);
     if (!code)
-        code = command_read(options->files[0], &inventory);
+        code = command_read_given(options, 0, &inventory);
     if (code)
         return code;
     report_prometheus(&inventory, &text);
@@ -104,6 +117,12 @@ static int run_prometheus(const struct command_options *options)
         "--output", 'o', "OUT", "where to (default: stdout)", FIELD(output)                        \
     }
 
+#define ANONYMOUS_FLAG                                                                             \
+    {                                                                                              \
+        "--anonymous", 0, NULL, "pseudonyms instead of hosts, UUIDs, serials and addresses",       \
+            FIELD(anonymous)                                                                       \
+    }
+
 static const struct command_flag show_flags[] = {
     {"--topology", 0, NULL, "draw the models' memory hierarchies", FIELD(topology)},
     {"--compare", 0, NULL, "compare two models of one file, or one of each of two files",
@@ -111,35 +130,51 @@ static const struct command_flag show_flags[] = {
     {"--model", 0, "ID[,ID]", "which model to draw, or which to compare", FIELD(model)},
     {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
     {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)},
+    ANONYMOUS_FLAG,
     {0},
 };
 
+static const struct command_flag diff_flags[] = {ANONYMOUS_FLAG, {0}};
+
 static const struct command_flag html_flags[] = {
     OUTPUT_FLAG,
+    ANONYMOUS_FLAG,
     {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
     {0},
 };
 
 static const struct command_flag merge_flags[] = {
     OUTPUT_FLAG,
+    ANONYMOUS_FLAG,
     {"--config", 'c', "CONFIG", "survey configuration (default: the survey's own)", FIELD(config)},
     {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
     {"--baseline", 0, "OLD", "an earlier inventory: report drift against it", FIELD(baseline)},
+    {"--world", 0, "WORLD", "figures of GPUs elsewhere, if there are few here; may be repeated",
+     FIELD(world), true},
+    {0},
+};
+
+static const struct command_flag share_flags[] = {
+    OUTPUT_FLAG,
+    {"--config", 'c', "CONFIG", "survey configuration (default: as shipped)", FIELD(config)},
+    ANONYMOUS_FLAG,
     {0},
 };
 
 static const struct command_flag json_flags[] = {
     OUTPUT_FLAG,
+    ANONYMOUS_FLAG,
     {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
     {"--model", 0, "ID", "which model (needed where there are several)", FIELD(model)},
     {0},
 };
 
-static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, {0}};
+static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FLAG, {0}};
 
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,
     {"--json", 0, NULL, "everything, as JSON", FIELD(json)},
+    ANONYMOUS_FLAG,
     {0},
 };
 
@@ -147,6 +182,7 @@ static const struct command_flag rma_flags[] = {
     {"--output", 'o', "OUT", "where to (default: gpumemtopo-rma-UUID.tar; -: stdout)",
      FIELD(output)},
     {"--record", 0, "RECORD", "the record of the survey, to be added", FIELD(record)},
+    ANONYMOUS_FLAG,
     {0},
 };
 
@@ -154,6 +190,7 @@ static const struct command_flag nagios_flags[] = {
     {"--max-age", 0, "HOURS", "an older inventory is UNKNOWN (default: 48; 0: any age)",
      FIELD(max_age)},
     {"--warn-watch", 0, NULL, "watched GPUs are a WARNING", FIELD(warn_watch)},
+    ANONYMOUS_FLAG,
     {0},
 };
 
@@ -163,7 +200,7 @@ const struct command command_table[] = {
     {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
     {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
      COMMAND_FILES_MAX, merge_flags, command_merge},
-    {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, no_flags, command_diff},
+    {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, diff_flags, command_diff},
     {"history", "FILE...", "over time: repeat offenders, trends, moved cards", 1, COMMAND_FILES_MAX,
      history_flags, command_history},
     {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
@@ -177,6 +214,8 @@ const struct command command_table[] = {
     {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,
      run_prometheus},
+    {"share", "FILE...", "figures by model, without identity, for --world", 1, COMMAND_FILES_MAX,
+     share_flags, command_share},
     {"validate", "FILE...", "check files for errors and contradictions", 1, COMMAND_FILES_MAX,
      no_flags, run_validate},
     {0},

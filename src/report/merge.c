@@ -245,10 +245,29 @@ static int add_all(struct report_merge *merge, struct judge *judge, struct err *
     return rc;
 }
 
+/* The program that measured all GPUs; one that no other is like if several did. */
+static const char *common_program(const struct report_merge *merge, char out_word[PROGRAM_WORD_MAX])
+{
+    char word[PROGRAM_WORD_MAX];
+    out_word[0] = '\0';
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct merge_source *source = &merge->sources[i];
+        bool inventory = source->kind == MERGE_INVENTORY;
+        program_word(inventory ? source->inventory.version : source->spool.origin.version,
+                     inventory ? source->inventory.backend : source->spool.origin.backend, word);
+        if (i && !program_word_alike(word, out_word))
+            return "several versions";
+        memcpy(out_word, word, PROGRAM_WORD_MAX);
+    }
+    return out_word;
+}
+
 static int judge_all(struct report_merge *merge, const struct report_basis *basis,
                      struct inventory *inventory, struct err *err)
 {
-    const struct judge_basis view = report_basis_view(basis, NULL);
+    char program[PROGRAM_WORD_MAX];
+    struct judge_basis view = report_basis_view(basis, NULL);
+    view.program = common_program(merge, program);
     struct judge *judge = NULL;
     size_t capacity = merge->pool.count;
     for (size_t i = 0; i < merge->count; i++)

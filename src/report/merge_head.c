@@ -201,6 +201,9 @@ static int fill_head(const struct merge_source *sources, size_t count,
         command = survey->command;
         command_count = survey->command_count;
     }
+    for (size_t i = 0; i < count; i++)
+        inventory->anonymous |=
+            sources[i].kind == MERGE_INVENTORY && sources[i].inventory.anonymous;
     return inventory_set_head(inventory, request->version, backend, command, command_count);
 }
 

@@ -38,6 +38,20 @@ static int set_text(struct survey_options *options, const struct option_row *row
     return 0;
 }
 
+static int add_world(struct survey_options *options, const struct option_row *row,
+                     const char *value, struct err *err)
+{
+    if (!*value)
+        return needs_value(row, err);
+    if (options->world_count == SURVEY_WORLD_MAX)
+        return err_set(err, -EINVAL,
+                       "--world is given more than %d times: combine the files with "
+                       "gpumemtopo-report share",
+                       SURVEY_WORLD_MAX);
+    options->world[options->world_count++] = value;
+    return 0;
+}
+
 static int set_flag(struct survey_options *options, const struct option_row *row, const char *value,
                     struct err *err)
 {
@@ -101,7 +115,7 @@ static int set_seed(struct survey_options *options, const struct option_row *row
 }
 
 static const struct option_row rows[] = {
-    {.help = "Input and measuring"},
+    {.help = "Input, measuring, judging"},
     {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
      offsetof(struct survey_options, simulate)},
     {"--replay", 0, "FILE", "analyse a record again instead of measuring", set_text,
@@ -112,16 +126,17 @@ static const struct option_row rows[] = {
     {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
      set_time_limit},
     {"--busy", 0, "WHAT", "GPUs that others use: skip (default) or measure", set_busy},
-    {"--no-mpi", 0, NULL, "each task works alone; the last one merges", set_flag,
-     offsetof(struct survey_options, no_mpi)},
+    {"--no-mpi", 0, NULL, NULL, set_flag, offsetof(struct survey_options, no_mpi)},
+    {"--anonymous", 0, NULL, "each task works alone; pseudonyms, no names", set_flag,
+     offsetof(struct survey_options, anonymous)},
     {"--seed", 0, "N", "seed of all random choices (default 1)", set_seed},
     {"--config", 'c', "FILE", "survey configuration (default: as shipped)", set_text,
      offsetof(struct survey_options, config)},
-    {.help = "Judging, besides the comparison of GPUs with each other"},
     {"--reference", 0, "DIR", "expected values by model (default: models as shipped)", set_text,
      offsetof(struct survey_options, reference)},
     {"--baseline", 0, "FILE", "an earlier inventory: report drift against it", set_text,
      offsetof(struct survey_options, baseline)},
+    {"--world", 0, "FILE", "figures of GPUs elsewhere, for models with few GPUs", add_world},
     {.help = "Output and messages"},
     {"--output", 'o', "FILE", "inventory (default gpumemtopo-<UTC>.yaml; -: stdout)", set_text,
      offsetof(struct survey_options, output)},

@@ -12,6 +12,8 @@
 
 enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES };
 
+enum { SURVEY_WORLD_MAX = 16 };
+
 /* Strings point into argv. NULL: not given. */
 struct survey_options {
     enum survey_action action;
@@ -20,6 +22,8 @@ struct survey_options {
     const char *config;
     const char *reference;
     const char *baseline;
+    const char *world[SURVEY_WORLD_MAX]; /* files, in the order given */
+    size_t world_count;
     const char *probes;
     const char *simulate;
     const char *record;
@@ -33,7 +37,8 @@ struct survey_options {
     bool quiet;
     bool verbose;
     bool no_progress;
-    bool no_mpi; /* every task surveys alone */
+    bool no_mpi;    /* every task surveys alone */
+    bool anonymous; /* write pseudonyms instead of names */
 };
 
 /* Reads argv[1..]. Sets the defaults first. -EINVAL with a one-line message, which suggests the

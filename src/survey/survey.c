@@ -203,6 +203,18 @@ static bool end_recording(const struct run *run, const struct inputs *prepared)
     return false;
 }
 
+/* The same for a process without MPI, which does not make the inventory. */
+static bool end_own_recording(const struct run *run, const struct inputs *prepared)
+{
+    struct err err = {0};
+    if (!end_recording(run, prepared))
+        return false;
+    if (!prepared->recording || recording_anonymise(prepared->recording, NULL, &err) == 0)
+        return true;
+    log_failure(&err);
+    return false;
+}
+
 /* Spooled results are removed only if all of them are in the inventory. A lost rank may have
  * spooled more than it could send. */
 static void end_spool(struct run *run, const struct inputs *prepared, bool written)
@@ -264,6 +276,7 @@ static enum survey_exit report(struct run *run, struct inputs *prepared, struct 
         .view = root_view(run->root),
         .judging = &prepared->judging,
         .replayed = run->record,
+        .recording = recorded ? prepared->recording : NULL,
     };
     say_idle(run);
     bool written = emit_inventory(&input, &code, err) == 0;
@@ -288,6 +301,11 @@ static void connect_root(struct run *run, struct inputs *prepared)
         .command = run->argv,
         .command_count = (size_t)run->argc,
     };
+    program_word(GPUMEMTOPO_VERSION,
+                 run->record              ? record_provenance(run->record)->backend
+                 : run->options->simulate ? "sim"
+                                          : "cuda",
+                 prepared->basis.program);
     prepared->judge_basis = report_basis_view(&prepared->basis, &prepared->config.judge);
     prepared->judging.basis = &prepared->judge_basis;
     prepared->judging.replayed = run->record;
@@ -313,7 +331,7 @@ static enum survey_exit leave_results(struct run *run, struct inputs *prepared,
 {
     keep_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
     if (!spool_falls_short(run, &prepared->spooling)) {
-        bool recorded = end_recording(run, prepared);
+        bool recorded = end_own_recording(run, prepared);
         return recorded && end->spool ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
     }
     char *own = str_format("%s.rank-%d", prepared->output, run->comm->place.task);

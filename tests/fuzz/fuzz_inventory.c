@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "inventory/anonymous.h"
 #include "inventory/inventory.h"
 #include "report/diff.h"
 #include "report/drain.h"
@@ -13,6 +14,7 @@
 #include "report/nagios.h"
 #include "report/prometheus.h"
 #include "report/rma.h"
+#include "report/share.h"
 #include "report/summary.h"
 #include "report/topology.h"
 #include "report/validate.h"
@@ -85,6 +87,21 @@ static void report_for_programs(const struct inventory *inventory, struct strbuf
         report_json_mt4g(inventory, &inventory->models[i], text);
 }
 
+/* Sketches of what was read; an anonymous inventory can be printed and read again. */
+static void share_without_names(struct inventory *inventory)
+{
+    static struct judge_metric metrics[] = {{.metric = (char *)"clock.sm"},
+                                            {.metric = (char *)"main.latency"}};
+    const struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    struct world world = {0};
+    struct err err = {0};
+    if (report_share(inventory, 1, &config, &world, &err) ||
+        anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL))
+        abort();
+    world_fini(&world);
+    print_again(inventory);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct inventory inventory = {0};
@@ -95,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     report_validate(&inventory, &err);
     report_drain(&inventory, &text, &refused, &err);
     /* One form per input: they cost more than reading. */
-    switch (size % 4) {
+    switch (size % 5) {
     case 0:
         print_again(&inventory);
         break;
@@ -104,6 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 2:
         report_for_programs(&inventory, &text);
+        break;
+    case 3:
+        share_without_names(&inventory);
         break;
     default:
         report_html(&inventory, NULL, &text);

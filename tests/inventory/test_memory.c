@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "inventory/anonymous.h"
 #include "inventory/results.h"
 #include "inventory/wire/frame.h"
 #include "inventory/wire/spool.h"
@@ -175,6 +176,19 @@ static int results_of(void *context)
     return rc;
 }
 
+static int anonymise(void *context)
+{
+    (void)context;
+    struct inventory inventory = {0};
+    struct err err = {0};
+    int rc = inventory_read_text(text.data, text.length, "rich", &inventory, &err);
+    if (!rc)
+        rc = anonymous_inventories((struct inventory *const[]){&inventory}, 1, NULL);
+    assert_int_equal(inventory.anonymous, !rc);
+    inventory_fini(&inventory);
+    return rc;
+}
+
 static void inventory(void **state)
 {
     (void)state;
@@ -182,6 +196,8 @@ static void inventory(void **state)
     sweep("inventory_print", print_inventory, NULL, 10);
     sweep("inventory_write_file", write_inventory, NULL, 10);
     sweep("inventory_result", results_of, NULL, 50);
+    memory_sweep(&(struct memory_sweep){
+        .name = "anonymous_inventories", .run = anonymise, .at_least = 1000, .points = 250});
 }
 
 /* Feeds the reader in small portions, as a pipe does. */

@@ -68,6 +68,35 @@ expect 2 'contradiction.yaml: survey.measured is 3' validate good.yaml contradic
 expect 2 'future.yaml:1:22: .*newer' validate future.yaml
 expect 2 'empty.yaml:1:1: the file is empty' validate empty.yaml
 expect 2 'cut.yaml:' validate cut.yaml
+
+# World files.
+cat >world.yaml <<'EOF'
+gpumemtopo_world: {schema: 1, version: 0.1.0, first: "2026-11", last: "2026-11"}
+models:
+  - name: A
+    key: a
+    populations:
+      - {part: p, gpus: 3, programs: [0.1.0], drivers: ["1"], figures: {main.latency: {n: 3, median: 2, scatter: 1, spread: 1, quantiles: [1, 1, 2, 2, 2, 3, 3]}}}
+EOF
+sed 's/gpus: 3/gpus: -3/' world.yaml >negative.yaml
+sed 's/schema: 1/schema: 2/' world.yaml >later.yaml
+head -c 250 world.yaml >half.yaml
+sed 's/status: ok/status: busy/' good.yaml >used.yaml
+cp world.yaml huge.yaml
+truncate -s 1G huge.yaml
+expect 0 '' validate world.yaml
+expect 0 'n: 6, median: 2' share world.yaml world.yaml
+expect 2 'negative.yaml:6:.*gpus' validate negative.yaml
+expect 2 'later.yaml:1:.*newer' share later.yaml
+expect 2 'half.yaml:[67]:' merge good.yaml --world half.yaml
+expect 2 'huge.yaml: larger than' merge good.yaml --world huge.yaml
+expect 2 'huge.yaml: larger than' share world.yaml huge.yaml
+expect 2 'is an inventory' merge good.yaml --world good.yaml
+expect 2 'missing.yaml: cannot open' merge good.yaml --world missing.yaml
+expect 2 '--world and --output name the same file' merge good.yaml --world world.yaml -o world.yaml
+expect 2 'would replace world.yaml' share world.yaml -o world.yaml
+expect 2 'needs a value: WORLD' merge good.yaml --world
+expect 1 'nothing to share' share used.yaml
 expect 2 'binary.yaml:1:1: not a YAML text file' validate binary.yaml
 expect 2 'cannot read' validate .
 expect 2 '/dev/zero: is a device' show /dev/zero

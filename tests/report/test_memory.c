@@ -237,6 +237,9 @@ static void writing(void **state)
     SWEEP("json", 150, "json", rich_path);
     SWEEP("json --mt4g", 70, "json", "--mt4g", "--model", "alpha-100", after_path);
     SWEEP("prometheus", 120, "prometheus", after_path);
+    SWEEP("share", 120, "share", "--config", SURVEY_CONFIG, before_path, WORLD);
+    SWEEP("history --anonymous", 60, "history", "--anonymous", before_path, after_path);
+    SWEEP("json --anonymous", 120, "json", "--anonymous", rich_path);
 }
 
 static void judging(void **state)
@@ -244,8 +247,9 @@ static void judging(void **state)
     (void)state;
     SWEEP("diff", 370, "diff", before_path, after_path);
     SWEEP("merge", 350, "merge", "--config", SURVEY_CONFIG, spool, before_path);
-    SWEEP("merge --baseline", 520, "merge", "--reference", MODELS, "--baseline", before_path, spool,
-          rich_path, after_path);
+    SWEEP("merge --baseline", 520, "merge", "--reference", MODELS, "--baseline", before_path,
+          "--world", WORLD, spool, rich_path, after_path);
+    SWEEP("diff --anonymous", 100, "diff", "--anonymous", before_path, after_path);
 }
 
 int main(void)

@@ -85,6 +85,11 @@ static int index_or_null(const struct yaml_node *node, void *slot, struct err *e
     return field_index(node, slot, err);
 }
 
+static int flag(const struct yaml_node *node, void *slot, struct err *err)
+{
+    return yaml_as_bool(node, slot, err);
+}
+
 static int u64(const struct yaml_node *node, void *slot, struct err *err)
 {
     return yaml_as_u64(node, 0, UINT64_MAX, slot, err);
@@ -164,6 +169,7 @@ static int read_header(const struct yaml_node *node, void *inventory, struct err
         {"command", read_command, 0},
         {"seed", u64, offsetof(struct inventory, seed)},
         {"backend", text, offsetof(struct inventory, backend)},
+        {"anonymous", flag, offsetof(struct inventory, anonymous), true},
     };
     return read_members(node, members, COUNT_OF(members), inventory, err);
 }

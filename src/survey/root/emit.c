@@ -11,10 +11,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
+#include "inventory/anonymous.h"
 #include "inventory/build.h"
 #include "report/html/html.h"
 #include "report/summary.h"
 #include "report/timing.h"
+#include "survey/root/recording.h"
 
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
 {
@@ -23,21 +25,38 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
     return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
 }
 
+/* A flag and the file that it names; NULL: not given. */
+struct named {
+    const char *flag, *path;
+};
+
+/* Refuses an output that would replace this input. */
+static int check_input(const struct named *outputs, size_t count, const struct named *input,
+                       struct err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (outputs[i].path && input->path && out_file_replaces(outputs[i].path, input->path))
+            return err_set(err, -EINVAL, "%s and %s name the same file", input->flag,
+                           outputs[i].flag);
+    return 0;
+}
+
 int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err)
 {
-    const struct named {
-        const char *flag, *path;
-    } outputs[] = {{"--output", output}, {"--html", options->html}, {"--record", options->record}},
-      inputs[] = {{"--simulate", options->simulate},
-                  {"--replay", options->replay},
-                  {"--config", options->config}};
-    for (size_t o = 0; o < COUNT_OF(outputs); o++)
-        for (size_t i = 0; i < COUNT_OF(inputs); i++)
-            if (outputs[o].path && inputs[i].path &&
-                out_file_replaces(outputs[o].path, inputs[i].path))
-                return err_set(err, -EINVAL, "%s and %s name the same file", inputs[i].flag,
-                               outputs[o].flag);
-    return 0;
+    const struct named outputs[] = {{"--output", output},
+                                    {"--html", options->html},
+                                    {"--record", options->record}},
+                       inputs[] = {{"--simulate", options->simulate},
+                                   {"--replay", options->replay},
+                                   {"--config", options->config}};
+    int rc = 0;
+    for (size_t i = 0; i < COUNT_OF(inputs) && !rc; i++)
+        rc = check_input(outputs, COUNT_OF(outputs), &inputs[i], err);
+    for (size_t i = 0; i < options->world_count && !rc; i++) {
+        const struct named world = {"--world", options->world[i]};
+        rc = check_input(outputs, COUNT_OF(outputs), &world, err);
+    }
+    return rc;
 }
 
 /* A replay reports the backend of its record. */
@@ -171,15 +190,44 @@ int emit_write(const struct emit_target *target, const struct inventory *invento
     return 0;
 }
 
+/* Verdicts are made with the real names, so that --anonymous does not change them. A record that
+ * cannot be written does not prevent the report. */
+static int anonymise(const struct emit_input *input, struct inventory *inventory,
+                     struct emit_target *target, struct err *err)
+{
+    struct pseudonyms *names = NULL;
+    struct err failure = {0};
+    int rc = pseudonyms_create(&names);
+    if (!rc)
+        rc = anonymous_learn(names, inventory);
+    if (!rc && input->judging->basis->baseline)
+        rc = anonymous_learn(names, input->judging->basis->baseline);
+    if (!rc)
+        rc = pseudonyms_seal(names);
+    if (!rc)
+        rc = anonymous_apply(names, inventory);
+    if (!rc && input->recording && recording_anonymise(input->recording, names, &failure)) {
+        log_failure(&failure);
+        target->unrecorded = true;
+    }
+    target->slowest = NULL; /* it has a name */
+    pseudonyms_destroy(names);
+    return rc ? err_no_memory(err) : 0;
+}
+
 int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, struct err *err)
 {
     struct inventory inventory = {0};
+    struct emit_target target = input->target;
     int rc = fill_head(input, &inventory) ? err_no_memory(err) : judge(input, &inventory, err);
     if (rc)
         goto out;
     inventory.exit_code = (int)emit_exit_code(inventory.total_unmeasured,
                                               inventory.total_lost_ranks, inventory.total_outliers);
-    rc = emit_write(&input->target, &inventory, out_code, err);
+    rc = target.options->anonymous ? anonymise(input, &inventory, &target, err) : 0;
+    if (rc)
+        goto out;
+    rc = emit_write(&target, &inventory, out_code, err);
 out:
     inventory_fini(&inventory);
     return rc;

@@ -39,6 +39,7 @@ struct emit_target {
 int emit_write(const struct emit_target *target, const struct inventory *inventory,
                enum survey_exit *out_code, struct err *err);
 
+struct recording;
 struct emit_input {
     struct emit_target target;
     int argc;
@@ -48,6 +49,7 @@ struct emit_input {
     struct root_view view;
     struct judging *judging;       /* has all results */
     const struct record *replayed; /* NULL: measured */
+    struct recording *recording;   /* gets the pseudonyms of the inventory; NULL: no record */
 };
 
 /* Judges, fills the inventory and writes it with emit_write. */

@@ -118,6 +118,9 @@ int inputs_begin(const struct inputs_request *input, struct inputs *out, struct 
     rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (rc)
         return rc;
+    rc = report_basis_load_world(options->world, options->world_count, &out->basis, err);
+    if (rc)
+        return rc;
     rc = options->record ? begin_recording(input, out, err) : 0;
     if (rc)
         return rc;

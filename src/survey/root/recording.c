@@ -2,18 +2,23 @@
 #include "survey/root/recording.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/replay/record.h"
+#include "device/replay/record_anonymous.h"
+#include "device/replay/record_read.h"
 #include "survey/config.h"
 #include "survey/options.h"
 #include "survey/root/root.h"
 
 struct recording {
     struct record_file *file;
+    const char *path;  /* of the record, from the options */
+    char *named_path;  /* --anonymous: of the record with names, removed at the end; else NULL */
     struct err failed; /* code 0: no failure */
 };
 
@@ -46,12 +51,19 @@ int recording_begin(const struct recording_input *input, struct recording **out_
         .config_text = input->config->text,
         .ranks = (uint32_t)input->ranks,
     };
-    rc = record_file_create(options->record, &provenance, &recording->file, err);
-    if (!rc)
-        *out_recording = recording;
+    recording->path = options->record;
+    if (options->anonymous)
+        recording->named_path = str_format("%s.names", options->record);
+    if (options->anonymous && !recording->named_path)
+        rc = err_no_memory(err);
+    else
+        rc = record_file_create(options->anonymous ? recording->named_path : options->record,
+                                &provenance, &recording->file, err);
 out:
     if (rc)
-        free(recording);
+        recording_destroy(recording);
+    else
+        *out_recording = recording;
     free(command);
     return rc;
 }
@@ -109,9 +121,48 @@ int recording_end(struct recording *recording, const struct root_view *view, str
     return rc;
 }
 
+/* Pseudonyms of the names in a record. */
+static int learn(const char *path, struct pseudonyms *names, struct err *err)
+{
+    struct record *record = NULL;
+    int rc = record_open(path, &record, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < record_gpu_count(record) && !rc; i++) {
+        const struct gpu_result *gpu = &record_gpu(record, i)->gpu;
+        if (pseudonyms_add(names, PSEUDONYM_NODE, gpu->node) ||
+            pseudonyms_add(names, PSEUDONYM_SLOT, gpu->pci) ||
+            pseudonyms_add(names, PSEUDONYM_GPU, gpu->uuid))
+            rc = err_no_memory(err);
+    }
+    record_close(record);
+    if (rc)
+        return rc;
+    return pseudonyms_seal(names) ? err_no_memory(err) : 0;
+}
+
+int recording_anonymise(struct recording *recording, struct pseudonyms *names, struct err *err)
+{
+    struct pseudonyms *own = NULL;
+    if (!recording->named_path)
+        return 0;
+    int rc = names || pseudonyms_create(&own) == 0 ? 0 : err_no_memory(err);
+    if (!rc && own)
+        rc = learn(recording->named_path, own, err);
+    if (!rc)
+        rc =
+            record_anonymous_copy(recording->named_path, recording->path, names ? names : own, err);
+    pseudonyms_destroy(own);
+    return rc;
+}
+
 void recording_destroy(struct recording *recording)
 {
-    if (recording)
-        record_file_destroy(recording->file);
+    if (!recording)
+        return;
+    record_file_destroy(recording->file);
+    if (recording->named_path)
+        unlink(recording->named_path);
+    free(recording->named_path);
     free(recording);
 }

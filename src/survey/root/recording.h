@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 
+struct pseudonyms;
 struct recording;
 struct root_view;
 struct survey_config;
@@ -27,8 +28,13 @@ int recording_begin(const struct recording_input *input, struct recording **out_
  * the survey continues. */
 void recording_add(struct recording *recording, const char *part, size_t length);
 
-/* Adds what rank 0 knows, then moves the file to its place. */
+/* Adds what rank 0 knows, then moves the file to its place. With --anonymous it keeps its names and
+ * a temporary name until recording_anonymise. */
 int recording_end(struct recording *recording, const struct root_view *view, struct err *err);
+
+/* Writes the record without names, after recording_end; does nothing without --anonymous. names:
+ * those of the inventory, sealed; NULL: the record has pseudonyms of its own. */
+int recording_anonymise(struct recording *recording, struct pseudonyms *names, struct err *err);
 
 void recording_destroy(struct recording *recording); /* accepts NULL */
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/out_file.h"
+#include "inventory/anonymous.h"
 #include "inventory/inventory.h"
 #include "inventory/wire/spool.h"
 #include "inventory/wire/spool_owner.h"
@@ -83,9 +84,18 @@ static int make(const struct last_out *input, size_t files, struct spool_owner *
     int rc = report_basis_load(input->options->reference, input->options->baseline, &basis, err);
     if (rc)
         goto out;
+    rc = report_basis_load_world(input->options->world, input->options->world_count, &basis, err);
+    if (rc)
+        goto out;
     rc = merge_spool(input, owner->identity.survey, &basis, &inventory, err);
     if (rc)
         goto out;
+    if (input->options->anonymous &&
+        anonymous_inventories((struct inventory *const[]){&inventory}, 1,
+                              basis.has_baseline ? &basis.baseline : NULL)) {
+        rc = err_no_memory(err);
+        goto out;
+    }
     rc = emit_write(&target, &inventory, out_code, err);
 out:
     if (rc) /* the error is reported and the results stay: no other process need try */

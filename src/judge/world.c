@@ -1,0 +1,312 @@
+/* Sketches of figures: lists that stay sorted, and how two sketches are combined. */
+#include "judge/world.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const double world_shares[WORLD_QUANTILES] = {0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
+
+static void words_fini(struct world_words *words)
+{
+    for (size_t i = 0; i < words->count; i++)
+        free(words->items[i]);
+    free(words->items);
+}
+
+static void population_fini(struct world_population *population)
+{
+    free(population->part);
+    words_fini(&population->programs);
+    words_fini(&population->drivers);
+    for (size_t i = 0; i < population->figure_count; i++)
+        free(population->figures[i].metric);
+    free(population->figures);
+}
+
+void world_fini(struct world *world)
+{
+    for (size_t i = 0; i < world->model_count; i++) {
+        struct world_model *model = &world->models[i];
+        for (size_t p = 0; p < model->population_count; p++)
+            population_fini(&model->populations[p]);
+        free(model->populations);
+        free(model->name);
+        free(model->key);
+    }
+    free(world->models);
+    free(world->first);
+    free(world->last);
+    memset(world, 0, sizeof *world);
+}
+
+/* A list of structs of `size` bytes, sorted by the text at `offset`; NULL sorts first. The place of
+ * a text: that of its entry, or where it would be. */
+static size_t find_place(const void *list, size_t count, size_t size, size_t offset,
+                         const char *text, bool *out_found)
+{
+    size_t low = 0, high = count;
+    *out_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        char *const *own =
+            (char *const *)(const void *)((const char *)list + middle * size + offset);
+        int order = !*own || !text ? (*own != NULL) - (text != NULL) : strcmp(*own, text);
+        *out_found |= order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Makes room for a zeroed entry at this place. Returns the list, which may have moved; NULL: out of
+ * memory, and the old one is intact. */
+static void *open_place(void *list, size_t *count, size_t size, size_t place)
+{
+    char *grown = realloc(list, (*count + 1) * size);
+    if (!grown)
+        return NULL;
+    memmove(grown + (place + 1) * size, grown + place * size, (*count - place) * size);
+    memset(grown + place * size, 0, size);
+    (*count)++;
+    return grown;
+}
+
+struct world_model *world_have_model(struct world *world, const char *name, const char *key)
+{
+    bool found;
+    size_t place = find_place(world->models, world->model_count, sizeof *world->models,
+                              offsetof(struct world_model, key), key, &found);
+    if (found)
+        return &world->models[place];
+    char *own_name = NULL, *own_key = NULL;
+    struct world_model *grown = NULL;
+    if (str_copy_to(&own_name, name) == 0 && str_copy_to(&own_key, key) == 0)
+        grown = open_place(world->models, &world->model_count, sizeof *grown, place);
+    if (!grown) {
+        free(own_name);
+        free(own_key);
+        return NULL;
+    }
+    world->models = grown;
+    grown[place].name = own_name;
+    grown[place].key = own_key;
+    return &grown[place];
+}
+
+struct world_population *world_have_population(struct world_model *model, const char *part)
+{
+    bool found;
+    size_t place =
+        find_place(model->populations, model->population_count, sizeof *model->populations,
+                   offsetof(struct world_population, part), part, &found);
+    if (found)
+        return &model->populations[place];
+    char *own = NULL;
+    struct world_population *grown = NULL;
+    if (str_copy_to(&own, part) == 0)
+        grown = open_place(model->populations, &model->population_count, sizeof *grown, place);
+    if (!grown) {
+        free(own);
+        return NULL;
+    }
+    model->populations = grown;
+    grown[place].part = own;
+    return &grown[place];
+}
+
+struct world_figure *world_have_figure(struct world_population *population, const char *metric)
+{
+    bool found;
+    size_t place =
+        find_place(population->figures, population->figure_count, sizeof *population->figures,
+                   offsetof(struct world_figure, metric), metric, &found);
+    if (found)
+        return &population->figures[place];
+    char *own = str_copy(metric);
+    struct world_figure *grown =
+        own ? open_place(population->figures, &population->figure_count, sizeof *grown, place)
+            : NULL;
+    if (!grown) {
+        free(own);
+        return NULL;
+    }
+    population->figures = grown;
+    grown[place].metric = own;
+    return &grown[place];
+}
+
+const struct world_model *world_find_model(const struct world *world, const char *key)
+{
+    bool found = false;
+    size_t place = world ? find_place(world->models, world->model_count, sizeof *world->models,
+                                      offsetof(struct world_model, key), key, &found)
+                         : 0;
+    return found ? &world->models[place] : NULL;
+}
+
+const struct world_population *world_find_population(const struct world_model *model,
+                                                     const char *part)
+{
+    bool found;
+    size_t place =
+        find_place(model->populations, model->population_count, sizeof *model->populations,
+                   offsetof(struct world_population, part), part, &found);
+    return found ? &model->populations[place] : NULL;
+}
+
+const struct world_figure *world_find_figure(const struct world_population *population,
+                                             const char *metric)
+{
+    bool found;
+    size_t place =
+        find_place(population->figures, population->figure_count, sizeof *population->figures,
+                   offsetof(struct world_figure, metric), metric, &found);
+    return found ? &population->figures[place] : NULL;
+}
+
+int world_add_word(struct world_words *words, const char *word)
+{
+    bool found;
+    size_t place = find_place(words->items, words->count, sizeof *words->items, 0, word, &found);
+    if (found || !word)
+        return 0;
+    char *own = str_copy(word);
+    char **grown = own ? open_place(words->items, &words->count, sizeof *grown, place) : NULL;
+    if (!grown) {
+        free(own);
+        return -ENOMEM;
+    }
+    words->items = grown;
+    grown[place] = own;
+    return 0;
+}
+
+int world_add_month(struct world *world, const char *time)
+{
+    enum { MONTH = 7 }; /* "2026-11" */
+    char *bounds[2] = {NULL, NULL};
+    if (!time || strlen(time) < MONTH)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        bounds[i] = str_copy_n(time, MONTH);
+        if (!bounds[i]) {
+            free(bounds[0]);
+            return -ENOMEM;
+        }
+    }
+    if (!world->first || strcmp(bounds[0], world->first) < 0) {
+        free(world->first);
+        world->first = bounds[0];
+        bounds[0] = NULL;
+    }
+    if (!world->last || strcmp(bounds[1], world->last) > 0) {
+        free(world->last);
+        world->last = bounds[1];
+        bounds[1] = NULL;
+    }
+    free(bounds[0]);
+    free(bounds[1]);
+    return 0;
+}
+
+/* The share of GPUs with a figure up to x, as far as the sketch tells: linear between quantiles. */
+static double share_below(const struct world_figure *figure, double x)
+{
+    const double *q = figure->quantiles;
+    if (x < q[0])
+        return 0;
+    for (int i = 1; i < WORLD_QUANTILES; i++)
+        if (x < q[i])
+            return world_shares[i - 1] +
+                   (world_shares[i] - world_shares[i - 1]) * (x - q[i - 1]) / (q[i] - q[i - 1]);
+    return x > q[WORLD_QUANTILES - 1] ? 1 : world_shares[WORLD_QUANTILES - 1];
+}
+
+/* The quantile of the GPUs of both sketches together. */
+static double common_quantile(const struct world_figure *a, const struct world_figure *b,
+                              double share)
+{
+    enum { STEPS = 200 }; /* halvings; the interval no longer changes long before */
+    double low = fmin(a->quantiles[0], b->quantiles[0]);
+    double high = fmax(a->quantiles[WORLD_QUANTILES - 1], b->quantiles[WORLD_QUANTILES - 1]);
+    double weight = (double)a->n / ((double)a->n + (double)b->n);
+    for (int i = 0; i < STEPS && low < high; i++) {
+        double middle = low + (high - low) / 2;
+        double below = weight * share_below(a, middle) + (1 - weight) * share_below(b, middle);
+        if (below < share)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+static void combine(struct world_figure *into, const struct world_figure *from)
+{
+    struct world_figure sum = *into;
+    double n = (double)into->n + (double)from->n, a = (double)into->n / n, b = (double)from->n / n;
+    for (int i = 0; i < WORLD_QUANTILES; i++)
+        sum.quantiles[i] = common_quantile(into, from, world_shares[i]);
+    sum.median = sum.quantiles[WORLD_QUANTILES / 2];
+    double apart_a = into->median - sum.median, apart_b = from->median - sum.median;
+    /* Sites that differ widen the scatter. */
+    sum.scatter = sqrt(a * (into->scatter * into->scatter + apart_a * apart_a) +
+                       b * (from->scatter * from->scatter + apart_b * apart_b));
+    sum.spread = a * into->spread + b * from->spread;
+    sum.n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    *into = sum;
+}
+
+static int add_words(struct world_words *into, const struct world_words *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (world_add_word(into, from->items[i]))
+            return -ENOMEM;
+    return 0;
+}
+
+static int add_population(struct world_population *into, const struct world_population *from)
+{
+    into->gpus = from->gpus < UINT32_MAX - into->gpus ? into->gpus + from->gpus : UINT32_MAX;
+    for (size_t i = 0; i < from->figure_count; i++) {
+        const struct world_figure *figure = &from->figures[i];
+        struct world_figure *own = world_have_figure(into, figure->metric);
+        if (!own)
+            return -ENOMEM;
+        if (own->n) {
+            combine(own, figure);
+            continue;
+        }
+        char *metric = own->metric;
+        *own = *figure;
+        own->metric = metric;
+    }
+    return add_words(&into->programs, &from->programs) || add_words(&into->drivers, &from->drivers)
+               ? -ENOMEM
+               : 0;
+}
+
+int world_add(struct world *into, const struct world *from)
+{
+    if (world_add_month(into, from->first) || world_add_month(into, from->last))
+        return -ENOMEM;
+    for (size_t i = 0; i < from->model_count; i++) {
+        const struct world_model *model = &from->models[i];
+        struct world_model *own = world_have_model(into, model->name, model->key);
+        for (size_t p = 0; p < model->population_count && own; p++) {
+            struct world_population *population =
+                world_have_population(own, model->populations[p].part);
+            if (!population || add_population(population, &model->populations[p]))
+                return -ENOMEM;
+        }
+        if (!own)
+            return -ENOMEM;
+    }
+    return 0;
+}

@@ -1,0 +1,96 @@
+"""Real H200 cards, each judged alone against the world that the other cards make (leave one out): only the card
+that is slow may be accused. The shipped world file is what `share` makes of these cards, and accuses no other.
+
+usage: world.py REPORT FOLDER SHIPPED SCHEMA
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+REPORT, FOLDER, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+# What must be told about a card that is judged alone. Every other card must not be accused; what else is
+# watched is listed too, so that a change is noticed.
+#   accused: figures that must be among the accusations
+#   watched: all figures that are watched
+EXPECTED = {
+    "quick": {
+        "accused": {"card-13": {"main.bandwidth.read", "main.bandwidth.write"}},
+        "watched": {"card-06": {"main.bandwidth.read"}},
+    },
+    "standard": {
+        "accused": {},
+        "watched": {"card-06": {"main.bandwidth.read"}},
+    },
+}
+
+failures = []
+
+
+def run(*words, codes=(0,)):
+    done = subprocess.run([REPORT, *words], capture_output=True, text=True)
+    if done.returncode not in codes:
+        sys.exit(f"FAILED: {words}: {done.returncode} {done.stderr}")
+    return done.stdout
+
+
+def with_gpus(inventory, there, name, wanted):
+    """A file with the GPUs for which wanted() holds, judged again."""
+    path = there / f"{name}.yaml"
+    gpus = [gpu for gpu in inventory["gpus"] if wanted(gpu)]
+    path.write_text(yaml.safe_dump({**inventory, "gpus": gpus}))
+    run("merge", path, "-o", path, codes=(0, 3))
+    return path
+
+
+def found(entries):
+    return {finding["metric"] for entry in entries for finding in entry["findings"]
+            if finding["basis"] == "world"}
+
+
+def leave_one_out(profile, inventory, there):
+    right = EXPECTED[profile]
+    for uuid in [gpu["uuid"] for gpu in inventory["gpus"]]:
+        card = uuid.removeprefix("GPU-")
+        alone = with_gpus(inventory, there, "alone", lambda gpu: gpu["uuid"] == uuid)
+        others = with_gpus(inventory, there, "others", lambda gpu: gpu["uuid"] != uuid)
+        run("share", others, "-o", there / "world.yaml")
+        judged = yaml.safe_load(run("merge", alone, "--world", there / "world.yaml", codes=(0, 3)))
+        accused, watched = found(judged["outliers"]), found(judged["watch"])
+        print(f"{profile} {card}: accused {sorted(accused)}, watched {sorted(watched)}")
+        must = right["accused"].get(card, set())
+        if (accused and not must) or not must <= accused:
+            failures.append(f"{profile}: {card} is accused in {sorted(accused)}, expected {sorted(must)}")
+        if not right["watched"].get(card, set()) <= watched:
+            failures.append(f"{profile}: {card} is watched in {sorted(watched)}")
+
+
+with tempfile.TemporaryDirectory(prefix="gpumemtopo-world-") as there:
+    there = pathlib.Path(there)
+    for profile in EXPECTED:
+        leave_one_out(profile, yaml.safe_load((FOLDER / f"{profile}.yaml").read_text()), there)
+    made = run("share", FOLDER / "standard.yaml", FOLDER / "quick.yaml")
+    shipped = "".join(line for line in SHIPPED.read_text().splitlines(True) if not line.startswith("#"))
+    if made != shipped:
+        failures.append(f"{SHIPPED.name} is not what share makes of these cards")
+if jsonschema:
+    checker = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    world = yaml.safe_load(SHIPPED.read_text())
+    failures += [f"schema: {error.message}" for error in checker.iter_errors(world)]
+    world["models"][0]["populations"][0]["host"] = "gpu003"
+    if checker.is_valid(world):
+        failures.append("the schema accepts an unknown key")
+else:
+    print("jsonschema is not installed: the schema was not compared")
+for line in failures:
+    print(f"FAILED: {line}")
+sys.exit(bool(failures))
