@@ -6,15 +6,18 @@
 #   Prolog=/etc/gpumemtopo/health.sh                Epilog=/etc/gpumemtopo/health.sh
 #
 # As a health check it always returns 0. As prolog or epilog it returns 1 if a GPU is failing, and
-# Slurm then drains the node; degraded GPUs do not stop a job. If a GPU hangs, crashes the program or is
-# missing (see gpus), the node is surveyed a second time; a GPU with the same result is failing. A GPU on
-# which another process computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which this
-# shell sources:
+# Slurm then drains the node; degraded GPUs do not stop a job. A GPU that hangs or crashes the program
+# twice in the survey is failing. If GPUs are missing (see gpus), the node is surveyed a second time. A GPU
+# on which another process computes is not measured. Settings are in /etc/gpumemtopo/health.conf, which
+# this shell sources:
 #
 #   bin=/opt/gpumemtopo/bin     folder of the programs
 #   drain=yes                   a health check drains the node of a failing or degraded GPU
 #   last=/var/lib/gpumemtopo    folder for the last inventory
-#   gpus=8                      number of GPUs that this node must have; slurm: as its Gres says
+#   baseline=/var/lib/gpumemtopo/fleet.yaml    the last inventory of all nodes, if there is one: GPUs are
+#                               compared with themselves. rolling.sh writes it
+#   gpus=8                      number of GPUs that this node must have; slurm: as its Gres says. Without
+#                               this setting: as many as in the baseline
 #   limit=40                    time limit in seconds; Slurm's own limit is 60
 #   node=$(hostname -s)         name of this node in Slurm
 #   lock=/run/gpumemtopo-health.lock    lock file; use a folder where only root may create files
@@ -28,7 +31,7 @@ set -u
 verdict=0 folder=
 trap '[ -z "$folder" ] || rm -rf "$folder"; exit "$verdict"' EXIT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-bin='' drain=no last='' gpus='' limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
+bin='' drain=no last='' gpus='' baseline=/var/lib/gpumemtopo/fleet.yaml limit=40 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
 conf=${GPUMEMTOPO_HEALTH_CONF:-/etc/gpumemtopo/health.conf}
 # shellcheck disable=SC1090
 [ ! -r "$conf" ] || . "$conf"
@@ -60,6 +63,15 @@ if ! [[ $gpus =~ ^[0-9]{0,3}$ ]]; then
     gpus=
 fi
 
+base=()
+case " ${flags[*]} " in
+*" --baseline"*) ;; # the site names another one
+*) [ ! -s "$baseline" ] || [ ! -r "$baseline" ] || base=(--baseline "$baseline") ;;
+esac
+if [ -z "$gpus" ] && [ "${#base[@]}" -gt 0 ]; then
+    gpus=$(grep -cxF "    node: $(uname -n)" "$baseline")
+fi
+
 # survey FILE: in the time that is left. Without Slurm's variables: with them the survey would take itself
 # for a step with several ranks.
 survey() {
@@ -67,16 +79,8 @@ survey() {
     : >"$folder/said"
     [ "$left" -ge 2 ] || return 1
     env -i PATH="$PATH" HOME=/ timeout -k 8 "$left" gpumemtopo-survey --profile quick --busy skip \
-        --time-limit $(((10#$limit + 2) / 3)) --quiet --no-progress -o "$1" "${flags[@]}" \
+        --time-limit $(((2 * 10#$limit + 2) / 3)) --quiet --no-progress -o "$1" "${base[@]}" "${flags[@]}" \
         9>&- 2>"$folder/said"
-}
-
-# dead FILE: the GPUs that hung or crashed the program, one in a line. On a slow node a healthy GPU may need
-# longer than its third of the limit. So a time-out counts only if another GPU was measured in that time.
-dead() {
-    local counts=crashed
-    ! grep -q '^survey: {.* measured: [1-9]' "$1" 2>/dev/null || counts='crashed\|timed_out'
-    sed -n "s/^  - {node: [^,]*, rank: [^,]*, uuid: \([^,]*\), status: \($counts\), .*/\1/p" "$1" 2>/dev/null | sort
 }
 
 # missing FILE CODE: the number of GPUs that the survey saw, if they are too few. Without a report that is
@@ -91,11 +95,17 @@ missing() {
 
 survey "$folder/now.yaml"
 code=$?
-gone=$(missing "$folder/now.yaml" "$code") dead=$(dead "$folder/now.yaml")
-if [ -n "$gone$dead" ]; then
+if [ "$code" -eq 2 ] && [ "${#base[@]}" -gt 0 ]; then # the baseline may be damaged: do without it
+    logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null
+    base=()
+    survey "$folder/now.yaml"
+    code=$?
+fi
+gone=$(missing "$folder/now.yaml" "$code")
+if [ -n "$gone" ]; then
     survey "$folder/again.yaml"
-    gone=${gone:+$(missing "$folder/again.yaml" "$?")}
-    dead=$(comm -12 <(printf '%s\n' "$dead") <(dead "$folder/again.yaml") | grep -v '^null$' | head -n 1)
+    gone=$(missing "$folder/again.yaml" "$?")
+    [ ! -s "$folder/again.yaml" ] || mv "$folder/again.yaml" "$folder/now.yaml"
 fi
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached
     [ "$code" -eq 0 ] || logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null
@@ -110,7 +120,6 @@ reason=$(gpumemtopo-report drain "$folder/now.yaml" 2>/dev/null |
     sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' |
     sort -r | head -n 1)
 [ -z "$gone" ] || reason="gpumemtopo:failing:-:$gone of $((10#$gpus)) GPUs are there, twice:-:-"
-[ -z "$dead" ] || reason="gpumemtopo:failing:${dead//[^A-Za-z0-9-]/}:hung or crashed the program, twice:-:-"
 if [ "$failing" -eq 0 ] && [ "$drain" = yes ] && [ -n "$reason" ]; then
     scontrol update NodeName="$node" State=DRAIN Reason="$reason"
 fi

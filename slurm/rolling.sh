@@ -5,10 +5,13 @@
 #
 # FOLDER (default gpumemtopo-rolling) keeps one inventory per node between calls. With daily calls,
 # every node has been idle once after some days. A node that is no longer idle when its job starts is
-# skipped until the next call; the script does not wait for it. FLAGs go to gpumemtopo-survey.
+# skipped until the next call; the script does not wait for it. FLAGs go to gpumemtopo-survey. If the folder
+# /var/lib/gpumemtopo (GPUMEMTOPO_STATE names another) can be written, the inventory is also kept there as
+# fleet.yaml, where health.sh looks for it.
 set -euo pipefail
 survey=${GPUMEMTOPO_SURVEY:-gpumemtopo-survey}
 report=${GPUMEMTOPO_REPORT:-gpumemtopo-report}
+state=${GPUMEMTOPO_STATE:-/var/lib/gpumemtopo}
 partition='' output=gpumemtopo-rolling.yaml folder=gpumemtopo-rolling jobs=16
 while getopts p:o:d:j: flag; do
     case $flag in
@@ -62,4 +65,7 @@ wait
 shopt -s nullglob
 found=("$folder"/*.yaml "$folder"/*.spool) code=0
 "$report" merge -o "$output" "${found[@]:-$folder}" || code=$?
+if [ -s "$output" ] && [ -d "$state" ] && [ -w "$state" ]; then
+    cp "$output" "$state/.fleet.yaml.$$" && mv "$state/.fleet.yaml.$$" "$state/fleet.yaml"
+fi
 exit "$code"

@@ -20,6 +20,13 @@ struct device_info {
     int32_t index;
     const char *name;
     const char *model_key;
+    uint32_t gpus_given; /* as in struct gpu_result; simulated GPUs only */
+};
+
+/* A node whose driver does not answer, although the launcher gave its GPUs to this job. */
+struct device_dead_node {
+    const char *node, *reason;
+    uint32_t gpus_given;
 };
 
 /* The simulated fleet of a YAML file, for one of `ranks` processes: GPUs i with i mod ranks ==
@@ -73,6 +80,9 @@ struct device_source {
     size_t bare_count;
     uint32_t
         session; /* 0: the first measurement of a GPU in this survey; 1: it is measured again */
+    struct device_dead_node *dead_nodes; /* simulated ones */
+    size_t dead_count;
+    uint32_t attempt; /* set by the worker: how many workers tried its GPU before */
 };
 
 #endif

@@ -47,7 +47,8 @@ int inventory_add_unknown(struct inventory *inventory, const struct inventory_un
     if (!grown)
         return -ENOMEM;
     inventory->unmeasured = grown;
-    grown[count] = (struct inventory_unmeasured){.rank = entry->rank, .status = entry->status};
+    grown[count] = (struct inventory_unmeasured){
+        .rank = entry->rank, .status = entry->status, .gpus_given = entry->gpus_given};
     inventory->unmeasured_count++;
     inventory->total_unmeasured = (uint32_t)inventory->unmeasured_count;
     return str_copy_to(&grown[count].node, entry->node) ||

@@ -36,6 +36,7 @@ void gpu_result_fini(struct gpu_result *result)
     free(result->name);
     free(result->model_key);
     free(result->reason);
+    free(result->first_reason);
     gpu_result_drop_figures(result);
     memset(result, 0, sizeof *result);
 }
@@ -67,10 +68,13 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
         .rank = from->rank,
         .status = from->status,
         .elapsed_s = from->elapsed_s,
+        .first_status = from->first_status,
+        .gpus_given = from->gpus_given,
     };
     if (str_copy_to(&copy.uuid, from->uuid) || str_copy_to(&copy.node, from->node) ||
         str_copy_to(&copy.pci, from->pci) || str_copy_to(&copy.name, from->name) ||
         str_copy_to(&copy.model_key, from->model_key) || str_copy_to(&copy.reason, from->reason) ||
+        str_copy_to(&copy.first_reason, from->first_reason) ||
         facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
         facts_copy(&copy.config, &from->config) || facts_copy(&copy.health, &from->health) ||
         facts_copy(&copy.timings, &from->timings) ||

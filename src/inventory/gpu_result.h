@@ -32,6 +32,12 @@ struct gpu_result {
     char *model_key; /* identifies the model: PCI device and subsystem id, name, MIG profile */
     enum gpu_status status;
     char *reason; /* NULL while ok */
+    /* If a first worker crashed, hung or failed, and this is the result of a second one: how the
+     * first one ended. GPU_OK and NULL: there was only one. */
+    enum gpu_status first_status;
+    char *first_reason;
+    uint32_t gpus_given; /* the launcher lets the tasks of the node use so many of its GPUs; 0: not
+                            known */
     double elapsed_s;
     struct facts hardware; /* equal for all GPUs of a model: sms, memory_bytes, l2_bytes, ... */
     struct facts board;    /* of this unit: serial, part, vbios, driver */

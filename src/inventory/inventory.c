@@ -46,6 +46,7 @@ void inventory_gpu_fini(struct inventory_gpu *gpu)
     free(gpu->node);
     free(gpu->pci);
     free(gpu->model);
+    free(gpu->first_reason);
     facts_fini(&gpu->board);
     facts_fini(&gpu->hardware);
     facts_fini(&gpu->config);

@@ -170,7 +170,8 @@ static int copy_texts(const struct inventory_gpu *gpu, const struct inventory_mo
                       const struct inventory_unmeasured *unmeasured, struct gpu_result *result)
 {
     if (str_copy_to(&result->uuid, gpu->uuid) || str_copy_to(&result->node, gpu->node) ||
-        str_copy_to(&result->pci, gpu->pci))
+        str_copy_to(&result->pci, gpu->pci) ||
+        str_copy_to(&result->first_reason, gpu->first_reason))
         return -ENOMEM;
     if (model &&
         (str_copy_to(&result->name, model->name) || str_copy_to(&result->model_key, model->key)))
@@ -183,7 +184,11 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
 {
     const struct inventory_model *model = inventory_model_of(lookup, gpu);
     const struct inventory_unmeasured *unmeasured = find(&lookup->unmeasured, gpu->uuid);
-    struct gpu_result result = {.index = gpu->index, .rank = gpu->rank, .status = gpu->status};
+    struct gpu_result result = {.index = gpu->index,
+                                .rank = gpu->rank,
+                                .status = gpu->status,
+                                .first_status = gpu->first_status,
+                                .gpus_given = gpu->gpus_given};
     struct facts *const sets[] = {&result.hardware, &result.board, &result.config, &result.health};
     if (gpu->status == GPU_OUTLIER)
         result.status = GPU_OK;

@@ -206,7 +206,11 @@ static int fill_last(struct fleet *fleet, const struct gpu_result *gpu)
 {
     struct symbols *symbols = &fleet->symbols;
     struct fleet_gpu *out = &fleet->gpus[fleet->count];
-    *out = (struct fleet_gpu){.index = gpu->index, .rank = gpu->rank, .status = gpu->status};
+    *out = (struct fleet_gpu){.index = gpu->index,
+                              .rank = gpu->rank,
+                              .status = gpu->status,
+                              .first_status = gpu->first_status,
+                              .gpus_given = gpu->gpus_given};
     out->measured = gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
                     (gpu->status == GPU_BUSY && gpu->measures.count);
     if (symbols_text(symbols, gpu->uuid, &out->uuid) ||
@@ -215,6 +219,7 @@ static int fill_last(struct fleet *fleet, const struct gpu_result *gpu)
         symbols_text(symbols, gpu->name, &out->name) ||
         symbols_text(symbols, gpu->model_key, &out->model_key) ||
         symbols_text(symbols, gpu->reason, &out->reason) ||
+        symbols_text(symbols, gpu->first_reason, &out->first_reason) ||
         add_facts(fleet, SET_HARDWARE, &gpu->hardware) ||
         add_facts(fleet, SET_BOARD, &gpu->board) || add_facts(fleet, SET_CONFIG, &gpu->config) ||
         add_facts(fleet, SET_HEALTH, &gpu->health))

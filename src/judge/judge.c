@@ -161,6 +161,8 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
     struct inventory_gpu *out = &inventory->gpus[inventory->gpu_count++];
     out->index = gpu->index;
     out->rank = gpu->rank;
+    out->first_status = gpu->first_status;
+    out->gpus_given = gpu->gpus_given;
     out->status = !gpu->measured ? gpu->status
                   : gpu->busy    ? GPU_BUSY
                   : gpu->outlier ? GPU_OUTLIER
@@ -168,6 +170,7 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
     if (str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
         str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
         str_copy_to(&out->pci, fleet_text(fleet, gpu->pci)) ||
+        str_copy_to(&out->first_reason, fleet_text(fleet, gpu->first_reason)) ||
         all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
         confirmations_list(judge, number, &out->measured_again))
         return -ENOMEM;
@@ -274,9 +277,10 @@ static int prepare(struct judge *judge)
 static int run_stages(struct judge *judge)
 {
     static int (*const stages[])(struct judge *) = {
-        judge_settings,      judge_rules, judge_counters,   judge_heat,           judge_scores,
-        judge_few,           judge_nodes, judge_steadiness, judge_specifications, judge_drift,
-        judge_counter_drift, judge_world, judge_clocks,     judge_claims,         judge_causes,
+        judge_settings,       judge_rules,  judge_counters,      judge_heat,  judge_tries,
+        judge_scores,         judge_few,    judge_nodes,         judge_steadiness,
+        judge_specifications, judge_drift,  judge_counter_drift, judge_world, judge_clocks,
+        judge_claims,         judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

@@ -36,8 +36,16 @@ struct judge_metric {
     double follows[JUDGE_CONDITION_COUNT];
 };
 
+/* How many GPUs the nodes with a name like this have. */
+struct judge_node_size {
+    char *pattern; /* as for fnmatch: "gpu*" */
+    uint32_t gpus;
+};
+
 struct judge_config {
-    double false_alarms; /* expected false accusations per survey, e.g. 0.01 */
+    double false_alarms;                /* expected false accusations per survey, e.g. 0.01 */
+    struct judge_node_size *node_sizes; /* the first pattern that matches holds */
+    size_t node_size_count;
     struct judge_metric *metrics;
     size_t metric_count;
 };
@@ -93,5 +101,13 @@ int judge_add_again(struct judge *judge, const char *uuid, const struct measures
 /* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, and appends to
  * its nodes. Compares the GPUs if judge_compare was not called. To be called once per judge. */
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);
+
+/* Appends to the nodes of a finished inventory, whose unmeasured ranks are added: nodes with fewer
+ * GPUs than expected. 0 or -ENOMEM. */
+int judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory,
+                       struct err *err);
+
+/* How many nodes are accused without one of their GPUs: GPUs are missing there. */
+size_t judge_accused_nodes(const struct inventory *inventory);
 
 #endif

@@ -54,8 +54,43 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
     return str_copy_to(&out->metric, name) ? err_no_memory(err) : 0;
 }
 
+static int read_node_size(const char *pattern, const struct yaml_node *node,
+                          struct judge_config *config, struct err *err)
+{
+    enum { GPUS_MAX = 1024 };
+    uint64_t gpus;
+    int rc = yaml_as_u64(node, 0, GPUS_MAX, &gpus, err);
+    if (rc)
+        return rc;
+    struct judge_node_size *size = &config->node_sizes[config->node_size_count];
+    if (str_copy_to(&size->pattern, pattern))
+        return err_no_memory(err);
+    size->gpus = (uint32_t)gpus;
+    config->node_size_count++;
+    return 0;
+}
+
+/* One number for all nodes, or a mapping of patterns to numbers. */
+static int read_node_sizes(const struct yaml_node *node, struct judge_config *config,
+                           struct err *err)
+{
+    bool single = yaml_kind(node) == YAML_SCALAR;
+    int rc = single ? 0 : yaml_expect(node, YAML_MAPPING, err);
+    if (rc)
+        return rc;
+    config->node_sizes = mem_array(single ? 1 : yaml_count(node), sizeof *config->node_sizes);
+    if (!config->node_sizes)
+        return err_no_memory(err);
+    if (single)
+        return read_node_size("*", node, config, err);
+    for (size_t i = 0; i < yaml_count(node) && !rc; i++)
+        rc = read_node_size(yaml_key(node, i), yaml_at(node, i), config, err);
+    return rc;
+}
+
 struct judge_fields {
     double false_alarms;
+    const struct yaml_node *node_sizes;
     const struct yaml_node *metrics;
 };
 
@@ -64,9 +99,10 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
 {
     static const struct yaml_field fields[] = {
         {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), true, 1e-12, 1},
+        {"gpus_per_node", YAML_NODE, offsetof(struct judge_fields, node_sizes)},
         {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics), true},
     };
-    struct judge_fields read;
+    struct judge_fields read = {0};
     int rc = yaml_read_fields(mapping, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
@@ -78,6 +114,8 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
     config.metrics = mem_array(count, sizeof *config.metrics);
     if (!config.metrics)
         return err_no_memory(err);
+    if (read.node_sizes)
+        rc = read_node_sizes(read.node_sizes, &config, err);
     for (; config.metric_count < count && !rc; config.metric_count++) {
         size_t i = config.metric_count;
         rc = read_metric(yaml_key(read.metrics, i), yaml_at(read.metrics, i), &config.metrics[i],
@@ -95,5 +133,8 @@ void judge_config_fini(struct judge_config *config)
     for (size_t i = 0; i < config->metric_count; i++)
         free(config->metrics[i].metric);
     free(config->metrics);
+    for (size_t i = 0; i < config->node_size_count; i++)
+        free(config->node_sizes[i].pattern);
+    free(config->node_sizes);
     *config = (struct judge_config){0};
 }

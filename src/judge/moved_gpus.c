@@ -38,22 +38,41 @@ static int report_present(const struct judge *judge, const struct inventory_look
     return rc;
 }
 
-static int report_gone(const struct judge *judge, struct inventory *inventory)
+/* Whether the fleet has this UUID or node. seen: per symbol. */
+static bool has(const struct judge *judge, const bool *seen, const char *text)
+{
+    uint32_t symbol = text ? symbols_find(&judge->fleet.symbols, text) : 0;
+    return symbol && seen[symbol];
+}
+
+/* A survey of some nodes says nothing about the others of the baseline. */
+static bool is_elsewhere(const struct judge *judge, const bool *seen,
+                         const struct inventory_gpu *gpu)
+{
+    return gpu->uuid && !has(judge, seen, gpu->uuid) && !has(judge, seen, gpu->node);
+}
+
+static int report_gone(const struct judge *judge, const bool *seen, struct inventory *inventory)
 {
     const struct inventory *baseline = judge->basis.baseline;
-    uint32_t *seen = mem_array(judge->fleet.symbols.count, sizeof *seen);
-    int rc = seen ? 0 : -ENOMEM;
-    for (size_t i = 0; i < judge->fleet.count && !rc; i++)
-        seen[judge->fleet.gpus[i].uuid] = 1;
+    size_t elsewhere = 0;
+    int rc = 0;
+    for (size_t i = 0; i < baseline->gpu_count; i++)
+        elsewhere += is_elsewhere(judge, seen, &baseline->gpus[i]);
+    bool part = 2 * elsewhere > baseline->gpu_count;
+    if (part)
+        rc = place_findings_add(
+            inventory, NULL,
+            str_format("%zu of %zu GPUs of the baseline are on nodes that were not surveyed",
+                       elsewhere, baseline->gpu_count),
+            NULL);
     for (size_t i = 0; i < baseline->gpu_count && !rc; i++) {
         const struct inventory_gpu *gpu = &baseline->gpus[i];
-        uint32_t symbol = symbols_find(&judge->fleet.symbols, gpu->uuid);
-        if (gpu->uuid && !(symbol && seen[symbol]))
+        if (gpu->uuid && !has(judge, seen, gpu->uuid) && !(part && is_elsewhere(judge, seen, gpu)))
             rc = place_findings_add(
                 inventory, gpu->node,
                 str_format("gone since the baseline: %s at %s", gpu->uuid, shown(gpu->pci)), NULL);
     }
-    free(seen);
     return rc;
 }
 
@@ -62,11 +81,15 @@ int moved_gpus_report(const struct judge *judge, struct inventory *inventory)
     struct inventory_lookup *lookup = NULL;
     if (!judge->basis.baseline)
         return 0;
-    if (inventory_lookup_create(judge->basis.baseline, &lookup))
-        return -ENOMEM;
-    int rc = report_present(judge, lookup, inventory);
+    bool *seen = mem_array(judge->fleet.symbols.count + 1, sizeof *seen);
+    int rc = seen ? inventory_lookup_create(judge->basis.baseline, &lookup) : -ENOMEM;
+    for (size_t i = 0; i < judge->fleet.count && !rc; i++)
+        seen[judge->fleet.gpus[i].uuid] = seen[judge->fleet.gpus[i].node] = true;
     if (!rc)
-        rc = report_gone(judge, inventory);
+        rc = report_present(judge, lookup, inventory);
+    if (!rc)
+        rc = report_gone(judge, seen, inventory);
     inventory_lookup_destroy(lookup);
+    free(seen);
     return rc;
 }

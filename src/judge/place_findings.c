@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/fact_text.h"
+#include "judge/same_fault.h"
 
 enum scope { SCOPE_MODEL, SCOPE_NODE, SCOPE_PCI, SCOPE_INDEX, SCOPE_COUNT };
 
@@ -19,7 +20,8 @@ static const size_t least[SCOPE_COUNT] = {3, 2, 3, 3};
 /* An accusation and its place in one scope. */
 struct placed_finding {
     uint32_t finding, group, place, metric;
-    uint32_t cause; /* facts: symbol of the cause; figures: finding.explained_by */
+    uint32_t explained_by; /* of the finding */
+    uint32_t cause;        /* symbol; of figures: without the numbers in it */
 };
 
 /* The number of judged GPUs of a group in a place. */
@@ -85,11 +87,9 @@ static size_t gpus_at(const struct place_size *sizes, size_t count, uint32_t gro
 static int by_entry(const void *left, const void *right)
 {
     const struct placed_finding *a = left, *b = right;
-    const uint32_t keys[][2] = {{a->group, b->group},
-                                {a->place, b->place},
-                                {a->metric, b->metric},
-                                {a->cause, b->cause},
-                                {a->finding, b->finding}};
+    const uint32_t keys[][2] = {{a->group, b->group},   {a->place, b->place},
+                                {a->metric, b->metric}, {a->explained_by, b->explained_by},
+                                {a->cause, b->cause},   {a->finding, b->finding}};
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         if (keys[i][0] != keys[i][1])
             return keys[i][0] < keys[i][1] ? -1 : 1;
@@ -99,7 +99,7 @@ static int by_entry(const void *left, const void *right)
 static bool same_place(const struct placed_finding *a, const struct placed_finding *b)
 {
     return a->group == b->group && a->place == b->place && a->metric == b->metric &&
-           a->cause == b->cause;
+           a->explained_by == b->explained_by && a->cause == b->cause;
 }
 
 static int collect(struct judge *judge, enum scope scope, struct placed_finding *entries,
@@ -110,14 +110,16 @@ static int collect(struct judge *judge, enum scope scope, struct placed_finding 
     for (size_t i = 0; i < judge->findings.count; i++) {
         const struct finding *finding = &judge->findings.items[i];
         const struct fleet_gpu *gpu = &fleet->gpus[finding->gpu];
-        uint32_t place = place_of(gpu, scope), cause = finding->explained_by;
-        if (!finding->accused || finding->shared || finding->dropped || !place ||
+        uint32_t place = place_of(gpu, scope), cause = 0;
+        if (!finding->accused || finding->shared || finding->dropped || !place || !gpu->measured ||
             gpu->group == GROUP_NONE || !gpu->uuid) /* entries list GPUs by UUID */
             continue;
-        if (finding->rule < 0 && symbols_text(&fleet->symbols, finding->cause, &cause))
-            return -ENOMEM;
-        entries[count++] =
-            (struct placed_finding){(uint32_t)i, gpu->group, place, finding->metric, cause};
+        int rc = finding->rule < 0 ? symbols_text(&fleet->symbols, finding->cause, &cause)
+                                   : same_fault_cause(&fleet->symbols, finding->cause, &cause);
+        if (rc)
+            return rc;
+        entries[count++] = (struct placed_finding){
+            (uint32_t)i, gpu->group, place, finding->metric, finding->explained_by, cause};
     }
     if (count)
         qsort(entries, count, sizeof *entries, by_entry);
@@ -193,6 +195,30 @@ static size_t keep_alike(const struct judge *judge, struct placed_finding *entri
     return kept;
 }
 
+/* Keeps the GPUs that have the same fault, from entries[0] on. 0 or -ENOMEM. */
+static int keep_same_fault(const struct judge *judge, struct placed_finding *entries,
+                           size_t *in_out_count)
+{
+    size_t count = *in_out_count, kept = 0;
+    const struct finding *first = count ? &judge->findings.items[entries[0].finding] : NULL;
+    if (!first || first->rule < 0)
+        return 0;
+    uint32_t *gpus = mem_array(count, sizeof *gpus);
+    bool *other = mem_array(count, sizeof *other);
+    int rc = gpus && other ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count && !rc; i++)
+        gpus[i] = judge->findings.items[entries[i].finding].gpu;
+    if (!rc)
+        rc = same_fault_find_others(judge, (size_t)first->rule, gpus, count, other);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (!other[i])
+            entries[kept++] = entries[i];
+    *in_out_count = rc ? count : kept;
+    free(gpus);
+    free(other);
+    return rc;
+}
+
 /* Fills one entry of the inventory with the findings entries[0 .. count - 1] and marks them as
  * shared. */
 static int fill_entry(struct judge *judge, enum scope scope, struct placed_finding *entries,
@@ -244,7 +270,8 @@ static int collapse(struct judge *judge, enum scope scope, struct placed_finding
         size_t all = gpus_at(sizes, size_count, entries[i].group, entries[i].place);
         qsort_r(&entries[i], end - i, sizeof *entries, by_deviation, judge);
         size_t alike = keep_alike(judge, &entries[i], end - i);
-        if (alike < least[scope] || 3 * alike < 2 * all)
+        rc = keep_same_fault(judge, &entries[i], &alike);
+        if (rc || alike < least[scope] || 3 * alike < 2 * all)
             continue;
         struct inventory_node *entry = add_entry(inventory);
         rc = entry ? fill_entry(judge, scope, &entries[i], alike, all, entry) : -ENOMEM;

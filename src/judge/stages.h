@@ -28,15 +28,15 @@ struct finding {
     bool by_node;    /* accused only if its node is */
     bool shared;     /* listed for the node, slot or model; by rule, also for the GPU */
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
+    bool of_worker;  /* holds also for a GPU that was not measured */
     bool dropped;    /* not listed, e.g. because another basis has the same finding */
     enum inventory_kind kind;
     enum confirmation confirmed;
     uint32_t confirming; /* CONFIRMED_BY_FIGURES: how many figures, with this one */
     double value, expected, deviation, score; /* NaN: none */
     char *cause;                              /* NULL until it is known */
-    uint32_t explained_by; /* figures: a bit per condition; compared instead of the text of the
-                            * cause, which has numbers in it */
-    uint32_t previous;     /* the GPU's previous finding, number + 1; 0: none */
+    uint32_t explained_by;                    /* figures: a bit per condition */
+    uint32_t previous;                        /* the GPU's previous finding, number + 1; 0: none */
 };
 
 struct findings {
@@ -114,6 +114,7 @@ int judge_settings(struct judge *judge);       /* settings.c: facts against the 
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_counters(struct judge *judge);       /* counters.c: errors that are corrected */
 int judge_heat(struct judge *judge);           /* heat.c: temperatures */
+int judge_tries(struct judge *judge);          /* tries.c: workers that crashed or hung */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */
 int judge_few(struct judge *judge);            /* too_few.c: figures of small models */
 int judge_nodes(struct judge *judge);          /* weak_nodes.c: figures of a node's GPUs together */

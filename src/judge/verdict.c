@@ -54,8 +54,8 @@ void verdict_settle(struct judge *judge)
     for (size_t i = 0; i < findings->count; i++) {
         struct finding *finding = &findings->items[i];
         const struct fleet_gpu *gpu = &judge->fleet.gpus[finding->gpu];
-        finding->dropped =
-            !gpu->measured || (judge->basis.drift_only && finding->basis != BASIS_BASELINE);
+        finding->dropped = (!gpu->measured && !finding->of_worker) ||
+                           (judge->basis.drift_only && finding->basis != BASIS_BASELINE);
         finding->accused &= !gpu->busy;
         for (uint32_t at = finding->previous; at; at = findings->items[at - 1].previous) {
             struct finding *other = &findings->items[at - 1];

@@ -286,7 +286,7 @@ static int exit_code(const struct report_merge *merge, const struct inventory *i
 {
     if (merge->skipped.count || inventory->total_unmeasured || inventory->total_lost_ranks)
         return 4;
-    return inventory->total_outliers ? 3 : 0;
+    return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
 }
 
 int report_merge_finish(struct report_merge *merge, const struct report_merge_request *request,
@@ -312,6 +312,9 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
     rc = judge_all(merge, request->basis, inventory, err);
     if (!rc && merge_unknown(merge->sources, merge->count, inventory))
         rc = err_no_memory(err);
+    const struct judge_basis view = report_basis_view(request->basis, NULL);
+    if (!rc)
+        rc = judge_missing_gpus(&view, inventory, err);
     inventory->exit_code = exit_code(merge, inventory);
     return rc;
 }

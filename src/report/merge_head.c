@@ -258,6 +258,7 @@ static int add_unknown_of_plan(struct inventory *inventory, const bool *own,
             .rank = rank->rank,
             .status = rank->status,
             .reason = rank->reason,
+            .gpus_given = rank->gpus_given,
         };
         bool counts = survey->apart || rank->rank < 0 || (uint32_t)rank->rank >= survey->ranks ||
                       !own[rank->rank];

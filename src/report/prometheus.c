@@ -95,6 +95,17 @@ static bool was_judged(const struct inventory_gpu *gpu)
     return gpu->uuid && (gpu->status == GPU_OK || gpu->status == GPU_OUTLIER);
 }
 
+/* Its worker crashed or hung twice: it was not measured, but it is accused. */
+static bool is_dead(const struct inventory *inventory, const struct inventory_gpu *gpu)
+{
+    if (!gpu->uuid || was_judged(gpu) || gpu->first_status == GPU_OK)
+        return false;
+    for (size_t i = 0; i < inventory->outlier_count; i++)
+        if (str_equal(inventory->outliers[i].uuid, gpu->uuid))
+            return true;
+    return false;
+}
+
 /* A sample cannot say that it is noisy or a bound. */
 static bool is_plain(const struct inventory_value *value)
 {
@@ -274,10 +285,11 @@ static void put_states(struct strbuf *out, const struct inventory *inventory)
     put_head(out, outlier, "1 for a GPU that differs from its peers, 0 for one that does not.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        if (!was_judged(gpu))
+        bool dead = is_dead(inventory, gpu);
+        if (!was_judged(gpu) && !dead)
             continue;
         put_gpu(out, outlier, gpu);
-        strbuf_printf(out, "} %d\n", gpu->status == GPU_OUTLIER);
+        strbuf_printf(out, "} %d\n", dead || gpu->status == GPU_OUTLIER);
     }
 }
 

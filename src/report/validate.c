@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "judge/judge.h"
 
 /* Texts and their indices, sorted for look-up. */
 struct known_text {
@@ -28,7 +29,6 @@ struct checker {
     uint32_t *counts; /* measured GPUs by model */
     bool *accused;    /* GPUs that are in outliers or in an accused finding of a node */
     uint32_t measured;
-    size_t outliers;
 };
 
 static int entry_order(const void *a, const void *b)
@@ -113,7 +113,6 @@ static int check_gpus(struct checker *c, struct err *err)
             return err_set(err, -EINVAL, "%.80s has status %s, but is listed in unmeasured",
                            gpu->uuid, gpu_status_name(gpu->status));
         c->measured += measured;
-        c->outliers += gpu->status == GPU_OUTLIER;
         if (model && measured)
             c->counts[model->place]++;
     }
@@ -186,24 +185,33 @@ static int check_counts(const struct checker *c, struct err *err)
     rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
     if (rc)
         return rc;
-    rc = check_count("survey.outliers", v->total_outliers, c->outliers, err);
-    if (rc)
-        return rc;
     /* c->unmeasured has no entries without UUID: such an entry is a rank, not a GPU. */
     return check_count("survey.gpus", v->total_gpus,
                        (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
-/* A GPU has status outlier if and only if it is in one of the lists. */
+/* A GPU whose worker crashed or hung twice is accused and keeps that status. */
+static bool may_be_accused(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OUTLIER ||
+           (gpu->first_status != GPU_OK &&
+            (gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT));
+}
+
+/* A GPU with status outlier is in one of the lists, and no other GPU is, with one exception. */
 static int check_accused(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    for (size_t i = 0; i < v->gpu_count; i++)
-        if (c->accused[i] != (v->gpus[i].status == GPU_OUTLIER))
+    uint64_t accused = 0;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        bool odd = c->accused[i] ? !may_be_accused(&v->gpus[i]) : v->gpus[i].status == GPU_OUTLIER;
+        accused += c->accused[i];
+        if (odd)
             return err_set(err, -EINVAL, "%.80s has status %s, but is%s among the accused",
                            v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
                            gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
-    return 0;
+    }
+    return check_count("survey.outliers", v->total_outliers, accused, err);
 }
 
 /* The index of the GPU, found by UUID or, if it has none, by node and PCI address; -1: none. */
@@ -258,7 +266,7 @@ static int check_nodes(const struct checker *c, struct err *err)
 static int check_exit_code(const struct inventory *inventory, struct err *err)
 {
     bool incomplete = inventory->total_unmeasured || inventory->total_lost_ranks;
-    bool odd = inventory->total_outliers;
+    bool odd = inventory->total_outliers || judge_accused_nodes(inventory);
     int code = inventory->exit_code;
     if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
         return err_set(err, -EINVAL, "survey.exit_code %d contradicts the counts in survey", code);

@@ -168,6 +168,13 @@ static const struct bad_fleet bad_fleets[] = {
     {"nodes:\n  - {name: 'a%', gpus: 0}\n", 2, 12, "at most one"},
     {"nodes:\n  - {name: a, gpus: -1}\n", 2, 21, "whole number"},
     {"nodes:\n  - {name: a, gpus: 999}\n", 2, 21, "outside"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, given: 3}\n", 2, 51,
+     "more than the 2 GPUs"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, faults: [{gpu: 1, kind: dead_driver}]}\n",
+     2, 59, "gpu: all"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, faults: [{gpu: 1, kind: crash, tries: "
+     "0}]}\n",
+     2, 82, "outside"},
     {"nodes:\n  - {name: a%d, count: 1000, gpus: 250, model: ./good.yaml}\n", 2, 5, "200000 GPUs"},
     {"visibility: some\nnodes: []\n", 1, 13, "own, all"},
     {"vary: {sm_clock: 2}\nnodes: []\n", 1, 18, "outside"},

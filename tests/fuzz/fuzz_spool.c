@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gpu_result result = {0};
     struct err err = {0};
     uint8_t *sealed = malloc(size + 8);
-    uint32_t sum = frame_crc32(data, size), version = 2;
+    uint32_t sum = frame_crc32(data, size), version = 3;
     memcpy(sealed, &version, 4);
     memcpy(sealed + 4, &sum, 4);
     memcpy(sealed + 8, data, size);

@@ -175,6 +175,9 @@ void rich_result(struct gpu_result *out_result)
     r->status = GPU_CRASHED;
     r->reason = copy("");
     r->elapsed_s = 6.25;
+    r->first_status = GPU_CRASHED;
+    r->first_reason = copy("worker killed by signal 11");
+    r->gpus_given = 8;
     fill_facts(&r->hardware);
     must_do(facts_set_text(&r->board, "serial", "1650000000001"));
     must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));

@@ -194,6 +194,34 @@ static void layout_is_the_contract(void **state)
     strbuf_fini(&text);
 }
 
+/* What is absent of most GPUs. */
+static void tries_are_read_back(void **state)
+{
+    (void)state;
+    struct inventory inventory, again;
+    struct strbuf text = {0};
+    rich_inventory(&inventory);
+    inventory.gpus[2].first_status = GPU_CRASHED;
+    inventory.gpus[2].first_reason = str_copy("worker killed by signal 11, at first");
+    inventory.gpus[1].gpus_given = 8;
+    inventory.unmeasured[0].gpus_given = 4;
+    inventory_print(&inventory, &text);
+    assert_non_null(strstr(text.data, "\n    status: timed_out\n    first_try: {status: crashed, "
+                                      "reason: \"worker killed by signal 11, at first\"}\n"));
+    assert_non_null(strstr(text.data, "\n    gpus_given: 8\n"));
+    assert_non_null(strstr(text.data, "during l2.size, gpus_given: 4}\n"));
+    read_back(&text, &again);
+    assert_int_equal(again.gpus[0].first_status, GPU_OK);
+    assert_int_equal(again.gpus[0].gpus_given, 0);
+    assert_int_equal(again.gpus[2].first_status, GPU_CRASHED);
+    assert_string_equal(again.gpus[2].first_reason, inventory.gpus[2].first_reason);
+    assert_int_equal(again.gpus[1].gpus_given, 8);
+    assert_int_equal(again.unmeasured[0].gpus_given, 4);
+    inventory_fini(&again);
+    inventory_fini(&inventory);
+    strbuf_fini(&text);
+}
+
 static void empty_inventory_has_all_keys(void **state)
 {
     (void)state;
@@ -326,9 +354,13 @@ static void cut_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(print_read_print_is_identical), cmocka_unit_test(every_text_survives),
-        cmocka_unit_test(every_value_survives),          cmocka_unit_test(layout_is_the_contract),
-        cmocka_unit_test(empty_inventory_has_all_keys),  cmocka_unit_test(bad_files_are_explained),
+        cmocka_unit_test(print_read_print_is_identical),
+        cmocka_unit_test(every_text_survives),
+        cmocka_unit_test(every_value_survives),
+        cmocka_unit_test(layout_is_the_contract),
+        cmocka_unit_test(tries_are_read_back),
+        cmocka_unit_test(empty_inventory_has_all_keys),
+        cmocka_unit_test(bad_files_are_explained),
         cmocka_unit_test(cut_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,8 +164,9 @@ def catalogue(model):
     add("noisy", "kind: noisy, factor: 20", "degraded", "scatter")
     add("very noisy", "kind: noisy, factor: 60", "degraded", "scatter")
     add("busy", "kind: busy", None, None, where="busy")
-    add("hang", "kind: hang, after: 30", None, None, where="timed_out")
-    add("crash", "kind: crash, after: 30", None, None, where="crashed")
+    add("hang", "kind: hang, after: 30", "failing", "worker hung")
+    add("crash", "kind: crash, after: 30", "failing", "worker crashed twice")
+    add("crash once", "kind: crash, after: 30, tries: 1", "failing", "worker crashed once", where="watch")
     return faults
 
 

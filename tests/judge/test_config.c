@@ -41,6 +41,21 @@ static void reads(void **state)
     assert_true(config.metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);
     assert_true(config.metrics[1].follows[JUDGE_PCIE] == 1);
     assert_true(config.metrics[1].peak_share == 0.8);
+    assert_int_equal(config.node_size_count, 0);
+    judge_config_fini(&config);
+    assert_int_equal(
+        read_text("false_alarms: 0.01\ngpus_per_node: 8\nmetrics: {}\n", &config, &err), 0);
+    assert_int_equal(config.node_size_count, 1);
+    assert_string_equal(config.node_sizes[0].pattern, "*");
+    assert_int_equal(config.node_sizes[0].gpus, 8);
+    judge_config_fini(&config);
+    assert_int_equal(
+        read_text("false_alarms: 0.01\ngpus_per_node: {viz*: 2, \"*\": 4}\nmetrics: {}\n", &config,
+                  &err),
+        0);
+    assert_int_equal(config.node_size_count, 2);
+    assert_string_equal(config.node_sizes[0].pattern, "viz*");
+    assert_int_equal(config.node_sizes[1].gpus, 4);
     judge_config_fini(&config);
 }
 
@@ -52,6 +67,12 @@ static void refuses(void **state)
     } cases[] = {
         {"false_alarms: 2\nmetrics: {}\n", "j.yaml:1:15: false_alarms: 2 is outside 1e-12 to 1"},
         {"false_alarms: 0.01\n", "j.yaml:1:1: key \"metrics\" is missing"},
+        {"false_alarms: 0.01\ngpus_per_node: -1\nmetrics: {}\n",
+         "j.yaml:2:16: expected a whole number, found \"-1\""},
+        {"false_alarms: 0.01\ngpus_per_node: {a: x}\nmetrics: {}\n",
+         "j.yaml:2:20: expected a whole number, found \"x\""},
+        {"false_alarms: 0.01\ngpus_per_node: [8]\nmetrics: {}\n",
+         "j.yaml:2:16: expected a mapping (key: value), found a list"},
         {"false_alarms: 0.01\nmetrics: []\n",
          "j.yaml:2:10: expected a mapping (key: value), found a list"},
         {"false_alarms: 0.01\nmetrics: {a: {worse: up, floor: 0}}\n",

@@ -93,6 +93,8 @@ static int judge_results(void *context)
     struct inventory inventory = {0};
     struct err err = {0};
     int rc = made_judge(task->gpus, task->count, true, &task->basis, &inventory, &err);
+    if (!rc)
+        rc = judge_missing_gpus(&task->basis, &inventory, &err);
     memory_restore();
     assert_int_equal(err.code, rc);
     if (!rc)
@@ -192,6 +194,7 @@ static void judging(void **state)
     task.gpus[4].node = str_copy("n99");
     struct err err = {0};
     assert_int_equal(made_judge(task.gpus, task.count, true, &task.basis, &task.expected, &err), 0);
+    assert_int_equal(judge_missing_gpus(&task.basis, &task.expected, &err), 0);
     assert_true(task.expected.total_outliers > 5 && task.expected.watch_count > 0);
     memory_sweep(&(struct memory_sweep){.name = "made_judge",
                                         .run = judge_results,

@@ -219,14 +219,93 @@ static void without_model(void **state)
     made_free(gpus, MADE_PER_NODE);
 }
 
+/* Two GPUs of a node that lose as much in one figure, for different reasons: two faults. */
+static void two_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *own; /* a figure in which only the first one loses too */
+        double factor;
+        size_t places;
+    } rows[] = {
+        {"main.latency", 1.1, 0},       /* a slow memory, and one with less of it */
+        {"main.latency", 1.0, 2},       /* the same in both: reads and writes */
+        {"host.bandwidth.h2d", 0.6, 2}, /* has nothing to do with it */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 1);
+        for (size_t k = 0; k < 2; k++) {
+            made_scale(&gpus[NODE * MADE_PER_NODE + k], "main.bandwidth.read", 0.87);
+            made_scale(&gpus[NODE * MADE_PER_NODE + k], "main.bandwidth.write", 0.87);
+        }
+        made_scale(&gpus[NODE * MADE_PER_NODE], rows[i].own, rows[i].factor);
+        for (size_t k = 2; k < MADE_PER_NODE; k++) /* two GPUs are all that the node has */
+            gpus[NODE * MADE_PER_NODE + k].status = GPU_LOST;
+        struct inventory inventory = made_judged(gpus, COUNT);
+        if (inventory.node_finding_count != rows[i].places)
+            fail_msg("row %zu: %zu places, %s", i, inventory.node_finding_count,
+                     inventory.node_findings[0].finding);
+        assert_int_equal(inventory.total_outliers, 2);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+/* A whole node with one fault, and one GPU of it with another in the same memory. */
+static void one_more_fault(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1);
+    for (size_t k = 0; k < MADE_PER_NODE; k++)
+        made_scale(&gpus[NODE * MADE_PER_NODE + k], "main.bandwidth.read", 0.87);
+    made_scale(&gpus[NODE * MADE_PER_NODE], "main.latency", 1.1);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_finding_count, 1);
+    assert_int_equal(inventory.node_findings[0].gpu_count, 3);
+    assert_non_null(made_outlier(&inventory, "GPU-020"));
+    assert_int_equal(inventory.total_outliers, 4);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* SM clocks that are lowered as much, one by heat and one by the power cap. */
+static void two_throttles(void **state)
+{
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 1);
+        for (size_t k = 0; k < MADE_PER_NODE; k++) {
+            struct gpu_result *gpu = &gpus[NODE * MADE_PER_NODE + k];
+            made_clock(gpu, 0.7);
+            assert_int_equal(facts_set_text(&gpu->health, "throttle",
+                                            same || k < 2 ? "sw_thermal" : "power_cap"),
+                             0);
+        }
+        struct inventory inventory = made_judged(gpus, COUNT);
+        if ((inventory.node_finding_count > 0) != same)
+            fail_msg("%zu places", inventory.node_finding_count);
+        assert_int_equal(inventory.total_outliers, MADE_PER_NODE);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_node),     cmocka_unit_test(node_together),
-        cmocka_unit_test(one_of_a_node), cmocka_unit_test(unlike_neighbours),
-        cmocka_unit_test(node_settings), cmocka_unit_test(slot),
-        cmocka_unit_test(whole_model),   cmocka_unit_test(both),
-        cmocka_unit_test(without_model), cmocka_unit_test(all_failing),
+        cmocka_unit_test(two_faults),
+        cmocka_unit_test(one_more_fault),
+        cmocka_unit_test(two_throttles),
+        cmocka_unit_test(slow_node),
+        cmocka_unit_test(node_together),
+        cmocka_unit_test(one_of_a_node),
+        cmocka_unit_test(unlike_neighbours),
+        cmocka_unit_test(node_settings),
+        cmocka_unit_test(slot),
+        cmocka_unit_test(whole_model),
+        cmocka_unit_test(both),
+        cmocka_unit_test(without_model),
+        cmocka_unit_test(all_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

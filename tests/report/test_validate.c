@@ -129,7 +129,7 @@ static void contradictions_are_named(void **state)
         {wrong_outliers, "survey.outliers is 0, but the file has 1"},
         {wrong_total, "survey.gpus is 4, but the file has 3"},
         {measured_and_not, "GPU-00000000 has status ok, but is listed in unmeasured"},
-        {unlisted_outlier, "survey.outliers is 1, but the file has 2"},
+        {unlisted_outlier, "GPU-00000000 has status outlier, but is not among the accused"},
         {unlisted_node_outlier, "GPU-00000000 has status ok, but is among the accused"},
         {foreign_outlier, "outliers: GPU-x is not among the gpus"},
         {healthy_outlier, "GPU-00000000 has status outlier, but is not among the accused"},

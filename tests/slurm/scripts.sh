@@ -96,48 +96,29 @@ for limit in 40s 1 '' 08 -1; do
     [ "$code" -eq 1 ] || fail "a failing GPU, limit=$limit: $code, $(cat said)"
 done
 
-# A GPU that crashes the program or hangs, twice; once is no reason. UUIDs have no meaning for a shell.
+# The survey itself tries a GPU twice, so one survey is enough; a GPU that was not measured is no reason.
 cat >bin/gpumemtopo-survey <<'END'
 #!/bin/sh
+echo "$*" >asked
 while [ "$1" != -o ]; do shift; done
 echo run >>runs
 {
     echo 'survey: {nodes: 1, ranks: 1, gpus: 7, measured: 6, unmeasured: 1, lost_ranks: 0}'
     echo 'unmeasured:'
-    [ "$(wc -l <runs)" -gt "$(cat healthy_from)" ] ||
-        echo '  - {node: n1, rank: 0, uuid: GPU-1$(x), status: crashed, reason: signal 11}'
-    echo '  - {node: n1, rank: 0, uuid: GPU-2, status: busy, reason: another process}'
+    echo '  - {node: n1, rank: 0, uuid: GPU-1, status: crashed, reason: signal 11}'
 } >"$2"
 exit 4
 END
 printf '#!/bin/sh\n' >bin/gpumemtopo-report
-crashing() { # crashing SURVEYS CODE RUNS: the GPU fails in so many surveys; health.sh makes RUNS of them
-    echo "$1" >healthy_from
-    rm -f runs
-    echo "bin=$folder/bin lock=$folder/lock" >health.conf
-    prolog
-    [ "$code" -eq "$2" ] || fail "crashed in $1: $code, $(cat said)"
-    [ "$(wc -l <runs)" -eq "$3" ] || fail "$(wc -l <runs) surveys, not $3"
-}
-crashing 1 0 2
-crashing 9 1 2
-grep -qx "gpumemtopo:failing:GPU-1x:hung or crashed the program, twice:-:-" said || fail "reason: $(cat said)"
-
-# A GPU that hangs, twice, while another is measured. Without another one the node may just be slow.
-for measured in 6 0; do
-    sed -e 's/status: crashed/status: timed_out/' -e "s/measured: 6/measured: $measured/" \
-        bin/gpumemtopo-survey >bin/hanging
-    cp bin/gpumemtopo-survey bin/crashing
-    cat bin/hanging >bin/gpumemtopo-survey
-    crashing 9 "$((measured > 0))" "$(((measured > 0) + 1))"
-    cat bin/crashing >bin/gpumemtopo-survey
-done
+echo "bin=$folder/bin lock=$folder/lock" >health.conf
+prolog
+[ "$code" -eq 0 ] || fail "no line of drain: $code, $(cat said)"
+[ "$(wc -l <runs)" -eq 1 ] || fail "$(wc -l <runs) surveys"
 
 # Fewer GPUs than the site says, or than Slurm knows of; as many, or no setting, is well.
 printf '#!/bin/sh\necho "   Gres=gpu:h200:6(S:0-1),gpu:2,shard:9"\n' >bin/scontrol
 chmod +x bin/*
 expecting() { # expecting GPUS CODE
-    echo 1 >healthy_from
     rm -f runs
     echo "bin=$folder/bin lock=$folder/lock gpus=$1" >health.conf
     prolog
@@ -146,10 +127,37 @@ expecting() { # expecting GPUS CODE
         fail "reason: $(cat said)"
 }
 expecting 8 1
+[ "$(wc -l <runs)" -eq 2 ] || fail "$(wc -l <runs) surveys, not 2"
 expecting slurm 1
 expecting 7 0
 expecting '' 0
 expecting many 0
+
+# The last inventory of all nodes is the baseline, and says how many GPUs the node has.
+here=$(uname -n)
+for i in 1 2 3 4 5 6 7 8; do printf '  - uuid: GPU-%s\n    node: %s\n' "$i" "$here"; done >fleet.yaml
+with_baseline() { # with_baseline CODE SETTING
+    echo "bin=$folder/bin lock=$folder/lock $2" >health.conf
+    prolog
+    [ "$code" -eq "$1" ] || fail "$2: $code, $(cat said)"
+}
+with_baseline 1 "baseline=$folder/fleet.yaml"
+grep -qx "gpumemtopo:failing:-:7 of 8 GPUs are there, twice:-:-" said || fail "reason: $(cat said)"
+grep -q -- "--baseline $folder/fleet.yaml" asked || fail "no baseline: $(cat asked)"
+with_baseline 0 "baseline=$folder/fleet.yaml gpus=7"
+with_baseline 0 "baseline=$folder/none.yaml"
+! grep -q -- --baseline asked || fail "a baseline that does not exist: $(cat asked)"
+with_baseline 0 "baseline=$folder/fleet.yaml flags=(--baseline $folder/other.yaml)"
+! grep -q "$folder/fleet.yaml" asked || fail "two baselines: $(cat asked)"
+# One that the program refuses is left out.
+cp bin/gpumemtopo-survey bin/good
+cat >bin/gpumemtopo-survey <<END
+#!/bin/sh
+case "\$*" in *--baseline*) exit 2 ;; esac
+exec $folder/bin/good "\$@"
+END
+with_baseline 1 "baseline=$folder/fleet.yaml"
+mv bin/good bin/gpumemtopo-survey
 
 # No GPU at all, because there is none or the driver is dead; another failure says nothing about GPUs.
 saying() { # saying CODE WORDS: the program makes no report
@@ -178,11 +186,15 @@ while [ "$1" != -w ]; do shift; done
 [ "$2" = n1 ] || exit 4
 exit 137
 END
-printf '#!/bin/sh\necho "$*" >merged\n' >bin/gpumemtopo-report
+printf '#!/bin/sh\necho "$*" >merged\necho fleet >"$3"\n' >bin/gpumemtopo-report
 chmod +x bin/*
+mkdir state
+export GPUMEMTOPO_STATE=$folder/state
 PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all 2>said || fail "rolling.sh returned $?"
 [ "$(cat said)" = "rolling.sh: n1: not surveyed this time" ] || fail "rolling.sh: $(cat said)"
 [ "$(cut -d ' ' -f 4- merged)" = gpumemtopo-rolling ] || fail "nothing yet: $(cat merged)"
+
+[ "$(cat state/fleet.yaml)" = fleet ] || fail "no inventory for health.sh: $(ls -A state)"
 
 # What a killed job spooled counts, and merge has no folder in a folder to warn of.
 touch gpumemtopo-rolling/n2.yaml

@@ -5,6 +5,7 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "survey/comm/comm.h"
@@ -19,7 +20,9 @@ struct fake {
     enum listing_status listing; /* last announced, */
     struct err why;              /* with this error */
     double elapsed_s;            /* of the last result, */
-    enum gpu_status status;      /* and its status */
+    enum gpu_status status;      /* its status, and how its first worker ended */
+    enum gpu_status first_status;
+    char first_reason[128];
 };
 
 static void fake_take_announce(struct fake *fake, const struct frame *frame)
@@ -39,6 +42,9 @@ static void fake_take_result(struct fake *fake, const struct frame *frame)
     assert_int_equal(message_result_decode(frame, &message, &err), 0);
     fake->elapsed_s = message.result.elapsed_s;
     fake->status = message.result.status;
+    fake->first_status = message.result.first_status;
+    snprintf(fake->first_reason, sizeof fake->first_reason, "%s",
+             message.result.first_reason ? message.result.first_reason : "");
     message_result_fini(&message);
 }
 

@@ -50,21 +50,71 @@ def case_assignment(folder):
         check(text.count("no GPU visible on this node") == 1 and "node: bare" in text, text)
 
 
+def entries(text, key):
+    """The entries of a list of the inventory, by the UUID that each begins with."""
+    listed = re.search(rf"^{key}:(.*?)(?=^\w|\Z)", text, re.M | re.S)[1]
+    return dict(re.findall(r"^  - uuid: (\S+)\n(.*?)(?=^  - |\Z)", listed, re.M | re.S))
+
+
 def case_faults(folder):
-    write_fleet(folder, [node("n1", 3, "{gpu: 0, kind: crash, after: 4}, "
-                                       "{gpu: 2, kind: hang, after: 4}"), node("n2", 1)])
-    limit = 4 * SLOWER
+    """Who crashes or hangs twice is failing; who does so once is measured and watched. The limit holds for
+    both tries together."""
+    write_fleet(folder, [node("n1", 5, "{gpu: 0, kind: crash, after: 4}, {gpu: 2, kind: hang, after: 4}, "
+                                       "{gpu: 3, kind: crash, after: 4, tries: 1}"), node("n2", 1)])
+    limit = 6 * SLOWER
     for ranks in (0, 2):
         begin = time.monotonic()
         code, _, _ = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
                             "--time-limit", str(limit), *FAST)
         text = (folder / "out.yaml").read_text()
         check(code == 4 and field(text, "exit_code") == "4", text)
-        check(field(text, "measured") == "2" and field(text, "unmeasured") == "2", text)
-        check(re.search(r"status: crashed, reason: .*signal 11 .* during [\w.]+", text), text)
-        check(re.search(rf"status: timed_out, reason: no answer in {limit} s during [\w.]+", text), text)
-        check(len(re.findall(r"^    serial: ", text, re.M)) == 4, "what was known before is lost")
+        check(field(text, "measured") == "4" and field(text, "unmeasured") == "2", text)
+        check(field(text, "outliers") == "2", text)
+        crashed = re.search(r"uuid: (\S+), status: crashed, reason: .*signal 11 .* during [\w.]+", text)
+        hung = re.search(rf"uuid: (\S+), status: timed_out, reason: no answer in {limit // 3} s during [\w.]+",
+                         text)
+        check(crashed and hung, text)
+        check(f"first_try: {{status: timed_out, reason: no answer in {limit // 3 * 2} s during" in text, text)
+        accused, watched = entries(text, "outliers"), entries(text, "watch")
+        check(set(accused) == {crashed[1], hung[1]}, text)
+        check(all("kind: failing" in accused[uuid] and "basis: rule" in accused[uuid] for uuid in accused), text)
+        check("worker crashed twice: " in accused[crashed[1]] and "worker hung: " in accused[hung[1]], text)
+        check(len(watched) == 1 and "worker crashed once: " in list(watched.values())[0], text)
+        check(len(re.findall(r"^    serial: ", text, re.M)) == 6, "what was known before is lost")
         check(time.monotonic() - begin < 30 * SLOWER, "too slow")
+
+
+def told(text):
+    """The nodes of the inventory that have a finding, with its kind."""
+    listed = re.search(r"^nodes:(.*?)(?=^outliers:)", text, re.M | re.S)[1]
+    return dict(re.findall(r"node: (\S+), finding: .*, kind: (\w+)", listed))
+
+
+def case_missing(folder):
+    """A node that lists fewer GPUs than its like, or none although it was given some, is failing; one that
+    may be smaller by right, and one of which the job was given fewer GPUs, is not."""
+    def some(count, gpus, more="", name="a%d"):
+        return f"{{name: {name}, count: {count}, gpus: {gpus}, model: {MODEL}{more}}}"
+    gone, dead = ", faults: [{gpu: 2, kind: missing}]", ", faults: [{gpu: all, kind: dead_driver}]"
+    rows = [
+        ([some(3, 4), some(1, 4, gone, "b")], 3, {"b": "failing"}),
+        ([some(3, 4, ", given: 4"), some(1, 4, dead, "b")], 4, {"b": "failing"}),
+        ([some(4, 3)], 0, {}),
+        ([some(3, 4), some(1, 2, name="b"), "{name: login, gpus: 0}"], 0, {"b": "null", "login": "null"}),
+        ([some(3, 4, ", given: 4"), some(1, 4, ", given: 3", "b")], 0, {}),
+        ([some(2, 4), some(1, 4, gone, "b")], 0, {}),
+    ]
+    for nodes, code, nodes_told in rows:
+        write_fleet(folder, nodes)
+        for ranks, more in (0, ()), (3, ()), (3, ("--no-mpi",)):
+            got, _, said = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", *more, *FAST)
+            text = (folder / "out.yaml").read_text()
+            check(got == code and field(text, "exit_code") == str(code), f"{nodes}: {got} {said} {text}")
+            check(told(text) == nodes_told, f"{nodes}: {told(text)}")
+    write_fleet(folder, rows[1][0])
+    survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "out.gmr", *FAST)
+    survey(folder, 0, "--replay", "out.gmr", "-o", "again.yaml")
+    check(told((folder / "again.yaml").read_text()) == {"b": "failing"}, "replay")
 
 
 def case_health(folder):

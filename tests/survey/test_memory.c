@@ -242,6 +242,8 @@ static void put_measuring(struct strbuf *stream)
     put_text(stream, WORKER_REMARK, "two requests are not in the record");
     wire_put_u32(&ended, GPU_LOST);
     wire_put_text(&ended, "rank 3 fell silent");
+    wire_put_u32(&ended, GPU_CRASHED);
+    wire_put_text(&ended, "the first worker crashed");
     frame_write(stream, WORKER_ENDED, ended.data, ended.length);
     strbuf_fini(&payload);
     strbuf_fini(&ended);

@@ -52,6 +52,8 @@ static void put_ended(struct strbuf *stream)
     struct strbuf payload = {0};
     wire_put_u32(&payload, GPU_LOST);
     wire_put_text(&payload, "rank 3 fell silent");
+    wire_put_u32(&payload, GPU_CRASHED);
+    wire_put_text(&payload, "the first worker crashed");
     frame_write(stream, WORKER_ENDED, payload.data, payload.length);
     strbuf_fini(&payload);
 }

@@ -230,29 +230,62 @@ static void the_worker_that_listed_measures(void **state)
     assert_int_equal(unsetenv(after_listing), 0);
 }
 
-/* A GPU is tried a second time only when the worker that listed left by itself and had said nothing
- * of it: a GPU that fails, or that kills its worker, would do so again. */
-static void a_gpu_that_was_tried_is_not_tried_again(void **state)
+/* A GPU that gave no result is tried a second time, by a worker with the rest of the time. Not if
+ * somebody killed the worker, and not if the survey is replayed. */
+static void a_gpu_without_a_result_is_tried_again(void **state)
 {
     (void)state;
     static const struct {
         const char *then;
         double limit_s;
-        enum gpu_status status;
-    } cases[] = {{"begin_and_die", 120, GPU_CRASHED},
-                 {"fail", 120, GPU_FAILED},
-                 {"hang", 0.2, GPU_TIMED_OUT},
-                 {"all_die", 120, GPU_CRASHED}};
+        const char *replay;
+        enum gpu_status status, first_status;
+        const char *first_reason;
+    } cases[] = {
+        {"begin_and_die", 120, NULL, GPU_CRASHED, GPU_OK, ""},
+        {"all_die", 120, NULL, GPU_CRASHED, GPU_OK, ""},
+        {"begin_and_crash", 120, NULL, GPU_OK, GPU_CRASHED,
+         "worker killed by signal 6 (Aborted) during opening"},
+        {"all_crash", 120, NULL, GPU_CRASHED, GPU_CRASHED, "worker killed by signal 6 (Aborted)"},
+        {"fail", 120, NULL, GPU_OK, GPU_FAILED, "broken"},
+        {"fail", 120, "record.gmr", GPU_FAILED, GPU_OK, ""},
+        {"hang", 9, NULL, GPU_OK, GPU_TIMED_OUT, "no answer in 6 s"},
+        {"all_hang", 0.3, NULL, GPU_TIMED_OUT, GPU_TIMED_OUT, "no answer in 0.2 s"},
+        {"all_hang_later", 1, NULL, GPU_TIMED_OUT, GPU_CRASHED,
+         "worker killed by signal 6 (Aborted)"},
+    };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct survey_options options = plain;
         struct fake fake;
+        options.replay = cases[i].replay;
         assert_int_equal(setenv(after_listing, cases[i].then, 1), 0);
-        struct rank *rank = create(&fake, &plain);
+        struct rank *rank = create(&fake, &options);
         assign(rank, cases[i].limit_s, 1);
         live_until(rank, &fake, MESSAGE_RESULT, 1);
-        if (fake.status != cases[i].status)
-            fail_msg("%s: the GPU is %s", cases[i].then, gpu_status_name(fake.status));
+        if (fake.status != cases[i].status || fake.first_status != cases[i].first_status ||
+            !str_equal(fake.first_reason, cases[i].first_reason))
+            fail_msg("%s: the GPU is %s, before that %s: %s", cases[i].then,
+                     gpu_status_name(fake.status), gpu_status_name(fake.first_status),
+                     fake.first_reason);
         rank_destroy(rank);
     }
+    assert_int_equal(unsetenv(after_listing), 0);
+}
+
+/* A survey that is interrupted starts no second worker. */
+static void an_interruption_ends_the_tries(void **state)
+{
+    (void)state;
+    struct fake fake;
+    assert_int_equal(setenv(after_listing, "all_hang", 1), 0);
+    struct rank *rank = create(&fake, &plain);
+    assign(rank, 120, 1);
+    pass(rank, 1);
+    say(rank, MESSAGE_STOP);
+    live_until(rank, &fake, MESSAGE_RESULT, 1);
+    assert_int_equal(fake.status, GPU_FAILED);
+    assert_int_equal(fake.first_status, GPU_OK);
+    rank_destroy(rank);
     assert_int_equal(unsetenv(after_listing), 0);
 }
 
@@ -282,21 +315,25 @@ static void tell(enum worker_message type, const struct strbuf *payload)
     strbuf_fini(&frame);
 }
 
-/* What the worker that listed does when it is asked to measure; "all_die": any other, too. */
-static void fail_to_measure(const char *then, int served)
+/* What the worker that listed does when it is asked to measure; "all_...": any other, too. */
+static void fail_to_measure(const char *then, int served, uint32_t attempt)
 {
     const struct err broken = {.code = -EIO, .text = "broken"};
     struct strbuf payload = {0};
     if (str_equal(then, "all_die"))
         raise(SIGKILL);
+    if (str_equal(then, "all_crash") || (str_equal(then, "all_hang_later") && !attempt))
+        raise(SIGABRT);
+    if (str_equal(then, "all_hang") || str_equal(then, "all_hang_later"))
+        pause();
     if (served == 1)
         return;
     if (str_equal(then, "hang"))
         pause();
-    if (str_equal(then, "begin_and_die")) {
+    if (str_equal(then, "begin_and_die") || str_equal(then, "begin_and_crash")) {
         wire_put_text(&payload, "opening");
         tell(WORKER_BEGIN, &payload);
-        raise(SIGKILL);
+        raise(str_equal(then, "begin_and_die") ? SIGKILL : SIGABRT);
     }
     if (str_equal(then, "fail")) {
         message_put_err(&payload, &broken);
@@ -322,7 +359,7 @@ static int serve(int served, enum worker_task *out_task)
         worker_request_decode(&frame, &request, &err))
         return 1;
     if (request.task == WORKER_MEASURE && getenv(after_listing))
-        fail_to_measure(getenv(after_listing), served);
+        fail_to_measure(getenv(after_listing), served, request.attempt);
     if (request.task == WORKER_LIST) {
         message_put_identity(&payload, &gpu);
         tell(WORKER_INFO, &payload);
@@ -358,7 +395,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_slow_start_of_rank_0_is_waited_for),
         cmocka_unit_test(a_worker_that_cannot_start_is_announced),
         cmocka_unit_test(the_worker_that_listed_measures),
-        cmocka_unit_test(a_gpu_that_was_tried_is_not_tried_again),
+        cmocka_unit_test(a_gpu_without_a_result_is_tried_again),
+        cmocka_unit_test(an_interruption_ends_the_tries),
         cmocka_unit_test(the_worker_that_listed_is_dismissed),
     };
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)

@@ -113,6 +113,11 @@ void record_put_gpu(struct strbuf *buffer, const struct gpu_result *gpu, uint32_
     wire_put_text(&payload, gpu->reason);
     wire_put_u32(&payload, closed);
     wire_put_varint(&payload, body_bytes);
+    if (gpu->first_status != GPU_OK || gpu->gpus_given) { /* older records end here */
+        wire_put_u32(&payload, (uint32_t)gpu->first_status);
+        wire_put_text(&payload, gpu->first_reason);
+        wire_put_u32(&payload, gpu->gpus_given);
+    }
     put_entry(buffer, session ? ENTRY_GPU_AGAIN : ENTRY_GPU, &payload);
     strbuf_append(buffer, body, body_bytes);
 }
@@ -139,8 +144,21 @@ void parts_get_gpu(struct wire_reader *reader, struct record_gpu *out_gpu)
     gpu->reason = wire_get_text(reader);
     out_gpu->closed = wire_get_enum(reader, 2);
     out_gpu->body_bytes = wire_get_varint(reader);
+    if (!reader->bad && reader->position < reader->length) {
+        gpu->first_status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
+        gpu->first_reason = wire_get_text(reader);
+        gpu->gpus_given = wire_get_u32(reader);
+    }
     if (!gpu->uuid || out_gpu->body_bytes > RECORD_BODY_MAX)
         reader->bad = true;
+}
+
+static bool any_given(const struct record_survey *survey)
+{
+    bool any = false;
+    for (size_t i = 0; i < survey->unknown_count; i++)
+        any |= survey->unknown[i].gpus_given > 0;
+    return any;
 }
 
 void parts_put_survey(struct strbuf *buffer, const struct record_survey *survey)
@@ -157,6 +175,9 @@ void parts_put_survey(struct strbuf *buffer, const struct record_survey *survey)
         wire_put_u32(&payload, (uint32_t)unknown->status);
         wire_put_text(&payload, unknown->reason);
     }
+    if (any_given(survey)) /* older records end here */
+        for (size_t i = 0; i < survey->unknown_count; i++)
+            wire_put_u32(&payload, survey->unknown[i].gpus_given);
     put_entry(buffer, ENTRY_SURVEY, &payload);
 }
 
@@ -178,6 +199,9 @@ void parts_get_survey(struct wire_reader *reader, struct record_survey *out_surv
         unknown->reason = wire_get_text(reader);
         unknown->index = -1;
     }
+    bool given = !reader->bad && reader->position < reader->length;
+    for (size_t i = 0; given && i < survey->unknown_count; i++)
+        survey->unknown[i].gpus_given = wire_get_u32(reader);
 }
 
 void record_survey_fini(struct record_survey *survey)

@@ -164,6 +164,12 @@ const struct gpu_result *replay_ended(const struct device_source *source, size_t
     return slot && slot->ended ? &slot->gpu->gpu : NULL;
 }
 
+const struct gpu_result *replay_recorded(const struct device_source *source, size_t i)
+{
+    const struct slot *slot = slot_of(source, i);
+    return slot ? &slot->gpu->gpu : NULL;
+}
+
 const char *replay_missed(const struct device_source *source, size_t i)
 {
     const struct slot *slot = slot_of(source, i);

@@ -20,6 +20,9 @@ int replay_check(struct device_source *source, struct err *err);
  * end of its record; else NULL. Valid as long as the source. */
 const struct gpu_result *replay_ended(const struct device_source *source, size_t i);
 
+/* GPU i of a source of any kind: what its record says of it; NULL: not a replay. */
+const struct gpu_result *replay_recorded(const struct device_source *source, size_t i);
+
 /* GPU i of a source of any kind: a sentence about requests that are not in the record; NULL: there
  * were none. */
 const char *replay_missed(const struct device_source *source, size_t i);

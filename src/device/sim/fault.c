@@ -43,6 +43,8 @@ static const char *const kind_words[] = {
     [SIM_WAIT] = "wait",
     [SIM_HANG] = "hang",
     [SIM_CRASH] = "crash",
+    [SIM_MISSING] = "missing",
+    [SIM_DEAD_DRIVER] = "dead_driver",
     [SIM_FAULT_COUNT] = NULL,
 };
 
@@ -75,8 +77,8 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_HEALTH] = {"facts"},
     [SIM_MEMORY_HELD] = {"bytes"},
     [SIM_WAIT] = {"seconds"},
-    [SIM_HANG] = {"?after"},
-    [SIM_CRASH] = {"?after"},
+    [SIM_HANG] = {"?after", "?tries"},
+    [SIM_CRASH] = {"?after", "?tries"},
 };
 
 static const char *const reason_words[] = {
@@ -114,6 +116,7 @@ static const struct yaml_field parameters[] = {
     {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
     {"after", YAML_U64, offsetof(struct fault_text, fault.after)},
     {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .min = 1, .max = 0x1p41},
+    {"tries", YAML_U32, offsetof(struct fault_text, fault.tries), .min = 1, .max = 100},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
     {"hidden", YAML_BOOL, offsetof(struct fault_text, fault.hidden)},
     {"reported", YAML_BOOL, offsetof(struct fault_text, fault.reported)},

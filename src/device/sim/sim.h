@@ -58,6 +58,8 @@ enum sim_fault_kind {
     SIM_WAIT,         /* the first job takes this much longer, without computing */
     SIM_HANG,         /* after so many jobs run_batch never returns */
     SIM_CRASH,        /* after so many jobs the process dies by SIGSEGV */
+    SIM_MISSING,      /* the driver does not list the GPU */
+    SIM_DEAD_DRIVER,  /* the driver of the node lists no GPU */
     SIM_FAULT_COUNT
 };
 
@@ -141,6 +143,7 @@ struct sim_fault {
     double share, mhz, w, factor, per_s, degrees;
     uint32_t count, sm, gen, width, number;
     uint64_t after, bytes;
+    uint32_t tries; /* only so many workers meet the fault; 0: all */
     double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */
     int state;  /* of SIM_FABRIC: enum sim_fabric */

@@ -27,8 +27,8 @@ struct node_fault {
 struct fleet_entry {
     const char *name; /* pattern; belongs to the document */
     const struct yaml_node *at;
-    uint32_t count, first, gpus;
-    const struct sim_model **models; /* of the GPUs, in turn */
+    uint32_t count, first, gpus, given; /* given: 0: not told */
+    const struct sim_model **models;    /* of the GPUs, in turn */
     size_t model_count;
     struct node_fault *faults;
     size_t fault_count;
@@ -49,7 +49,7 @@ struct fleet {
     struct fleet_entry *entries;
     size_t entry_count;
     struct gpu_slot *slots;
-    size_t slot_capacity, info_capacity, bare_capacity;
+    size_t slot_capacity, info_capacity, bare_capacity, dead_capacity;
     uint64_t identity_seed, noise_seed;
     uint64_t place; /* tells the nodes of this fleet from others on this machine */
     uint32_t rank, ranks;
@@ -79,7 +79,7 @@ static const struct yaml_field fleet_fields[] = {
 
 struct entry_text {
     const char *name;
-    uint32_t count, first, gpus;
+    uint32_t count, first, gpus, given;
     const struct yaml_node *model, *faults;
 };
 
@@ -89,6 +89,7 @@ static const struct yaml_field entry_fields[] = {
     {"first", YAML_U32, offsetof(struct entry_text, first)},
     {"model", YAML_NODE, offsetof(struct entry_text, model)},
     {"gpus", YAML_U32, offsetof(struct entry_text, gpus), true, 0, NODE_GPUS_MAX},
+    {"given", YAML_U32, offsetof(struct entry_text, given), .min = 1, .max = NODE_GPUS_MAX},
     {"faults", YAML_NODE, offsetof(struct entry_text, faults)},
 };
 
@@ -106,12 +107,27 @@ static void fleet_destroy(struct device_source *source)
     free(fleet->slots);
     free(fleet->source.infos);
     free(fleet->source.bare_nodes);
+    free(fleet->source.dead_nodes);
     free(fleet);
 }
 
 static const struct sim_model *model_of(const struct fleet_entry *entry, uint32_t index)
 {
     return entry->models[index % entry->model_count];
+}
+
+static bool concerns(const struct node_fault *fault, uint32_t index)
+{
+    return fault->gpu < 0 || (uint32_t)fault->gpu == index;
+}
+
+/* Whether the GPU, or its node if index is UINT32_MAX, has a fault of this kind. */
+static bool has_fault(const struct fleet_entry *entry, int kind, uint32_t index)
+{
+    for (size_t i = 0; i < entry->fault_count; i++)
+        if (entry->faults[i].fault.kind == kind && concerns(&entry->faults[i], index))
+            return true;
+    return false;
 }
 
 static int fleet_open(struct device_source *source, size_t i, struct device **out_device,
@@ -126,7 +142,8 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
         return err_no_memory(err);
     size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
     for (size_t k = 0; k < entry->fault_count; k++)
-        if (entry->faults[k].gpu < 0 || (uint32_t)entry->faults[k].gpu == slot->index)
+        if (concerns(&entry->faults[k], slot->index) &&
+            (!entry->faults[k].fault.tries || source->attempt < entry->faults[k].fault.tries))
             faults[count++] = entry->faults[k].fault;
     struct sim_unit unit = slot->unit;
     unit.session = source->session;
@@ -177,6 +194,8 @@ static int read_fault(const struct yaml_node *node, const struct fleet_entry *en
         }
         fault.gpu = (int32_t)index;
     }
+    if (fault.fault.kind == SIM_DEAD_DRIVER && fault.gpu >= 0)
+        return yaml_error(gpu, err, "a dead driver concerns all GPUs of the node: gpu: all");
     for (uint32_t i = 0; !rc && i < entry->model_count; i++)
         if (fault.gpu < 0 || (uint32_t)fault.gpu % entry->model_count == i)
             rc = sim_fault_fits(node, &fault.fault, entry->models[i], err);
@@ -235,8 +254,15 @@ static int read_entry(struct fleet *fleet, const struct yaml_node *node, struct 
     int rc = yaml_read_fields(node, entry_fields, COUNT_OF(entry_fields), &text, err);
     if (rc)
         return rc;
-    *entry = (struct fleet_entry){
-        .name = text.name, .at = node, .count = text.count, .first = text.first, .gpus = text.gpus};
+    *entry = (struct fleet_entry){.name = text.name,
+                                  .at = node,
+                                  .count = text.count,
+                                  .first = text.first,
+                                  .gpus = text.gpus,
+                                  .given = text.given};
+    if (text.given > text.gpus)
+        return yaml_error(sim_at(node, "given"), err, "more than the %u GPUs of the node",
+                          text.gpus);
     struct err reason = {0};
     if (sim_node_name_check(text.name, text.count, &reason))
         return yaml_error(sim_at(node, "name"), err, "%s", reason.text);
@@ -314,7 +340,8 @@ static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const c
                                         .pci = address,
                                         .index = (int32_t)index,
                                         .name = sim_model_name(model),
-                                        .model_key = sim_model_key(model)};
+                                        .model_key = sim_model_key(model),
+                                        .gpus_given = entry->given};
     source->info_count++;
     return 0;
 }
@@ -331,6 +358,25 @@ static int add_bare(struct fleet *fleet, const char *node, struct err *err)
         return err_no_memory(err);
     source->bare_nodes = grown;
     grown[source->bare_count++] = node;
+    return 0;
+}
+
+/* Likewise for nodes whose driver is dead. */
+static int add_dead(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
+                    struct err *err)
+{
+    struct device_source *source = &fleet->source;
+    if (fleet->rank != 0)
+        return 0;
+    struct device_dead_node *grown =
+        mem_grow(source->dead_nodes, &fleet->dead_capacity, source->dead_count + 1, sizeof *grown);
+    if (!grown)
+        return err_no_memory(err);
+    source->dead_nodes = grown;
+    grown[source->dead_count++] =
+        (struct device_dead_node){.node = node,
+                                  .reason = "the driver does not answer",
+                                  .gpus_given = entry->given ? entry->given : entry->gpus};
     return 0;
 }
 
@@ -359,10 +405,16 @@ static int add_node(struct fleet *fleet, const struct fleet_entry *entry, const 
                     bool all_visible, struct sim_numbers *numbers, struct err *err)
 {
     uint64_t *gpu = &numbers->of[SIM_PER_GPU], *node = &numbers->of[SIM_PER_NODE];
+    bool dead = has_fault(entry, SIM_DEAD_DRIVER, UINT32_MAX);
+    uint32_t given = entry->given ? entry->given : entry->gpus;
     int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
-    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*gpu)
-        if (all_visible || *gpu % fleet->ranks == fleet->rank)
+    if (dead)
+        rc = add_dead(fleet, entry, name, err);
+    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*gpu) {
+        bool listed = !dead && i < given && !has_fault(entry, SIM_MISSING, i);
+        if (listed && (all_visible || *gpu % fleet->ranks == fleet->rank))
             rc = add_gpu(fleet, entry, name, i, numbers, err);
+    }
     ++*node;
     if (fleet->draws.rack_nodes)
         numbers->of[SIM_PER_RACK] = *node / fleet->draws.rack_nodes;

@@ -60,6 +60,9 @@ static void put_body(struct strbuf *buffer, const struct gpu_result *result)
     wire_put_text(buffer, result->model_key);
     wire_put_u32(buffer, (uint32_t)result->status);
     wire_put_text(buffer, result->reason);
+    wire_put_u32(buffer, (uint32_t)result->first_status);
+    wire_put_text(buffer, result->first_reason);
+    wire_put_u32(buffer, result->gpus_given);
     wire_put_f64(buffer, result->elapsed_s);
     wire_put_facts(buffer, &result->hardware);
     wire_put_facts(buffer, &result->board);
@@ -157,6 +160,9 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
     result->model_key = wire_get_text(reader);
     result->status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
     result->reason = wire_get_text(reader);
+    result->first_status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
+    result->first_reason = wire_get_text(reader);
+    result->gpus_given = wire_get_u32(reader);
     result->elapsed_s = wire_get_f64(reader);
     reader->bad |= !(isfinite(result->elapsed_s) && result->elapsed_s >= 0);
     wire_get_facts(reader, &result->hardware);

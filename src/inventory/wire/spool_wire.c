@@ -15,7 +15,7 @@ enum frame_type { FRAME_ORIGIN = 1, FRAME_GPU, FRAME_SURVEY };
 enum { RANKS_MAX = 1 << 20 };
 
 /* Minimum size of an item in the binary form. */
-enum { TEXT_BYTES = 4, GPU_BYTES = 36 };
+enum { TEXT_BYTES = 4, GPU_BYTES = 40 };
 
 /* Appends the payload as a frame and releases it. */
 static void put_frame(struct strbuf *buffer, enum frame_type type, struct strbuf *payload)
@@ -61,6 +61,7 @@ static void put_gpus(struct strbuf *buffer, const struct gpu_result *gpus, size_
         wire_put_text(buffer, gpus[i].model_key);
         wire_put_u32(buffer, (uint32_t)gpus[i].status);
         wire_put_text(buffer, gpus[i].reason);
+        wire_put_u32(buffer, gpus[i].gpus_given);
     }
 }
 
@@ -121,6 +122,7 @@ static void get_gpu(struct wire_reader *reader, struct gpu_result *out)
     out->model_key = wire_get_text(reader);
     out->status = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
     out->reason = wire_get_text(reader);
+    out->gpus_given = wire_get_u32(reader);
 }
 
 static void get_gpus(struct wire_reader *reader, bool known, struct gpu_result **out_gpus,

@@ -138,6 +138,15 @@ static void print_value(struct strbuf *buffer, const struct inventory_value *val
     strbuf_puts(buffer, "]");
 }
 
+static void print_first_try(struct strbuf *buffer, const struct inventory_gpu *gpu)
+{
+    if (gpu->first_status != GPU_OK) {
+        put_text(buffer, "\n    first_try: {status: ", gpu_status_name(gpu->first_status));
+        put_text(buffer, ", reason: ", gpu->first_reason);
+        strbuf_puts(buffer, "}");
+    }
+}
+
 static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
 {
     put_text(buffer, "  - uuid: ", gpu->uuid);
@@ -147,6 +156,9 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
     put_index(buffer, "\n    rank: ", gpu->rank);
     put_text(buffer, "\n    model: ", gpu->model);
     put_text(buffer, "\n    status: ", gpu_status_name(gpu->status));
+    print_first_try(buffer, gpu);
+    if (gpu->gpus_given)
+        strbuf_printf(buffer, "\n    gpus_given: %u", gpu->gpus_given);
     print_board(buffer, &gpu->board);
     if (gpu->hardware.count) {
         strbuf_puts(buffer, "\n    hardware: ");
@@ -218,6 +230,8 @@ static void print_unmeasured(struct strbuf *buffer, const struct inventory_unmea
     put_text(buffer, ", uuid: ", unmeasured->uuid);
     put_text(buffer, ", status: ", gpu_status_name(unmeasured->status));
     put_text(buffer, ", reason: ", unmeasured->reason);
+    if (unmeasured->gpus_given)
+        strbuf_printf(buffer, ", gpus_given: %u", unmeasured->gpus_given);
     strbuf_puts(buffer, "}\n");
 }
 

@@ -295,6 +295,15 @@ static int read_driver(const struct yaml_node *node, void *board, struct err *er
     return field_fact(inventory_board_keys[3], node, board, err);
 }
 
+static int read_first_try(const struct yaml_node *node, void *gpu, struct err *err)
+{
+    static const struct member members[] = {
+        {"status", status, offsetof(struct inventory_gpu, first_status)},
+        {"reason", text_or_null, offsetof(struct inventory_gpu, first_reason)},
+    };
+    return read_members(node, members, COUNT_OF(members), gpu, err);
+}
+
 static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
 {
     static const struct member members[] = {
@@ -305,6 +314,8 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"rank", index_or_null, offsetof(struct inventory_gpu, rank)},
         {"model", text_or_null, offsetof(struct inventory_gpu, model)},
         {"status", status, offsetof(struct inventory_gpu, status)},
+        {"first_try", read_first_try, 0, true},
+        {"gpus_given", u32, offsetof(struct inventory_gpu, gpus_given), true},
         {"serial", read_serial, offsetof(struct inventory_gpu, board), true},
         {"part", read_part, offsetof(struct inventory_gpu, board), true},
         {"vbios", read_vbios, offsetof(struct inventory_gpu, board), true},
@@ -396,6 +407,7 @@ static int read_unmeasured(const struct yaml_node *node, void *unmeasured, struc
         {"uuid", text_or_null, offsetof(struct inventory_unmeasured, uuid)},
         {"status", status, offsetof(struct inventory_unmeasured, status)},
         {"reason", text_or_null, offsetof(struct inventory_unmeasured, reason)},
+        {"gpus_given", u32, offsetof(struct inventory_unmeasured, gpus_given), true},
     };
     return read_members(node, members, COUNT_OF(members), unmeasured, err);
 }

@@ -125,7 +125,7 @@ static enum html_oddity oddity_of(const struct html_gpu *gpu)
     static const double very = 20, worst = 100;
     bool failing = (gpu->outlier && gpu->outlier->kind == KIND_FAILING) ||
                    (gpu->place && gpu->place->kind == KIND_FAILING);
-    if (gpu->gpu->status == GPU_OUTLIER) {
+    if (gpu->gpu->status == GPU_OUTLIER || gpu->outlier) {
         if (failing || fabs(gpu->score) > worst)
             return HTML_WORST;
         return fabs(gpu->score) > very ? HTML_VERY_ODD : HTML_ODD;

@@ -63,12 +63,29 @@ void announce_encode(const struct announce *announce, struct strbuf *buffer)
     wire_put_u32(buffer, announce->listing);
     wire_put_u32(buffer, announce->failed_as);
     message_put_err(buffer, &announce->err);
+    wire_put_u32(buffer, announce->gpus_given);
     wire_put_u32(buffer, (uint32_t)announce->gpu_count);
     for (size_t i = 0; i < announce->gpu_count; i++)
         message_put_identity(buffer, &announce->gpus[i]);
     wire_put_u32(buffer, (uint32_t)announce->bare_count);
     for (size_t i = 0; i < announce->bare_count; i++)
         wire_put_text(buffer, announce->bare_nodes[i]);
+    wire_put_u32(buffer, (uint32_t)announce->dead_count);
+    for (size_t i = 0; i < announce->dead_count; i++) {
+        wire_put_text(buffer, announce->dead[i].node);
+        wire_put_text(buffer, announce->dead[i].reason);
+        wire_put_u32(buffer, announce->dead[i].gpus_given);
+    }
+}
+
+void message_get_dead(struct wire_reader *reader, struct gpu_result *out_node)
+{
+    out_node->index = -1;
+    out_node->status = GPU_FAILED;
+    out_node->node = wire_get_text(reader);
+    out_node->reason = wire_get_text(reader);
+    out_node->gpus_given = wire_get_u32(reader);
+    reader->bad |= !out_node->node;
 }
 
 static int get_announce(struct wire_reader *reader, struct announce *out)
@@ -81,6 +98,7 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
     out->failed_as = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
     reader->bad |= !out->host;
     message_get_err(reader, &out->err);
+    out->gpus_given = wire_get_u32(reader);
     uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
     out->gpus = mem_array(gpus, sizeof *out->gpus);
     for (; out->gpus && out->gpu_count < gpus && !reader->bad; out->gpu_count++)
@@ -90,7 +108,11 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
     for (; out->bare_nodes && out->bare_count < bare && !reader->bad; out->bare_count++)
         if (!(out->bare_nodes[out->bare_count] = wire_get_text(reader)))
             reader->bad = true;
-    return out->gpus && out->bare_nodes ? 0 : -ENOMEM;
+    uint32_t dead = wire_get_count(reader, 3 * TEXT_BYTES_MIN);
+    out->dead = mem_array(dead, sizeof *out->dead);
+    for (; out->dead && out->dead_count < dead && !reader->bad; out->dead_count++)
+        message_get_dead(reader, &out->dead[out->dead_count]);
+    return out->gpus && out->bare_nodes && out->dead ? 0 : -ENOMEM;
 }
 
 int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
@@ -119,6 +141,9 @@ void announce_fini(struct announce *announce)
     for (size_t i = 0; i < announce->bare_count; i++)
         free(announce->bare_nodes[i]);
     free(announce->bare_nodes);
+    for (size_t i = 0; i < announce->dead_count; i++)
+        gpu_result_fini(&announce->dead[i]);
+    free(announce->dead);
     memset(announce, 0, sizeof *announce);
 }
 

@@ -42,10 +42,13 @@ struct announce {
     enum listing_status listing;
     enum gpu_status failed_as; /* LISTING_FAILED: timed_out, crashed, failed */
     struct err err;            /* not LISTING_OK: why */
+    uint32_t gpus_given;       /* as in struct gpu_result */
     struct gpu_result *gpus;   /* identity only */
     size_t gpu_count, gpu_capacity;
     char **bare_nodes; /* nodes without a GPU, as the source says */
     size_t bare_count, bare_capacity;
+    struct gpu_result *dead; /* nodes whose driver does not answer: node, reason, gpus_given */
+    size_t dead_count, dead_capacity;
 };
 void announce_encode(const struct announce *announce, struct strbuf *buffer);
 int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err);
@@ -103,9 +106,10 @@ void message_quit_encode(bool lost_ranks, struct strbuf *buffer);
 int message_quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
 /* Parts that the worker's messages share: a GPU's identity (uuid, node, pci, index, name,
- * model_key), and an error. */
+ * model_key), a node whose driver does not answer, and an error. */
 void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
 void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
+void message_get_dead(struct wire_reader *reader, struct gpu_result *out_node);
 void message_put_err(struct strbuf *buffer, const struct err *err);
 void message_get_err(struct wire_reader *reader, struct err *out_err);
 

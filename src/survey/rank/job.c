@@ -35,6 +35,7 @@ static struct worker_request request_of(const struct comm *comm,
         .probes = (char *)probes,
         .measure_busy = options->measure_busy,
         .session = target ? target->session : 0,
+        .attempt = target ? target->attempt : 0,
     };
 }
 

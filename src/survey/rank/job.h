@@ -24,7 +24,7 @@ struct job {
 struct job_target {
     const char *uuid;
     const char *probes;
-    uint32_t session; /* of device_source */
+    uint32_t session, attempt; /* of device_source */
 };
 
 /* target: only for WORKER_MEASURE. A system error is also stored in the outcome, as if the worker

@@ -2,9 +2,11 @@
 #include "survey/rank/jobs.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,6 +14,11 @@
 #include "device/replay/record.h"
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
+
+/* The time limit of a GPU holds for both of its workers together: the first one has this share of
+ * it, so that a second one has time if the first hangs. Ending a worker that hangs is not
+ * counted. */
+static const double first_share = 2.0 / 3;
 
 struct gpu_job {
     uint32_t position; /* in the announced list */
@@ -22,6 +29,10 @@ struct gpu_job {
     double limit_s;  /* for its worker */
     double took_s;   /* how long its worker ran; 0: not yet known */
     struct job job;
+    enum gpu_status first_status; /* how the first worker ended, if this is the second; GPU_OK: it
+                                     is the first */
+    char *first_reason;
+    double first_s; /* how long the first worker measured */
 };
 
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err)
@@ -62,7 +73,7 @@ int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
     const struct gpu_job *first = first_job_of(jobs, again->position);
     if (!first)
         return err_set(err, -EBADMSG, "asked again for a GPU that was not assigned");
-    double left_s = first->limit_s - first->took_s;
+    double left_s = first->limit_s - first->first_s - first->took_s;
     struct gpu_job *grown = mem_grow(jobs->items, &jobs->capacity, jobs->count + 1, sizeof *grown);
     if (!grown)
         return err_no_memory(err);
@@ -111,6 +122,19 @@ static int send_result(struct jobs *jobs, const struct result_message *message, 
     return 0;
 }
 
+/* Adds what only the rank knows. A replay has it in its record. */
+static void add_circumstances(const struct jobs *jobs, struct gpu_job *gpu,
+                              struct gpu_result *result)
+{
+    if (jobs->options->replay)
+        return;
+    result->first_status = gpu->first_status;
+    result->first_reason = gpu->first_reason;
+    if (!jobs->options->simulate) /* a simulated fleet says it itself */
+        result->gpus_given = jobs->announce->gpus_given;
+    gpu->first_reason = NULL;
+}
+
 static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *ending,
                   struct err *err)
 {
@@ -120,6 +144,7 @@ static int report(struct jobs *jobs, struct gpu_job *gpu, const struct ending *e
                             jobs->comm->place.task, &message.result, err);
     if (rc)
         return rc;
+    add_circumstances(jobs, gpu, &message.result);
     if (gpu->job.outcome.remark)
         log_warning("%s: %s", message.result.uuid, gpu->job.outcome.remark);
     make_record(jobs, gpu, &message.result, &record);
@@ -145,6 +170,7 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
         .uuid = jobs->announce->gpus[gpu->position].uuid,
         .probes = gpu->probes,
         .session = gpu->session,
+        .attempt = gpu->session || gpu->first_status != GPU_OK,
     };
     if (jobs->stopped)
         return report(jobs, gpu, &interrupted, err);
@@ -168,12 +194,70 @@ static bool never_began(const struct gpu_job *gpu)
            !outcome->done && !outcome->failed;
 }
 
+/* The time limit of the worker that runs. A GPU that is measured again has no second worker. */
+static double limit_s(const struct gpu_job *gpu)
+{
+    if (gpu->session)
+        return gpu->limit_s;
+    return gpu->first_status == GPU_OK ? first_share * gpu->limit_s : gpu->limit_s - gpu->first_s;
+}
+
+/* Somebody killed the worker, for instance the kernel when memory was out. */
+static bool was_killed(const struct child *child)
+{
+    return child->end == CHILD_BY_ITSELF && child->state == CHILD_REAPED &&
+           WIFSIGNALED(child->wait_status) && WTERMSIG(child->wait_status) == SIGKILL;
+}
+
+/* A crash, a hang or an error may be an accident: a second worker shows whether it happens again.
+ * Not for a GPU that is in use, not for a worker that was killed, and not when the survey is
+ * interrupted or replayed. */
+static bool is_tried_again(const struct jobs *jobs, const struct gpu_job *gpu,
+                           enum gpu_status status)
+{
+    return gpu->first_status == GPU_OK && !gpu->session && !jobs->stopped &&
+           !jobs->options->replay && gpu->job.child.end != CHILD_INTERRUPTED &&
+           !was_killed(&gpu->job.child) &&
+           (status == GPU_CRASHED || status == GPU_TIMED_OUT || status == GPU_FAILED);
+}
+
+/* Starts a second worker for the GPU whose first one ended like this. Takes over `reason`. */
+static int try_again(struct jobs *jobs, struct gpu_job *gpu, enum gpu_status status, char *reason,
+                     double now_s, struct err *err)
+{
+    double most_s = limit_s(gpu), took_s = now_s - gpu->job.child.started_s;
+    gpu->first_s = took_s < most_s ? took_s : most_s;
+    gpu->first_status = status;
+    gpu->first_reason = reason;
+    log_debug("%s: %s; it is tried again", jobs->announce->gpus[gpu->position].uuid,
+              reason ? reason : gpu_status_name(status));
+    jobs->running--;
+    job_fini(&gpu->job);
+    return start(jobs, gpu, now_s, err);
+}
+
+/* Reports the result, or starts a second worker. `over`: this worker has ended. *out_again: a
+ * second one was started. */
+static int conclude(struct jobs *jobs, struct gpu_job *gpu, bool over, double now_s,
+                    bool *out_again, struct err *err)
+{
+    const struct ending ending = job_ending(&gpu->job, limit_s(gpu));
+    char *reason = NULL;
+    enum gpu_status status = over ? outcome_judge(&gpu->job.outcome, &ending, &reason) : GPU_OK;
+    *out_again = is_tried_again(jobs, gpu, status);
+    if (*out_again)
+        return try_again(jobs, gpu, status, reason, now_s, err);
+    free(reason);
+    gpu->took_s = now_s - gpu->job.child.started_s;
+    return report(jobs, gpu, &ending, err);
+}
+
 /* Reports a result as soon as it is complete, because the driver may take long to end the worker,
  * and the rank may die meanwhile. With a record it waits for the end of the worker: only then is
  * the record complete. */
 static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
 {
-    bool over = job_hear(&gpu->job, gpu->limit_s, now_s);
+    bool over = job_hear(&gpu->job, limit_s(gpu), now_s), again = false;
     bool known = over || (gpu->job.outcome.done && !jobs->options->record);
     int rc = 0;
     if (over && never_began(gpu)) {
@@ -181,12 +265,9 @@ static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err
         job_fini(&gpu->job);
         return start(jobs, gpu, now_s, err);
     }
-    if (gpu->state == JOB_RUNNING && known) {
-        const struct ending ending = job_ending(&gpu->job, gpu->limit_s);
-        gpu->took_s = now_s - gpu->job.child.started_s;
-        rc = report(jobs, gpu, &ending, err);
-    }
-    if (over) {
+    if (gpu->state == JOB_RUNNING && known)
+        rc = conclude(jobs, gpu, over, now_s, &again, err);
+    if (over && !again) {
         jobs->running--;
         job_remark(&gpu->job, jobs->announce->gpus[gpu->position].uuid);
         job_fini(&gpu->job);
@@ -274,6 +355,7 @@ void jobs_fini(struct jobs *jobs)
     for (size_t i = 0; i < jobs->count; i++) {
         job_fini(&jobs->items[i].job);
         free(jobs->items[i].probes);
+        free(jobs->items[i].first_reason);
     }
     spooling_fini(&jobs->spooling);
     free(jobs->items);

@@ -9,6 +9,7 @@
 #include "base/host.h"
 #include "base/str.h"
 #include "survey/comm/limits.h"
+#include "survey/rank/given_gpus.h"
 
 /* Simulated and replayed GPUs compete for the CPUs; real ones do not. */
 static uint32_t workers_at_once(const struct survey_options *options)
@@ -55,6 +56,24 @@ static enum listing_status classify(const struct survey_options *options, const 
     return LISTING_FAILED;
 }
 
+/* A worker that could not be started, has no backend, or had less time than a driver may need, says
+ * nothing about the GPUs. */
+static uint32_t given_to(const struct job *job, const struct survey_options *options)
+{
+    const double least_s = 20;
+    const struct given_environment environment = given_environment_read();
+    bool told = job->child.pid && job->outcome.err.code != -ENOTSUP &&
+                (job->child.end != CHILD_TIME_LIMIT || listing_limit_s(options) >= least_s);
+    return told ? given_gpus(&environment, (uint32_t)job->outcome.listing.gpu_count) : 0;
+}
+
+bool listing_is_tried_again(const struct job *job, const struct survey_options *options)
+{
+    return !job->outcome.done && job->child.pid && !options->simulate && !options->replay &&
+           job->outcome.err.code != -ENOTSUP && job->child.end != CHILD_TIME_LIMIT &&
+           job->child.end != CHILD_INTERRUPTED;
+}
+
 int listing_adopt(struct job *job, const struct survey_options *options, struct announce *announce,
                   struct err *err)
 {
@@ -62,6 +81,8 @@ int listing_adopt(struct job *job, const struct survey_options *options, struct 
     struct announce *heard = &job->outcome.listing;
     const struct ending ending = job_ending(job, listing_limit_s(options));
     char *reason = NULL;
+    if (!options->simulate && !options->replay)
+        announce->gpus_given = given_to(job, options);
     announce->failed_as = outcome_judge(outcome, &ending, &reason);
     if (announce->failed_as != GPU_OK) {
         announce->listing = classify(options, job);
@@ -75,6 +96,8 @@ int listing_adopt(struct job *job, const struct survey_options *options, struct 
     announce->gpu_count = heard->gpu_count;
     announce->bare_nodes = heard->bare_nodes;
     announce->bare_count = heard->bare_count;
+    announce->dead = heard->dead;
+    announce->dead_count = heard->dead_count;
     memset(heard, 0, sizeof *heard);
     for (size_t i = 0; i < announce->gpu_count; i++)
         if (!announce->gpus[i].node && !(announce->gpus[i].node = str_copy(announce->host)))

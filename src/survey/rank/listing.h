@@ -11,6 +11,10 @@
 int listing_adopt(struct job *job, const struct survey_options *options, struct announce *announce,
                   struct err *err);
 
+/* True if the worker that listed ended without a list: a driver that fails is asked twice. Not
+ * after a time-out: rank 0 does not wait that long. */
+bool listing_is_tried_again(const struct job *job, const struct survey_options *options);
+
 /* Time limit of the listing worker, in seconds. At most the time limit for measuring a GPU, if the
  * user set one: the survey must end soon after that. */
 double listing_limit_s(const struct survey_options *options);

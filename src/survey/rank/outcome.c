@@ -84,6 +84,26 @@ static int take_bare(struct announce *listing, const struct frame *frame, struct
     return 0;
 }
 
+static int take_dead(struct announce *listing, const struct frame *frame, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct gpu_result node = {0};
+    message_get_dead(&reader, &node);
+    int rc = wire_end(&reader, "node", err);
+    struct gpu_result *grown = rc ? NULL
+                                  : mem_grow(listing->dead, &listing->dead_capacity,
+                                             listing->dead_count + 1, sizeof *grown);
+    if (!rc && !grown)
+        rc = err_no_memory(err);
+    if (rc) {
+        gpu_result_fini(&node);
+        return rc;
+    }
+    listing->dead = grown;
+    grown[listing->dead_count++] = node;
+    return 0;
+}
+
 static int foreign(const struct frame *frame, struct err *err)
 {
     return err_set(err, -EBADMSG, "unexpected message of type %u", frame->type);
@@ -98,6 +118,8 @@ int outcome_take_listing(struct outcome *outcome, const struct frame *frame, str
         return take_info(&outcome->listing, frame, err);
     case WORKER_BARE:
         return take_bare(&outcome->listing, frame, err);
+    case WORKER_DEAD:
+        return take_dead(&outcome->listing, frame, err);
     case WORKER_DONE:
         outcome->done = true;
         return 0;
@@ -114,12 +136,18 @@ static int take_ended(struct outcome *outcome, const struct frame *frame, struct
     struct wire_reader reader = frame_values(frame);
     uint32_t status = wire_get_enum(&reader, GPU_STATUS_COUNT);
     char *reason = wire_get_text(&reader);
+    uint32_t first_status = wire_get_enum(&reader, GPU_STATUS_COUNT);
+    char *first_reason = wire_get_text(&reader);
     int rc = wire_end(&reader, "ending", err);
     if (rc) {
         free(reason);
+        free(first_reason);
         return rc;
     }
     free(outcome->result.reason);
+    free(outcome->result.first_reason);
+    outcome->result.first_status = (enum gpu_status)first_status;
+    outcome->result.first_reason = first_reason;
     outcome->result.status = (enum gpu_status)status;
     outcome->result.reason = reason;
     outcome->done = true;
@@ -190,7 +218,7 @@ static enum gpu_status explain(const struct outcome *outcome, const struct endin
 {
     char buffer[ERR_LINE_MAX];
     if (ending->end == CHILD_TIME_LIMIT) {
-        strbuf_printf(text, "no answer in %g s", ending->limit_s);
+        strbuf_printf(text, "no answer in %.3g s", ending->limit_s);
         return GPU_TIMED_OUT;
     }
     if (ending->end == CHILD_INTERRUPTED) {

@@ -19,7 +19,8 @@ struct rank {
     struct announce announce;
     bool announced;
     struct job listing;
-    bool listed; /* the listing worker has exited */
+    bool listed;   /* the listing worker has exited */
+    bool relisted; /* it is the second one */
     struct jobs jobs;
     double begun_s, now_s;
     double announced_s;
@@ -131,6 +132,12 @@ static int hear_listing(struct rank *rank, double now_s, struct err *err)
     if (rank->listed)
         return 0;
     rank->listed = job_is_over(job) || job_hear(job, listing_limit_s(rank->options), now_s);
+    if (rank->listed && !rank->announced && !rank->relisted && !rank->stopped &&
+        listing_is_tried_again(job, rank->options)) {
+        rank->relisted = true;
+        job_fini(job);
+        rank->listed = job_start(job, rank->comm, rank->options, WORKER_LIST, NULL, now_s) != 0;
+    }
     if (rank->listed)
         job_remark(job, "the list of GPUs");
     bool known = rank->listed || job->outcome.done;

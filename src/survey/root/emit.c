@@ -100,6 +100,7 @@ static int add_unknown(const struct gpu_result *results, size_t count, struct in
             .rank = results[i].rank,
             .status = results[i].status,
             .reason = results[i].reason,
+            .gpus_given = results[i].gpus_given,
         };
         if (!results[i].uuid)
             rc = inventory_add_unknown(inventory, &entry);
@@ -123,7 +124,7 @@ static int judge(const struct emit_input *input, struct inventory *inventory, st
         add_unknown(was->unknown, was->unknown_count, inventory))
         return err_no_memory(err);
     inventory_settle_unknown(inventory, known);
-    return 0;
+    return judge_missing_gpus(input->judging->basis, inventory, err);
 }
 
 /* Writes the inventory to TMPDIR, when it would otherwise be lost. */
@@ -222,8 +223,9 @@ int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, s
     int rc = fill_head(input, &inventory) ? err_no_memory(err) : judge(input, &inventory, err);
     if (rc)
         goto out;
-    inventory.exit_code = (int)emit_exit_code(inventory.total_unmeasured,
-                                              inventory.total_lost_ranks, inventory.total_outliers);
+    inventory.exit_code =
+        (int)emit_exit_code(inventory.total_unmeasured, inventory.total_lost_ranks,
+                            inventory.total_outliers + judge_accused_nodes(&inventory));
     rc = target.options->anonymous ? anonymise(input, &inventory, &target, err) : 0;
     if (rc)
         goto out;

@@ -41,6 +41,8 @@ int nodes_add(struct node_list *list, const struct announce *announce, bool simu
             rc = add(list, announce->gpus[i].node, boot_id, false, err);
     for (size_t i = 0; i < announce->bare_count && !rc; i++)
         rc = add(list, announce->bare_nodes[i], boot_id, true, err);
+    for (size_t i = 0; i < announce->dead_count && !rc; i++)
+        rc = add(list, announce->dead[i].node, boot_id, false, err);
     if (!rc && !simulated && !announce->gpu_count)
         rc = add(list, announce->host, boot_id, announce->listing != LISTING_FAILED, err);
     return rc;

@@ -86,7 +86,11 @@ size_t ranks_idle(const struct ranks *ranks)
 static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
                           enum gpu_status status, const char *reason, struct err *err)
 {
-    const struct gpu_result unknown = {.index = -1, .node = ranks->items[rank].announce.host};
+    const struct announce *announce = &ranks->items[rank].announce;
+    const struct gpu_result unknown = {
+        .index = -1,
+        .node = announce->host,
+        .gpus_given = announce->listing == LISTING_FAILED ? announce->gpus_given : 0};
     return unmeasured_add(ranks->unmeasured, gpu ? gpu : &unknown, ranks->first + (int32_t)rank,
                           status, reason, err);
 }
@@ -155,10 +159,10 @@ out:
 
 /* A rank enforces the time limit of its workers itself, and is lost when it falls silent. This
  * deadline is for a rank that lives but does not finish. Its workers run in rounds; each round
- * takes at most the time limit plus a few seconds to end a hanging worker. */
+ * takes at most the time limit plus a few seconds to end each of two hanging workers. */
 static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
 {
-    const double ending_s = 5;
+    const double ending_s = 2 * 5;
     size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
     size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
     if (ranks->stopped)
@@ -193,6 +197,9 @@ static int open_announced(struct ranks *ranks, size_t rank, double now_s, struct
     int rc = failed
                  ? add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text, err)
                  : 0;
+    for (size_t i = 0; i < announce->dead_count && !rc; i++)
+        rc = unmeasured_add(ranks->unmeasured, &announce->dead[i], -1, GPU_FAILED,
+                            announce->dead[i].reason, err);
     if (rc)
         return rc;
     member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);

@@ -197,7 +197,7 @@ static void say_without(const struct root *root)
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
         if (!rank_state_is_announced(member->state) ||
-            member->announce.listing != LISTING_NO_DEVICE)
+            member->announce.listing != LISTING_NO_DEVICE || member->announce.gpus_given)
             continue;
         if (without++ < SAID_MAX)
             log_warning("no GPU visible to rank %d on %.60s: %s", root->ranks.first + (int)rank,
@@ -220,9 +220,23 @@ static int no_gpu(const struct announce *first, struct err *err)
     return -ENODEV;
 }
 
+/* Some ranks see GPUs. A rank that sees none, although the launcher gave GPUs to its node, then has
+ * a broken driver or GPU: it is listed as unmeasured. */
+static void fail_promised(struct root *root)
+{
+    for (size_t rank = 0; rank < root->ranks.count; rank++) {
+        struct announce *announce = &root->ranks.items[rank].announce;
+        if (!rank_state_is_announced(root->ranks.items[rank].state) || !announce->gpus_given ||
+            announce->listing != LISTING_NO_DEVICE)
+            continue;
+        announce->listing = LISTING_FAILED;
+        announce->failed_as = GPU_FAILED;
+    }
+}
+
 /* Bad input on any rank ends the survey; the error of the lowest such rank is reported. The survey
  * also ends if no rank has a GPU and driver. If only some ranks have none, it continues. */
-static int check_listings(const struct root *root, struct err *err)
+static int check_listings(struct root *root, struct err *err)
 {
     size_t without = 0, ranks = root->ranks.count;
     const struct announce *first = NULL;
@@ -244,6 +258,7 @@ static int check_listings(const struct root *root, struct err *err)
     if (without && without == ranks && !comm_is_apart(root->comm))
         return no_gpu(first, err);
     say_without(root);
+    fail_promised(root);
     return 0;
 }
 

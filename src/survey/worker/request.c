@@ -23,6 +23,7 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
     wire_put_text(&payload, request->probes);
     wire_put_u32(&payload, request->measure_busy);
     wire_put_u32(&payload, request->session);
+    wire_put_u32(&payload, request->attempt);
     frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
     buffer->failed |= payload.failed;
     strbuf_fini(&payload);
@@ -48,6 +49,7 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
     request.probes = wire_get_text(&reader);
     uint32_t measure_busy = wire_get_u32(&reader);
     request.session = wire_get_u32(&reader);
+    request.attempt = wire_get_u32(&reader);
     if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
         request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
         reader.bad = true;

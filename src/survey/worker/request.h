@@ -1,9 +1,9 @@
 /* A rank's request to a worker process, and the types of the frames that come back.
  *
  * The request is one frame on the worker's stdin. Answers are frames on the pipe WORKER_ANSWER_FD.
- * list: INFO*, BARE*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both. After list, the
- * worker waits for a request to measure, and exits at the end of stdin. A replay may send REMARK
- * before the end, and may end with ENDED. The record is written to WORKER_RECORD_FD. */
+ * list: INFO*, BARE*, DEAD*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both. After list,
+ * the worker waits for a request to measure, and exits at the end of stdin. A replay may send
+ * REMARK before the end, and may end with ENDED. The record is written to WORKER_RECORD_FD. */
 #ifndef GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
 #define GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
 
@@ -29,7 +29,8 @@ enum worker_message {
     WORKER_DONE,    /* list: empty; measure: gpu_result */
     WORKER_FAIL,    /* err */
     WORKER_REMARK,  /* text: for people */
-    WORKER_ENDED,   /* status, reason: how the GPU ended when it was recorded */
+    WORKER_DEAD,    /* list: node, reason, gpus_given: a node whose driver does not answer */
+    WORKER_ENDED,   /* status, reason, and those of the first try: how the recorded GPU ended */
 };
 
 enum worker_task { WORKER_LIST, WORKER_MEASURE };
@@ -48,6 +49,7 @@ struct worker_request {
     char *probes;      /* NULL: those of the profile */
     bool measure_busy; /* also a GPU on which other processes compute */
     uint32_t session;  /* of device_source */
+    uint32_t attempt;  /* measure: how many workers tried this GPU before */
 };
 
 /* Appends the request as one whole frame. */

@@ -105,6 +105,7 @@ static int open_source(const struct worker_request *request, struct device_sourc
     int rc = open_backend(request, &source, err);
     if (rc)
         return rc;
+    source->attempt = request->attempt;
     if (!request->record) {
         *out_source = source;
         return 0;
@@ -125,6 +126,7 @@ static struct gpu_result identity_of(const struct device_info *info)
         .index = info->index,
         .name = (char *)info->name,
         .model_key = (char *)info->model_key,
+        .gpus_given = info->gpus_given,
     };
 }
 
@@ -139,7 +141,27 @@ static int list(struct device_source *source, const struct worker_request *reque
     }
     for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
         rc = answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
+    for (size_t i = 0; i < source->dead_count && !rc; i++) {
+        wire_put_text(&payload, source->dead_nodes[i].node);
+        wire_put_text(&payload, source->dead_nodes[i].reason);
+        wire_put_u32(&payload, source->dead_nodes[i].gpus_given);
+        rc = answer(WORKER_DEAD, &payload, err);
+    }
     return rc ? rc : answer(WORKER_DONE, &payload, err);
+}
+
+/* The identity and, in a replay, what the record says of the GPU's first try. Borrows all
+ * strings. */
+static struct gpu_result recorded_of(const struct device_source *source, size_t at)
+{
+    struct gpu_result result = identity_of(device_source_info(source, at));
+    const struct gpu_result *was = replay_recorded(source, at);
+    if (was) {
+        result.first_status = was->first_status;
+        result.first_reason = was->first_reason;
+        result.gpus_given = was->gpus_given;
+    }
+    return result;
 }
 
 /* What the worker is doing, and since when. */
@@ -319,6 +341,8 @@ static int answer_ended(const struct gpu_result *ending, struct err *err)
     struct strbuf payload = {0};
     wire_put_u32(&payload, (uint32_t)ending->status);
     wire_put_text(&payload, ending->reason);
+    wire_put_u32(&payload, (uint32_t)ending->first_status);
+    wire_put_text(&payload, ending->first_reason);
     return answer(WORKER_ENDED, &payload, err);
 }
 
@@ -347,7 +371,7 @@ static int measure(struct device_source *source, const struct worker_request *re
         target.at++;
     if (target.at == count)
         return err_set(err, -ENODEV, "GPU %s is no longer visible", request->uuid);
-    const struct gpu_result identity = identity_of(device_source_info(source, target.at));
+    const struct gpu_result identity = recorded_of(source, target.at);
     if (gpu_result_copy(&result, &identity))
         return err_no_memory(err);
     int rc = measure_target(&target, request, &result, err);
