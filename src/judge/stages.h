@@ -28,7 +28,7 @@ struct finding {
     bool by_node;    /* accused only if its node is */
     bool shared;     /* listed for the node, slot or model; by rule, also for the GPU */
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
-    bool of_worker;  /* holds also for a GPU that was not measured */
+    bool of_worker;  /* about the worker of the GPU; holds also if the GPU was not measured */
     bool dropped;    /* not listed, e.g. because another basis has the same finding */
     enum inventory_kind kind;
     enum confirmation confirmed;

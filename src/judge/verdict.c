@@ -48,13 +48,23 @@ static bool is_preferred(const struct finding *a, const struct finding *b)
     return a->accused != b->accused ? a->accused : a->basis < b->basis;
 }
 
+/* Of a GPU that was not measured, a finding about its worker holds, and a fault that the driver
+ * reports if the GPU could not be measured twice. */
+static bool holds_unmeasured(const struct fleet_gpu *gpu, const struct finding *finding)
+{
+    bool failed =
+        gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT || gpu->status == GPU_FAILED;
+    bool fault = finding->basis == BASIS_RULE && finding->accused && finding->kind == KIND_FAILING;
+    return finding->of_worker || (fault && failed && gpu->first_status != GPU_OK);
+}
+
 void verdict_settle(struct judge *judge)
 {
     struct findings *findings = &judge->findings;
     for (size_t i = 0; i < findings->count; i++) {
         struct finding *finding = &findings->items[i];
         const struct fleet_gpu *gpu = &judge->fleet.gpus[finding->gpu];
-        finding->dropped = (!gpu->measured && !finding->of_worker) ||
+        finding->dropped = (!gpu->measured && !holds_unmeasured(gpu, finding)) ||
                            (judge->basis.drift_only && finding->basis != BASIS_BASELINE);
         finding->accused &= !gpu->busy;
         for (uint32_t at = finding->previous; at; at = findings->items[at - 1].previous) {

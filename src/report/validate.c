@@ -190,12 +190,13 @@ static int check_counts(const struct checker *c, struct err *err)
                        (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
-/* A GPU whose worker crashed or hung twice is accused and keeps that status. */
+/* A GPU that could not be measured twice may be accused, and keeps its status. */
 static bool may_be_accused(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OUTLIER ||
            (gpu->first_status != GPU_OK &&
-            (gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT));
+            (gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT ||
+             gpu->status == GPU_FAILED));
 }
 
 /* A GPU with status outlier is in one of the lists, and no other GPU is, with one exception. */

@@ -78,6 +78,34 @@ static void one_gpu(void **state)
     }
 }
 
+/* What the driver reports of a GPU that could not be measured twice counts. */
+static void reported_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        enum gpu_status first, last;
+        bool accused;
+    } rows[] = {
+        {GPU_FAILED, GPU_FAILED, true},   {GPU_CRASHED, GPU_FAILED, true},
+        {GPU_CRASHED, GPU_CRASHED, true}, {GPU_OK, GPU_FAILED, false},
+        {GPU_OK, GPU_LOST, false},        {GPU_CRASHED, GPU_LOST, false},
+        {GPU_CRASHED, GPU_BUSY, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 1);
+        try_twice(&gpus[5], rows[i].first, rows[i].last);
+        assert_int_equal(facts_set_bool(&gpus[5].health, "remap_failed", true), 0);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        const struct inventory_outlier *accused = made_outlier(&inventory, "GPU-005");
+        if (!accused == rows[i].accused ||
+            (accused && !made_finding(accused, "health.remap_failed")))
+            fail_msg("row %zu", i);
+        assert_int_equal(inventory.gpus[5].status, rows[i].last);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* A time-out accuses nobody where most GPUs exceed the limit. A crash does, unless no GPU of
  * several nodes could be measured. */
 static void many_gpus(void **state)
@@ -114,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_gpu),
+        cmocka_unit_test(reported_faults),
         cmocka_unit_test(many_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
