@@ -195,7 +195,7 @@ static int read_fault(const struct yaml_node *node, const struct fleet_entry *en
         fault.gpu = (int32_t)index;
     }
     if (fault.fault.kind == SIM_DEAD_DRIVER && fault.gpu >= 0)
-        return yaml_error(gpu, err, "a dead driver concerns all GPUs of the node: gpu: all");
+        return yaml_error(place.gpu, err, "a dead driver concerns all GPUs of the node: gpu: all");
     for (uint32_t i = 0; !rc && i < entry->model_count; i++)
         if (fault.gpu < 0 || (uint32_t)fault.gpu % entry->model_count == i)
             rc = sim_fault_fits(node, &fault.fault, entry->models[i], err);
