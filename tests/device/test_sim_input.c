@@ -168,6 +168,9 @@ static const struct bad_fleet bad_fleets[] = {
     {"nodes:\n  - {name: 'a%', gpus: 0}\n", 2, 12, "at most one"},
     {"nodes:\n  - {name: a, gpus: -1}\n", 2, 21, "whole number"},
     {"nodes:\n  - {name: a, gpus: 999}\n", 2, 21, "outside"},
+    {"faults: [{hits: 0.1, kind: dead_driver}]\nnodes:\n  - {name: a, model: ./good.yaml, gpus: "
+     "2}\n",
+     1, 10, "per: node"},
     {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, given: 3}\n", 2, 51,
      "more than the 2 GPUs"},
     {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, faults: [{gpu: 1, kind: dead_driver}]}\n",

@@ -57,6 +57,18 @@ size_t sim_draw_faults(const struct sim_draws *draws, uint64_t seed,
     return count;
 }
 
+bool sim_draw_has_fault(const struct sim_draws *draws, uint64_t seed,
+                        const struct sim_numbers *numbers, int kind)
+{
+    for (size_t i = 0; i < draws->fault_count; i++) {
+        const struct drawn_fault *fault = &draws->faults[i];
+        if (fault->fault.kind == kind &&
+            is_hit(seed, "fault", i, numbers->of[fault->per], fault->hits))
+            return true;
+    }
+    return false;
+}
+
 void sim_batch_apply(const struct sim_batch *batch, struct sim_model *model)
 {
     struct sim_bandwidth *b = &model->bandwidth;

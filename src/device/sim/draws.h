@@ -72,6 +72,10 @@ const struct sim_layout *sim_draw_layout(const struct sim_draws *draws, uint64_t
 size_t sim_draw_faults(const struct sim_draws *draws, uint64_t seed,
                        const struct sim_numbers *numbers, struct sim_fault *out_faults);
 
+/* Whether a fault of this kind hits the GPU. */
+bool sim_draw_has_fault(const struct sim_draws *draws, uint64_t seed,
+                        const struct sim_numbers *numbers, int kind);
+
 void sim_batch_apply(const struct sim_batch *batch, struct sim_model *model);
 
 /* seed: of the card's identity; it decides in which order the GPCs are and near which part of L2.

@@ -239,6 +239,8 @@ static int read_fault(const struct yaml_node *node, const struct fleet_models *m
     int rc = sim_fault_read(node, true, &out_fault->fault, &place, err);
     if (rc)
         return rc;
+    if (out_fault->fault.kind == SIM_DEAD_DRIVER && place.per == SIM_PER_GPU)
+        return yaml_error(node, err, "a dead driver concerns all GPUs of a node: per: node");
     out_fault->hits = place.hits;
     out_fault->per = place.per;
     for (size_t m = 0; m < models->count; m++) {

@@ -122,12 +122,23 @@ static bool concerns(const struct node_fault *fault, uint32_t index)
 }
 
 /* Whether the GPU, or its node if index is UINT32_MAX, has a fault of this kind. */
-static bool has_fault(const struct fleet_entry *entry, int kind, uint32_t index)
+static bool has_fault(const struct fleet *fleet, const struct fleet_entry *entry, int kind,
+                      uint32_t index, const struct sim_numbers *numbers)
 {
     for (size_t i = 0; i < entry->fault_count; i++)
         if (entry->faults[i].fault.kind == kind && concerns(&entry->faults[i], index))
             return true;
-    return false;
+    return sim_draw_has_fault(&fleet->draws, fleet->identity_seed, numbers, kind);
+}
+
+/* Keeps the faults that this worker meets, from faults[0] on. */
+static size_t keep_due(struct sim_fault *faults, size_t count, uint32_t attempt)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!faults[i].tries || attempt < faults[i].tries)
+            faults[kept++] = faults[i];
+    return kept;
 }
 
 static int fleet_open(struct device_source *source, size_t i, struct device **out_device,
@@ -142,9 +153,9 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
         return err_no_memory(err);
     size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
     for (size_t k = 0; k < entry->fault_count; k++)
-        if (concerns(&entry->faults[k], slot->index) &&
-            (!entry->faults[k].fault.tries || source->attempt < entry->faults[k].fault.tries))
+        if (concerns(&entry->faults[k], slot->index))
             faults[count++] = entry->faults[k].fault;
+    count = keep_due(faults, count, source->attempt);
     struct sim_unit unit = slot->unit;
     unit.session = source->session;
     int rc = sim_open_unit(model_of(entry, slot->index), &unit, faults, count, out_device, err);
@@ -405,13 +416,13 @@ static int add_node(struct fleet *fleet, const struct fleet_entry *entry, const 
                     bool all_visible, struct sim_numbers *numbers, struct err *err)
 {
     uint64_t *gpu = &numbers->of[SIM_PER_GPU], *node = &numbers->of[SIM_PER_NODE];
-    bool dead = has_fault(entry, SIM_DEAD_DRIVER, UINT32_MAX);
+    bool dead = entry->gpus && has_fault(fleet, entry, SIM_DEAD_DRIVER, UINT32_MAX, numbers);
     uint32_t given = entry->given ? entry->given : entry->gpus;
     int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
     if (dead)
         rc = add_dead(fleet, entry, name, err);
     for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*gpu) {
-        bool listed = !dead && i < given && !has_fault(entry, SIM_MISSING, i);
+        bool listed = !dead && i < given && !has_fault(fleet, entry, SIM_MISSING, i, numbers);
         if (listed && (all_visible || *gpu % fleet->ranks == fleet->rank))
             rc = add_gpu(fleet, entry, name, i, numbers, err);
     }
