@@ -26,6 +26,13 @@ static size_t judged_count(const struct fleet *fleet, const struct group *group)
     return count;
 }
 
+/* The bound of the first population: that of a model with one board. */
+static double first_bound(const struct judge *judge, const struct group *group, size_t metric)
+{
+    size_t metrics = judge->basis.config->metric_count;
+    return judge->levels[group->populations_at * metrics + metric].bound;
+}
+
 /* If half of a model is slow, the model is divided or its figures scatter. */
 static int report_scattered(const struct judge *judge, const struct group *group,
                             struct inventory *inventory)
@@ -33,7 +40,8 @@ static int report_scattered(const struct judge *judge, const struct group *group
     const struct judge_config *config = judge->basis.config;
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct yardstick *y = yardstick_of(judge, group, m);
-        double scatter = y->sigma / fabs(y->center), hidden = y->bound * scatter;
+        double scatter = y->sigma / fabs(y->center);
+        double hidden = first_bound(judge, group, m) * scatter;
         bool divided;
         if (divided_models_report(judge, group, m, inventory, &divided))
             return -ENOMEM;

@@ -15,7 +15,8 @@
 /* A throttle reason is unusual if at most this share of the model has it. */
 static const double UNUSUAL = 0.2;
 
-/* With an unusual condition, a GPU is accused if it loses this share. */
+/* With an unusual condition, a GPU is accused if it loses this share, or if its clock is far below
+ * those of its population. */
 static const double LOSS = 0.03;
 
 /* A setting explains a loss of 1 - ratio + FIT, where ratio is the setting over the usual one. */
@@ -148,6 +149,16 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
     return finding;
 }
 
+static bool is_lost(const struct view *view, uint32_t gpu, size_t metric)
+{
+    const struct judge *judge = view->judge;
+    const struct judge_config *config = judge->basis.config;
+    double loss = 1 - judge->clock_ratio[gpu];
+    return loss >= LOSS || (loss >= config->metrics[metric].floor &&
+                            judge->scores[gpu * config->metric_count + metric] >=
+                                judge_level(judge, gpu, metric)->bound);
+}
+
 /* Sets the cause to the condition that lowers the clock, if it explains the loss. Without one, a
  * cause that another stage has set is kept. */
 static int explain(const struct view *view, const struct held_clock_reason *reason,
@@ -169,7 +180,7 @@ static int explain(const struct view *view, const struct held_clock_reason *reas
     if (held)
         finding->kind = reason && !setting ? reason->kind : KIND_MISCONFIGURED;
     finding->clock_held = held;
-    finding->accused |= held && 1 - view->judge->clock_ratio[finding->gpu] >= LOSS;
+    finding->accused |= held && is_lost(view, finding->gpu, (size_t)finding->rule);
     return 0;
 }
 

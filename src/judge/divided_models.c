@@ -1,120 +1,19 @@
-/* Divided models: the GPUs form two groups, and the judge cannot tell which group is right. */
+/* The entries of divided models: the GPUs form two groups, and the judge cannot tell which group is
+ * right. */
 #include "judge/divided_models.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/fact_text.h"
+#include "judge/figure_groups.h"
 #include "judge/place_findings.h"
-#include "judge/robust.h"
 #include "judge/yardstick.h"
-
-/* Each group has at least this share of the GPUs. GPUs of a smaller group are outliers. */
-static const double GROUP_SHARE = 0.25;
-
-/* The medians of the groups differ by at least APART + APART_FEW / n standard deviations of the
- * wider group, and at most the share BETWEEN of the GPUs lies in the middle third between the
- * medians. */
-static const double APART = 6, APART_FEW = 24, BETWEEN = 0.05;
 
 /* Nodes are named only if they are at most this many. */
 enum { NODES_MAX = 4 };
-
-/* The figures of a model at equal clock, cut at one value into two groups. */
-struct cut {
-    size_t n, below; /* GPUs; GPUs of the lower group */
-    uint32_t *gpus;
-    double *values, *low, *high, *scratch;
-    double center[2];
-};
-
-static int cut_init(struct cut *cut, size_t count)
-{
-    cut->gpus = mem_array(count, sizeof *cut->gpus);
-    cut->values = mem_array(count, sizeof *cut->values);
-    cut->low = mem_array(count, sizeof *cut->low);
-    cut->high = mem_array(count, sizeof *cut->high);
-    cut->scratch = mem_array(count, sizeof *cut->scratch);
-    return cut->gpus && cut->values && cut->low && cut->high && cut->scratch ? 0 : -ENOMEM;
-}
-
-static void cut_fini(struct cut *cut)
-{
-    free(cut->gpus);
-    free(cut->values);
-    free(cut->low);
-    free(cut->high);
-    free(cut->scratch);
-}
-
-static bool is_accused(const struct judge *judge, uint32_t gpu, size_t metric)
-{
-    const struct findings *findings = &judge->findings;
-    for (uint32_t at = findings->last[gpu]; at; at = findings->items[at - 1].previous)
-        if (findings->items[at - 1].accused && findings->items[at - 1].rule == (int32_t)metric)
-            return true;
-    return false;
-}
-
-static void gather(const struct judge *judge, const struct group *group, size_t metric,
-                   struct cut *cut)
-{
-    const struct yardstick *y = yardstick_of(judge, group, metric);
-    for (size_t i = 0; i < group->count; i++) {
-        uint32_t gpu = group->members[i];
-        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
-        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || is_accused(judge, gpu, metric))
-            continue;
-        cut->gpus[cut->n] = gpu;
-        cut->values[cut->n++] = cell->value * judge_common_factor(judge, y, gpu, metric);
-    }
-}
-
-static void divide(struct cut *cut, double at)
-{
-    size_t above = 0;
-    cut->below = 0;
-    for (size_t i = 0; i < cut->n; i++) {
-        if (cut->values[i] < at)
-            cut->low[cut->below++] = cut->values[i];
-        else
-            cut->high[above++] = cut->values[i];
-    }
-    cut->center[0] = robust_median(cut->low, cut->below);
-    cut->center[1] = robust_median(cut->high, above);
-}
-
-/* Finds two centres, each the median of the values that are nearer to it than to the other. */
-static bool find_groups(struct cut *cut)
-{
-    enum { ROUNDS = 4 };
-    for (size_t i = 0; i < cut->n; i++)
-        cut->scratch[i] = cut->values[i];
-    double middle = robust_quantile(cut->scratch, cut->n, GROUP_SHARE) / 2;
-    middle += robust_quantile(cut->scratch, cut->n, 1 - GROUP_SHARE) / 2;
-    for (int round = 0; round < ROUNDS; round++) {
-        divide(cut, middle);
-        middle = (cut->center[0] + cut->center[1]) / 2;
-    }
-    size_t smaller = cut->below < cut->n - cut->below ? cut->below : cut->n - cut->below;
-    return smaller >= DIVIDED_MIN && (double)smaller >= GROUP_SHARE * (double)cut->n;
-}
-
-static bool are_apart(struct cut *cut, const struct judge_metric *rule)
-{
-    double gap = cut->center[1] - cut->center[0];
-    double low_sigma = robust_fit(cut->low, cut->below, cut->scratch).sigma;
-    double sigma = fmax(low_sigma, robust_fit(cut->high, cut->n - cut->below, cut->scratch).sigma);
-    size_t between = 0;
-    for (size_t i = 0; i < cut->n; i++)
-        between += fabs(cut->values[i] - cut->center[0] - gap / 2) < gap / 6;
-    return gap >= fmax(rule->accuse, rule->floor) * fabs(cut->center[1]) &&
-           gap >= (APART + APART_FEW / (double)cut->n) * sigma &&
-           (double)between <= BETWEEN * (double)cut->n;
-}
 
 /* ", all on n01, n02": the nodes of the GPUs, if they are few. */
 static void put_nodes(struct strbuf *out, const struct fleet *fleet, const uint32_t *gpus, size_t n)
@@ -155,53 +54,81 @@ static int add(const struct fleet *fleet, struct strbuf *text, const uint32_t *g
     return rc;
 }
 
-static int add_divided(const struct judge *judge, const struct group *group, size_t metric,
-                       struct cut *cut, struct inventory *inventory)
+/* One figure of a model at equal clock: the GPUs of the worse group, and the median of both. */
+struct groups {
+    uint32_t *worse;
+    size_t worse_count, other_count;
+    double *worse_values, *other_values;
+};
+
+static int groups_init(struct groups *groups, size_t count)
 {
-    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    groups->worse = mem_array(count, sizeof *groups->worse);
+    groups->worse_values = mem_array(count, sizeof *groups->worse_values);
+    groups->other_values = mem_array(count, sizeof *groups->other_values);
+    return groups->worse && groups->worse_values && groups->other_values ? 0 : -ENOMEM;
+}
+
+static void groups_fini(struct groups *groups)
+{
+    free(groups->worse);
+    free(groups->worse_values);
+    free(groups->other_values);
+}
+
+static void gather(const struct judge *judge, const struct group *group, size_t metric,
+                   struct groups *out)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t gpu = group->members[i];
+        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]))
+            continue;
+        double value = cell->value * figure_groups_factor(judge, gpu, metric);
+        if (figure_groups_has(judge, gpu, metric)) {
+            out->worse[out->worse_count] = gpu;
+            out->worse_values[out->worse_count++] = value;
+        } else
+            out->other_values[out->other_count++] = value;
+    }
+}
+
+static int report_figure(const struct judge *judge, const struct group *group, size_t metric,
+                         const struct groups *groups, struct inventory *inventory)
+{
     const struct fleet *fleet = &judge->fleet;
-    bool worse_above = rule->worse == JUDGE_HIGHER;
-    double middle = (cut->center[0] + cut->center[1]) / 2;
-    double worse = cut->center[worse_above], better = cut->center[!worse_above];
-    const struct cell *cell = fleet_number(judge->columns[metric], cut->gpus[0], false);
+    const struct cell *cell = fleet_number(judge->columns[metric], groups->worse[0], false);
     const char *unit = cell->unit ? fleet_text(fleet, cell->unit) : "";
+    double worse = robust_median(groups->worse_values, groups->worse_count);
+    double usual = robust_median(groups->other_values, groups->other_count);
     struct strbuf text = {0};
-    size_t n = 0;
-    for (size_t i = 0; i < cut->n; i++)
-        if ((cut->values[i] >= middle) == worse_above)
-            cut->gpus[n++] = cut->gpus[i];
-    strbuf_printf(&text, "%zu of %zu GPUs of %s: %s about ", n, cut->n, group->id, rule->metric);
+    strbuf_printf(&text, "%zu of %zu GPUs of %s: %s about ", groups->worse_count,
+                  groups->worse_count + groups->other_count, group->id,
+                  judge->basis.config->metrics[metric].metric);
     fact_text_put_number(&text, worse, unit);
     strbuf_puts(&text, ", the others ");
-    fact_text_put_number(&text, better, unit);
-    strbuf_printf(&text, " (%+.1f %%)", 100 * (worse / better - 1));
-    put_nodes(&text, fleet, cut->gpus, n);
-    strbuf_puts(&text, ": the model is divided, nobody is accused");
-    return add(fleet, &text, cut->gpus, n, inventory);
+    fact_text_put_number(&text, usual, unit);
+    strbuf_printf(&text, " (%+.1f %%)", 100 * (worse / usual - 1));
+    put_nodes(&text, fleet, groups->worse, groups->worse_count);
+    strbuf_puts(&text, ": the model is divided, unexplained: nobody is accused");
+    return add(fleet, &text, groups->worse, groups->worse_count, inventory);
 }
 
 int divided_models_report(const struct judge *judge, const struct group *group, size_t metric,
                           struct inventory *inventory, bool *out_divided)
 {
-    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    const struct yardstick *y = yardstick_of(judge, group, metric);
-    /* Two groups make the scale large. So a small scale saves the search for them. */
-    if (!y->usable || rule->worse == JUDGE_ANY || y->sigma < rule->accuse * fabs(y->center) / 4) {
-        *out_divided = false;
+    struct groups groups = {0};
+    *out_divided = false;
+    for (size_t i = 0; i < group->count && !*out_divided; i++)
+        *out_divided = figure_groups_has(judge, group->members[i], metric);
+    if (!*out_divided)
         return 0;
+    int rc = groups_init(&groups, group->count);
+    if (!rc) {
+        gather(judge, group, metric, &groups);
+        rc = report_figure(judge, group, metric, &groups, inventory);
     }
-    struct cut cut = {0};
-    int rc = cut_init(&cut, group->count);
-    if (rc)
-        goto out;
-    gather(judge, group, metric, &cut);
-    bool divided = find_groups(&cut) && are_apart(&cut, rule);
-    if (divided)
-        rc = add_divided(judge, group, metric, &cut, inventory);
-    if (!rc)
-        *out_divided = divided;
-out:
-    cut_fini(&cut);
+    groups_fini(&groups);
     return rc;
 }
 

@@ -11,8 +11,8 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* The scale of changes is at least this part of the share from which on a GPU is accused. */
-static const double REPEATS = 0.125;
+/* The scale of changes is at least this share: few GPUs do not show how far healthy ones change. */
+static const double REPEATS = 0.00375;
 
 /* One figure of one GPU in the baseline and now. */
 struct pair {
@@ -155,7 +155,7 @@ static int judge_metric(const struct view *view, const struct group *group, size
         view->numbers[i] = view->pairs[i].change;
     struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
     bool enough = n >= YARDSTICK_MIN;
-    double sigma = fmax(enough ? fit.sigma : 0, REPEATS * fmax(rule->accuse, rule->floor));
+    double sigma = fmax(enough ? fit.sigma : 0, REPEATS);
     double bound =
         yardstick_bound(tail, enough && fit.kept > 1 ? (double)(fit.kept - 1) : YARDSTICK_MIN);
     for (size_t i = 0; i < n; i++) {

@@ -9,15 +9,11 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "judge/place_findings.h"
-#include "judge/robust.h"
 #include "judge/student.h"
 
 /* The boards of one model differ by a few per cent: 2.5 % in bandwidth and 4 % in latency on the
  * H200. The own distance of a population that is too small counts up to this share. */
 static const double BOARDS_APART = 0.05;
-
-/* The scale of a few GPUs is uncertain. A population counts as wider only from this ratio on. */
-static const double WIDER = 2;
 
 /* One figure of one population, at the usual SM clock. */
 struct population_fit {
@@ -56,12 +52,13 @@ static void fit(const struct comparison *c, const bool *accused, struct work *wo
         size_t n = yardstick_gather(c->judge, population, c->metric, accused, work);
         for (size_t k = 0; k < n; k++)
             work->values[k] /= 1 + share * (c->judge->clock_ratio[work->gpus[k]] - 1);
+        double spread = robust_median(work->scratch, n);
         const struct robust_fit usual = robust_fit(work->values, n, work->scratch);
         c->fits[i] = (struct population_fit){
             .all = all,
             .n = n,
             .center = usual.center,
-            .sigma = fmax(usual.sigma, fabs(usual.center) * c->rule->floor / YARDSTICK_FLOOR_SCORE),
+            .sigma = n ? yardstick_scale(&usual, spread) : NAN,
         };
     }
 }
@@ -101,9 +98,9 @@ static double levels_apart(const struct comparison *c, const struct population_f
     return apart;
 }
 
+/* A distance that may be chance leaves uncertain what is usual. */
 static void set_large(const struct comparison *c, const struct population_fit *reference)
 {
-    double usual = reference->sigma / fabs(reference->center);
     for (size_t i = 0; i < c->model->populations; i++) {
         const struct population_fit *own = &c->fits[i];
         struct population_level *level = level_of(c, i);
@@ -111,9 +108,8 @@ static void set_large(const struct comparison *c, const struct population_fit *r
             continue;
         if (differ(c, own, reference))
             level->factor = reference->center / own->center;
-        double sigma = own->sigma / fabs(own->center);
-        if (sigma > WIDER * usual)
-            level->width = sqrt(sigma * sigma - usual * usual);
+        else
+            level->width = distance(own, reference);
     }
 }
 
@@ -179,7 +175,7 @@ int population_levels_find(const struct judge *judge, const bool *accused, struc
     const struct fleet *fleet = &judge->fleet;
     size_t tests = count_tests(judge);
     for (size_t i = 0; i < fleet->population_count * judge->basis.config->metric_count; i++)
-        judge->levels[i] = (struct population_level){.factor = 1, .center = NAN};
+        judge->levels[i] = (struct population_level){.factor = 1, .center = NAN, .scale = 1};
     if (!tests)
         return 0;
     double tail = judge->basis.config->false_alarms / (double)tests;

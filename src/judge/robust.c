@@ -5,14 +5,18 @@
 
 #include "cpd/cpd.h"
 
-/* Values further than FAR * sigma from the centre are left out of the scale. */
-static const double FAR = 4;
+/* Values further than FAR * sigma from the centre are left out of the scale, in a cautious fit
+ * those further than (FAR + FAR_FEW / n) * sigma. */
+static const double FAR = 4, FAR_FEW = 40;
 
 /* Larger deviations are faults, not tails: they are left out of the kurtosis. */
 static const double TAIL_MAX = 8;
 
 /* A distribution with a smaller kurtosis ends sharply. A normal one has 3, a uniform one 1.8. */
 static const double SHARP = 2.2;
+
+/* The kurtosis may be larger than it seems, by this many standard errors. */
+static const double ERRORS = 2;
 
 /* The end of the distribution is at EDGE * the largest healthy deviation. */
 static const double EDGE = 2;
@@ -40,7 +44,7 @@ static double sigma_of_ties(double *sizes, size_t n)
     return cpd_select_reorder(sizes, n, (size_t)(quartile * (double)(n - 1))) / normal_size;
 }
 
-struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
+static struct robust_fit fit_within(const double *values, size_t n, double far, double *scratch)
 {
     struct robust_fit fit = {0, NAN, NAN};
     if (!n)
@@ -53,10 +57,11 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     fit.sigma = CPD_MAD_SIGMA * robust_median(scratch, n);
     if (fit.sigma == 0)
         fit.sigma = sigma_of_ties(scratch, n);
+    const double limit = far * fit.sigma;
     double squares = 0;
     for (size_t i = 0; i < n; i++) {
         double size = fabs(values[i] - fit.center);
-        if (size > FAR * fit.sigma)
+        if (size > limit)
             continue;
         squares += size * size;
         fit.kept++;
@@ -64,6 +69,16 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
     if (fit.kept > 1)
         fit.sigma = fmax(fit.sigma, sqrt(squares / (double)(fit.kept - 1)));
     return fit;
+}
+
+struct robust_fit robust_fit(const double *values, size_t n, double *scratch)
+{
+    return fit_within(values, n, FAR, scratch);
+}
+
+struct robust_fit robust_fit_cautious(const double *values, size_t n, double *scratch)
+{
+    return fit_within(values, n, FAR + FAR_FEW / (double)n, scratch);
 }
 
 /* NaN if all sizes are 0. */
@@ -92,7 +107,8 @@ double robust_edge(const double *sizes, size_t n)
 /* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
 double robust_tail_dof(const double *sizes, size_t n)
 {
-    double excess = kurtosis(sizes, n) - 3;
+    double error = sqrt(24 / (double)n); /* of the kurtosis of n normal values */
+    double excess = kurtosis(sizes, n) - 3 + ERRORS * error;
     if (isnan(excess))
         return ROBUST_DOF_MIN;
     double dof = excess > 0 ? 4 + 6 / excess : ROBUST_DOF_MAX;

@@ -21,6 +21,11 @@ struct robust_fit {
  * for n. */
 struct robust_fit robust_fit(const double *values, size_t n, double *scratch);
 
+/* The same, but with few values those further away count too: the median absolute deviation of six
+ * values may be a third of the scale. Healthy values are then hardly ever far out, but two wrong
+ * values of six make the scale large. */
+struct robust_fit robust_fit_cautious(const double *values, size_t n, double *scratch);
+
 /* Degrees of freedom, from ROBUST_DOF_MIN to ROBUST_DOF_MAX, of the Student distribution that has
  * the kurtosis of `sizes`. sizes: deviations to the better side of the centre, divided by the
  * scale. */

@@ -7,24 +7,35 @@
 
 #include "base/mem.h"
 #include "judge/population_levels.h"
-#include "judge/robust.h"
-#include "judge/yardstick.h"
+#include "judge/population_scales.h"
 
-/* The second round leaves the GPUs that the first one accused out of the yardsticks. */
+/* The second round leaves the GPUs that the first one accused, in whatever figure, out of the
+ * yardsticks. */
 enum { ROUNDS = 2 };
 
-/* A figure above the floor is watched with this score. One in 700 healthy figures reaches it. */
-static const double WATCH_SCORE = 3;
+/* Share of healthy GPUs that may be watched by chance, for one of their figures. */
+static const double WATCHED = 0.005;
+
+/* The number of false accusations in one survey is for this many GPUs and more. Small surveys are
+ * made often, of each node for instance: with fewer GPUs it is proportionally smaller. */
+static const double FULL_SURVEY = 128;
 
 /* A figure above the floor is also watched if its own score is WATCH_OWN and the score pooled with
- * other figures of its memory is WATCH_POOLED. 98 of 100 GPUs that lose 2 % in two figures reach
- * it, with a scatter of 0.5 %. */
-static const double WATCH_POOLED = 3, WATCH_OWN = 1.5, POOLED_MAX = 10;
+ * other figures of its memory reaches the bound. */
+static const double WATCH_OWN = 1.5, POOLED_MAX = 10;
+
+/* A slow direction of the host link is accused if the other one has this score. */
+static const double SECOND_SCORE = 3;
+
+/* A GPU that is accused in one figure is accused in all with this score, so that the entry tells
+ * what the fault affects; not if its clock is further away than this share. */
+static const double TOO_SCORE = 2, CLOCK_AWAY = 0.05;
 
 struct trial {
     struct judge *judge;
     const struct judge_config *config;
     bool *accused;    /* [gpu * metrics + metric] */
+    bool *left_out;   /* likewise: accused in this or another figure */
     size_t *memories; /* per metric: the first metric of the same memory */
     struct work work;
 };
@@ -44,15 +55,18 @@ static const struct metric_column *column_of(const struct trial *trial, size_t m
     return trial->judge->columns[metric];
 }
 
-/* The number of comparisons: of single figures, and of pairs of figures of one memory. */
+/* The number of comparisons: of single figures, and of pairs of figures of one memory; and of the
+ * GPUs compared. */
 struct comparisons {
-    double single, pairs;
+    double single, pairs, gpus;
 };
 
 static struct comparisons count_comparisons(const struct trial *trial)
 {
     const struct fleet *fleet = &trial->judge->fleet;
     struct comparisons count = {0};
+    for (size_t i = 0; i < fleet->count; i++)
+        count.gpus += comparable(trial->judge, (uint32_t)i);
     for (size_t m = 0; m < trial->config->metric_count; m++) {
         const struct metric_column *column = column_of(trial, m);
         double partners = 0;
@@ -81,21 +95,22 @@ static int make_yardsticks(struct trial *trial)
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *group = &fleet->groups[g];
         for (size_t m = 0; m < trial->config->metric_count; m++)
-            yardstick_make(trial->judge, group, m, trial->accused, &trial->work,
+            yardstick_make(trial->judge, group, m, trial->left_out, &trial->work,
                            yardstick_of(trial->judge, group, m));
-        if (yardstick_tails(trial->judge, group, trial->accused, &trial->work))
-            return -ENOMEM;
     }
     const struct comparisons made = count_comparisons(trial);
-    double tail = fmin(trial->config->false_alarms / fmax(made.single, 1), 0.5);
-    double pair_tail = fmin(sqrt(trial->config->false_alarms / fmax(made.pairs, 1)), 0.5);
-    for (size_t i = 0; i < fleet->group_count * trial->config->metric_count; i++) {
-        struct yardstick *y = &trial->judge->yardsticks[i];
-        if (!y->usable)
-            continue;
-        y->bound = fmin(yardstick_bound(tail, y->dof), y->edge);
-        /* The figures of a healthy memory may be correlated: assume the heaviest tails. */
-        y->pair_bound = yardstick_bound(pair_tail, fmin(y->dof, ROBUST_DOF_MIN));
+    double allowed = trial->config->false_alarms * fmin(made.gpus / FULL_SURVEY, 1);
+    const struct population_tails tails = {
+        .single = fmin(allowed / fmax(made.single, 1), 0.5),
+        .pair = fmin(sqrt(allowed / fmax(made.pairs, 1)), 0.5),
+        .watch = WATCHED * made.gpus / fmax(made.single, 1),
+    };
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *group = &fleet->groups[g];
+        population_scales_find(trial->judge, group, trial->left_out, tails.single, &trial->work);
+        if (yardstick_tails(trial->judge, group, trial->left_out, &trial->work))
+            return -ENOMEM;
+        population_scales_bound(trial->judge, group, &tails);
     }
     return 0;
 }
@@ -126,9 +141,9 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
     const struct population_level *level = judge_level(trial->judge, gpu, metric);
     double value = cell->value * judge_common_factor(trial->judge, y, gpu, metric);
     double worse = judge_worse_share(rule->worse, (value - y->center) / fabs(y->center));
-    double score = judge_worse_share(rule->worse,
-                                     yardstick_score(y, value, cell->spread * level->factor,
-                                                     trial->judge->clock_ratio[gpu], level->width));
+    double score =
+        judge_worse_share(rule->worse, yardstick_score(y, value, cell->spread * level->factor,
+                                                       trial->judge->clock_ratio[gpu], level));
     trial->judge->worse[slot] = (float)worse;
     trial->judge->scores[slot] = (float)score;
 }
@@ -138,7 +153,7 @@ static bool is_seconded(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     for (size_t m = 0; m < trial->config->metric_count; m++)
         if (m != metric && trial->memories[m] == trial->memories[metric] &&
-            trial->judge->scores[at(trial, gpu, m)] >= WATCH_SCORE &&
+            trial->judge->scores[at(trial, gpu, m)] >= SECOND_SCORE &&
             trial->judge->worse[at(trial, gpu, m)] >= trial->config->metrics[m].floor)
             return true;
     return false;
@@ -152,34 +167,38 @@ static bool needs_second(const struct trial *trial, uint32_t gpu, size_t metric)
     return strncmp(trial->config->metrics[metric].metric, "host.", 5) == 0 && !slower_link;
 }
 
-static bool is_sure(const struct trial *trial, const struct group *group, uint32_t gpu,
-                    size_t metric)
+static bool is_sure(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     const struct judge *judge = trial->judge;
-    const struct yardstick *y = yardstick_of(judge, group, metric);
+    const struct population_level *level = judge_level(judge, gpu, metric);
     double score = judge->scores[at(trial, gpu, metric)];
     if (trial->config->metrics[metric].worse == JUDGE_ANY)
         return judge->worse[at(trial, gpu, metric)] > 0;
-    if (score >= y->bound && (!needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric)))
+    if (score >= level->bound &&
+        (!needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric)))
         return true;
-    for (size_t m = 0; m < trial->config->metric_count && score >= y->pair_bound; m++) {
+    for (size_t m = 0; m < trial->config->metric_count && score >= level->pair_bound; m++) {
         if (m != metric && trial->memories[m] == trial->memories[metric] &&
             trial->config->metrics[m].worse != JUDGE_ANY &&
-            judge->scores[at(trial, gpu, m)] >= yardstick_of(judge, group, m)->pair_bound)
+            judge->scores[at(trial, gpu, m)] >= judge_level(judge, gpu, m)->pair_bound)
             return true;
     }
     return false;
 }
 
-static void accuse(struct trial *trial, const struct group *group, uint32_t gpu)
+static void accuse(struct trial *trial, uint32_t gpu)
 {
+    bool any = false;
     for (size_t m = 0; m < trial->config->metric_count; m++) {
         const struct judge_metric *rule = &trial->config->metrics[m];
         double worse = trial->judge->worse[at(trial, gpu, m)];
         trial->accused[at(trial, gpu, m)] = worse >= rule->floor && worse >= rule->accuse &&
-                                            is_sure(trial, group, gpu, m) &&
+                                            is_sure(trial, gpu, m) &&
                                             fleet_number(column_of(trial, m), gpu, false);
+        any |= trial->accused[at(trial, gpu, m)];
     }
+    for (size_t m = 0; m < trial->config->metric_count; m++)
+        trial->left_out[at(trial, gpu, m)] = any;
 }
 
 static void score_all(struct trial *trial)
@@ -201,7 +220,7 @@ static void score_all(struct trial *trial)
                 score_gpu(trial, group, m, column, group->members[i]);
         }
         for (size_t i = 0; i < group->count; i++)
-            accuse(trial, group, group->members[i]);
+            accuse(trial, group->members[i]);
     }
 }
 
@@ -231,8 +250,9 @@ static bool is_watched(const struct trial *trial, uint32_t gpu, size_t metric)
     const struct judge_metric *rule = &trial->config->metrics[metric];
     if (!(worse >= rule->floor) || worse == 0)
         return false;
-    return rule->worse == JUDGE_ANY || score >= WATCH_SCORE ||
-           (score >= WATCH_OWN && pooled_score(trial, gpu, metric) >= WATCH_POOLED);
+    double bound = judge_level(trial->judge, gpu, metric)->watch_bound;
+    return rule->worse == JUDGE_ANY || score >= bound ||
+           (score >= WATCH_OWN && pooled_score(trial, gpu, metric) >= bound);
 }
 
 struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metric)
@@ -252,9 +272,19 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     finding->expected = y->center / factor; /* at its clock, in its population */
     finding->deviation = value / y->center - 1;
     if (rule->worse != JUDGE_ANY)
-        finding->score = yardstick_score(y, value, cell->spread * level->factor,
-                                         judge->clock_ratio[gpu], level->width);
+        finding->score =
+            yardstick_score(y, value, cell->spread * level->factor, judge->clock_ratio[gpu], level);
     return finding;
+}
+
+static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    double worse = trial->judge->worse[at(trial, gpu, metric)];
+    const struct judge_metric *rule = &trial->config->metrics[metric];
+    return trial->left_out[at(trial, gpu, metric)] && worse >= rule->floor &&
+           worse >= rule->accuse && trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
+           fabs(trial->judge->clock_ratio[gpu] - 1) < CLOCK_AWAY &&
+           !needs_second(trial, gpu, metric) && fleet_number(column_of(trial, metric), gpu, false);
 }
 
 static int report_all(struct trial *trial)
@@ -263,7 +293,7 @@ static int report_all(struct trial *trial)
     for (size_t i = 0; i < fleet->count; i++) {
         uint32_t gpu = fleet->order[i];
         for (size_t m = 0; m < trial->config->metric_count; m++) {
-            bool accused = trial->accused[at(trial, gpu, m)];
+            bool accused = trial->accused[at(trial, gpu, m)] || is_accused_too(trial, gpu, m);
             if (!accused && !is_watched(trial, gpu, m))
                 continue;
             struct finding *finding = finding_of_score(trial->judge, gpu, m);
@@ -299,14 +329,15 @@ int judge_scores(struct judge *judge)
     struct trial trial = {.judge = judge,
                           .config = judge->basis.config,
                           .accused = mem_array(slots, sizeof *trial.accused),
+                          .left_out = mem_array(slots, sizeof *trial.left_out),
                           .memories = mem_array(metrics, sizeof *trial.memories)};
     judge->yardsticks = mem_array(fleet->group_count * metrics, sizeof *judge->yardsticks);
     judge->levels = mem_array(fleet->population_count * metrics, sizeof *judge->levels);
     judge->worse = mem_array(slots, sizeof *judge->worse);
     judge->scores = mem_array(slots, sizeof *judge->scores);
     int rc = -ENOMEM;
-    if (work_init(&trial.work, fleet->count) || !trial.accused || !trial.memories ||
-        !judge->yardsticks || !judge->levels || !judge->worse || !judge->scores)
+    if (work_init(&trial.work, fleet->count) || !trial.accused || !trial.left_out ||
+        !trial.memories || !judge->yardsticks || !judge->levels || !judge->worse || !judge->scores)
         goto out;
     find_memories(&trial);
     for (int round = 0; round < ROUNDS; round++) {
@@ -318,6 +349,7 @@ int judge_scores(struct judge *judge)
 out:
     work_fini(&trial.work);
     free(trial.accused);
+    free(trial.left_out);
     free(trial.memories);
     return rc;
 }

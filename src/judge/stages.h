@@ -30,6 +30,7 @@ struct finding {
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
     bool of_worker;  /* about the worker of the GPU; holds also if the GPU was not measured */
     bool dropped;    /* not listed, e.g. because another basis has the same finding */
+    bool in_group;   /* one of many GPUs that only this figure separates from the others */
     enum inventory_kind kind;
     enum confirmation confirmed;
     uint32_t confirming; /* CONFIRMED_BY_FIGURES: how many figures, with this one */
@@ -61,13 +62,14 @@ struct yardstick {
     bool usable;          /* enough GPUs to compare with */
     size_t n;             /* GPUs behind it */
     double center, sigma; /* of the values, converted to the usual SM clock */
-    double dof;           /* degrees of freedom: certainty of sigma, and weight of the tails */
+    bool limited;         /* sigma is the smallest that is trusted, not the scatter of the values */
+    double step;          /* resolution: 1 if all values are whole numbers, otherwise 0 */
+    double dof;           /* degrees of freedom of sigma */
+    double tail_dof;      /* degrees of freedom that describe the tails */
     double clock_share;   /* share of the figure that follows the SM clock */
     double share_error;   /* standard error of clock_share */
     double edge;          /* no healthy figure has a larger score; INFINITY: no such end */
     double spread;        /* median over the GPUs of the spread of their repetitions */
-    double bound;         /* score that healthy GPUs hardly ever reach */
-    double pair_bound;    /* the same for two figures of one memory that both reach it */
 };
 
 /* A figure of the GPUs of a population, beside that of the model's largest population. */
@@ -76,6 +78,11 @@ struct population_level {
     double width;  /* uncertainty of what is usual in this population, as a share of the centre */
     double center; /* the usual figure at the usual SM clock; NaN: too few GPUs have it */
     bool apart;    /* too few GPUs to find a factor, and other populations have enough */
+    double scale;  /* scale of this population / sigma of the yardstick */
+    double dof;    /* degrees of freedom of that scale */
+    double bound;  /* score that healthy GPUs hardly ever reach */
+    double pair_bound;  /* the same for two figures of one memory that both reach it */
+    double watch_bound; /* score that few healthy GPUs reach */
 };
 
 struct judge {
@@ -117,6 +124,7 @@ int judge_heat(struct judge *judge);           /* heat.c: temperatures */
 int judge_tries(struct judge *judge);          /* tries.c: workers that crashed or hung */
 int judge_scores(struct judge *judge);         /* scores.c: figures against the fleet */
 int judge_few(struct judge *judge);            /* too_few.c: figures of small models */
+int judge_groups(struct judge *judge);         /* figure_groups.c: GPUs that a figure separates */
 int judge_nodes(struct judge *judge);          /* weak_nodes.c: figures of a node's GPUs together */
 int judge_steadiness(struct judge *judge);     /* steadiness.c: figures that do not repeat */
 int judge_specifications(struct judge *judge); /* specification.c: against references */

@@ -1,4 +1,5 @@
-/* Models of two to four GPUs: a GPU that is much worse than the others is watched. */
+/* Models and populations of two to four GPUs: a GPU that is much worse than the others is watched.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,11 +8,12 @@
 #include "judge/robust.h"
 #include "judge/yardstick.h"
 
-/* A GPU is watched if it is worse than the median of the others by TIMES_ACCUSE * accuse and by
- * SPREADS * sqrt(2) * the largest spread. */
-static const double TIMES_ACCUSE = 2, SPREADS = 4;
+/* Nothing is known of the scatter between so few GPUs. A GPU is watched if it is worse than the
+ * median of the others by LOSS and twice the share below which no GPU is accused, and by SPREADS *
+ * sqrt(2) * the largest spread. */
+static const double LOSS = 0.05, TIMES_ACCUSE = 2, SPREADS = 4;
 
-/* One figure of the GPUs of a model, at equal clock. */
+/* One figure of the GPUs of a population, at equal clock. */
 struct row {
     size_t n;
     uint32_t gpus[YARDSTICK_MIN];
@@ -19,10 +21,10 @@ struct row {
 };
 
 /* False if the figure has too few or too many GPUs. */
-static bool gather(const struct judge *judge, const struct group *group, size_t metric,
-                   struct row *out)
+static bool gather(const struct judge *judge, const struct group *model, const struct group *group,
+                   size_t metric, struct row *out)
 {
-    const struct yardstick *y = yardstick_of(judge, group, metric);
+    const struct yardstick *y = yardstick_of(judge, model, metric);
     out->n = 0;
     for (size_t i = 0; i < group->count; i++) {
         uint32_t gpu = group->members[i];
@@ -52,11 +54,14 @@ static int compare_gpu(struct judge *judge, const struct group *group, size_t me
     }
     double usual = robust_median(others, n),
            worse = judge_worse_share(rule->worse, own / usual - 1);
-    if (!(usual > 0) || !(worse >= TIMES_ACCUSE * fmax(rule->accuse, rule->floor)) ||
+    if (!(usual > 0) || !(worse >= fmax(LOSS, TIMES_ACCUSE * fmax(rule->accuse, rule->floor))) ||
         fabs(own - usual) < SPREADS * sqrt(2) * spread)
         return 0;
     const struct cell *cell = fleet_number(judge->columns[metric], row->gpus[number], false);
-    struct finding *finding = findings_add(judge, row->gpus[number], rule->metric, BASIS_FLEET);
+    struct finding *finding = finding_of(judge, row->gpus[number], rule->metric, BASIS_FLEET);
+    if (finding)
+        return 0;
+    finding = findings_add(judge, row->gpus[number], rule->metric, BASIS_FLEET);
     if (!finding)
         return -ENOMEM;
     finding->rule = (int32_t)metric;
@@ -64,27 +69,40 @@ static int compare_gpu(struct judge *judge, const struct group *group, size_t me
     finding->value = cell->value;
     finding->expected = usual / judge_common_factor(judge, y, row->gpus[number], metric);
     finding->deviation = own / usual - 1;
+    const char *kind = group->populations == 1 ? "model" : "board part";
     finding->cause =
         n == 1
-            ? str_format("worse than the other one of its model; too few to tell who is right")
-            : str_format("worse than the other %zu of its model; too few to tell who is right", n);
+            ? str_format("worse than the other one of its %s; too few to tell who is right", kind)
+            : str_format("worse than the other %zu of its %s; too few to tell who is right", n,
+                         kind);
     return finding->cause ? 0 : -ENOMEM;
+}
+
+static int judge_population(struct judge *judge, const struct group *model,
+                            const struct group *population)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t m = 0; m < config->metric_count; m++) {
+        enum judge_worse worse = config->metrics[m].worse;
+        struct row row;
+        if ((worse != JUDGE_LOWER && worse != JUDGE_HIGHER) ||
+            !gather(judge, model, population, m, &row))
+            continue;
+        for (size_t i = 0; i < row.n; i++)
+            if (compare_gpu(judge, model, m, &row, i))
+                return -ENOMEM;
+    }
+    return 0;
 }
 
 int judge_few(struct judge *judge)
 {
-    const struct judge_config *config = judge->basis.config;
-    for (size_t g = 0; g < judge->fleet.group_count; g++) {
-        const struct group *group = &judge->fleet.groups[g];
-        for (size_t m = 0; m < config->metric_count; m++) {
-            enum judge_worse worse = config->metrics[m].worse;
-            struct row row;
-            if ((worse != JUDGE_LOWER && worse != JUDGE_HIGHER) || !gather(judge, group, m, &row))
-                continue;
-            for (size_t i = 0; i < row.n; i++)
-                if (compare_gpu(judge, group, m, &row, i))
-                    return -ENOMEM;
-        }
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *model = &fleet->groups[g];
+        for (size_t i = 0; i < model->populations; i++)
+            if (judge_population(judge, model, &fleet->populations[model->populations_at + i]))
+                return -ENOMEM;
     }
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "judge/robust.h"
+#include "judge/figure_groups.h"
 #include "judge/yardstick.h"
 
 /* A larger score counts as this one, so that the node is not reported for one bad GPU. */
@@ -25,6 +25,8 @@ static bool is_weak(const struct judge *judge, const struct node *node, size_t m
     double sum = 0;
     for (size_t i = 0; i < node->count; i++) {
         size_t slot = node->gpus[i] * metrics + metric;
+        if (figure_groups_has(judge, node->gpus[i], metric))
+            return false;
         if (isnan(judge->worse[slot]))
             continue;
         numbers[n++] = judge->worse[slot];
@@ -34,11 +36,12 @@ static bool is_weak(const struct judge *judge, const struct node *node, size_t m
     const struct fleet *fleet = &judge->fleet;
     const struct group *group = &fleet->groups[fleet->gpus[node->gpus[0]].group];
     const struct yardstick *y = yardstick_of(judge, group, metric);
+    double bound = judge_level(judge, node->gpus[0], metric)->bound;
     for (size_t i = 0; i < n; i++)
         worse += numbers[i] >= fmax(rule->floor, median / 2);
     *out_accused = median >= rule->accuse;
     return n >= 2 && median > 0 && median >= rule->floor && 2 * n <= y->n && 3 * worse >= 2 * n &&
-           sum / sqrt((double)n) >= y->bound;
+           sum / sqrt((double)n) >= bound;
 }
 
 static int mark(struct judge *judge, const struct node *node, size_t metric, bool accused)

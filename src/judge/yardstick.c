@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
-#include "judge/robust.h"
 #include "judge/student.h"
 
 enum {
@@ -15,6 +14,11 @@ enum {
     TAIL_MIN = 200, /* deviations needed to find the tails of all metrics together */
     OWN_TAIL = 100, /* deviations needed to find the tails of one metric, if they are heavier */
 };
+
+/* The scale is at least SPREAD_PART * the spread of the repetitions. On the first 13 H200 cards no
+ * figure scatters less than that between the cards. It is also at least RESOLUTION * the centre:
+ * with equal figures of a few GPUs, the next GPU may still differ by that. */
+static const double SPREAD_PART = 0.25, RESOLUTION = 0.001;
 
 /* The clocks must differ by this share to find how a figure follows them. */
 static const double CLOCKS_APART = 0.01;
@@ -32,7 +36,7 @@ static const double SHARE_FOUND = 0.03, SHARE_STATED = 0.15;
 static const double OWN = 0.5;
 
 /* Degrees of freedom of the tails if there are too few deviations to find them. */
-static const double TAIL_DOF = 12;
+static const double TAIL_DOF = 8;
 
 /* The edge is not used if more than the share BEYOND_MAX of the GPUs, faulty ones included, lies
  * beyond NEAR_EDGE * edge on the worse side. */
@@ -58,16 +62,15 @@ void work_fini(struct work *work)
 }
 
 size_t yardstick_gather(const struct judge *judge, const struct group *group, size_t metric,
-                        const bool *accused, struct work *work)
+                        const bool *left_out, struct work *work)
 {
-    const struct judge_config *config = judge->basis.config;
     const struct metric_column *column = judge->columns[metric];
     size_t n = 0;
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(column, gpu, false);
         if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || judge->other_hardware[gpu] ||
-            (accused && accused[gpu * config->metric_count + metric]))
+            (left_out && left_out[gpu * judge->basis.config->metric_count + metric]))
             continue;
         work->gpus[n] = gpu;
         work->values[n] = cell->value;
@@ -78,9 +81,9 @@ size_t yardstick_gather(const struct judge *judge, const struct group *group, si
 
 /* The same, as in the largest population. GPUs of populations that are too small are left out. */
 static size_t gather(const struct judge *judge, const struct group *group, size_t metric,
-                     const bool *accused, struct work *work)
+                     const bool *left_out, struct work *work)
 {
-    size_t all = yardstick_gather(judge, group, metric, accused, work), n = 0;
+    size_t all = yardstick_gather(judge, group, metric, left_out, work), n = 0;
     for (size_t i = 0; i < all; i++) {
         const struct population_level *level = judge_level(judge, work->gpus[i], metric);
         if (level->apart)
@@ -109,36 +112,54 @@ static void find_clock_share(const struct judge *judge, const struct judge_metri
     out->share_error = SHARE_FOUND;
 }
 
+double yardstick_scale(const struct robust_fit *fit, double spread)
+{
+    return fmax(fit->sigma, fmax(SPREAD_PART * spread, RESOLUTION * fabs(fit->center)));
+}
+
+/* The resolution of whole numbers, such as latencies in cycles, is 1. */
+static double find_step(const struct work *work, size_t n)
+{
+    const double least = 10; /* smaller numbers are ratios and counts */
+    size_t whole = 0;
+    for (size_t i = 0; i < n; i++)
+        whole += work->values[i] >= least && work->values[i] == floor(work->values[i]);
+    return 3 * whole >= 2 * n ? 1 : 0;
+}
+
 void yardstick_make(const struct judge *judge, const struct group *group, size_t metric,
-                    const bool *accused, struct work *work, struct yardstick *out)
+                    const bool *left_out, struct work *work, struct yardstick *out)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    size_t n = rule->worse == JUDGE_NONE ? 0 : gather(judge, group, metric, accused, work);
+    size_t n = rule->worse == JUDGE_NONE ? 0 : gather(judge, group, metric, left_out, work);
     *out = (struct yardstick){.n = n, .usable = n >= YARDSTICK_MIN};
     if (!n)
         return;
+    out->step = rule->worse == JUDGE_ANY ? 0 : find_step(work, n);
     out->spread = robust_median(work->scratch, n);
     find_clock_share(judge, rule, n, work, out);
     for (size_t i = 0; i < n; i++)
         work->values[i] *= judge_clock_factor(judge, out, work->gpus[i]);
-    struct robust_fit fit = robust_fit(work->values, n, work->scratch);
+    struct robust_fit fit = robust_fit_cautious(work->values, n, work->scratch);
     out->center = fit.center;
-    out->sigma = fmax(fit.sigma, fabs(fit.center) * rule->floor / YARDSTICK_FLOOR_SCORE);
+    out->sigma = yardstick_scale(&fit, out->spread);
+    out->limited = out->sigma > fit.sigma;
     out->dof = (double)(fit.kept > 1 ? fit.kept - 1 : 1);
     out->usable = out->usable && fit.center != 0;
 }
 
 double yardstick_score(const struct yardstick *yardstick, double value, double spread,
-                       double clock_ratio, double width)
+                       double clock_ratio, const struct population_level *level)
 {
     /* The scatter of the fleet includes the usual spread. A larger spread makes the figure of the
      * GPU less certain, and so do an unusual clock and a population of which little is known. */
     double excess = isfinite(spread) ? spread * spread - yardstick->spread * yardstick->spread : 0;
     double away = yardstick->share_error * (clock_ratio - 1) * yardstick->center;
-    double apart = width * yardstick->center;
-    double sigma = sqrt(yardstick->sigma * yardstick->sigma + OWN * fmax(excess, 0) + away * away +
-                        apart * apart);
-    return sigma > 0 ? (value - yardstick->center) / sigma : 0;
+    double apart = level->width * yardstick->center, scale = level->scale * yardstick->sigma;
+    double sigma = sqrt(scale * scale + OWN * fmax(excess, 0) + away * away + apart * apart);
+    double deviation = value - yardstick->center;
+    double size = fmax(fabs(deviation) - yardstick->step, 0);
+    return sigma > 0 ? copysign(size, deviation) / sigma : 0;
 }
 
 enum side { BETTER = -1, WORSE = 1 };
@@ -146,20 +167,20 @@ enum side { BETTER = -1, WORSE = 1 };
 /* Deviations to one side, divided by the scale. Returns their number. Faults make GPUs worse, so
  * the better side has only healthy scatter and shows how heavy its tails are. */
 static size_t one_side(const struct judge *judge, const struct group *group, size_t metric,
-                       enum side side, const bool *accused, struct work *work, double *out_sizes,
+                       enum side side, const bool *left_out, struct work *work, double *out_sizes,
                        size_t room)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
-    bool limited = y->sigma <= fabs(y->center) * rule->floor / YARDSTICK_FLOOR_SCORE;
-    if (!y->usable || limited || rule->worse == JUDGE_ANY)
+    if (!y->usable || y->limited || rule->worse == JUDGE_ANY)
         return 0;
-    size_t n = gather(judge, group, metric, accused, work), count = 0;
+    size_t n = gather(judge, group, metric, left_out, work), count = 0;
     for (size_t i = 0; i < n && count < room; i++) {
         double deviation =
             work->values[i] * judge_clock_factor(judge, y, work->gpus[i]) - y->center;
         if (side * judge_worse_share(rule->worse, deviation) > 0)
-            out_sizes[count++] = fabs(deviation) / y->sigma;
+            out_sizes[count++] =
+                fabs(deviation) / (y->sigma * judge_level(judge, work->gpus[i], metric)->scale);
     }
     return count;
 }
@@ -173,19 +194,19 @@ struct yardstick *yardstick_of(const struct judge *judge, const struct group *gr
 /* The score at which healthy figures end; INFINITY if they do not end sharply. Also INFINITY if
  * more GPUs lie far out on the worse side than are likely to be faulty: then the sides differ. */
 static double find_edge(const struct judge *judge, const struct group *group, size_t metric,
-                        const bool *accused, struct work *work, double *sizes, size_t room,
+                        const bool *left_out, struct work *work, double *sizes, size_t room,
                         size_t better)
 {
     double edge = better >= OWN_TAIL ? robust_edge(sizes, better) : INFINITY;
     if (isinf(edge))
         return edge;
-    size_t n = one_side(judge, group, metric, WORSE, accused, work, sizes, room), beyond = 0;
+    size_t n = one_side(judge, group, metric, WORSE, left_out, work, sizes, room), beyond = 0;
     for (size_t i = 0; i < n; i++)
         beyond += sizes[i] > NEAR_EDGE * edge;
     return (double)beyond > BEYOND_MAX * (double)(n + better) ? INFINITY : edge;
 }
 
-int yardstick_tails(const struct judge *judge, const struct group *group, const bool *accused,
+int yardstick_tails(const struct judge *judge, const struct group *group, const bool *left_out,
                     struct work *work)
 {
     size_t metrics = judge->basis.config->metric_count, room = group->count * metrics, n = 0;
@@ -193,16 +214,15 @@ int yardstick_tails(const struct judge *judge, const struct group *group, const 
     if (!sizes)
         return -ENOMEM;
     for (size_t m = 0; m < metrics; m++)
-        n += one_side(judge, group, m, BETTER, accused, work, sizes + n, room - n);
+        n += one_side(judge, group, m, BETTER, left_out, work, sizes + n, room - n);
     double common = n >= TAIL_MIN ? robust_tail_dof(sizes, n) : TAIL_DOF;
     for (size_t m = 0; m < metrics; m++) {
         struct yardstick *y = yardstick_of(judge, group, m);
         if (!y->usable)
             continue;
-        n = one_side(judge, group, m, BETTER, accused, work, sizes, room);
-        double tail = n >= OWN_TAIL ? fmin(robust_tail_dof(sizes, n), common) : common;
-        y->dof = 1 / (1 / y->dof + 1 / tail);
-        y->edge = find_edge(judge, group, m, accused, work, sizes, room, n);
+        n = one_side(judge, group, m, BETTER, left_out, work, sizes, room);
+        y->tail_dof = n >= OWN_TAIL ? fmin(robust_tail_dof(sizes, n), common) : common;
+        y->edge = find_edge(judge, group, m, left_out, work, sizes, room, n);
     }
     free(sizes);
     return 0;

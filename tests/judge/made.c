@@ -74,9 +74,10 @@ static void set_facts(struct gpu_result *gpu)
     facts_set_int(&gpu->health, "nvlinks_down", 0);
 }
 
-static void make_gpu(struct gpu_result *gpu, size_t i, struct rng *rng)
+static void make_gpu(struct gpu_result *gpu, size_t i, double clocks, double scatter,
+                     struct rng *rng)
 {
-    double ratio = 0.96 + 0.08 * rng_uniform(rng);
+    double ratio = 1 - clocks / 2 + clocks * rng_uniform(rng);
     *gpu = (struct gpu_result){.index = (int32_t)(i % MADE_PER_NODE), .rank = (int32_t)i};
     gpu->uuid = str_format("GPU-%03zu", i);
     gpu->node = str_format("n%02zu", i / MADE_PER_NODE);
@@ -87,10 +88,10 @@ static void make_gpu(struct gpu_result *gpu, size_t i, struct rng *rng)
     for (size_t k = 0; k < COUNT_OF(figures); k++) {
         double value = figures[k].value * (1 + figures[k].follows * (ratio - 1));
         if (scatters(figures[k].metric))
-            value *= 1 + 0.005 * rng_normal(rng);
+            value *= 1 + scatter * rng_normal(rng);
         struct measure *m =
             measures_add(&gpu->measures, figures[k].metric, value, figures[k].unit, "m");
-        m->spread = 0.001 * value * (0.5 + rng_uniform(rng));
+        m->spread = 0.2 * scatter * value * (0.5 + rng_uniform(rng));
         m->confidence = 0.99;
         m->n = 5;
     }
@@ -101,12 +102,17 @@ static void make_gpu(struct gpu_result *gpu, size_t i, struct rng *rng)
 
 struct gpu_result *made_fleet(size_t count, uint64_t seed)
 {
+    return made_fleet_of(count, seed, 0.08, 0.005);
+}
+
+struct gpu_result *made_fleet_of(size_t count, uint64_t seed, double clocks, double scatter)
+{
     struct rng rng;
     struct gpu_result *gpus = mem_array(count, sizeof *gpus);
     rng_init(&rng, seed, "made");
     assert_non_null(gpus);
     for (size_t i = 0; i < count; i++)
-        make_gpu(&gpus[i], i, &rng);
+        make_gpu(&gpus[i], i, clocks, scatter, &rng);
     return gpus;
 }
 

@@ -14,6 +14,10 @@ enum { MADE_PER_NODE = 4 };
  * clocks 8 % apart, every other figure with a standard deviation of 0.5 % at equal clock. Freed
  * with made_free. */
 struct gpu_result *made_fleet(size_t count, uint64_t seed);
+
+/* The same with other clocks (largest difference, as a share) and another standard deviation. */
+struct gpu_result *made_fleet_of(size_t count, uint64_t seed, double clocks, double scatter);
+
 void made_free(struct gpu_result *gpus, size_t count);
 
 /* Replaces a figure, or multiplies it. */

@@ -38,14 +38,15 @@ static void deviations(void **state)
         {"main.latency", 0.8, LEFT}, /* faster is not degraded */
         {"main.latency", 1.0, LEFT},
         {"main.bandwidth.read", 0.92, ACCUSED},
-        {"main.bandwidth.read", 0.978, WATCHED}, /* sure enough, but too little to accuse */
+        {"main.bandwidth.read", 0.975, WATCHED}, /* five standard deviations are not sure enough */
+        {"main.bandwidth.read", 0.99, LEFT},
         {"main.bandwidth.read", 1.1, LEFT},
         {"l1_data.size", 0.75, ACCUSED},
         {"l1_data.size", 1.25, LEFT},
         {"l1_data.line", 0.5, ACCUSED}, /* any change counts */
         {"l1_data.line", 2, ACCUSED},
         {"sm.l1_worst", 1.05, ACCUSED}, /* one slow SM; all others agree to the digit */
-        {"sm.l1_worst", 1.02, WATCHED},
+        {"sm.l1_worst", 1.02, ACCUSED},
         {"sm.l1_worst", 1.005, LEFT},
         {"clock.sm", 0.6, ACCUSED},
         {"clock.memory", 1.2, LEFT},
