@@ -22,7 +22,8 @@ enum { NEAR_MIN = 8 };
 
 /* GPUs of a smaller group are outliers, unless they are at least SMALL_SHARE of their population,
  * on SMALL_NODES nodes or more, and lose less than boards and chips of one model may differ. */
-static const double SMALL_SHARE = 0.04, SMALL_LOSS = 0.045;
+static const double SMALL_SHARE = 0.05, SMALL_LOSS = 0.045;
+static const double ALIKE = 0.65; /* smallest loss / median loss, and median / largest */
 enum { SMALL_NODES = 3 };
 
 /* The medians of the groups differ by at least APART + APART_FEW / n standard deviations of the
@@ -165,6 +166,25 @@ static int watch_worse_half(struct judge *judge, size_t metric, const struct cut
     return 0;
 }
 
+/* The two groups are two sets of boards: at most every tenth GPU is in the other group than most of
+ * its population. Then the boards explain them. */
+static int are_boards(const struct judge *judge, const struct group *model, const struct cut *cut,
+                      bool *out_boards)
+{
+    size_t(*sides)[2] = mem_array(model->populations, sizeof *sides), mixed = 0;
+    if (!sides)
+        return -ENOMEM;
+    for (size_t i = 0; i < cut->n; i++) {
+        size_t number = judge->fleet.gpus[cut->gpus[i]].population - model->populations_at;
+        sides[number][cut->values[i] >= (cut->center[0] + cut->center[1]) / 2]++;
+    }
+    for (size_t i = 0; i < model->populations; i++)
+        mixed += sides[i][0] < sides[i][1] ? sides[i][0] : sides[i][1];
+    free(sides);
+    *out_boards = model->populations > 1 && 10 * mixed <= cut->n;
+    return 0;
+}
+
 static int find_halves(struct judge *judge, const struct group *group, size_t metric,
                        struct cut *cut)
 {
@@ -175,7 +195,12 @@ static int find_halves(struct judge *judge, const struct group *group, size_t me
         return 0;
     cut->n = 0;
     gather(judge, group, metric, cut);
-    return find_groups(cut) && are_apart(cut, rule) ? watch_worse_half(judge, metric, cut) : 0;
+    if (!find_groups(cut) || !are_apart(cut, rule))
+        return 0;
+    bool boards;
+    if (are_boards(judge, group, cut, &boards))
+        return -ENOMEM;
+    return boards ? 0 : watch_worse_half(judge, metric, cut);
 }
 
 /* Accused of a loss that no condition of the GPU could explain. */
@@ -189,7 +214,7 @@ static bool is_unexplained(const struct judge *judge, uint32_t gpu, size_t metri
     return is_accused(judge, gpu, metric);
 }
 
-/* Keeps the GPUs whose loss is between half and twice the median loss. Returns the median. */
+/* Keeps the GPUs whose loss is near the median loss. Returns the median. */
 static double keep_alike(const struct judge *judge, size_t metric, struct cut *cut)
 {
     size_t metrics = judge->basis.config->metric_count, kept = 0;
@@ -197,7 +222,7 @@ static double keep_alike(const struct judge *judge, size_t metric, struct cut *c
         cut->values[i] = cut->scratch[i] = judge->worse[cut->gpus[i] * metrics + metric];
     double median = robust_median(cut->scratch, cut->n);
     for (size_t i = 0; i < cut->n; i++)
-        if (cut->values[i] >= median / 2 && cut->values[i] <= 2 * median)
+        if (cut->values[i] >= ALIKE * median && cut->values[i] <= median / ALIKE)
             cut->gpus[kept++] = cut->gpus[i];
     cut->n = kept;
     return median;

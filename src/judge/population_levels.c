@@ -15,6 +15,9 @@
  * H200. The own distance of a population that is too small counts up to this share. */
 static const double BOARDS_APART = 0.05;
 
+/* With this many GPUs, their own centre is better known than whether it differs from others. */
+enum { OWN_CENTER_MIN = 8 };
+
 /* One figure of one population, at the usual SM clock. */
 struct population_fit {
     size_t all; /* GPUs with the figure, also accused ones: the level must not change with them */
@@ -93,12 +96,12 @@ static double levels_apart(const struct comparison *c, const struct population_f
 {
     double apart = 0;
     for (size_t i = 0; i < c->model->populations; i++)
-        if (is_large(&c->fits[i]) && level_of(c, i)->factor != 1)
+        if (is_large(&c->fits[i]) && level_of(c, i)->differs)
             apart = fmax(apart, distance(&c->fits[i], reference));
     return apart;
 }
 
-/* A distance that may be chance leaves uncertain what is usual. */
+/* Among few GPUs, a distance that may be chance leaves uncertain what is usual. */
 static void set_large(const struct comparison *c, const struct population_fit *reference)
 {
     for (size_t i = 0; i < c->model->populations; i++) {
@@ -106,7 +109,8 @@ static void set_large(const struct comparison *c, const struct population_fit *r
         struct population_level *level = level_of(c, i);
         if (own == reference || !is_large(own) || own->center == 0)
             continue;
-        if (differ(c, own, reference))
+        level->differs = differ(c, own, reference);
+        if (level->differs || own->n >= OWN_CENTER_MIN)
             level->factor = reference->center / own->center;
         else
             level->width = distance(own, reference);
@@ -191,7 +195,7 @@ static bool is_divided(const struct judge *judge, const struct group *model, siz
 {
     size_t metrics = judge->basis.config->metric_count;
     for (size_t i = 0; i < model->populations; i++)
-        if (judge->levels[(model->populations_at + i) * metrics + metric].factor != 1)
+        if (judge->levels[(model->populations_at + i) * metrics + metric].differs)
             return true;
     return false;
 }

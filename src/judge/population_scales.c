@@ -64,15 +64,14 @@ static struct own_scale find_own(const struct judge *judge, const struct group *
 }
 
 /* A population is judged by its own scatter if that is known well, if it is much wider than that of
- * the model, also to the better side, or if it is so narrow that smaller losses stand out in spite
- * of the uncertainty. Otherwise it is judged by the scatter of the model, or by its own if that is
- * a little wider. */
+ * the model, to the better side, where faults do not count, or if it is so narrow that smaller
+ * losses stand out in spite of the uncertainty. Otherwise it is judged by the scatter of the model,
+ * or by its own if that is a little wider. */
 static void choose(struct population_level *level, const struct own_scale *own, double tail)
 {
     bool narrow = own->n >= YARDSTICK_MIN && yardstick_bound(tail, own->dof) * own->cautious <
                                                  yardstick_bound(tail, level->dof) * level->scale;
-    bool wide =
-        own->n > 2 && own->usual > WIDER * level->scale && own->better > WIDER * level->scale;
+    bool wide = own->n > 2 && own->better > WIDER * level->scale;
     if (own->n >= OWN_MIN || narrow || wide) {
         level->scale = own->cautious;
         level->dof = own->dof;

@@ -77,6 +77,7 @@ struct population_level {
     double factor; /* figure * factor: the figure as it would be in the largest population */
     double width;  /* uncertainty of what is usual in this population, as a share of the centre */
     double center; /* the usual figure at the usual SM clock; NaN: too few GPUs have it */
+    bool differs;  /* from the largest population, by more than chance */
     bool apart;    /* too few GPUs to find a factor, and other populations have enough */
     double scale;  /* scale of this population / sigma of the yardstick */
     double dof;    /* degrees of freedom of that scale */

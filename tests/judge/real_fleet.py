@@ -2,9 +2,11 @@
 verdicts.yaml what is right and why.
 
 usage: real_fleet.py check REPORT FOLDER                          the test
+       real_fleet.py draw REPORT FOLDER [FLEETS]                  larger fleets, drawn from the cards, as a test
        real_fleet.py add REPORT FLEET INVENTORY NAME              adds the card of an inventory under that name
 """
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -88,6 +90,65 @@ def check(folder):
     return failed
 
 
+SLOW = {"card-06": "accused", "card-13": "accused", "card-09": "watched"}  # the worst that may be said of copies
+SLOW_SHARE = 0.02  # of each in a drawn fleet
+
+
+def drawn_card(block, number, draw):
+    """A copy of a card's entry. Its figures differ by what its repetitions scatter, at most by 0.2 %."""
+    def jitter(match):
+        value, spread = float(match[1]), float(match[2])
+        return f"[{value + draw.gauss(0, min(spread / 2, 0.002 * abs(value))):.6g}, {match[2]}]" if spread else match[0]
+
+    block = re.sub(r"GPU-(card-\d+)", rf"GPU-\1-{number}", block)
+    block = re.sub(r"node: \S+", f"node: n{number // 4:03d}", block)
+    block = re.sub(r"pci: \S+", f'pci: "0000:0{number % 4}:00.0"', block)
+    block = re.sub(r"index: \d+", f"index: {number % 4}", block)
+    block = re.sub(r"status: \w+", "status: ok", block)
+    return re.sub(r"\[([\d.]+), ([\d.e-]+)\]", jitter, block)
+
+
+def drawn_fleet(text, count, draw):
+    head, rest = text.split("\ngpus:\n")
+    blocks = re.split(r"(?m)^(?=  - uuid: )", rest[:rest.index("\nnodes:") + 1])[1:]
+    slow = [any(card in block for card in SLOW) for block in blocks]
+    healthy = (1 - SLOW_SHARE * sum(slow)) / (len(blocks) - sum(slow))
+    chosen = draw.choices(blocks, [SLOW_SHARE if bad else healthy for bad in slow], k=count)
+    gpus = "".join(drawn_card(block, number, draw) for number, block in enumerate(chosen))
+    head = re.sub(r"(?m)^survey: .*", f"survey: {{nodes: {(count + 3) // 4}, ranks: {count}, gpus: {count}, "
+                  f"measured: {count}, unmeasured: 0, lost_ranks: 0, outliers: 0, wall_s: 1, exit_code: 0}}", head)
+    head = re.sub(r"(?m)^    populations:\n(      - .*\n)+", "", head)
+    head = re.sub(r"(?m)^    count: \d+", f"    count: {count}", head)
+    return f"{head}\ngpus:\n{gpus}nodes: []\noutliers: []\nwatch: []\nunmeasured: []\n"
+
+
+def check_drawn(folder, fleets):
+    """Nobody is named but copies of the slow cards, and of the one with the disturbed copy."""
+    text, failed, named = (folder / "quick.yaml").read_text(), False, 0
+    for seed in range(fleets):
+        draw = random.Random(seed)
+        count = (50, 100, 200, 500)[seed % 4]
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as fleet:
+            fleet.write(drawn_fleet(text, count, draw))
+            fleet.flush()
+            inventory = yaml.safe_load(judged(fleet.name))
+        for name, said in (("outliers", "accused"), ("watch", "watched")):
+            for card, metrics in found(inventory[name]).items():
+                worst = SLOW.get(card[:7])
+                named += 1
+                if not worst or (said == "accused" and worst == "watched"):
+                    print(f"FAILED: fleet {seed} of {count}: {card} is {said}: {metrics}")
+                    failed = True
+        for entry in inventory["nodes"]:
+            if any(gpu[4:11] not in SLOW for gpu in entry["gpus"]) or not entry["gpus"]:
+                print(f"FAILED: fleet {seed} of {count}: {entry['finding']}")
+                failed = True
+    print(f"{fleets} fleets: {named} copies named")
+    return failed or not named
+
+
+if sys.argv[1] == "draw":
+    sys.exit(check_drawn(pathlib.Path(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 4))
 if sys.argv[1] == "add":
     add(*sys.argv[3:])
 else:

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
+
 enum { COUNT = 128 };
 
 /* The board as the H200 has it: other memory with 4 % more latency and 2.5 % more bandwidth. */
@@ -157,6 +159,135 @@ static void a_board_far_apart(void **state)
     made_free(gpus, COUNT);
 }
 
+static const char *const scattering[] = {"main.latency", "main.bandwidth.read",
+                                         "main.bandwidth.write", "host.bandwidth.h2d"};
+
+/* GPUs with clocks and scatter as the real H200 cards; every `every`th has the other board, with
+ * `times` the scatter. */
+static struct gpu_result *make_real(size_t count, size_t every, double times, uint64_t seed)
+{
+    struct gpu_result *gpus = made_fleet_of(count, seed, 0.001, 0.002);
+    struct rng rng;
+    rng_init(&rng, seed, "boards");
+    for (size_t i = 0; i < count; i++) {
+        facts_set_text(&gpus[i].board, "part", "692-001");
+        if (i % every)
+            continue;
+        give_other_board(&gpus[i]);
+        for (size_t k = 0; k < COUNT_OF(scattering); k++)
+            made_scale(&gpus[i], scattering[k], 1 + 0.002 * times * rng_normal(&rng));
+    }
+    return gpus;
+}
+
+/* 5, 10, 20 and 50 % have the other board: nobody is named for it, and 3 % less in one of these is
+ * found. */
+static void three_percent_on_the_other_board(void **state)
+{
+    (void)state;
+    enum { ALL = 160 };
+    static const size_t shares[] = {20, 10, 5, 2};
+    for (uint64_t seed = 0; seed < 6 * COUNT_OF(shares); seed++) {
+        size_t every = shares[seed % COUNT_OF(shares)];
+        struct gpu_result *gpus = make_real(ALL, every, 0, 700 + seed);
+        struct inventory inventory = made_judged(gpus, ALL);
+        assert_int_equal(inventory.outlier_count + inventory.watch_count, 0);
+        assert_int_equal(inventory.node_finding_count, 0);
+        inventory_fini(&inventory);
+        made_scale(&gpus[2 * every], "main.bandwidth.read", 0.97);
+        inventory = made_judged(gpus, ALL);
+        assert_int_equal(inventory.outlier_count, 1);
+        assert_non_null(
+            made_finding(made_outlier(&inventory, gpus[2 * every].uuid), "main.bandwidth.read"));
+        inventory_fini(&inventory);
+        made_free(gpus, ALL);
+    }
+}
+
+/* A board that scatters little is judged by its own scatter, whether there are many or few of it.
+ */
+static void narrow_beside_wide(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count, every, slow;
+        double left;
+    } rows[] = {{160, 2, 31, 0.97}, {60, 5, 31, 0.97}, {32, 2, 7, 0.95}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            struct gpu_result *gpus = make_real(rows[i].count, rows[i].every, 5, 800 + seed);
+            made_scale(&gpus[rows[i].slow], "main.bandwidth.read", rows[i].left);
+            struct inventory inventory = made_judged(gpus, rows[i].count);
+            assert_int_equal(inventory.outlier_count, 1);
+            assert_non_null(made_finding(made_outlier(&inventory, gpus[rows[i].slow].uuid),
+                                         "main.bandwidth.read"));
+            inventory_fini(&inventory);
+            made_free(gpus, rows[i].count);
+        }
+}
+
+/* The scatter of a few GPUs is uncertain: nobody is accused if it is ten times the usual one. */
+static void few_that_scatter(void **state)
+{
+    (void)state;
+    static const size_t shares[] = {40, 32, 20, 10}; /* three, four, six and twelve GPUs */
+    size_t accused = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct gpu_result *gpus = make_real(120, shares[seed % COUNT_OF(shares)], 10, 900 + seed);
+        struct inventory inventory = made_judged(gpus, 120);
+        accused += inventory.outlier_count;
+        inventory_fini(&inventory);
+        made_free(gpus, 120);
+    }
+    assert_int_equal(accused, 0);
+}
+
+/* Four GPUs of each board do not show their scatter. One that is far worse than the other three is
+ * watched. */
+static void two_boards_of_four(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct gpu_result *gpus = make_real(8, 2, 0, 1100 + seed);
+        struct inventory inventory = made_judged(gpus, 8);
+        assert_int_equal(inventory.outlier_count + inventory.watch_count, 0);
+        inventory_fini(&inventory);
+        made_scale(&gpus[2 + seed % 4], "main.bandwidth.read", 0.9);
+        inventory = made_judged(gpus, 8);
+        const char *uuid = gpus[2 + seed % 4].uuid;
+        const struct inventory_outlier *named = made_outlier(&inventory, uuid);
+        assert_non_null(
+            made_finding(named ? named : made_watched(&inventory, uuid), "main.bandwidth.read"));
+        assert_int_equal(inventory.outlier_count + inventory.watch_count, 1);
+        inventory_fini(&inventory);
+        made_free(gpus, 8);
+    }
+}
+
+/* Many GPUs that only their figures separate, by as much as boards may differ: nobody is accused,
+ * and all are watched and named. */
+static void groups_without_a_board(void **state)
+{
+    (void)state;
+    static const size_t shares[] = {20, 10, 5, 3};
+    for (uint64_t seed = 0; seed < 3 * COUNT_OF(shares); seed++) {
+        size_t every = shares[seed % COUNT_OF(shares)], worse = 0;
+        struct gpu_result *gpus = made_fleet_of(COUNT, 1200 + seed, 0.001, 0.002);
+        for (size_t i = 0; i < COUNT; i += every, worse++)
+            made_scale(&gpus[i], "main.bandwidth.read", 0.975);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.outlier_count, 0);
+        assert_int_equal(inventory.watch_count, worse);
+        assert_int_equal(inventory.node_finding_count, 1);
+        assert_int_equal(inventory.node_findings[0].gpu_count, worse);
+        assert_non_null(strstr(inventory.node_findings[0].finding,
+                               "the model is divided, unexplained: nobody is accused"));
+        assert_non_null(made_finding(made_watched(&inventory, "GPU-000"), "main.bandwidth.read"));
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* Without another board part, GPUs that differ are not excused. */
 static void figures_alone_excuse_nobody(void **state)
 {
@@ -223,6 +354,11 @@ int main(void)
         cmocka_unit_test(five_gpus_and_one_of_them_slow),
         cmocka_unit_test(unknown_part_hides_nothing),
         cmocka_unit_test(a_board_far_apart),
+        cmocka_unit_test(three_percent_on_the_other_board),
+        cmocka_unit_test(narrow_beside_wide),
+        cmocka_unit_test(few_that_scatter),
+        cmocka_unit_test(two_boards_of_four),
+        cmocka_unit_test(groups_without_a_board),
         cmocka_unit_test(figures_alone_excuse_nobody),
         cmocka_unit_test(vbios_of_a_board),
         cmocka_unit_test(one_copy_disturbed),
