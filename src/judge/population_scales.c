@@ -11,6 +11,13 @@ enum { OWN_MIN = 30 };
 /* The scale of a few GPUs is uncertain: it counts as wider only from this ratio on. */
 static const double WIDER = 2;
 
+/* Share of healthy GPUs that may be watched by chance, for one of their figures. */
+static const double WATCHED = 0.005;
+
+/* The number of false accusations in one survey is for this many GPUs and more. Small surveys are
+ * made often, of each node for instance: with fewer GPUs it is proportionally smaller. */
+static const double FULL_SURVEY = 128;
+
 static struct population_level *level_of(const struct judge *judge, size_t population,
                                          size_t metric)
 {
@@ -117,4 +124,47 @@ void population_scales_bound(const struct judge *judge, const struct group *mode
         for (size_t i = 0; i < model->populations && y->usable; i++)
             set_bounds(y, tails, level_of(judge, model->populations_at + i, m));
     }
+}
+
+/* The number of comparisons: of single figures, and of pairs of figures of one memory; and of the
+ * GPUs compared. */
+struct comparisons {
+    double single, pairs, gpus;
+};
+
+static struct comparisons count_comparisons(const struct judge *judge, const size_t *memories)
+{
+    const struct fleet *fleet = &judge->fleet;
+    struct comparisons count = {0};
+    for (size_t i = 0; i < fleet->count; i++)
+        count.gpus += fleet_judged(&fleet->gpus[i]);
+    for (size_t m = 0; m < judge->basis.config->metric_count; m++) {
+        const struct metric_column *column = judge->columns[m];
+        double partners = 0;
+        for (size_t k = 0; k < m; k++)
+            partners += memories[k] == memories[m];
+        for (size_t g = 0; g < fleet->group_count && column; g++) {
+            const struct group *group = &fleet->groups[g];
+            if (!yardstick_of(judge, group, m)->usable)
+                continue;
+            for (size_t i = 0; i < group->count; i++) {
+                bool made = fleet_judged(&fleet->gpus[group->members[i]]) &&
+                            fleet_number(column, group->members[i], false);
+                count.single += made;
+                count.pairs += made ? partners : 0;
+            }
+        }
+    }
+    return count;
+}
+
+struct population_tails population_scales_tails(const struct judge *judge, const size_t *memories)
+{
+    const struct comparisons made = count_comparisons(judge, memories);
+    double allowed = judge->basis.config->false_alarms * fmin(made.gpus / FULL_SURVEY, 1);
+    return (struct population_tails){
+        .single = fmin(allowed / fmax(made.single, 1), 0.5),
+        .pair = fmin(sqrt(allowed / fmax(made.pairs, 1)), 0.5),
+        .watch = WATCHED * made.gpus / fmax(made.single, 1),
+    };
 }

@@ -11,6 +11,10 @@ struct population_tails {
     double watch;
 };
 
+/* Finds them from the number of comparisons. memories: per metric, the first metric of the same
+ * memory. Needs the yardsticks. */
+struct population_tails population_scales_tails(const struct judge *judge, const size_t *memories);
+
 /* Fills scale and dof of the levels of a model, from the GPUs that are not left out. Needs the
  * yardsticks. */
 void population_scales_find(const struct judge *judge, const struct group *model,

@@ -13,13 +13,6 @@
  * yardsticks. */
 enum { ROUNDS = 2 };
 
-/* Share of healthy GPUs that may be watched by chance, for one of their figures. */
-static const double WATCHED = 0.005;
-
-/* The number of false accusations in one survey is for this many GPUs and more. Small surveys are
- * made often, of each node for instance: with fewer GPUs it is proportionally smaller. */
-static const double FULL_SURVEY = 128;
-
 /* A figure above the floor is also watched if its own score is WATCH_OWN and the score pooled with
  * other figures of its memory reaches the bound. */
 static const double WATCH_OWN = 1.5, POOLED_MAX = 10;
@@ -27,7 +20,7 @@ static const double WATCH_OWN = 1.5, POOLED_MAX = 10;
 /* A slow direction of the host link is accused if the other one has this score. */
 static const double SECOND_SCORE = 3;
 
-/* A GPU that is accused in one figure is accused in all with this score, so that the entry tells
+/* A GPU that is accused in two figures is accused in all with this score, so that the entry tells
  * what the fault affects; not if its clock is further away than this share. */
 static const double TOO_SCORE = 2, CLOCK_AWAY = 0.05;
 
@@ -55,38 +48,6 @@ static const struct metric_column *column_of(const struct trial *trial, size_t m
     return trial->judge->columns[metric];
 }
 
-/* The number of comparisons: of single figures, and of pairs of figures of one memory; and of the
- * GPUs compared. */
-struct comparisons {
-    double single, pairs, gpus;
-};
-
-static struct comparisons count_comparisons(const struct trial *trial)
-{
-    const struct fleet *fleet = &trial->judge->fleet;
-    struct comparisons count = {0};
-    for (size_t i = 0; i < fleet->count; i++)
-        count.gpus += comparable(trial->judge, (uint32_t)i);
-    for (size_t m = 0; m < trial->config->metric_count; m++) {
-        const struct metric_column *column = column_of(trial, m);
-        double partners = 0;
-        for (size_t k = 0; k < m; k++)
-            partners += trial->memories[k] == trial->memories[m];
-        for (size_t g = 0; g < fleet->group_count && column; g++) {
-            const struct group *group = &fleet->groups[g];
-            if (!yardstick_of(trial->judge, group, m)->usable)
-                continue;
-            for (size_t i = 0; i < group->count; i++) {
-                bool made = comparable(trial->judge, group->members[i]) &&
-                            fleet_number(column, group->members[i], false);
-                count.single += made;
-                count.pairs += made ? partners : 0;
-            }
-        }
-    }
-    return count;
-}
-
 static int make_yardsticks(struct trial *trial)
 {
     const struct fleet *fleet = &trial->judge->fleet;
@@ -98,13 +59,7 @@ static int make_yardsticks(struct trial *trial)
             yardstick_make(trial->judge, group, m, trial->left_out, &trial->work,
                            yardstick_of(trial->judge, group, m));
     }
-    const struct comparisons made = count_comparisons(trial);
-    double allowed = trial->config->false_alarms * fmin(made.gpus / FULL_SURVEY, 1);
-    const struct population_tails tails = {
-        .single = fmin(allowed / fmax(made.single, 1), 0.5),
-        .pair = fmin(sqrt(allowed / fmax(made.pairs, 1)), 0.5),
-        .watch = WATCHED * made.gpus / fmax(made.single, 1),
-    };
+    const struct population_tails tails = population_scales_tails(trial->judge, trial->memories);
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *group = &fleet->groups[g];
         population_scales_find(trial->judge, group, trial->left_out, tails.single, &trial->work);
@@ -279,10 +234,13 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
 
 static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metric)
 {
+    size_t accused = 0;
+    for (size_t m = 0; m < trial->config->metric_count; m++)
+        accused += trial->accused[at(trial, gpu, m)];
     double worse = trial->judge->worse[at(trial, gpu, metric)];
     const struct judge_metric *rule = &trial->config->metrics[metric];
-    return trial->left_out[at(trial, gpu, metric)] && worse >= rule->floor &&
-           worse >= rule->accuse && trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
+    return accused > 1 && worse >= rule->floor && worse >= rule->accuse &&
+           trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
            fabs(trial->judge->clock_ratio[gpu] - 1) < CLOCK_AWAY &&
            !needs_second(trial, gpu, metric) && fleet_number(column_of(trial, metric), gpu, false);
 }
