@@ -192,12 +192,24 @@ void measure_round(struct measure *measure)
             measure->notes.items[i].real = measure_digits(measure->notes.items[i].real, 6);
 }
 
+static int set_spread(const struct measure *m, struct facts *out_numbers)
+{
+    char *name = str_format("%s" MEASURE_SPREAD, m->metric);
+    int rc = name ? facts_set_real(out_numbers, name, m->spread) : -ENOMEM;
+    free(name);
+    return rc;
+}
+
 int measures_numbers(const struct measures *measures, struct facts *out_numbers)
 {
     for (size_t i = 0; i < measures->count; i++) {
         const struct measure *m = &measures->items[i];
-        if (m->status == MEASURE_OK && m->kind == MEASURE_NUMBER && m->bound == MEASURE_EXACT &&
-            isfinite(m->value) && facts_set_real(out_numbers, m->metric, m->value))
+        if (m->kind != MEASURE_NUMBER || m->bound != MEASURE_EXACT || !isfinite(m->value) ||
+            !measure_status_valued(m->status))
+            continue;
+        if (m->status == MEASURE_OK && facts_set_real(out_numbers, m->metric, m->value))
+            return -ENOMEM;
+        if (isfinite(m->spread) && set_spread(m, out_numbers))
             return -ENOMEM;
     }
     return 0;

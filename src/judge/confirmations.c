@@ -60,14 +60,23 @@ static const struct repeat *repeat_of(const struct judge *judge, const struct fi
                    by_gpu_and_metric);
 }
 
+/* Whether the finding is that repetitions scatter. */
+static bool is_spread(const struct judge *judge, const struct finding *finding)
+{
+    const char *end = strrchr(fleet_text(&judge->fleet, finding->metric), '.');
+    return end && str_equal(end, MEASURE_SPREAD);
+}
+
 /* False for a finding that compares something else under the name of the metric, such as the
  * measured clock with the reported one. */
 static bool is_about_value(const struct judge *judge, const struct finding *finding)
 {
+    if (isnan(finding->expected) || is_spread(judge, finding))
+        return !isnan(finding->expected);
     const struct metric_column *column =
         fleet_metric(&judge->fleet, fleet_text(&judge->fleet, finding->metric));
     const struct cell *cell = fleet_number(column, finding->gpu, true);
-    return cell && cell->value == finding->value && !isnan(finding->expected);
+    return cell && cell->value == finding->value;
 }
 
 static bool is_seen_again(const struct finding *finding, double again)
@@ -117,6 +126,8 @@ void confirmations_compare(struct judge *judge)
  * change them. */
 static bool can_be_disturbed(const struct judge *judge, const struct finding *finding)
 {
+    if (is_spread(judge, finding))
+        return true;
     if (finding->rule < 0 || finding->basis == BASIS_RULE)
         return false;
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
@@ -125,9 +136,12 @@ static bool can_be_disturbed(const struct judge *judge, const struct finding *fi
 }
 
 /* What one cause moves together: L2 and the memory behind it, all that is measured in an SM, both
- * directions of the host link. */
-static char part_of(const char *metric)
+ * directions of the host link; the spreads of all figures. */
+static char part_of(const struct judge *judge, const struct finding *finding)
 {
+    const char *metric = fleet_text(&judge->fleet, finding->metric);
+    if (is_spread(judge, finding))
+        return '~';
     static const struct {
         const char *prefix;
         char part;
@@ -141,10 +155,9 @@ static char part_of(const char *metric)
 static bool is_companion(const struct judge *judge, const struct finding *finding,
                          const struct finding *other)
 {
-    const struct fleet *fleet = &judge->fleet;
     return other->metric != finding->metric && !other->dropped && can_be_disturbed(judge, other) &&
            (other->accused || fabs(other->score) >= COMPANION_SCORE) &&
-           part_of(fleet_text(fleet, other->metric)) == part_of(fleet_text(fleet, finding->metric));
+           part_of(judge, other) == part_of(judge, finding);
 }
 
 static uint32_t count_figures(const struct judge *judge, const struct finding *finding)

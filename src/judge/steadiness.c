@@ -36,7 +36,7 @@ static int report(struct judge *judge, size_t metric, const struct cell *cell, u
                   double usual)
 {
     const char *name = judge->basis.config->metrics[metric].metric;
-    char *spread = str_format("%s.spread", name);
+    char *spread = str_format("%s" MEASURE_SPREAD, name);
     struct finding *finding = spread ? findings_add(judge, gpu, spread, BASIS_FLEET) : NULL;
     free(spread);
     if (!finding)

@@ -30,6 +30,12 @@ static const double OWN = 0.5, SHARE_ERROR = 0.15, TAIL_DOF = 12, WATCH_TAIL = 0
  * GPUs in the world and a scatter of 2 %. */
 static const double SURE = 0.7;
 
+/* GPUs elsewhere run in another place, with other cooling: a smaller loss is only watched. */
+static const double ELSEWHERE = 0.03;
+
+/* So few GPUs may lie together by chance: the scatter counts as at least the floor over this. */
+static const double FLOOR_SCORE = 8;
+
 /* What the GPUs of one population are compared with in one metric. */
 struct standard {
     const struct world_population *population;
@@ -140,7 +146,7 @@ static struct standard find_standard(const struct judge *judge, const struct gro
     double scatter = relative_scatter(standard.figure);
     if (n < ACCUSE_MIN) /* the scatter of so few is uncertain */
         scatter = fmax(scatter, relative_scatter(common));
-    scatter = fmax(scatter, rule->floor / YARDSTICK_FLOOR_SCORE);
+    scatter = fmax(scatter, rule->floor / FLOOR_SCORE);
     standard.sigma = center * scatter * sqrt(1 + CPD_MEDIAN_ERROR * CPD_MEDIAN_ERROR / n);
     standard.watch_dof = 1 / (1 / fmax(n - 1, 1) + 1 / TAIL_DOF);
     standard.accuse_dof = 1 / (1 / fmax(SURE * (n - 1), SURE) + 1 / TAIL_DOF);
@@ -243,7 +249,7 @@ static int judge_gpu(struct judge *judge, const struct standard *standard, size_
     finding->deviation = c.cell->value / c.expected - 1;
     finding->score = c.score;
     finding->accused = standard->may_accuse && !is_only_watched(rule->metric) &&
-                       rule->worse != JUDGE_ANY && c.worse >= rule->accuse &&
+                       rule->worse != JUDGE_ANY && c.worse >= fmax(rule->accuse, ELSEWHERE) &&
                        score >= yardstick_bound(tail, standard->accuse_dof);
     return explain(judge, standard, &c, rule, finding);
 }

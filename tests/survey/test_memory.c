@@ -524,8 +524,8 @@ static void settings(void **state)
     (void)state;
     parse_options();
     sweep("survey_options_help", print_help, NULL, 5);
-    sweep("survey_config_load", load_config, NULL, 300);
-    sweep("survey_config_load, told", load_config, (void *)SURVEY_CONFIG, 300);
+    sweep("survey_config_load", load_config, NULL, 250);
+    sweep("survey_config_load, told", load_config, (void *)SURVEY_CONFIG, 250);
 }
 
 int main(void)

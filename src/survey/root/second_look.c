@@ -1,6 +1,7 @@
 /* GPUs that look bad are measured again. */
 #include "survey/root/second_look.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +39,27 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-/* All suspicions about one GPU come in a row. Facts are not measured: they have no probe. */
+/* The probe behind a figure or its spread; NULL: it is a fact, which is not measured. */
+static int find_probe(const char *metric, const char **out_probe)
+{
+    char *name = str_copy(metric);
+    if (!name)
+        return -ENOMEM;
+    char *end = strrchr(name, '.');
+    if (end && str_equal(end, MEASURE_SPREAD))
+        *end = '\0';
+    *out_probe = probe_of_metric(name);
+    free(name);
+    return 0;
+}
+
+/* All suspicions about one GPU come in a row. */
 static int take_suspicion(void *user, const char *uuid, const char *metric, struct err *err)
 {
     struct suspects *suspects = user;
-    const char *probe = probe_of_metric(metric);
+    const char *probe = NULL;
+    if (find_probe(metric, &probe))
+        return err_no_memory(err);
     if (!probe)
         return 0;
     bool first = !suspects->count || !str_equal(suspects->items[suspects->count - 1].uuid, uuid);
