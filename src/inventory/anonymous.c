@@ -78,6 +78,7 @@ static int apply_gpu(struct pseudonyms *names, struct inventory_gpu *gpu)
     return pseudonyms_replace(names, PSEUDONYM_NODE, &gpu->node) ||
                    pseudonyms_replace(names, PSEUDONYM_SLOT, &gpu->pci) ||
                    pseudonyms_replace(names, PSEUDONYM_GPU, &gpu->uuid) ||
+                   pseudonyms_clean(names, &gpu->first_reason) ||
                    anonymous_facts(names, &gpu->board) || anonymous_facts(names, &gpu->hardware) ||
                    anonymous_facts(names, &gpu->config) || anonymous_facts(names, &gpu->health)
                ? -ENOMEM

@@ -99,6 +99,7 @@ static void run(uint32_t gpus, double scatter, double loss)
 
 int main(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     static const uint32_t gpus[] = {5, 8, 12, 30};
     static const double scatters[] = {0.002, 0.005, 0.01, 0.02}, losses[] = {0, 0.05};
     for (size_t l = 0; l < COUNT_OF(losses); l++)

@@ -143,21 +143,15 @@ static int copy_body(const struct strbuf *body, uint64_t offset, struct pseudony
     return rc;
 }
 
-/* Fills `clean` with copies of the texts of `from`, without names. */
+/* Fills `clean`, which must be empty, with a copy of `from` without names. */
 static int clean_result(const struct gpu_result *from, struct pseudonyms *names,
                         struct gpu_result *clean)
 {
-    clean->index = from->index;
-    clean->rank = from->rank;
-    clean->status = from->status;
-    return str_copy_to(&clean->uuid, from->uuid) || str_copy_to(&clean->node, from->node) ||
-                   str_copy_to(&clean->pci, from->pci) || str_copy_to(&clean->name, from->name) ||
-                   str_copy_to(&clean->model_key, from->model_key) ||
-                   str_copy_to(&clean->reason, from->reason) ||
-                   pseudonyms_replace(names, PSEUDONYM_GPU, &clean->uuid) ||
+    return gpu_result_copy(clean, from) || pseudonyms_replace(names, PSEUDONYM_GPU, &clean->uuid) ||
                    pseudonyms_replace(names, PSEUDONYM_NODE, &clean->node) ||
                    pseudonyms_replace(names, PSEUDONYM_SLOT, &clean->pci) ||
-                   pseudonyms_clean(names, &clean->reason)
+                   pseudonyms_clean(names, &clean->reason) ||
+                   pseudonyms_clean(names, &clean->first_reason)
                ? -ENOMEM
                : 0;
 }
