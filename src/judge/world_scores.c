@@ -25,16 +25,16 @@ static const double BOARDS_APART = 0.05;
  * SM clock, degrees of freedom of the tails, and how rarely a healthy figure is watched. */
 static const double OWN = 0.5, SHARE_ERROR = 0.15, TAIL_DOF = 12, WATCH_TAIL = 0.00135;
 
+/* Sites differ in ways that no sketch shows, such as cooling: a smaller loss accuses nobody. */
+static const double ACCUSE_LOSS = 0.03;
+
+/* If all GPUs have the same value, a deviation equal to the floor has this score. */
+static const double FLOOR_SCORE = 8;
+
 /* The robust scatter of few GPUs is less certain than a standard deviation of as many: it has about
  * this share of its degrees of freedom. Then at most 0.013 healthy lone GPUs are accused, with 5
  * GPUs in the world and a scatter of 2 %. */
 static const double SURE = 0.7;
-
-/* GPUs elsewhere run in another place, with other cooling: a smaller loss is only watched. */
-static const double ELSEWHERE = 0.03;
-
-/* So few GPUs may lie together by chance: the scatter counts as at least the floor over this. */
-static const double FLOOR_SCORE = 8;
 
 /* What the GPUs of one population are compared with in one metric. */
 struct standard {
@@ -249,7 +249,7 @@ static int judge_gpu(struct judge *judge, const struct standard *standard, size_
     finding->deviation = c.cell->value / c.expected - 1;
     finding->score = c.score;
     finding->accused = standard->may_accuse && !is_only_watched(rule->metric) &&
-                       rule->worse != JUDGE_ANY && c.worse >= fmax(rule->accuse, ELSEWHERE) &&
+                       rule->worse != JUDGE_ANY && c.worse >= fmax(rule->accuse, ACCUSE_LOSS) &&
                        score >= yardstick_bound(tail, standard->accuse_dof);
     return explain(judge, standard, &c, rule, finding);
 }
