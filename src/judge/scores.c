@@ -18,7 +18,8 @@ enum { ROUNDS = 2 };
 static const double WATCH_OWN = 1.5, POOLED_MAX = 10;
 
 /* A GPU that is accused in two figures is accused in all with this score, so that the entry tells
- * what the fault affects; not if its clock is further away than this share. */
+ * what the fault affects; not if its clock is further away than this share, or if another condition
+ * is unusual. */
 static const double TOO_SCORE = 2, CLOCK_AWAY = 0.05;
 
 struct trial {
@@ -209,6 +210,19 @@ struct finding *finding_of_score(struct judge *judge, uint32_t gpu, size_t metri
     return finding;
 }
 
+/* A condition of the GPU may explain what it is accused of. What else is a little worse by chance
+ * would not be explained by it. */
+static bool has_condition(const struct judge *judge, uint32_t gpu)
+{
+    if (fabs(judge->clock_ratio[gpu] - 1) >= CLOCK_AWAY || judge->other_hardware[gpu])
+        return true;
+    for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
+        if (c != JUDGE_SM_CLOCK &&
+            judge_number_lower(judge_condition_ratio(judge, (enum judge_condition)c, gpu), 1))
+            return true;
+    return false;
+}
+
 static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     size_t accused = 0;
@@ -218,8 +232,7 @@ static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metri
     const struct judge_metric *rule = &trial->config->metrics[metric];
     return accused > 1 && worse >= rule->floor && worse >= rule->accuse &&
            trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
-           fabs(trial->judge->clock_ratio[gpu] - 1) < CLOCK_AWAY &&
-           fleet_number(column_of(trial, metric), gpu, false);
+           !has_condition(trial->judge, gpu) && fleet_number(column_of(trial, metric), gpu, false);
 }
 
 static int report_all(struct trial *trial)
