@@ -81,8 +81,8 @@ double measure_digits(double value, int digits);
 /* The end of the name of a figure's spread, as a metric of its own. */
 #define MEASURE_SPREAD ".spread"
 
-/* Sets a fact for every measure that is an exact number with status ok, and one for its spread, also
- * if it is noisy. 0 or -ENOMEM. */
+/* Sets a fact for every measure that is an exact number with status ok, and one for its spread,
+ * also if it is noisy. 0 or -ENOMEM. */
 int measures_numbers(const struct measures *measures, struct facts *out_numbers);
 
 /* True for the statuses that have a value: ok and noisy. */

@@ -17,6 +17,9 @@ enum { ROUNDS = 2 };
  * other figures of its memory reaches the bound. */
 static const double WATCH_OWN = 1.5, POOLED_MAX = 10;
 
+/* A slow direction of the host link is accused if the other one has this score. */
+static const double SECOND_SCORE = 3;
+
 /* A GPU that is accused in two figures is accused in all with this score, so that the entry tells
  * what the fault affects; not if its clock is further away than this share, or if another condition
  * is unusual. */
@@ -101,6 +104,24 @@ static void score_gpu(struct trial *trial, const struct group *group, size_t met
     trial->judge->scores[slot] = (float)score;
 }
 
+/* Whether another figure of the same memory is bad enough to be watched. */
+static bool is_seconded(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    for (size_t m = 0; m < trial->config->metric_count; m++)
+        if (m != metric && trial->memories[m] == trial->memories[metric] &&
+            trial->judge->scores[at(trial, gpu, m)] >= SECOND_SCORE &&
+            trial->judge->worse[at(trial, gpu, m)] >= trial->config->metrics[m].floor)
+            return true;
+    return false;
+}
+
+/* The host takes part in a copy. A slow link is slow in both directions. */
+static bool needs_second(const struct trial *trial, uint32_t gpu, size_t metric)
+{
+    bool slower_link = judge_number_lower(judge_condition_ratio(trial->judge, JUDGE_PCIE, gpu), 1);
+    return strncmp(trial->config->metrics[metric].metric, "host.", 5) == 0 && !slower_link;
+}
+
 static bool is_sure(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     const struct judge *judge = trial->judge;
@@ -108,7 +129,8 @@ static bool is_sure(const struct trial *trial, uint32_t gpu, size_t metric)
     double score = judge->scores[at(trial, gpu, metric)];
     if (trial->config->metrics[metric].worse == JUDGE_ANY)
         return judge->worse[at(trial, gpu, metric)] > 0;
-    if (score >= level->bound)
+    if (score >= level->bound &&
+        (!needs_second(trial, gpu, metric) || is_seconded(trial, gpu, metric)))
         return true;
     for (size_t m = 0; m < trial->config->metric_count && score >= level->pair_bound; m++) {
         if (m != metric && trial->memories[m] == trial->memories[metric] &&
@@ -232,7 +254,8 @@ static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metri
     const struct judge_metric *rule = &trial->config->metrics[metric];
     return accused > 1 && worse >= rule->floor && worse >= rule->accuse &&
            trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
-           !has_condition(trial->judge, gpu) && fleet_number(column_of(trial, metric), gpu, false);
+           !has_condition(trial->judge, gpu) && !needs_second(trial, gpu, metric) &&
+           fleet_number(column_of(trial, metric), gpu, false);
 }
 
 static int report_all(struct trial *trial)
