@@ -92,6 +92,7 @@ def check(folder):
 
 SLOW = {"card-06": "accused", "card-13": "accused", "card-09": "watched"}  # the worst that may be said of copies
 SLOW_SHARE = 0.02  # of each in a drawn fleet
+WATCHED_MOST = 0.005  # share of healthy GPUs
 
 
 def drawn_card(block, number, draw):
@@ -123,11 +124,12 @@ def drawn_fleet(text, count, draw):
 
 
 def check_drawn(folder, fleets):
-    """Nobody is named but copies of the slow cards, and of the one with the disturbed copy."""
-    text, failed, named = (folder / "quick.yaml").read_text(), False, 0
+    """Nobody is accused but copies of the slow cards, and of the others hardly one is watched."""
+    text, failed, named, gpus, watched = (folder / "quick.yaml").read_text(), False, 0, 0, []
     for seed in range(fleets):
         draw = random.Random(seed)
-        count = (50, 100, 200, 500)[seed % 4]
+        count = (48, 100, 200, 500)[seed % 4]  # whole nodes
+        gpus += count
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as fleet:
             fleet.write(drawn_fleet(text, count, draw))
             fleet.flush()
@@ -136,15 +138,17 @@ def check_drawn(folder, fleets):
             for card, metrics in found(inventory[name]).items():
                 worst = SLOW.get(card[:7])
                 named += 1
-                if not worst or (said == "accused" and worst == "watched"):
-                    print(f"FAILED: fleet {seed} of {count}: {card} is {said}: {metrics}")
+                if said == "accused" and worst in (None, "watched"):
+                    print(f"FAILED: fleet {seed} of {count}: {card} is accused: {metrics}")
                     failed = True
+                elif not worst:
+                    watched.append(f"{card} of fleet {seed}: {metrics}")
         for entry in inventory["nodes"]:
             if any(gpu[4:11] not in SLOW for gpu in entry["gpus"]) or not entry["gpus"]:
                 print(f"FAILED: fleet {seed} of {count}: {entry['finding']}")
                 failed = True
-    print(f"{fleets} fleets: {named} copies named")
-    return failed or not named
+    print(f"{fleets} fleets of {gpus} GPUs: {named} copies named, {len(watched)} of healthy cards watched: {watched}")
+    return failed or not named or len(watched) > WATCHED_MOST * gpus
 
 
 if sys.argv[1] == "draw":

@@ -55,9 +55,9 @@ def case_seen_once(folder):
 def case_not_in_the_record(folder):
     """A record without second measurements: the replay says so with "no", and goes on."""
     write_fleet(folder, [node("n1", 8, SLOW)])
-    # With this bound nobody looks bad, so nobody is measured again.
+    # With this floor nobody looks bad, so nobody is measured again.
     config = folder / "config.yaml"
-    config.write_text(re.sub(r"(main\.latency: .*accuse: )[\d.]+", r"\g<1>0.9", CONFIG.read_text()))
+    config.write_text(re.sub(r"(main\.latency: .*floor: )[\d.]+", r"\g<1>0.9", CONFIG.read_text()))
     survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "r.gmr", "-c", "config.yaml",
            *ONE_FIGURE)
     code, _, said = survey(folder, 0, "--replay", "r.gmr", "-o", "replayed.yaml", "--no-progress", "-c", str(CONFIG))

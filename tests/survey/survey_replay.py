@@ -263,10 +263,10 @@ def case_config(folder):
     """A replay judges by the configuration of its record, unless another is named."""
     write_fleet(folder, [node("n1", 8, "{gpu: 0, kind: slow_dram, share: 0.3}")])
     config = (ROOT / "configs/survey.yaml").read_text()
-    lax = re.sub(r"(main\.latency: ){.*}", r"\1{worse: higher, floor: 0.9}", config)
+    lax = re.sub(r"(main\.(?:latency|bandwidth\S*): .*floor: )[\d.]+", r"\g<1>0.9", config)
     check(lax != config, "the configuration has no such metric")
     (folder / "own.yaml").write_text(lax)
-    record(folder, 0, "--probes", "main.latency", "-c", "own.yaml")
+    record(folder, 0, "--probes", "main.latency,main.bandwidth", "-c", "own.yaml")
     (folder / "own.yaml").unlink()
     replay(folder, 0, "--quiet")
     check_same(folder, "own configuration")
