@@ -26,6 +26,7 @@ static const struct {
     {"sm_clock_limit_mhz", "SM clock limit"},
     {"sm_clock_max_mhz", "highest SM clock"},
     {"sm_clock_application_mhz", "SM application clock"},
+    {"sm_clock_application_default_mhz", "default SM application clock"},
     {"memory_clock_application_mhz", "memory application clock"},
     {"pcie_gen", "PCIe generation"},
     {"pcie_width", "PCIe lanes"},

@@ -61,11 +61,26 @@ static char *power_limit_text(const struct fleet *fleet, uint32_t gpu)
                       setting(fleet, "power_limit_default_w", gpu));
 }
 
+static bool has_low_application_clock(const struct fleet *fleet, uint32_t gpu)
+{
+    return judge_number_lower(setting(fleet, "sm_clock_application_mhz", gpu),
+                              setting(fleet, "sm_clock_application_default_mhz", gpu));
+}
+
+static char *application_clock_text(const struct fleet *fleet, uint32_t gpu)
+{
+    return str_format("SM application clock %.0f MHz, the default of the card is %.0f MHz "
+                      "(nvidia-smi -rac sets the default)",
+                      setting(fleet, "sm_clock_application_mhz", gpu),
+                      setting(fleet, "sm_clock_application_default_mhz", gpu));
+}
+
 static const struct own_default {
     bool (*is_low)(const struct fleet *fleet, uint32_t gpu);
     char *(*text)(const struct fleet *fleet, uint32_t gpu);
 } own_defaults[] = {
     {has_low_power_limit, power_limit_text},
+    {has_low_application_clock, application_clock_text},
     {own_defaults_locked, own_defaults_locked_text},
 };
 

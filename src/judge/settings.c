@@ -35,6 +35,7 @@ static const struct special {
     /* The board has this value; software cannot change it. */
     {SET_CONFIG, "power_limit_w", DIFFERENT, KIND_MISCONFIGURED, true},
     {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED, true},
+    {SET_CONFIG, "sm_clock_application_default_mhz", DIFFERENT, KIND_MISMATCHED, true},
     {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING, false},
 };
 

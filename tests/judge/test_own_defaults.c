@@ -1,4 +1,5 @@
-/* Settings below the GPU's own default: locked clocks and lowered power limits. */
+/* Settings below the GPU's own default: locked clocks and lowered power limits and
+ * application clocks. */
 #include "../check.h"
 
 #include "made.h"
@@ -138,12 +139,32 @@ static void half_of_a_model(void **state)
     made_free(gpus, COUNT);
 }
 
+/* All GPUs of a model, or a lone one: it is told, and nobody is accused. */
+static void low_application_clock(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {COUNT, 1};
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        struct gpu_result *gpus = make_fleet(5);
+        for (size_t i = 0; i < COUNT; i++) {
+            facts_set_int(&gpus[i].config, "sm_clock_application_mhz", 1200);
+            facts_set_int(&gpus[i].config, "sm_clock_application_default_mhz", 1980);
+        }
+        struct inventory inventory = made_judged(gpus, counts[c]);
+        assert_true(tells(&inventory, "SM application clock 1200 MHz, the default of the card is "
+                                      "1980 MHz"));
+        assert_int_equal(inventory.outlier_count, 0);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_locked_clock), cmocka_unit_test(lowered_but_not_locked),
         cmocka_unit_test(all_have_it),      cmocka_unit_test(a_lone_gpu),
-        cmocka_unit_test(half_of_a_model),
+        cmocka_unit_test(half_of_a_model),  cmocka_unit_test(low_application_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

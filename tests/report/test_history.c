@@ -44,13 +44,13 @@ static char *told(struct history *history)
 static void expect(const char *text, const char *part)
 {
     if (!strstr(text, part))
-        fail_msg("\"%s\" is not in\n%s", part, text);
+        fail_msg("\"%s\" is not in\n%s", part, text ? text : "nothing");
 }
 
 static void refuse(const char *text, const char *part)
 {
     if (strstr(text, part))
-        fail_msg("\"%s\" is in\n%s", part, text);
+        fail_msg("\"%s\" is in\n%s", part, text ? text : "nothing");
 }
 
 static void slow(struct gpu_result *gpu)

@@ -59,6 +59,7 @@ static const struct symbol {
     {AT(clock), "nvmlDeviceGetClockInfo"},
     {AT(clock_max), "nvmlDeviceGetMaxClockInfo"},
     {AT(clock_application), "nvmlDeviceGetApplicationsClock"},
+    {AT(clock_application_default), "nvmlDeviceGetDefaultApplicationsClock"},
     {AT(temperature), "nvmlDeviceGetTemperature"},
     {AT(temperature_threshold), "nvmlDeviceGetTemperatureThreshold"},
     {AT(ecc_total), "nvmlDeviceGetTotalEccErrors"},

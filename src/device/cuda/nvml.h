@@ -190,7 +190,8 @@ struct nvml {
     nvml_get_number *pcie_replays, *gpu_cores, *retired_pending;
     nvml_get_pair *ecc_mode, *mig_mode;
     nvml_get_text *serial, *board_part_number, *vbios_version, *inforom_version;
-    nvml_get_chosen *clock, *clock_max, *clock_application, *temperature, *temperature_threshold;
+    nvml_get_chosen *clock, *clock_max, *clock_application, *clock_application_default,
+        *temperature, *temperature_threshold;
     nvml_get_ecc_total *ecc_total;
     nvml_get_ecc_at *ecc_at;
     nvml_get_retired *retired_pages;

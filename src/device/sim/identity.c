@@ -83,6 +83,7 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         {"sm_clock_application_mhz", c->sm_clock_application_mhz > 0
                                          ? c->sm_clock_application_mhz
                                          : model->hardware.sm_clock_max_mhz},
+        {"sm_clock_application_default_mhz", model->hardware.sm_clock_max_mhz},
         {"memory_clock_application_mhz", model->clock.memory_mhz},
     };
     int rc = facts_set_text(facts, "compute_mode", c->compute_mode);

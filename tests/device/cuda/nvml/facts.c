@@ -108,6 +108,8 @@ static const struct row rows[] = {
     {&config, "sm_clock_limit_mhz", FACT_INT, 1980, NULL, "clock_max"},
     {&config, "memory_clock_limit_mhz", FACT_INT, 3201, NULL, "clock_max"},
     {&config, "sm_clock_application_mhz", FACT_INT, 1830, NULL, "clock_application"},
+    {&config, "sm_clock_application_default_mhz", FACT_INT, 1975, NULL,
+     "clock_application_default"},
     {&config, "memory_clock_application_mhz", FACT_INT, 2619, NULL, "clock_application"},
     {&config, "pcie_gen", FACT_INT, 4, NULL, "pcie_gen"},
     {&config, "pcie_width", FACT_INT, 8, NULL, "pcie_width"},

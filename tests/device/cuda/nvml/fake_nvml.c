@@ -338,6 +338,7 @@ TEXT(nvmlDeviceGetInforomImageVersion, "inforom", "G525.0225.00.05")
 CLOCK(nvmlDeviceGetClockInfo, "clock", 1755, 3199)
 CLOCK(nvmlDeviceGetMaxClockInfo, "clock_max", 1980, 3201)
 CLOCK(nvmlDeviceGetApplicationsClock, "clock_application", 1830, 2619)
+CLOCK(nvmlDeviceGetDefaultApplicationsClock, "clock_application_default", 1975, 2618)
 
 EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
 {
