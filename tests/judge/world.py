@@ -1,7 +1,8 @@
 """Real H200 cards, each judged alone against the world that the other cards make (leave one out): only the card
-that is slow may be accused. The shipped world file is what `share` makes of these cards, and accuses no other.
+that is slow may be accused. FOLDER has the cards with a slow one among them, RECENT those of the current probes,
+from which `share` makes the shipped world file.
 
-usage: world.py REPORT FOLDER SHIPPED SCHEMA
+usage: world.py REPORT FOLDER RECENT SHIPPED SCHEMA
 """
 import json
 import pathlib
@@ -11,7 +12,7 @@ import tempfile
 
 import yaml
 
-REPORT, FOLDER, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
+REPORT, FOLDER, RECENT, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:6])
 
 try:
     import jsonschema
@@ -56,8 +57,7 @@ def found(entries):
             if finding["basis"] == "world"}
 
 
-def leave_one_out(profile, inventory, there):
-    right = EXPECTED[profile]
+def leave_one_out(profile, inventory, right, there):
     for uuid in [gpu["uuid"] for gpu in inventory["gpus"]]:
         card = uuid.removeprefix("GPU-")
         alone = with_gpus(inventory, there, "alone", lambda gpu: gpu["uuid"] == uuid)
@@ -76,8 +76,9 @@ def leave_one_out(profile, inventory, there):
 with tempfile.TemporaryDirectory(prefix="gpumemtopo-world-") as there:
     there = pathlib.Path(there)
     for profile in EXPECTED:
-        leave_one_out(profile, yaml.safe_load((FOLDER / f"{profile}.yaml").read_text()), there)
-    made = run("share", FOLDER / "standard.yaml", FOLDER / "quick.yaml")
+        for folder, right in ((FOLDER, EXPECTED[profile]), (RECENT, {"accused": {}, "watched": {}})):
+            leave_one_out(profile, yaml.safe_load((folder / f"{profile}.yaml").read_text()), right, there)
+    made = run("share", RECENT / "standard.yaml", RECENT / "quick.yaml")
     shipped = "".join(line for line in SHIPPED.read_text().splitlines(True) if not line.startswith("#"))
     if made != shipped:
         failures.append(f"{SHIPPED.name} is not what share makes of these cards")
