@@ -57,7 +57,7 @@ int device_source_look(struct device_source *source, size_t i, bool thorough,
 void device_look_fini(struct device_look *look);
 
 /* Opens GPU i for measuring. Freed with device_destroy before the source is.
- * device_source.session says how often this survey has opened the GPU for measuring before. */
+ * device_source.session: which measurement of the GPU this is. */
 int device_source_open(struct device_source *source, size_t i, struct device **out_device,
                        struct err *err);
 
@@ -78,8 +78,8 @@ struct device_source {
     size_t info_count;
     const char **bare_nodes;
     size_t bare_count;
-    uint32_t
-        session; /* 0: the first measurement of a GPU in this survey; 1: it is measured again */
+    uint32_t session; /* 0: the first measurement of a GPU, also its second try; 1: it is measured
+                         again */
     struct device_dead_node *dead_nodes; /* simulated ones */
     size_t dead_count;
     uint32_t attempt; /* set by the worker: how many workers tried its GPU before */

@@ -173,8 +173,8 @@ int anonymous_inventories(struct inventory *const *inventories, size_t count,
 /* The value of this flag is a number or one of a few words. */
 static bool has_plain_value(const char *flag, size_t length)
 {
-    static const char *const flags[] = {"--profile", "--probes", "--time-limit",
-                                        "--busy",    "--seed",   "--load"};
+    static const char *const flags[] = {"--profile", "--probes", "--time-limit", "--busy",
+                                        "--seed"};
     for (size_t i = 0; i < COUNT_OF(flags); i++)
         if (strlen(flags[i]) == length && strncmp(flags[i], flag, length) == 0)
             return true;

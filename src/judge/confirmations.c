@@ -71,8 +71,10 @@ static bool is_spread(const struct judge *judge, const struct finding *finding)
  * measured clock with the reported one. */
 static bool is_about_value(const struct judge *judge, const struct finding *finding)
 {
-    if (isnan(finding->expected) || is_spread(judge, finding))
-        return !isnan(finding->expected);
+    if (isnan(finding->expected))
+        return false;
+    if (is_spread(judge, finding))
+        return true;
     const struct metric_column *column =
         fleet_metric(&judge->fleet, fleet_text(&judge->fleet, finding->metric));
     const struct cell *cell = fleet_number(column, finding->gpu, true);
@@ -135,21 +137,27 @@ static bool can_be_disturbed(const struct judge *judge, const struct finding *fi
     return rule->worse != JUDGE_ANY && !str_equal(kind, ".size");
 }
 
+enum part { PART_MEMORY, PART_SM, PART_HOST, PART_SPREAD, PART_OTHER };
+
 /* What one cause moves together: L2 and the memory behind it, all that is measured in an SM, both
  * directions of the host link; the spreads of all figures. */
-static char part_of(const struct judge *judge, const struct finding *finding)
+static enum part part_of(const struct judge *judge, const struct finding *finding)
 {
     const char *metric = fleet_text(&judge->fleet, finding->metric);
     if (is_spread(judge, finding))
-        return '~';
+        return PART_SPREAD;
     static const struct {
         const char *prefix;
-        char part;
-    } parts[] = {{"main.", 'm'}, {"l2.", 'm'}, {"l1_data.", 's'}, {"sm.", 's'}, {"host.", 'h'}};
+        enum part part;
+    } parts[] = {{"main.", PART_MEMORY},
+                 {"l2.", PART_MEMORY},
+                 {"l1_data.", PART_SM},
+                 {"sm.", PART_SM},
+                 {"host.", PART_HOST}};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (strncmp(metric, parts[i].prefix, strlen(parts[i].prefix)) == 0)
             return parts[i].part;
-    return metric[0];
+    return PART_OTHER;
 }
 
 static bool is_companion(const struct judge *judge, const struct finding *finding,
@@ -157,7 +165,7 @@ static bool is_companion(const struct judge *judge, const struct finding *findin
 {
     return other->metric != finding->metric && !other->dropped && can_be_disturbed(judge, other) &&
            (other->accused || fabs(other->score) >= COMPANION_SCORE) &&
-           part_of(judge, other) == part_of(judge, finding);
+           part_of(judge, other) != PART_OTHER && part_of(judge, other) == part_of(judge, finding);
 }
 
 static uint32_t count_figures(const struct judge *judge, const struct finding *finding)
@@ -181,7 +189,6 @@ static bool driver_agrees(const struct judge *judge, const struct finding *findi
     return reported && fabs(reported->value / finding->value - 1) <= CLOCK_SHARE;
 }
 
-/* Counts before any finding is changed, so that the order of the findings does not matter. */
 static void settle(const struct judge *judge, struct finding *finding)
 {
     finding->confirming = count_figures(judge, finding) + driver_agrees(judge, finding);
@@ -202,6 +209,8 @@ static bool is_open(const struct judge *judge, const struct finding *finding)
 void confirmations_settle(struct judge *judge)
 {
     struct findings *findings = &judge->findings;
+    /* All are settled before `accused` changes, so that the order of the findings does not matter.
+     */
     for (size_t i = 0; i < findings->count; i++)
         if (is_open(judge, &findings->items[i]))
             settle(judge, &findings->items[i]);

@@ -30,7 +30,7 @@ struct nodes {
     bool trusted; /* most nodes list the GPUs that the job was given there */
 };
 
-/* GPUs of a node that is like others. */
+/* How many GPUs most nodes with the same models have. */
 struct majority {
     size_t nodes, votes; /* nodes of that kind; those with the usual number of GPUs */
     uint32_t usual;
@@ -192,8 +192,8 @@ static struct majority find_majority(const struct node *nodes, size_t count)
     return found;
 }
 
-/* Nodes with half or a quarter of the GPUs, and a number that a tenth of the nodes has, may be so
- * by right. alike: nodes with the same number. */
+/* A node may be built this way if its number of GPUs divides the usual one (4, 2 or 1 of 8), or if
+ * at least three nodes and a tenth of all have that number. alike: nodes with the same number. */
 static bool may_be_right(const struct majority *majority, uint32_t seen, size_t alike)
 {
     return majority->usual % seen == 0 || (alike >= 3 && 10 * alike >= majority->nodes);
@@ -229,7 +229,7 @@ static bool was_given_fewer(const struct node *node, uint32_t expected)
 static int judge_given(const struct nodes *nodes, const struct node *node,
                        struct inventory *inventory)
 {
-    return add(inventory, node->name, nodes->trusted,
+    return add(inventory, node->name, nodes->trusted && !nodes->unsure,
                str_format("%u of %u GPUs that the job was given%s%s", node->seen, node->given,
                           node->reason ? ": " : "", node->reason ? node->reason : ""));
 }

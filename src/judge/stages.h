@@ -63,7 +63,8 @@ struct yardstick {
     size_t n;             /* GPUs behind it */
     double center, sigma; /* of the values, converted to the usual SM clock */
     bool limited;         /* sigma is the smallest that is trusted, not the scatter of the values */
-    double step;          /* resolution: 1 if all values are whole numbers, otherwise 0 */
+    double step;          /* resolution: 1 if two thirds of the values are whole numbers from 10 on,
+                             otherwise 0 */
     double dof;           /* degrees of freedom of sigma */
     double tail_dof;      /* degrees of freedom that describe the tails */
     double clock_share;   /* share of the figure that follows the SM clock */

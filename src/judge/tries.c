@@ -33,9 +33,10 @@ static void count(struct tally *tally, const struct fleet_gpu *gpu)
     tally->hung += has_hung(gpu);
 }
 
-/* On a slow machine healthy GPUs exceed the time limit too. So a time-out counts only if at least
- * half of the GPUs of the model and of the node were measured in that time or, on a node without a
- * measured GPU, at least three and two thirds of the GPUs of the model. */
+/* On a slow machine healthy GPUs exceed the time limit too. So a time-out counts only if on
+ * its node, and in its model unless it is the only one there that hung, at least as many GPUs were
+ * measured as hung; on a node without a measured GPU, if the model has three measured GPUs and
+ * twice as many as hung. */
 static bool hang_counts(const struct tally *node, const struct tally *model)
 {
     if (node->measured)

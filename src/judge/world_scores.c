@@ -327,9 +327,11 @@ int world_scores_report(const struct judge *judge, const struct group *model,
             few |= count_few(judge, &judge->fleet.populations[model->populations_at + i], m) > 0;
     if (!judge->basis.world || !few || known)
         return 0;
-    char *text = in_world ? str_format("%s: not compared with the world: another version of the "
-                                       "program measured there",
+    char *text = in_world ? str_format("%s: not compared with GPUs elsewhere: another version of "
+                                       "gpumemtopo made the --world file",
                                        model->id)
-                          : str_format("%s: the world has no such model", model->id);
+                          : str_format("%s: not compared with GPUs elsewhere: no --world file has "
+                                       "this model",
+                                       model->id);
     return place_findings_add(inventory, NULL, text, NULL);
 }

@@ -25,7 +25,9 @@ static int load_record(const char *path, const char *uuid, struct strbuf *out, s
         return err_set_at(err, -EINVAL, path, 0, 0,
                           "is not a record of gpumemtopo-survey --record");
     if (!memmem(out->data, out->length, uuid, strlen(uuid)))
-        return err_set_at(err, -EINVAL, path, 0, 0, "has no record of %s", uuid);
+        return err_set_at(
+            err, -EINVAL, path, 0, 0,
+            "has no record of %s: give the record of the survey that made this inventory", uuid);
     return 0;
 }
 

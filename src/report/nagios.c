@@ -16,7 +16,8 @@ enum { KIND_COUNT = KIND_MISMATCHED + 1, NAME_CHARS = 60, TEXT_CHARS = 160 };
 enum { AHEAD_MAX_S = 3600 };
 
 struct counts {
-    size_t kinds[KIND_COUNT]; /* GPUs by their most severe kind */
+    size_t kinds[KIND_COUNT]; /* accused GPUs by their most severe kind, and accused nodes without
+                                 GPUs */
     size_t unmeasured, busy, lost_ranks;
     size_t absent; /* nodes without GPUs, GPUs that are gone */
     double age_s;  /* NaN: the inventory has no valid time */

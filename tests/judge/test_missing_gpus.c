@@ -143,7 +143,7 @@ static void ranks(void **state)
         {"n07", GPU_FAILED, 3, 0, 0},    /* three were given, and three are there */
         {"n07", GPU_FAILED, 0, 0, 0},    /* its worker could not be started */
         {"n07", GPU_LOST, 0, 0, 1},      /* the fourth may be with the lost rank */
-        {NULL, GPU_LOST, 0, 0, 1},
+        {"n07", GPU_LOST, 4, 0, 1},      {NULL, GPU_LOST, 0, 0, 1},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct nodes kinds[KINDS] = {{7, 4, .given = 4}, {1, 3}};

@@ -164,8 +164,8 @@ struct sim_vary {
     double timer;              /* how wrong the unit's clock in nanoseconds goes */
 };
 
-struct sim_batch;  /* a population of a model (draw.h) */
-struct sim_layout; /* sizes of the GPCs (draw.h) */
+struct sim_batch;  /* a population of a model (draws.h) */
+struct sim_layout; /* sizes of the GPCs (draws.h) */
 
 /* The unit of a model. Identity and variation follow from `identity_seed`, noise and replacement
  * from `noise_seed`, the UUID and the session. */
