@@ -37,8 +37,7 @@ int confirmations_add(struct judge *judge, uint32_t gpu, const struct facts *val
             repeats->count = before;
             return -ENOMEM;
         }
-        if (!isnan(value))
-            grown[repeats->count++] = repeat;
+        grown[repeats->count++] = repeat;
     }
     return 0;
 }
@@ -120,7 +119,9 @@ void confirmations_compare(struct judge *judge)
         if (!finding->accused || !repeat || !is_about_value(judge, finding))
             continue;
         finding->accused = is_seen_again(finding, repeat->value);
-        finding->confirmed = finding->accused ? CONFIRMED_AGAIN : SEEN_ONCE;
+        finding->confirmed = isnan(repeat->value) ? NOT_CONFIRMED
+                             : finding->accused   ? CONFIRMED_AGAIN
+                                                  : SEEN_ONCE;
     }
 }
 
@@ -135,6 +136,41 @@ static bool can_be_disturbed(const struct judge *judge, const struct finding *fi
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
     const char *kind = strrchr(rule->metric, '.');
     return rule->worse != JUDGE_ANY && !str_equal(kind, ".size");
+}
+
+/* A setting or the reported hardware explains it. */
+static bool has_cause(const struct finding *finding)
+{
+    return finding->clock_held || finding->explained_by || finding->kind != KIND_DEGRADED;
+}
+
+static bool has_repeat(const struct judge *judge, const struct finding *finding)
+{
+    for (size_t i = 0; i < judge->repeats.count; i++)
+        if (judge->repeats.items[i].gpu == finding->gpu &&
+            judge->repeats.items[i].metric == finding->metric)
+            return true;
+    return false;
+}
+
+int confirmations_end(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->findings.count; i++) {
+        const struct finding *finding = &judge->findings.items[i];
+        struct facts unknown = {0};
+        if (!finding->accused || finding->by_node || has_cause(finding) ||
+            !can_be_disturbed(judge, finding) || has_repeat(judge, finding))
+            continue;
+        const char *metric = fleet_text(&judge->fleet, finding->metric);
+        int rc = facts_set_unknown(&unknown, metric, NULL) ||
+                         confirmations_add(judge, finding->gpu, &unknown)
+                     ? -ENOMEM
+                     : 0;
+        facts_fini(&unknown);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 enum part { PART_MEMORY, PART_SM, PART_HOST, PART_SPREAD, PART_OTHER };
@@ -192,7 +228,7 @@ static bool driver_agrees(const struct judge *judge, const struct finding *findi
 static void settle(const struct judge *judge, struct finding *finding)
 {
     finding->confirming = count_figures(judge, finding) + driver_agrees(judge, finding);
-    if (finding->clock_held || finding->explained_by || finding->kind != KIND_DEGRADED)
+    if (has_cause(finding))
         finding->confirmed = CONFIRMED_BY_CAUSE;
     else if (finding->confirming > 1)
         finding->confirmed = CONFIRMED_BY_FIGURES;
@@ -259,13 +295,19 @@ static int by_key(const void *left, const void *right)
     return str_order(a->key, b->key);
 }
 
+static int set_value(struct facts *facts, const char *metric, double value)
+{
+    return isnan(value) ? facts_set_unknown(facts, metric, "the second measurement failed")
+                        : facts_set_real(facts, metric, value);
+}
+
 int confirmations_list(const struct judge *judge, uint32_t gpu, struct facts *out_facts)
 {
     const struct repeats *repeats = &judge->repeats;
     for (size_t i = first_repeat(repeats, gpu); i < repeats->count && repeats->items[i].gpu == gpu;
          i++)
-        if (facts_set_real(out_facts, fleet_text(&judge->fleet, repeats->items[i].metric),
-                           repeats->items[i].value))
+        if (set_value(out_facts, fleet_text(&judge->fleet, repeats->items[i].metric),
+                      repeats->items[i].value))
             return -ENOMEM;
     if (out_facts->count)
         qsort(out_facts->items, out_facts->count, sizeof *out_facts->items, by_key);

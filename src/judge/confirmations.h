@@ -8,6 +8,10 @@
 /* Adds second values of a GPU's figures, by metric. 0, or -ENOMEM and nothing is added. */
 int confirmations_add(struct judge *judge, uint32_t gpu, const struct facts *values);
 
+/* Adds an unknown second value for every finding that needs one and has none: the second
+ * measurement failed. 0 or -ENOMEM. */
+int confirmations_end(struct judge *judge);
+
 /* Compares the findings with the second values, and drops values that no finding needs. A deviation
  * that was not seen again is watched. To be called before findings are listed for places. */
 void confirmations_compare(struct judge *judge);

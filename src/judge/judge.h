@@ -94,6 +94,10 @@ typedef int judge_suspicion_taker(void *user, const char *uuid, const char *metr
 int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user,
                      struct err *err);
 
+/* Says that second measurements are over: figures that look bad and have no second value are not
+ * confirmed. To be called after judge_compare. */
+int judge_end_again(struct judge *judge, struct err *err);
+
 /* Adds what a second measurement of a GPU gave. To be called after judge_compare. */
 int judge_add_again(struct judge *judge, const char *uuid, const struct measures *measures,
                     struct err *err);

@@ -241,13 +241,15 @@ static int judge_alone(const struct judge_basis *basis, const struct nodes *node
 {
     uint32_t setting = by_setting(basis->config, node);
     uint32_t expected = setting ? setting : node->had;
-    *out_told = !node->mig && node->given && node->seen < node->given;
-    if (*out_told)
-        return judge_given(nodes, node, inventory);
-    *out_told = !node->mig && node->seen < expected && !was_given_fewer(node, expected);
+    bool sure = node->seen && !node->failed && !nodes->unsure;
+    bool fewer = !node->mig && node->seen < expected && !was_given_fewer(node, expected);
+    bool given = !node->mig && node->given && node->seen < node->given;
+    *out_told = fewer || given;
     if (!*out_told)
         return 0;
-    return add(inventory, node->name, node->seen && !node->failed && !nodes->unsure,
+    if (given && !(fewer && sure))
+        return judge_given(nodes, node, inventory);
+    return add(inventory, node->name, sure,
                str_format("%u of %u GPUs: %s", node->seen, expected,
                           setting ? "gpus_per_node in the configuration says so"
                                   : "so many were in the baseline"));

@@ -36,3 +36,8 @@ int judge_add_again(struct judge *judge, const char *uuid, const struct measures
     facts_fini(&numbers);
     return rc ? err_no_memory(err) : 0;
 }
+
+int judge_end_again(struct judge *judge, struct err *err)
+{
+    return confirmations_end(judge) ? err_no_memory(err) : 0;
+}

@@ -161,7 +161,7 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
     struct inventory judged = {0};
     struct judge *judge = NULL;
-    size_t missing = 0;
+    struct diff_counts counts = {0};
     int rc = judge_create(&basis, after->gpu_count, &judge, err);
     if (rc)
         return rc;
@@ -178,10 +178,11 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     rc = put_settings(out_text, &judged, err);
     if (rc)
         goto out;
-    rc = diff_status_put(out_text, before, after, &missing, err);
+    rc = diff_status_put(out_text, before, after, &counts, err);
     if (rc)
         goto out;
-    *out_diff = (struct report_diff){judged.total_outliers > 0, missing > 0};
+    *out_diff =
+        (struct report_diff){judged.total_outliers > 0 || counts.worse > 0, counts.missing > 0};
     if (out_text->length == head_length)
         strbuf_puts(out_text, "no change beyond the scatter\n");
 out:

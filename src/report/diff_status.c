@@ -112,15 +112,18 @@ static void end_list(struct strbuf *out, size_t count)
         strbuf_printf(out, "  and %zu more\n", count - ENTRIES_MAX);
 }
 
-static void put_accused(struct strbuf *out, const struct side *before, const struct side *after)
+/* Returns how many of them were measured before. */
+static size_t put_accused(struct strbuf *out, const struct side *before, const struct side *after)
 {
-    size_t count = 0;
+    size_t count = 0, worse = 0;
     for (size_t i = 0; i < after->inventory->gpu_count; i++) {
         const struct inventory_gpu *now = &after->inventory->gpus[i];
         const struct inventory_gpu *then = inventory_find_gpu(before->lookup, now->uuid);
         struct strbuf line = {0};
-        if (!is_outlier(now) || is_outlier(then) ||
-            !begin_entry(out, count++, "\nOutliers now, but not before:\n"))
+        if (!is_outlier(now) || is_outlier(then))
+            continue;
+        worse += then && was_measured(then);
+        if (!begin_entry(out, count++, "\nOutliers now, but not before:\n"))
             continue;
         begin_line(&line, now);
         put_verdict(&line, after, now->uuid);
@@ -128,6 +131,7 @@ static void put_accused(struct strbuf *out, const struct side *before, const str
         report_end_line(out, NULL, &line, 2, 4);
     }
     end_list(out, count);
+    return worse;
 }
 
 static void put_acquitted(struct strbuf *out, const struct side *before, const struct side *after)
@@ -181,7 +185,7 @@ static void put_strangers(struct strbuf *out, const struct side *before, const s
 }
 
 int diff_status_put(struct strbuf *out, const struct inventory *before,
-                    const struct inventory *after, size_t *out_missing, struct err *err)
+                    const struct inventory *after, struct diff_counts *out_counts, struct err *err)
 {
     struct side old = {0}, new = {0};
     int rc = 0;
@@ -190,9 +194,9 @@ int diff_status_put(struct strbuf *out, const struct inventory *before,
         goto out;
     }
     put_strangers(out, &old, &new);
-    put_accused(out, &old, &new);
+    out_counts->worse = put_accused(out, &old, &new);
     put_acquitted(out, &old, &new);
-    *out_missing = put_missing(out, &old, &new);
+    out_counts->missing = put_missing(out, &old, &new);
 out:
     side_fini(&old);
     side_fini(&new);

@@ -9,9 +9,14 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-/* Appends a list for each of them, unless it is empty. *out_missing: GPUs that were measured
- * before, and are now gone or not measured. 0 or -ENOMEM. */
+/* GPUs that were measured before. */
+struct diff_counts {
+    size_t missing; /* now gone or not measured */
+    size_t worse;   /* now outliers, and not before */
+};
+
+/* Appends a list for each of them, unless it is empty. 0 or -ENOMEM. */
 int diff_status_put(struct strbuf *out, const struct inventory *before,
-                    const struct inventory *after, size_t *out_missing, struct err *err);
+                    const struct inventory *after, struct diff_counts *out_counts, struct err *err);
 
 #endif

@@ -367,7 +367,9 @@ static int look_again(struct run *run, struct inputs *prepared, struct err *err)
     if (!run->options->quiet)
         log_info("%zu GPU%s measured again: %s", suspects, suspects == 1 ? " is" : "s are",
                  suspects == 1 ? "it looks bad" : "they look bad");
-    return loop(run, err);
+    rc = loop(run, err);
+    bool could = !run->record || record_has_repeats(run->record);
+    return rc || !could ? rc : judge_end_again(prepared->judging.judge, err);
 }
 
 static int survey_all(struct run *run, struct inputs *prepared, double limit_s, struct err *err)

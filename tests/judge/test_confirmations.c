@@ -108,6 +108,32 @@ static void other_figures(void **state)
     }
 }
 
+/* The second measurement failed: other figures do not take its place, since what disturbed the GPU
+ * may have disturbed all of them. */
+static void failed_second_measurement(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    struct inventory inventory = {0};
+    struct judge *judge = NULL;
+    struct err err = {0};
+    const struct judge_basis basis = {.config = made_config()};
+    made_scale(&gpus[5], "main.bandwidth.read", 0.8);
+    made_scale(&gpus[5], "main.bandwidth.write", 0.8);
+    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(judge_add(judge, &gpus[i], &err), 0);
+    assert_int_equal(judge_compare(judge, &err), 0);
+    assert_int_equal(judge_end_again(judge, &err), 0);
+    assert_int_equal(judge_finish(judge, &inventory, &err), 0);
+    assert_string_equal(confirmed(&inventory, false, "main.bandwidth.read"), "no");
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_same_again(&inventory);
+    judge_destroy(judge);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 static void known_cause(void **state)
 {
     (void)state;
@@ -135,9 +161,8 @@ static void nothing_to_confirm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_measurement),
-        cmocka_unit_test(other_figures),
-        cmocka_unit_test(known_cause),
+        cmocka_unit_test(second_measurement),        cmocka_unit_test(other_figures),
+        cmocka_unit_test(failed_second_measurement), cmocka_unit_test(known_cause),
         cmocka_unit_test(nothing_to_confirm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

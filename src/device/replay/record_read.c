@@ -245,7 +245,7 @@ static int sort_gpus(struct record *record, struct err *err)
 static int open_file(struct record *record, struct err *err)
 {
     struct stat info;
-    record->fd = open(record->path, O_RDONLY | O_CLOEXEC);
+    record->fd = open(record->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO does not block */
     if (record->fd < 0 || fstat(record->fd, &info))
         return err_set(err, -errno, "cannot open: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
@@ -302,6 +302,11 @@ size_t record_gpu_count(const struct record *record)
 const struct record_gpu *record_gpu(const struct record *record, size_t i)
 {
     return record->gpus[i];
+}
+
+bool record_has_repeats(const struct record *record)
+{
+    return record->part_count > record->gpu_count;
 }
 
 const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid,

@@ -17,6 +17,9 @@ const struct record_survey *record_survey(const struct record *record);
 size_t record_gpu_count(const struct record *record);
 const struct record_gpu *record_gpu(const struct record *record, size_t i);
 
+/* Whether some GPU was measured again. */
+bool record_has_repeats(const struct record *record);
+
 /* The GPU of this UUID in this session; NULL: none. */
 const struct record_gpu *record_find_gpu(const struct record *record, const char *uuid,
                                          uint32_t session);

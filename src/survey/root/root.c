@@ -118,9 +118,13 @@ static int keep_repeat(struct root *root, size_t rank, struct result_message *me
 {
     if (!ranks_repeated(&root->ranks, rank))
         return err_set(err, -EBADMSG, "a second result that was not asked for");
-    log_debug("%s measured again: %s%s%s", message->result.uuid,
-              gpu_status_name(message->result.status), message->result.reason ? ": " : "",
-              message->result.reason ? message->result.reason : "");
+    if (message->result.status != GPU_OK && !message->result.reason)
+        log_warning("%s could not be measured again", message->result.uuid);
+    else if (message->result.status != GPU_OK)
+        log_warning("%s could not be measured again: %s", message->result.uuid,
+                    message->result.reason);
+    else
+        log_debug("%s was measured again", message->result.uuid);
     if (root->recording)
         recording_add(root->recording, message->record, message->record_bytes);
     return hand_on(root, message->session, &message->result, err);
