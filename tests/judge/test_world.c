@@ -277,7 +277,7 @@ static void says_why_not(void **state)
     struct inventory none = judge_lone(HEAD "models: []\n", "0.1.0", 1);
     struct inventory fine = judge_lone(WHOLE("12"), "0.1.0", 1);
     assert_true(tells(&other, "another version"));
-    assert_true(tells(&none, "no such model"));
+    assert_true(tells(&none, "no --world file has this model"));
     assert_false(tells(&fine, "world"));
     assert_false(tells(&fine, "too few"));
     inventory_fini(&other);
