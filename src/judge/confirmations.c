@@ -242,6 +242,18 @@ static bool is_open(const struct judge *judge, const struct finding *finding)
            finding->confirmed == CONFIRMATION_NONE && can_be_disturbed(judge, finding);
 }
 
+/* Whether a finding accuses the GPU that did not join others. */
+static bool is_accused_otherwise(const struct judge *judge, uint32_t gpu)
+{
+    for (uint32_t at = judge->findings.last[gpu]; at;) {
+        const struct finding *finding = &judge->findings.items[at - 1];
+        if (finding->accused && !finding->joined && !finding->dropped)
+            return true;
+        at = finding->previous;
+    }
+    return false;
+}
+
 void confirmations_settle(struct judge *judge)
 {
     struct findings *findings = &judge->findings;
@@ -252,6 +264,10 @@ void confirmations_settle(struct judge *judge)
             settle(judge, &findings->items[i]);
     for (size_t i = 0; i < findings->count; i++)
         findings->items[i].accused &= findings->items[i].confirmed != NOT_CONFIRMED;
+    for (size_t i = 0; i < findings->count; i++)
+        if (findings->items[i].joined && !findings->items[i].by_node &&
+            !is_accused_otherwise(judge, findings->items[i].gpu))
+            findings->items[i].accused = false;
 }
 
 int confirmations_text(const struct finding *finding, char **out_text)

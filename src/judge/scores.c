@@ -271,6 +271,7 @@ static int report_all(struct trial *trial)
             if (!finding)
                 return -ENOMEM;
             finding->accused = accused;
+            finding->joined = accused && !trial->accused[at(trial, gpu, m)];
         }
     }
     return 0;

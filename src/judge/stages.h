@@ -26,6 +26,7 @@ struct finding {
     enum basis basis;
     bool accused;    /* false: watched */
     bool by_node;    /* accused only if its node is */
+    bool joined;     /* accused only because other figures of the GPU are */
     bool shared;     /* listed for the node, slot or model; by rule, also for the GPU */
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
     bool of_worker;  /* about the worker of the GPU; holds also if the GPU was not measured */
