@@ -72,6 +72,10 @@ if [ -z "$gpus" ] && [ "${#base[@]}" -gt 0 ]; then
     gpus=$(grep -cxF "    node: $(uname -n)" "$baseline")
 fi
 
+# A GPU that hangs is tried twice; the report takes time as well.
+try_s=$(((10#$limit - SECONDS - 6) / 2))
+[ "$try_s" -ge 1 ] || try_s=1
+
 # survey FILE: in the time that is left. Without Slurm's variables: with them the survey would take itself
 # for a step with several ranks.
 survey() {
@@ -79,7 +83,7 @@ survey() {
     : >"$folder/said"
     [ "$left" -ge 2 ] || return 1
     env -i PATH="$PATH" HOME=/ timeout -k 8 "$left" gpumemtopo-survey --profile quick --busy skip \
-        --time-limit $(((2 * 10#$limit + 2) / 3)) --quiet --no-progress -o "$1" "${base[@]}" "${flags[@]}" \
+        --time-limit "$try_s" --quiet --no-progress -o "$1" "${base[@]}" "${flags[@]}" \
         9>&- 2>"$folder/said"
 }
 

@@ -57,11 +57,11 @@ def entries(text, key):
 
 
 def case_faults(folder):
-    """Who crashes or hangs twice is failing; who does so once is measured and watched. The limit holds for
-    both tries together."""
+    """Who crashes or hangs twice is failing; who does so once is measured and watched. Each try has the
+    whole time limit."""
     write_fleet(folder, [node("n1", 5, "{gpu: 0, kind: crash, after: 4}, {gpu: 2, kind: hang, after: 4}, "
                                        "{gpu: 3, kind: crash, after: 4, tries: 1}"), node("n2", 1)])
-    limit = 6 * SLOWER
+    limit = 4 * SLOWER
     for ranks in (0, 2):
         begin = time.monotonic()
         code, _, _ = survey(folder, ranks, "--simulate", "fleet.yaml", "-o", "out.yaml",
@@ -71,14 +71,14 @@ def case_faults(folder):
         check(field(text, "measured") == "4" and field(text, "unmeasured") == "2", text)
         check(field(text, "outliers") == "2", text)
         crashed = re.search(r"uuid: (\S+), status: crashed, reason: .*signal 11 .* during [\w.]+", text)
-        hung = re.search(rf"uuid: (\S+), status: timed_out, reason: no answer in {limit // 3} s during [\w.]+",
+        hung = re.search(rf"uuid: (\S+), status: timed_out, reason: no answer in {limit} s during [\w.]+",
                          text)
         check(crashed and hung, text)
-        check(f"first_try: {{status: timed_out, reason: no answer in {limit // 3 * 2} s during" in text, text)
+        check(f"first_try: {{status: timed_out, reason: no answer in {limit} s during" in text, text)
         accused, watched = entries(text, "outliers"), entries(text, "watch")
         check(set(accused) == {crashed[1], hung[1]}, text)
         check(all("kind: failing" in accused[uuid] and "basis: rule" in accused[uuid] for uuid in accused), text)
-        check("worker crashed twice: " in accused[crashed[1]] and "worker hung: " in accused[hung[1]], text)
+        check("worker crashed twice: " in accused[crashed[1]] and "worker hung twice: " in accused[hung[1]], text)
         check(len(watched) == 1 and "worker crashed once: " in list(watched.values())[0], text)
         check(len(re.findall(r"^    serial: ", text, re.M)) == 6, "what was known before is lost")
         check(time.monotonic() - begin < 30 * SLOWER, "too slow")

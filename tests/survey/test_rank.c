@@ -230,7 +230,7 @@ static void the_worker_that_listed_measures(void **state)
     assert_int_equal(unsetenv(after_listing), 0);
 }
 
-/* A GPU that gave no result is tried a second time, by a worker with the rest of the time. Not if
+/* A GPU that gave no result is tried a second time, by a worker with the same time limit. Not if
  * somebody killed the worker, and not if the survey is replayed. */
 static void a_gpu_without_a_result_is_tried_again(void **state)
 {
@@ -249,8 +249,8 @@ static void a_gpu_without_a_result_is_tried_again(void **state)
         {"all_crash", 120, NULL, GPU_CRASHED, GPU_CRASHED, "worker killed by signal 6 (Aborted)"},
         {"fail", 120, NULL, GPU_OK, GPU_FAILED, "broken"},
         {"fail", 120, "record.gmr", GPU_FAILED, GPU_OK, ""},
-        {"hang", 9, NULL, GPU_OK, GPU_TIMED_OUT, "no answer in 6 s"},
-        {"all_hang", 0.3, NULL, GPU_TIMED_OUT, GPU_TIMED_OUT, "no answer in 0.2 s"},
+        {"hang", 6, NULL, GPU_OK, GPU_TIMED_OUT, "no answer in 6 s"},
+        {"all_hang", 0.3, NULL, GPU_TIMED_OUT, GPU_TIMED_OUT, "no answer in 0.3 s"},
         {"all_hang_later", 1, NULL, GPU_TIMED_OUT, GPU_CRASHED,
          "worker killed by signal 6 (Aborted)"},
     };

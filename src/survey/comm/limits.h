@@ -7,6 +7,10 @@
 /* Listing the GPUs. A driver that initialises sixteen GPUs takes half a minute or more. */
 enum { LIMIT_LISTING_S = 120 };
 
+/* The workers of a GPU: if the first one crashes, hangs or fails, a second one tries again. Each of
+ * them has the whole time limit, so that a healthy GPU that needs all of it is measured. */
+enum { LIMIT_TRIES = 2 };
+
 /* A rank sends rank 0 a heartbeat every limit_beat_s, and rank 0 answers it. The interval grows
  * with the number of ranks, so that rank 0 handles at most 2000 per second. After limit_silence_s
  * without a message, either side considers the other dead. That is longer than two intervals,

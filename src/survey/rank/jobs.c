@@ -15,24 +15,18 @@
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_SENT };
 
-/* The time limit of a GPU holds for both of its workers together: the first one has this share of
- * it, so that a second one has time if the first hangs. Ending a worker that hangs is not
- * counted. */
-static const double first_share = 2.0 / 3;
-
 struct gpu_job {
     uint32_t position; /* in the announced list */
     uint32_t session;  /* of device_source */
     char *probes;      /* NULL: those of the options */
     enum job_state state;
     bool taken_over; /* its worker is the one that listed the GPUs */
-    double limit_s;  /* for its worker */
+    double limit_s;  /* for its worker; the second one has as much as the first */
     double took_s;   /* how long its worker ran; 0: not yet known */
     struct job job;
     enum gpu_status first_status; /* how the first worker ended, if this is the second; GPU_OK: it
                                      is the first */
     char *first_reason;
-    double first_s; /* how long the first worker measured */
 };
 
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err)
@@ -67,13 +61,13 @@ static const struct gpu_job *first_job_of(const struct jobs *jobs, uint32_t posi
     return NULL;
 }
 
-/* The time limit of a GPU is for both measurements together. */
+/* The time limit is for both measurements together. */
 int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
 {
     const struct gpu_job *first = first_job_of(jobs, again->position);
     if (!first)
         return err_set(err, -EBADMSG, "asked again for a GPU that was not assigned");
-    double left_s = first->limit_s - first->first_s - first->took_s;
+    double left_s = first->limit_s - first->took_s;
     struct gpu_job *grown = mem_grow(jobs->items, &jobs->capacity, jobs->count + 1, sizeof *grown);
     if (!grown)
         return err_no_memory(err);
@@ -194,14 +188,6 @@ static bool never_began(const struct gpu_job *gpu)
            !outcome->done && !outcome->failed;
 }
 
-/* The time limit of the worker that runs. A GPU that is measured again has no second worker. */
-static double limit_s(const struct gpu_job *gpu)
-{
-    if (gpu->session)
-        return gpu->limit_s;
-    return gpu->first_status == GPU_OK ? first_share * gpu->limit_s : gpu->limit_s - gpu->first_s;
-}
-
 /* Somebody killed the worker, for instance the kernel when memory was out. */
 static bool was_killed(const struct child *child)
 {
@@ -225,8 +211,6 @@ static bool is_tried_again(const struct jobs *jobs, const struct gpu_job *gpu,
 static int try_again(struct jobs *jobs, struct gpu_job *gpu, enum gpu_status status, char *reason,
                      double now_s, struct err *err)
 {
-    double most_s = limit_s(gpu), took_s = now_s - gpu->job.child.started_s;
-    gpu->first_s = took_s < most_s ? took_s : most_s;
     gpu->first_status = status;
     gpu->first_reason = reason;
     log_debug("%s: %s; it is tried again", jobs->announce->gpus[gpu->position].uuid,
@@ -241,7 +225,7 @@ static int try_again(struct jobs *jobs, struct gpu_job *gpu, enum gpu_status sta
 static int conclude(struct jobs *jobs, struct gpu_job *gpu, bool over, double now_s,
                     bool *out_again, struct err *err)
 {
-    const struct ending ending = job_ending(&gpu->job, limit_s(gpu));
+    const struct ending ending = job_ending(&gpu->job, gpu->limit_s);
     char *reason = NULL;
     enum gpu_status status = over ? outcome_judge(&gpu->job.outcome, &ending, &reason) : GPU_OK;
     *out_again = is_tried_again(jobs, gpu, status);
@@ -257,7 +241,7 @@ static int conclude(struct jobs *jobs, struct gpu_job *gpu, bool over, double no
  * the record complete. */
 static int hear(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct err *err)
 {
-    bool over = job_hear(&gpu->job, limit_s(gpu), now_s), again = false;
+    bool over = job_hear(&gpu->job, gpu->limit_s, now_s), again = false;
     bool known = over || (gpu->job.outcome.done && !jobs->options->record);
     int rc = 0;
     if (over && never_began(gpu)) {

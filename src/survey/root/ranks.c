@@ -158,16 +158,18 @@ out:
 }
 
 /* A rank enforces the time limit of its workers itself, and is lost when it falls silent. This
- * deadline is for a rank that lives but does not finish. Its workers run in rounds; each round
- * takes at most the time limit plus a few seconds to end each of two hanging workers. */
+ * deadline is for a rank that lives but does not finish. Its workers run in rounds; in each of them
+ * two workers of a GPU may hang, one after the other, and each takes the time limit and a few
+ * seconds to end. */
 static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
 {
-    const double ending_s = 2 * 5;
+    const double ending_s = 5;
     size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
     size_t rounds = member->share.count / at_once + (member->share.count % at_once != 0);
     if (ranks->stopped)
         return now_s + LIMIT_INTERRUPTED_S;
-    return now_s + (double)rounds * (ranks->time_limit_s + ending_s) + ranks->patience_s;
+    return now_s + (double)rounds * LIMIT_TRIES * (ranks->time_limit_s + ending_s) +
+           ranks->patience_s;
 }
 
 void ranks_hear(struct ranks *ranks, size_t rank)

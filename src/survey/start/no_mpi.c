@@ -24,7 +24,7 @@ static bool require_job_name(const struct comm_place *place)
 }
 
 /* Waits for the others, and makes the inventory if this process is the last. The wait is limited,
- * because a process that hangs keeps its lock; a healthy one is done after its time limit. */
+ * because a process that hangs keeps its lock. */
 static void leave(const struct last_out *input, double begin_until_s, double end_until_s,
                   struct survey_end *end)
 {
@@ -89,7 +89,8 @@ struct survey_end no_mpi_run(const struct comm_place *place, const struct survey
             .tasks = (size_t)place->tasks,
         };
         double taken_s = clock_monotonic_s() - begun_s;
-        leave(&last, patience_s - taken_s, patience_s + end.limit_s + LIMIT_GRACE_S, &end);
+        double measuring_s = LIMIT_TRIES * end.limit_s + LIMIT_GRACE_S;
+        leave(&last, patience_s - taken_s, patience_s + measuring_s, &end);
     }
     survey_end_fini(&end);
     free(record);
