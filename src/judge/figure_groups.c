@@ -20,11 +20,12 @@ static const double GROUP_SHARE = 0.25;
 static const double NEAR = 0.03;
 enum { NEAR_MIN = 8 };
 
-/* GPUs of a smaller group are outliers, unless they are at least SMALL_SHARE of their population,
- * on SMALL_NODES nodes or more, and lose less than boards and chips of one model may differ. */
+/* GPUs of a smaller group are outliers, unless they are at least SMALL_MIN and SMALL_SHARE of their
+ * population, on SMALL_NODES nodes or more, and lose less than boards and chips of one model may
+ * differ. */
 static const double SMALL_SHARE = 0.05, SMALL_LOSS = 0.045;
 static const double ALIKE = 0.65; /* smallest loss / median loss, and median / largest */
-enum { SMALL_NODES = 3 };
+enum { SMALL_MIN = 5, SMALL_NODES = 3 };
 
 /* The medians of the groups differ by at least APART + APART_FEW / n standard deviations of the
  * wider group, and at most the share BETWEEN of the GPUs lies in the middle third between the
@@ -248,8 +249,9 @@ static int find_small_group(struct judge *judge, const struct group *population,
         if (is_unexplained(judge, gpu, metric))
             cut->gpus[cut->n++] = gpu;
     }
-    if (cut->n < SMALL_NODES || !(keep_alike(judge, metric, cut) < SMALL_LOSS) ||
-        (double)cut->n < SMALL_SHARE * (double)all || count_nodes(fleet, cut) < SMALL_NODES)
+    double least = fmax(SMALL_MIN, SMALL_SHARE * (double)all);
+    if ((double)cut->n < least || !(keep_alike(judge, metric, cut) < SMALL_LOSS) ||
+        (double)cut->n < least || count_nodes(fleet, cut) < SMALL_NODES)
         return 0;
     const struct group *model = &fleet->groups[fleet->gpus[cut->gpus[0]].group];
     for (size_t i = 0; i < cut->n; i++)
