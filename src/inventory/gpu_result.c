@@ -86,3 +86,13 @@ int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
     *to = copy;
     return 0;
 }
+
+int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values)
+{
+    const struct fact *throttle = facts_get(&again->health, "throttle");
+    if (measures_numbers(&again->measures, out_values))
+        return -ENOMEM;
+    if (!throttle || throttle->kind != FACT_TEXT)
+        return 0;
+    return facts_set_real(out_values, GPU_RESULT_THROTTLED, !str_equal(throttle->text, "none"));
+}

@@ -55,6 +55,13 @@ void gpu_result_drop_figures(struct gpu_result *result);
 
 /* Copies the identity (not the rank). 0, or -ENOMEM and nothing is changed. */
 int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from);
+
+/* Whether the driver named a reason that held the clock down in the second measurement: 1 or 0. */
+#define GPU_RESULT_THROTTLED "clock.throttled"
+
+/* What a second measurement of a GPU says: its figures and GPU_RESULT_THROTTLED. 0 or -ENOMEM. */
+int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values);
+
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
 
 /* Appends the binary form. Errors only set buffer->failed. A measure with status ok whose value is

@@ -180,6 +180,7 @@ static int explain(const struct view *view, const struct held_clock_reason *reas
     if (held)
         finding->kind = reason && !setting ? reason->kind : KIND_MISCONFIGURED;
     finding->clock_held = held;
+    finding->throttled = reason && !setting;
     finding->accused |= held && is_lost(view, finding->gpu, (size_t)finding->rule);
     return 0;
 }

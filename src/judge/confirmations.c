@@ -50,9 +50,9 @@ static int by_gpu_and_metric(const void *left, const void *right)
     return (a->metric > b->metric) - (a->metric < b->metric);
 }
 
-static const struct repeat *repeat_of(const struct judge *judge, const struct finding *finding)
+static const struct repeat *find_repeat(const struct judge *judge, uint32_t gpu, uint32_t metric)
 {
-    const struct repeat wanted = {.gpu = finding->gpu, .metric = finding->metric};
+    const struct repeat wanted = {.gpu = gpu, .metric = metric};
     if (!judge->repeats.count)
         return NULL;
     return bsearch(&wanted, judge->repeats.items, judge->repeats.count, sizeof wanted,
@@ -86,12 +86,13 @@ static bool is_seen_again(const struct finding *finding, double again)
     return first * second > 0 && fabs(second) >= SEEN_AGAIN_SHARE * fabs(first);
 }
 
-/* Whether some finding accuses the GPU by this figure. */
+/* Whether some finding accuses the GPU by this figure, or by a throttle reason. */
 static bool is_needed(const struct judge *judge, const struct repeat *repeat)
 {
+    bool throttle = str_equal(fleet_text(&judge->fleet, repeat->metric), GPU_RESULT_THROTTLED);
     for (uint32_t at = judge->findings.last[repeat->gpu]; at;) {
         const struct finding *finding = &judge->findings.items[at - 1];
-        if (finding->accused && finding->metric == repeat->metric)
+        if (finding->accused && (throttle ? finding->throttled : finding->metric == repeat->metric))
             return true;
         at = finding->previous;
     }
@@ -110,19 +111,44 @@ static void sort_repeats(struct judge *judge)
         qsort(repeats->items, kept, sizeof *repeats->items, by_gpu_and_metric);
 }
 
+/* A clock that is low but not unusual is accused if a throttle reason holds it down. If that was
+ * over in the second measurement, the low clock is what this GPU usually has. */
+static bool is_throttle_over(const struct judge *judge, const struct finding *finding)
+{
+    uint32_t throttled = symbols_find(&judge->fleet.symbols, GPU_RESULT_THROTTLED);
+    const struct repeat *repeat = find_repeat(judge, finding->gpu, throttled);
+    return finding->throttled && isnan(finding->score) && repeat && repeat->value == 0;
+}
+
+/* The losses that the clock explains go when the clock is no longer accused. */
+static void drop_consequences(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->findings.count; i++) {
+        struct finding *finding = &judge->findings.items[i];
+        const struct finding *clock = finding_of(judge, finding->gpu, "clock.sm", BASIS_FLEET);
+        if (finding->accused && finding->explained_by == 1u << JUDGE_SM_CLOCK &&
+            isnan(finding->score) && clock && clock->confirmed == SEEN_ONCE) {
+            finding->accused = false;
+            finding->confirmed = SEEN_ONCE;
+        }
+    }
+}
+
 void confirmations_compare(struct judge *judge)
 {
     sort_repeats(judge);
     for (size_t i = 0; i < judge->findings.count; i++) {
         struct finding *finding = &judge->findings.items[i];
-        const struct repeat *repeat = repeat_of(judge, finding);
+        const struct repeat *repeat = find_repeat(judge, finding->gpu, finding->metric);
         if (!finding->accused || !repeat || !is_about_value(judge, finding))
             continue;
-        finding->accused = is_seen_again(finding, repeat->value);
+        finding->accused =
+            is_seen_again(finding, repeat->value) && !is_throttle_over(judge, finding);
         finding->confirmed = isnan(repeat->value) ? NOT_CONFIRMED
                              : finding->accused   ? CONFIRMED_AGAIN
                                                   : SEEN_ONCE;
     }
+    drop_consequences(judge);
 }
 
 /* Sizes and values that are fixed in hardware are decided by many loads; a disturbance does not

@@ -99,8 +99,7 @@ int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, voi
 int judge_end_again(struct judge *judge, struct err *err);
 
 /* Adds what a second measurement of a GPU gave. To be called after judge_compare. */
-int judge_add_again(struct judge *judge, const char *uuid, const struct measures *measures,
-                    struct err *err);
+int judge_add_again(struct judge *judge, const struct gpu_result *again, struct err *err);
 
 /* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, and appends to
  * its nodes. Compares the GPUs if judge_compare was not called. To be called once per judge. */

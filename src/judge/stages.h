@@ -29,6 +29,7 @@ struct finding {
     bool joined;     /* accused only because other figures of the GPU are */
     bool shared;     /* listed for the node, slot or model; by rule, also for the GPU */
     bool clock_held; /* of clock.sm: a setting, a lock or a throttle reason lowers the clock */
+    bool throttled;  /* of clock.sm: only a throttle reason does */
     bool of_worker;  /* about the worker of the GPU; holds also if the GPU was not measured */
     bool dropped;    /* not listed, e.g. because another basis has the same finding */
     bool in_group;   /* one of many GPUs that only this figure separates from the others */

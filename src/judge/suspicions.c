@@ -22,18 +22,17 @@ int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, voi
     return 0;
 }
 
-int judge_add_again(struct judge *judge, const char *uuid, const struct measures *measures,
-                    struct err *err)
+int judge_add_again(struct judge *judge, const struct gpu_result *again, struct err *err)
 {
     const struct fleet *fleet = &judge->fleet;
-    uint32_t symbol = symbols_find(&fleet->symbols, uuid), gpu = 0;
-    struct facts numbers = {0};
-    int rc = measures_numbers(measures, &numbers);
+    uint32_t symbol = symbols_find(&fleet->symbols, again->uuid), gpu = 0;
+    struct facts values = {0};
+    int rc = gpu_result_second_values(again, &values);
     while (gpu < fleet->count && fleet->gpus[gpu].uuid != symbol)
         gpu++;
     if (!rc && gpu < fleet->count)
-        rc = confirmations_add(judge, gpu, &numbers);
-    facts_fini(&numbers);
+        rc = confirmations_add(judge, gpu, &values);
+    facts_fini(&values);
     return rc ? err_no_memory(err) : 0;
 }
 

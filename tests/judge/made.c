@@ -229,7 +229,7 @@ int made_judge(const struct gpu_result *gpus, size_t count, bool again,
     if (!rc)
         rc = judge_compare(judge, err);
     for (size_t i = 0; i < count && !rc && again; i++)
-        rc = judge_add_again(judge, gpus[i].uuid, &gpus[i].measures, err);
+        rc = judge_add_again(judge, &gpus[i], err);
     if (!rc)
         rc = judge_finish(judge, inventory, err);
     judge_destroy(judge);

@@ -22,7 +22,7 @@ static struct inventory judged(const struct gpu_result *gpus, const struct gpu_r
         assert_int_equal(judge_add(judge, &gpus[i], &err), 0);
     assert_int_equal(judge_compare(judge, &err), 0);
     if (again)
-        assert_int_equal(judge_add_again(judge, "GPU-005", &again->measures, &err), 0);
+        assert_int_equal(judge_add_again(judge, again, &err), 0);
     assert_int_equal(judge_finish(judge, &inventory, &err), 0);
     judge_destroy(judge);
     return inventory;
@@ -146,6 +146,34 @@ static void known_cause(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The clock of GPU-005 is lower than most, but not unusual, and a throttle reason is reported. If
+ * that reason is gone in the second measurement, the low clock is its usual one. */
+static void throttle_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *second;
+        bool accused;
+    } rows[] = {{"power_cap", true}, {"none", false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 7), *again = made_fleet(COUNT, 7);
+        for (size_t g = 0; g < COUNT; g++) {
+            made_scale(&gpus[g], "clock.sm", g % 4 == 1 ? 0.96 : g % 4 == 2 ? 1.04 : 1);
+            facts_set_text(&gpus[g].health, "throttle", g == 5 ? "power_cap" : "none");
+        }
+        made_scale(&again[5], "clock.sm", 0.96);
+        facts_set_text(&again[5].health, "throttle", rows[i].second);
+        struct inventory inventory = judged(gpus, &again[5]);
+        assert_string_equal(confirmed(&inventory, rows[i].accused, "clock.sm"),
+                            rows[i].accused ? "2 of 2" : "1 of 2");
+        assert_int_equal(inventory.total_outliers, rows[i].accused);
+        assert_same_again(&inventory);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+        made_free(again, COUNT);
+    }
+}
+
 /* Sizes are decided by many loads, and facts are read: nothing has to confirm them. */
 static void nothing_to_confirm(void **state)
 {
@@ -163,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_measurement),        cmocka_unit_test(other_figures),
         cmocka_unit_test(failed_second_measurement), cmocka_unit_test(known_cause),
-        cmocka_unit_test(nothing_to_confirm),
+        cmocka_unit_test(nothing_to_confirm),        cmocka_unit_test(throttle_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

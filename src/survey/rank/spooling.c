@@ -160,7 +160,7 @@ static int add_again(const struct spooling *spooling, const struct gpu_result *a
     if (rc)
         return rc == -ENOMEM ? err_no_memory(err) : 0;
     facts_fini(&first.measured_again);
-    if (measures_numbers(&again->measures, &first.measured_again))
+    if (gpu_result_second_values(again, &first.measured_again))
         rc = err_no_memory(err);
     if (!rc)
         rc = spool_write_gpu(spooling->folder, &origin, &first, err);

@@ -45,7 +45,7 @@ int judging_take(struct judging *judging, size_t capacity, uint32_t session,
 {
     int rc = 0;
     if (session && judging->compared && result->status == GPU_OK)
-        rc = judge_add_again(judging->judge, result->uuid, &result->measures, err);
+        rc = judge_add_again(judging->judge, result, err);
     else if (!session && !judging->compared)
         rc = take_first(judging, capacity, result, err);
     gpu_result_drop_figures(result);
