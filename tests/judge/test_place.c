@@ -78,6 +78,26 @@ static void one_of_a_node(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Nor if the losses of the others are as large as chance makes them on some node of many. */
+static void one_and_chance(void **state)
+{
+    (void)state;
+    static const double factors[] = {0.7, 0.97, 0.978, 0.986};
+    struct gpu_result *gpus = made_fleet_of(COUNT, 3, 0, 0.01);
+    struct gpu_result *node = &gpus[NODE * MADE_PER_NODE];
+    struct inventory plain = made_judged(gpus, COUNT);
+    double usual;
+    assert_true(measures_value(&plain.models[0].memory, "main.bandwidth.read", &usual));
+    inventory_fini(&plain);
+    for (size_t i = 0; i < COUNT_OF(factors); i++)
+        made_set(&node[i], "main.bandwidth.read", factors[i] * usual);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.node_finding_count, 0);
+    assert_int_equal(inventory.outlier_count, 1);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* Three GPUs of a node with three different faults are no bad node: the GPU that is only a little
  * worse is not accused because of the others. */
 static void unlike_neighbours(void **state)
@@ -293,19 +313,13 @@ static void two_throttles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_faults),
-        cmocka_unit_test(one_more_fault),
-        cmocka_unit_test(two_throttles),
-        cmocka_unit_test(slow_node),
-        cmocka_unit_test(node_together),
-        cmocka_unit_test(one_of_a_node),
-        cmocka_unit_test(unlike_neighbours),
-        cmocka_unit_test(node_settings),
-        cmocka_unit_test(slot),
-        cmocka_unit_test(whole_model),
-        cmocka_unit_test(both),
-        cmocka_unit_test(without_model),
-        cmocka_unit_test(all_failing),
+        cmocka_unit_test(two_faults),     cmocka_unit_test(one_more_fault),
+        cmocka_unit_test(two_throttles),  cmocka_unit_test(slow_node),
+        cmocka_unit_test(node_together),  cmocka_unit_test(one_of_a_node),
+        cmocka_unit_test(one_and_chance), cmocka_unit_test(unlike_neighbours),
+        cmocka_unit_test(node_settings),  cmocka_unit_test(slot),
+        cmocka_unit_test(whole_model),    cmocka_unit_test(both),
+        cmocka_unit_test(without_model),  cmocka_unit_test(all_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
