@@ -55,6 +55,7 @@ WANTED = 0.99
 WANTED_SMALL = 0.95
 WATCHED_MOST = 0.005
 OTHER = "OTHER-BOARD"
+ALIKE = 4  # GPUs with the same loss: five of a board would be a group, which is watched (docs/JUDGE.md, Divided)
 CALIBRATED = 8  # GPUs of a board that are enough to find 3 % among them
 
 Model = collections.namedtuple("Model", "file sms sm_mhz memory_mhz power_w third held layouts")
@@ -215,7 +216,7 @@ def choose(number, model, draw):
     chosen = [faults[(number * share + i) % len(faults)] for i in range(share)]
     if number % 2:
         chosen += [Fault("slow_dram, by board", 0.03, "kind: slow_dram, share: 0.03", "outlier",
-                         "degraded", "unexplained", False)] * max(1, GPUS // 32)
+                         "degraded", "unexplained", False)] * min(ALIKE, max(1, GPUS // 32))
     slot = slot_fault(number)
     free = [(node, gpu) for node in range(GPUS // PER_NODE) for gpu in range(PER_NODE)]
     draw.shuffle(free)
