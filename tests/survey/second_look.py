@@ -113,7 +113,7 @@ def case_hangs(folder):
 
 
 def case_rank_dies(folder):
-    """The rank of the suspect dies while it measures again: its first result stands."""
+    """The rank of the suspect dies while it measures again: its first result stands, and a warning says so."""
     run = started(folder, 3, launcher=("--enable-recovery",))
     wait_for_second(folder, run)
     for pid, name in marked():
@@ -125,6 +125,11 @@ def case_rank_dies(folder):
         if name.endswith(b"gpumemtopo-survey") and b"\0OMPI_COMM_WORLD_RANK=2\0" in variables:
             os.kill(pid, signal.SIGKILL)
     check_first_stands(folder, run)
+    said, text = (folder / "said").read_text(), (folder / "out.yaml").read_text()
+    suspect = re.search(r"outliers:\n  - uuid: (\S+)", text).group(1)
+    check(re.search(rf"rank 2 on \S+ fell silent: {suspect} could not be measured again; its first result is used",
+                    said), said)
+    check(field(text, "lost_ranks") == "0", text)
 
 
 def case_interrupted(folder):

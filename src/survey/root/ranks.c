@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/turn.h"
@@ -35,6 +36,7 @@ void ranks_fini(struct ranks *ranks)
         announce_fini(&ranks->items[rank].announce);
         free(ranks->items[rank].share.positions);
         free(ranks->items[rank].heard);
+        free(ranks->items[rank].repeating);
     }
     free(ranks->items);
     memset(ranks, 0, sizeof *ranks);
@@ -205,7 +207,8 @@ static int open_announced(struct ranks *ranks, size_t rank, double now_s, struct
     if (rc)
         return rc;
     member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);
-    if (!member->heard)
+    member->repeating = mem_array(member->announce.gpu_count, sizeof *member->repeating);
+    if (!member->heard || !member->repeating)
         return err_no_memory(err);
     member->missing = member->share.count;
     member->deadline_s = deadline_s(ranks, member, now_s);
@@ -251,7 +254,7 @@ void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
         move(ranks, rank, RANK_EVENT_TOLD_ALL);
 }
 
-bool ranks_ask_again(struct ranks *ranks, size_t rank)
+bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position)
 {
     struct known_rank *member = &ranks->items[rank];
     if (!rank_state_takes(member->state, RANK_EVENT_ASKED_AGAIN))
@@ -261,15 +264,17 @@ bool ranks_ask_again(struct ranks *ranks, size_t rank)
         member->heard_s = ranks->now_s; /* a finished rank was not watched */
         member->deadline_s = deadline_s(ranks, member, ranks->now_s);
     }
+    member->repeating[position] = true;
     member->missing++;
     return true;
 }
 
-bool ranks_repeated(struct ranks *ranks, size_t rank)
+bool ranks_repeated(struct ranks *ranks, size_t rank, uint32_t position)
 {
     struct known_rank *member = &ranks->items[rank];
-    if (member->state != RANK_REPEATING)
+    if (member->state != RANK_REPEATING || !member->repeating[position])
         return false;
+    member->repeating[position] = false;
     if (--member->missing == 0)
         move(ranks, rank, RANK_EVENT_TOLD_ALL);
     return true;
@@ -284,6 +289,20 @@ void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
             ranks_done(ranks, rank, i);
 }
 
+/* The first results are here, so nothing is lost but what would have confirmed them. */
+static void tell_unrepeated(const struct ranks *ranks, size_t rank, const char *how)
+{
+    const struct known_rank *member = &ranks->items[rank];
+    for (size_t i = 0; i < member->share.count; i++) {
+        uint32_t position = member->share.positions[i];
+        if (member->repeating[position])
+            log_warning("rank %d on %.64s %s: %s could not be measured again; its first result is "
+                        "used",
+                        ranks->first + (int)rank, member->announce.host, how,
+                        member->announce.gpus[position].uuid);
+    }
+}
+
 static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const char *how,
                 struct err *err)
 {
@@ -291,8 +310,12 @@ static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const c
     char reason[128];
     int rc = 0;
     enum rank_state was = move(ranks, rank, event);
-    if (!rank_state_is_assigned(member->state) || was == RANK_REPEATING)
-        return 0; /* ranks_open adds the reason; nothing is lost */
+    if (!rank_state_is_assigned(member->state))
+        return 0; /* ranks_open adds the reason */
+    if (was == RANK_REPEATING) {
+        tell_unrepeated(ranks, rank, how);
+        return 0;
+    }
     snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
              member->announce.host, how);
     if (!member->share.count && member->announce.listing != LISTING_FAILED)

@@ -16,8 +16,9 @@ struct known_rank {
     enum rank_state state;
     struct announce announce;
     struct assign_share share;
-    bool *heard;    /* one per announced GPU: its result is here; allocated by ranks_open */
-    size_t missing; /* results that are assigned, or asked for again, but not here */
+    bool *heard;     /* one per announced GPU: its result is here; allocated by ranks_open */
+    bool *repeating; /* the same: asked for again, and not here */
+    size_t missing;  /* results that are assigned, or asked for again, but not here */
     double deadline_s;
     double heard_s; /* when its last message came */
     struct doing doing;
@@ -73,12 +74,12 @@ bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, con
 /* The rank's result at that position is here. */
 void ranks_done(struct ranks *ranks, size_t rank, uint32_t position);
 
-/* Asks the rank for one more result: of a GPU that is measured again. False: the rank has not sent
- * all its first results. */
-bool ranks_ask_again(struct ranks *ranks, size_t rank);
+/* Asks the rank to measure a GPU again. False: the rank has not sent all its first results. If
+ * the rank is lost before its second result is here, a warning names it and the GPU. */
+bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position);
 
 /* A result of a second measurement is here. False: none was asked for. */
-bool ranks_repeated(struct ranks *ranks, size_t rank);
+bool ranks_repeated(struct ranks *ranks, size_t rank, uint32_t position);
 
 /* The result of this lost GPU was found in the spool. A rank with no result missing is no longer
  * lost. */

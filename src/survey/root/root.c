@@ -116,7 +116,7 @@ static int keep_result(struct root *root, size_t rank, struct result_message *me
 static int keep_repeat(struct root *root, size_t rank, struct result_message *message,
                        struct err *err)
 {
-    if (!ranks_repeated(&root->ranks, rank))
+    if (!ranks_repeated(&root->ranks, rank, message->position))
         return err_set(err, -EBADMSG, "a second result that was not asked for");
     if (message->result.status != GPU_OK && !message->result.reason)
         log_warning("%s could not be measured again", message->result.uuid);
@@ -342,7 +342,7 @@ static int ask_again(struct root *root, size_t rank, uint32_t position, const ch
 {
     const struct again again = {.position = position, .probes = (char *)probes};
     struct strbuf payload = {0};
-    if (!ranks_ask_again(&root->ranks, rank))
+    if (!ranks_ask_again(&root->ranks, rank, position))
         return 0;
     again_encode(&again, &payload);
     return tell(root, rank, MESSAGE_AGAIN, &payload, err);
