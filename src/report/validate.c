@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/judge.h"
+#include "report/validate_repeats.h"
 
 /* Texts and their indices, sorted for look-up. */
 struct known_text {
@@ -115,6 +117,9 @@ static int check_gpus(struct checker *c, struct err *err)
         c->measured += measured;
         if (model && measured)
             c->counts[model->place]++;
+        int rc = report_validate_repeats(gpu, err);
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -242,8 +247,11 @@ static int check_suspects(const struct checker *c, const char *list,
         if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
             return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
                            uuid);
-        if (suspects == c->inventory->outliers)
-            c->accused[place] = true;
+        bool accused = suspects == c->inventory->outliers;
+        c->accused[place] |= accused;
+        int rc = report_validate_confirmed(&suspects[i], accused, gpu, err);
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -274,10 +282,24 @@ static int check_exit_code(const struct inventory *inventory, struct err *err)
     return 0;
 }
 
+static int check_generated(const struct inventory *inventory, struct err *err)
+{
+    int64_t time_s = 0;
+    if (!inventory->generated || !clock_parse_stamp(inventory->generated, &time_s))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "gpumemtopo.generated is \"%.40s\", expected a time in UTC such as "
+                   "2026-11-14T12:00:00Z",
+                   inventory->generated);
+}
+
 static int check_all(struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    int rc = build_indices(c, err);
+    int rc = check_generated(v, err);
+    if (rc)
+        return rc;
+    rc = build_indices(c, err);
     if (rc)
         return rc;
     c->counts = mem_array(v->model_count, sizeof *c->counts);

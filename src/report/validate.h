@@ -6,7 +6,8 @@
 #include "inventory/inventory.h"
 
 /* Checks what reading does not: model ids and UUIDs are unique, references have a target, counts
- * are correct, no figure is impossible. 0, -ENOMEM, or -EINVAL naming the first contradiction. */
+ * are correct, no figure is impossible, findings say truly how they were confirmed. 0, -ENOMEM, or
+ * -EINVAL naming the first contradiction. */
 int report_validate(const struct inventory *inventory, struct err *err);
 
 #endif

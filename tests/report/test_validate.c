@@ -112,6 +112,48 @@ static void twice_the_same_model(struct inventory *v)
     v->model_count = 2;
 }
 
+static void impossible_time(struct inventory *v)
+{
+    replace(&v->generated, "yesterday");
+}
+
+static void first_try_was_busy(struct inventory *v)
+{
+    v->gpus[0].first_status = GPU_BUSY;
+}
+
+static void first_try_was_ok(struct inventory *v)
+{
+    replace(&v->gpus[0].first_reason, "no reason");
+}
+
+static void impossible_second_value(struct inventory *v)
+{
+    facts_set_real(&v->gpus[1].measured_again, "main.bandwidth.read", -3051);
+}
+
+static void second_value_is_text(struct inventory *v)
+{
+    facts_set_text(&v->gpus[1].measured_again, "main.bandwidth.read", "slow");
+}
+
+static void confirmed_somehow(struct inventory *v)
+{
+    replace(&v->outliers[0].findings[0].confirmed, "by 1 figures");
+}
+
+static void confirmed_without_second_value(struct inventory *v)
+{
+    facts_set_unknown(&v->gpus[1].measured_again, "main.bandwidth.read", NULL);
+    replace(&v->outliers[0].findings[0].confirmed, "2 of 2");
+}
+
+static void accused_though_seen_once(struct inventory *v)
+{
+    facts_set_real(&v->gpus[1].measured_again, "main.bandwidth.read", 4534);
+    replace(&v->outliers[0].findings[0].confirmed, "1 of 2");
+}
+
 static void contradictions_are_named(void **state)
 {
     (void)state;
@@ -136,6 +178,14 @@ static void contradictions_are_named(void **state)
         {outlier_elsewhere, "outliers: GPU-00000001 has another model or node"},
         {foreign_watch, "watch: GPU-y is not among the gpus"},
         {foreign_node_gpu, "nodes: GPU-z is not among the gpus"},
+        {impossible_time, "generated is \"yesterday\", expected a time in UTC"},
+        {first_try_was_busy, "GPU-00000000: first_try has status busy, expected crashed"},
+        {first_try_was_ok, "GPU-00000000: first_try has status ok, so nothing"},
+        {impossible_second_value, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
+        {second_value_is_text, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
+        {confirmed_somehow, "main.bandwidth.read is confirmed \"by 1 figures\", expected"},
+        {confirmed_without_second_value, "confirmed \"2 of 2\", but measured_again has no value"},
+        {accused_though_seen_once, "confirmed \"1 of 2\", but is among the outliers"},
         {wrong_exit_code, "exit_code 3 contradicts the counts"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -149,6 +199,23 @@ static void contradictions_are_named(void **state)
             fail_msg("row %zu: %d %s", i, rc, err.text);
         inventory_fini(&inventory);
     }
+}
+
+static void confirmations_are_valid(void **state)
+{
+    (void)state;
+    static const char *const valid[] = {"2 of 2", "by its cause", "by 2 figures", "by 12 figures"};
+    struct inventory inventory;
+    struct err err = {0};
+    rich_inventory(&inventory);
+    inventory.gpus[1].first_status = GPU_CRASHED;
+    facts_set_int(&inventory.gpus[1].measured_again, "main.bandwidth.read", 3050);
+    for (size_t i = 0; i < COUNT_OF(valid); i++) {
+        replace(&inventory.outliers[0].findings[0].confirmed, valid[i]);
+        if (report_validate(&inventory, &err))
+            fail_msg("%s", err.text);
+    }
+    inventory_fini(&inventory);
 }
 
 static void busy_may_be_measured_or_not(void **state)
@@ -196,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(confirmations_are_valid),
         cmocka_unit_test(busy_may_be_measured_or_not),
         cmocka_unit_test(outlier_without_uuid),
         cmocka_unit_test(empty_is_valid),
