@@ -37,6 +37,9 @@ void world_fini(struct world *world)
         free(model->name);
         free(model->key);
     }
+    for (size_t i = 0; i < world->source_count; i++)
+        free(world->sources[i].path);
+    free(world->sources);
     free(world->models);
     free(world->first);
     free(world->last);

@@ -47,11 +47,19 @@ struct world_model {
     size_t population_count;
 };
 
+/* A file that was added. */
+struct world_source {
+    char *path;
+    uint64_t hash; /* of its figures */
+};
+
 /* Zero-initialised is empty. Released with world_fini. */
 struct world {
     char *first, *last;         /* months of the surveys: "2026-11"; NULL: none */
     struct world_model *models; /* sorted by key */
     size_t model_count;
+    struct world_source *sources;
+    size_t source_count, source_room;
 };
 void world_fini(struct world *world);
 
@@ -71,6 +79,10 @@ void world_print(const struct world *world, const char *version, struct strbuf *
 /* Adds what `from` has. Figures of the same model, board part and metric are combined, as if their
  * GPUs were different. 0 or -ENOMEM; then `into` can only be released. */
 int world_add(struct world *into, const struct world *from);
+
+/* Reads a file and adds it. Errors as world_read_file, and -EINVAL for a file whose figures were
+ * added before. */
+int world_add_file(struct world *into, const char *path, struct err *err);
 
 /* The model with this key; NULL if there is none. */
 const struct world_model *world_find_model(const struct world *world, const char *key);

@@ -43,11 +43,7 @@ int report_basis_load_world(const char *const *paths, size_t count, struct repor
                             struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
-        struct world world = {0};
-        int rc = world_read_file(paths[i], &world, err);
-        if (!rc && world_add(&basis->world, &world))
-            rc = err_no_memory(err);
-        world_fini(&world);
+        int rc = world_add_file(&basis->world, paths[i], err);
         if (rc)
             return rc;
         basis->has_world = true;

@@ -25,7 +25,7 @@ struct report_basis {
 int report_basis_load(const char *reference_folder, const char *baseline_path,
                       struct report_basis *basis, struct err *err);
 
-/* Loads world files and combines them. Errors as world_read_file. */
+/* Loads world files and combines them. Errors as world_add_file. */
 int report_basis_load_world(const char *const *paths, size_t count, struct report_basis *basis,
                             struct err *err);
 

@@ -11,16 +11,10 @@
 static int take_file(const char *path, struct world *world, struct inventory *inventories,
                      size_t *count, struct err *err)
 {
-    struct world read = {0};
-    if (!world_is_file(path)) {
-        int rc = inventory_read_file(path, &inventories[*count], err);
-        *count += !rc;
-        return rc;
-    }
-    int rc = world_read_file(path, &read, err);
-    if (!rc && world_add(world, &read))
-        rc = err_no_memory(err);
-    world_fini(&read);
+    if (world_is_file(path))
+        return world_add_file(world, path, err);
+    int rc = inventory_read_file(path, &inventories[*count], err);
+    *count += !rc;
     return rc;
 }
 

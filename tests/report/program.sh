@@ -85,7 +85,11 @@ sed 's/status: ok/status: busy/' good.yaml >used.yaml
 cp world.yaml huge.yaml
 truncate -s 1G huge.yaml
 expect 0 '' validate world.yaml
-expect 0 'n: 6, median: 2' share world.yaml world.yaml
+sed 's/drivers: \["1"\]/drivers: ["2"]/' world.yaml >theirs.yaml
+{ echo '# a copy'; cat world.yaml; } >copy.yaml
+expect 0 'n: 6, median: 2' share world.yaml theirs.yaml
+expect 2 'copy.yaml: has the same figures as world.yaml: its GPUs would count twice' share world.yaml theirs.yaml copy.yaml
+expect 2 'world.yaml: has the same figures as world.yaml' merge good.yaml --world world.yaml --world world.yaml
 expect 2 'negative.yaml:6:.*gpus' validate negative.yaml
 expect 2 'later.yaml:1:.*newer' share later.yaml
 expect 2 'half.yaml:[67]:' merge good.yaml --world half.yaml
