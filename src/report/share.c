@@ -103,6 +103,13 @@ static double clock_of(const struct inventory_gpu *gpu)
     return NAN;
 }
 
+/* NaN: the figure was not measured again. A second value of a GPU that is not accused is the one
+ * that acquitted it: a disturbance was over by then. */
+static double second_value(const struct inventory_gpu *gpu, const char *metric)
+{
+    return fact_number(facts_get(&gpu->measured_again, metric));
+}
+
 static int add_sample(struct share *share, const struct sample *sample)
 {
     struct sample *grown =
@@ -128,10 +135,14 @@ static int add_gpu(struct share *share, size_t order, const struct inventory_mod
                             .order = order};
     if (add_sample(share, &sample))
         return -ENOMEM;
+    double first_clock = sample.clock, second_clock = second_value(gpu, SM_CLOCK);
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];
+        double again = second_value(gpu, value->metric);
+        bool repeated = isfinite(again);
         sample.metric = value->metric;
-        sample.value = value->value;
+        sample.value = repeated ? again : value->value;
+        sample.clock = repeated && isfinite(second_clock) ? second_clock : first_clock;
         sample.spread = isfinite(value->spread) ? fabs(value->spread) : 0;
         if (is_usable(value) && rule_of(share, value->metric) && add_sample(share, &sample))
             return -ENOMEM;

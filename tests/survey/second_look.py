@@ -39,6 +39,14 @@ def case_seen_again(folder):
     check(all(text == same[0] for text in same), "other verdicts")
 
 
+def check_shared(folder):
+    """The sketch of the fleet does not have the disturbed value, which is far from all others."""
+    shared = subprocess.run([REPORT, "share", "out.yaml"], cwd=folder, check=True, text=True, env=environment(),
+                            stdout=subprocess.PIPE).stdout
+    quantiles = [float(word) for word in re.search(r"main\.latency: .*quantiles: \[(.*?)\]", shared).group(1).split(",")]
+    check("n: 8" in shared and quantiles[-1] < 1.1 * quantiles[0], shared)
+
+
 def case_seen_once(folder):
     """A disturbance is over when the GPU is measured again: it is watched, and nobody is accused."""
     write_fleet(folder, [node("n1", 8, DISTURBED)])
@@ -48,6 +56,7 @@ def case_seen_once(folder):
         text = (folder / "out.yaml").read_text()
         check(code == 0 and field(text, "outliers") == "0", f"{code}, {said}")
         check(confirmations(text.split("\nwatch:")[1]) == [("main.latency", "1 of 2")], text)
+        check_shared(folder)
         code, _, said = survey(folder, 0, "--replay", "r.gmr", "-o", "replayed.yaml", "--no-progress")
         check(code == 0 and confirmations((folder / "replayed.yaml").read_text()) == [("main.latency", "1 of 2")], said)
 
