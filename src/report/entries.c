@@ -34,6 +34,17 @@ static bool is_fact(const struct inventory_finding *finding)
     return false;
 }
 
+/* "seen 2 of 2": how the finding was confirmed. */
+static void put_confirmed(struct strbuf *out, const char *confirmed)
+{
+    if (str_equal(confirmed, "no")) {
+        strbuf_puts(out, "not confirmed");
+        return;
+    }
+    strbuf_puts(out, strncmp(confirmed, "by ", 3) == 0 ? "confirmed " : "seen ");
+    report_put_clean(out, confirmed, NAME_MAX);
+}
+
 static void put_figure(struct strbuf *out, const struct inventory_finding *finding)
 {
     report_put_clean(out, finding->metric, NAME_MAX);
@@ -43,8 +54,15 @@ static void put_figure(struct strbuf *out, const struct inventory_finding *findi
         strbuf_puts(out, ", expected ");
         report_put_quantity(out, finding->expected, finding->unit);
     }
-    if (isfinite(finding->deviation))
-        strbuf_printf(out, " (%+.1f %%)", 100 * finding->deviation);
+    bool deviates = isfinite(finding->deviation);
+    if (!deviates && !finding->confirmed)
+        return;
+    strbuf_puts(out, " (");
+    if (deviates)
+        strbuf_printf(out, "%+.1f %%%s", 100 * finding->deviation, finding->confirmed ? ", " : "");
+    if (finding->confirmed)
+        put_confirmed(out, finding->confirmed);
+    strbuf_puts(out, ")");
 }
 
 static bool same_cause(const struct inventory_finding *a, const struct inventory_finding *b)

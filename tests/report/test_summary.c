@@ -105,6 +105,28 @@ static void summary_says_what_matters(void **state)
     strbuf_fini(&text);
 }
 
+static void summary_says_how_findings_were_confirmed(void **state)
+{
+    (void)state;
+    static const char *const words[][2] = {
+        {"2 of 2", "(-32.7 %, seen 2 of 2): memory clock"},
+        {"1 of 2", "(-32.7 %, seen 1 of 2): memory clock"},
+        {"by 3 figures", "(-32.7 %, confirmed by 3 figures): memory"},
+        {"no", "(-32.7 %, not confirmed): memory clock"},
+    };
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        struct inventory inventory;
+        struct strbuf text = {0};
+        rich_inventory(&inventory);
+        inventory.outliers[0].findings[0].confirmed = str_copy(words[i][0]);
+        report_summary(&inventory, NULL, &text);
+        if (!strstr(text.data, words[i][1]))
+            fail_msg("missing: %s in\n%s", words[i][1], text.data);
+        inventory_fini(&inventory);
+        strbuf_fini(&text);
+    }
+}
+
 static void empty_inventory_has_a_summary(void **state)
 {
     (void)state;
@@ -209,6 +231,7 @@ int main(void)
         cmocka_unit_test(quantities_are_human),
         cmocka_unit_test(foreign_text_is_cleaned),
         cmocka_unit_test(summary_says_what_matters),
+        cmocka_unit_test(summary_says_how_findings_were_confirmed),
         cmocka_unit_test(empty_inventory_has_a_summary),
         cmocka_unit_test(lost_ranks_are_counted),
         cmocka_unit_test(busy_ones_are_counted),
