@@ -14,6 +14,21 @@
 /* The beginning of a record, see docs/records.md. */
 static const char record_magic[] = "\x89GMR\r\n\x1a\n";
 
+/* A complete record ends with an entry that has its own position: type, length, position as 8
+ * bytes, checksum. */
+static bool is_complete(const struct strbuf *record)
+{
+    enum { END_TYPE = 4, END_LENGTH = 8, END_BYTES = 14 };
+    if (record->length < END_BYTES)
+        return false;
+    size_t start = record->length - END_BYTES;
+    const unsigned char *end = (const unsigned char *)record->data + start;
+    uint64_t position = 0;
+    for (int i = END_LENGTH - 1; i >= 0; i--)
+        position = position << 8 | end[2 + i];
+    return end[0] == END_TYPE && end[1] == END_LENGTH && position == start;
+}
+
 /* Reads a record and checks that the GPU is in it: its UUID is stored as text. */
 static int load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
 {
@@ -62,6 +77,7 @@ static int make_archive(struct rma *rma, const char *stem, const struct strbuf *
     int64_t time_s = 0; /* of the survey, so that the archive is the same each time */
     clock_parse_stamp(rma->inventory->generated, &time_s);
     rma->has_record = record != NULL;
+    rma->record_is_complete = record && is_complete(record);
     rma_put_readme(rma, &readme);
     rma_put_json(rma, &json);
     int rc = add_member(archive, stem, "README.txt", time_s, &readme, err);
@@ -106,6 +122,9 @@ static int pack(const struct command_options *options, const struct inventory *i
         rc = rma_init(&rma, inventory, gpu, err);
     if (!rc)
         rc = make_archive(&rma, stem, options->record ? &record : NULL, &archive, err);
+    if (!rc && rma.has_record && !rma.record_is_complete)
+        log_warning("%s is cut off, so the vendor cannot replay it; README.txt says so",
+                    options->record);
     strbuf_fini(&record);
     rma_fini(&rma);
     if (rc) {

@@ -32,7 +32,7 @@ struct rma {
     size_t figure_count;
     size_t peers;    /* healthy GPUs that it is compared with, itself left out */
     bool same_board; /* the peers have its board part; otherwise they are all of its model */
-    bool has_record;
+    bool has_record, record_is_complete;
 };
 
 /* Finds the GPU by its UUID or the beginning of it, with or without "GPU-". -ENOENT or -ENOTUNIQ

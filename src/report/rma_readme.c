@@ -179,8 +179,13 @@ static void put_files(struct strbuf *out, const struct rma *rma)
                          "(gpumemtopo-survey --record).\n");
         return;
     }
-    strbuf_puts(out, "  record.gmr   every request to the GPUs of the survey and every answer\n"
-                     "\nTo repeat the whole analysis from the raw samples, without a GPU:\n"
+    strbuf_puts(out, "  record.gmr   every request to the GPUs of the survey and every answer\n");
+    if (!rma->record_is_complete) {
+        strbuf_puts(out, "The record is cut off: it was not copied as a whole, or the survey was "
+                         "ended. It cannot be\nreplayed.\n");
+        return;
+    }
+    strbuf_puts(out, "\nTo repeat the whole analysis from the raw samples, without a GPU:\n"
                      "  gpumemtopo-survey --replay record.gmr -o replayed.yaml\n"
                      "  gpumemtopo-report show replayed.yaml\n");
 }

@@ -141,6 +141,12 @@ def case_rma(folder):
     subprocess.run([SURVEY.resolve(), "--replay", "record.gmr", "-o", "replayed.yaml", "--quiet"], cwd=where, env=ENV, check=False)
     replayed = fleet.base(where / "replayed.yaml")
     check(uuid in [o["uuid"] for o in replayed["outliers"]], "the replay does not show it")
+    # A record that is cut off is added, and the text does not say that it can be replayed.
+    (folder / "cut.gmr").write_bytes((folder / "fleet.gmr").read_bytes()[:-1])
+    done = report(folder, "rma", "fleet.yaml", uuid, "--record", "cut.gmr", "-o", "cut.tar")
+    check("warning: cut.gmr is cut off" in done.stderr, done.stderr)
+    text = unpack((folder / "cut.tar").read_bytes())["README.txt"].decode()
+    check("The record is cut off" in text and "--replay" not in text and "cut off" not in readme, text)
     # A GPU that could not be measured has a report too, but its record must be one of it.
     lost = next(u["uuid"] for u in data["unmeasured"] if u["uuid"])
     text = unpack(report(folder, "rma", "fleet.yaml", lost, "-o", "-", text=False).stdout)["README.txt"].decode()
