@@ -115,6 +115,13 @@ expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 # history: several files, in any order.
 sed '1s/2026-11-14T/2020-01-01T/' good.yaml >earlier.yaml
 sed '1s/2026-11-14T[^,"]*/yesterday/' good.yaml >timeless.yaml
+expect 0 '^before: 2020' diff earlier.yaml good.yaml
+[ -s err ] && { echo "diff: a warning about the right order" && exit 1; }
+expect 0 '^before: 2026' diff good.yaml earlier.yaml
+grep -q 'warning: good.yaml (2026-.*) is newer than earlier.yaml (2020-.*): the older file comes first' err || {
+    echo "diff: the wrong order is not told"
+    exit 1
+}
 expect 0 '^1 survey, ' history good.yaml
 expect 0 'One survey has no history' history good.yaml
 expect 0 '^  1 2020-01-01T' history good.yaml earlier.yaml
