@@ -21,9 +21,15 @@ enum { ACCUSE_MIN = YARDSTICK_MIN, PAIR = 2 };
  * sketches do not show it. */
 static const double BOARDS_APART = 0.05;
 
-/* As in the fleet: weight of the square of a GPU's own spread, error of the share that follows the
- * SM clock, degrees of freedom of the tails, and how rarely a healthy figure is watched. */
-static const double OWN = 0.5, SHARE_ERROR = 0.15, TAIL_DOF = 12, WATCH_TAIL = 0.00135;
+/* As in yardstick.c: weight of the square of a GPU's own spread, and error of a share from the
+ * configuration that follows the SM clock. */
+static const double OWN = 0.5, SHARE_ERROR = 0.15;
+
+/* Degrees of freedom of the tails, which are combined with those of the scatter: 1 / (1 / a + 1 /
+ * b). In yardstick.c the smaller ones of both count. WATCH_TAIL: one in 740 healthy figures is
+ * watched.
+ */
+static const double TAIL_DOF = 12, WATCH_TAIL = 0.00135;
 
 /* Sites differ in ways that no sketch shows, such as cooling: a smaller loss accuses nobody. */
 static const double ACCUSE_LOSS = 0.03;
@@ -32,8 +38,8 @@ static const double ACCUSE_LOSS = 0.03;
 static const double FLOOR_SCORE = 8;
 
 /* The robust scatter of few GPUs is less certain than a standard deviation of as many: it has about
- * this share of its degrees of freedom. Then at most 0.013 healthy lone GPUs are accused, with 5
- * GPUs in the world and a scatter of 2 %. */
+ * this share of its degrees of freedom. Then at most 1 % of healthy lone GPUs are accused, which
+ * is so with 5 GPUs in the world and a scatter of 2 % (docs/share.md). */
 static const double SURE = 0.7;
 
 /* What the GPUs of one population are compared with in one metric. */

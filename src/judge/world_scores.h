@@ -4,11 +4,11 @@
 
 #include "judge/stages.h"
 
-/* Whether a figure of this model was compared with the world. */
+/* Whether the world has figures of this model by the same version of the program. */
 bool world_scores_knows(const struct judge *judge, const struct group *model);
 
-/* Adds an entry to the inventory's nodes if a small population is not compared with the world, or
- * only with care, because program or driver differ. 0 or -ENOMEM. */
+/* Adds an entry to the inventory's nodes if the model has small populations and the world has no
+ * such figures of it. 0 or -ENOMEM. */
 int world_scores_report(const struct judge *judge, const struct group *model,
                         struct inventory *inventory);
 

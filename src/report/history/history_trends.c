@@ -17,8 +17,7 @@ enum { PEERS_MIN = 5 };
 /* Differences that a common scatter needs. */
 enum { STEPS_MIN = 20 };
 
-/* Degrees of freedom of the scatter of many GPUs, whose tails are heavier than normal (the judge's
- * value for unknown tails). */
+/* Degrees of freedom of the scatter of many GPUs: its tails are heavier than normal. */
 static const double common_dof = 12;
 
 /* The share of pairs of surveys of which the later one is worse. */
