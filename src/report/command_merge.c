@@ -78,8 +78,9 @@ static int finish(struct report_merge *merge, const struct command_options *opti
         .command_count = command_count,
     };
     if (!report_merge_end(merge).files)
-        return err_set(err, -ENODATA,
-                       "nothing to merge: none of the files is a spool file or an inventory");
+        return err_set(
+            err, -ENODATA,
+            "nothing to merge: no spool file and no inventory was found that can be read");
     int rc = report_merge_finish(merge, &request, &inventory, err);
     if (rc)
         goto out;

@@ -17,7 +17,7 @@
 #include "report/merge_skipped.h"
 
 /* More notes of one kind would hide the others. */
-enum { SAID_MAX = 20, NOTE_MAX = 4096 };
+enum { SAID_MAX = 5, NOTE_MAX = 4096 };
 
 struct report_merge {
     report_note *note;
@@ -154,9 +154,11 @@ static void said_twice(void *user, const struct merge_entry *kept,
                        const struct merge_entry *dropped)
 {
     struct report_merge *merge = user;
-    if (merge->twice++ < SAID_MAX)
-        note(merge, "%s is in %s and %s: the first is newer and is used", kept->uuid,
-             merge->sources[kept->source].name, merge->sources[dropped->source].name);
+    if (merge->twice++ >= SAID_MAX)
+        return;
+    note(merge, "%s is in %s and %s: the first is %s and is used", kept->uuid,
+         merge->sources[kept->source].name, merge->sources[dropped->source].name,
+         kept->time_ms > dropped->time_ms ? "newer" : "of the same time, was given later,");
 }
 
 static int read_config(const struct spool_survey *survey, struct judge_config *out_config,
@@ -191,7 +193,10 @@ static int find_config(const struct report_merge *merge, struct report_basis *ba
     if (!newest)
         return report_basis_load_config(NULL, basis, err);
     if (differ)
-        note(merge, "the surveys had different configurations: judged by that of %s", newest->name);
+        note(merge,
+             "the surveys had different configurations: judged by that of the newest, %s; --config "
+             "chooses another",
+             newest->name);
     return read_config(&newest->spool.survey, &basis->config, err);
 }
 
@@ -305,8 +310,12 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
     if (merge_find_overtaken(merge->sources, merge->count, &merge->pool))
         return err_no_memory(err);
     if (merge->twice > SAID_MAX)
-        note(merge, "%zu more GPUs are in several files: the newest is used",
+        note(merge, "%zu more results of GPUs that are in several files: the newest is used",
              merge->twice - SAID_MAX);
+    if (merge->skipped.count)
+        note(merge,
+             "%zu %s could not be read: the inventory may lack results, so the exit code is 4",
+             merge->skipped.count, merge->skipped.count == 1 ? "file" : "files");
     if (merge_head(merge->sources, merge->count, &merge->pool, request, inventory))
         return err_no_memory(err);
     rc = judge_all(merge, request->basis, inventory, err);

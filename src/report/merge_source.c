@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "inventory/results.h"
+#include "judge/world.h"
 
 /* 0 if the stamp is invalid. */
 static uint64_t parse_time_ms(const char *stamp)
@@ -37,13 +38,29 @@ static int check_models(const struct inventory *inventory, const char *path, str
     return rc;
 }
 
+/* Other files of this project that may be given by mistake. */
+static int check_kind(const struct strbuf *bytes, const char *path, struct err *err)
+{
+    static const char record[] = "\x89GMR";
+    if (bytes->length >= sizeof record - 1 && memcmp(bytes->data, record, sizeof record - 1) == 0)
+        return err_set_at(err, -EINVAL, path, 0, 0,
+                          "is a record: gpumemtopo-survey --replay makes an inventory of it");
+    if (world_is_file(path))
+        return err_set_at(err, -EINVAL, path, 0, 0,
+                          "is a world file: --world judges the GPUs of the other files with it");
+    return 0;
+}
+
 static int read_bytes(const struct strbuf *bytes, const char *path, struct merge_source *source,
                       struct err *err)
 {
     if (!spool_begins(bytes->data, bytes->length)) {
         source->kind = MERGE_INVENTORY;
-        int rc = inventory_read_text(bytes->data ? bytes->data : "", bytes->length, path,
-                                     &source->inventory, err);
+        int rc = check_kind(bytes, path, err);
+        if (rc)
+            return rc;
+        rc = inventory_read_text(bytes->data ? bytes->data : "", bytes->length, path,
+                                 &source->inventory, err);
         if (!rc)
             rc = check_models(&source->inventory, path, err);
         source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);

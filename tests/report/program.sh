@@ -112,6 +112,16 @@ sed 's/^    model: .*/    model: other/' good.yaml >foreign.yaml
 expect 2 'is of model "other", which the file does not have' validate foreign.yaml
 expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 
+# merge: files that are given by mistake, or twice.
+printf '\211GMR\r\n\032\n' >record.gmr
+expect 1 'skipped: record.gmr: is a record: gpumemtopo-survey --replay makes' merge record.gmr
+expect 1 'skipped: world.yaml: is a world file: --world judges' merge world.yaml
+expect 1 'nothing to merge: no spool file and no inventory was found' merge world.yaml
+expect 4 '1 file could not be read: .* so the exit code is 4' merge good.yaml world.yaml -o merged.yaml
+cp good.yaml again.yaml
+expect 4 ' is in again.yaml and good.yaml: the first is of the same time, was given later, and is used' \
+    merge good.yaml again.yaml -o merged.yaml
+
 # history: several files, in any order.
 sed '1s/2026-11-14T/2020-01-01T/' good.yaml >earlier.yaml
 sed '1s/2026-11-14T[^,"]*/yesterday/' good.yaml >timeless.yaml
