@@ -4,31 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/str.h"
-#include "inventory/results.h"
 #include "judge/judge.h"
+#include "judge/node_census.h"
 #include "judge/place_findings.h"
-
-/* What is known of one node. Strings belong to the inventory, except models. */
-struct node {
-    const char *name;
-    char *models;       /* of its GPUs: "nvidia-h200" */
-    uint32_t seen;      /* GPUs that were listed */
-    uint32_t given;     /* GPUs that the job could use there; 0: not known */
-    uint32_t had;       /* in the baseline, without those that are on another node now */
-    bool mig;           /* its instances are no measure of its GPUs */
-    bool failed;        /* a rank there could not list its GPUs */
-    const char *reason; /* why, if the driver was to list some; NULL: not known */
-};
-
-struct nodes {
-    struct node *items;
-    size_t count;
-    size_t named; /* the first ones are sorted by name */
-    bool unsure;  /* a rank whose GPUs are not known was lost: any node may have more GPUs */
-    bool trusted; /* most nodes list the GPUs that the job was given there */
-};
 
 /* How many GPUs most nodes with the same models have. */
 struct majority {
@@ -36,149 +15,16 @@ struct majority {
     uint32_t usual;
 };
 
-static int gpu_order(const void *left, const void *right)
-{
-    const struct inventory_gpu *const *a = left, *const *b = right;
-    int order = str_order((*a)->node, (*b)->node);
-    return order ? order : str_order((*a)->model, (*b)->model);
-}
-
-static bool is_mig(const struct inventory_gpu *gpu)
-{
-    const struct fact *mig = facts_get(&gpu->config, "mig");
-    return (gpu->uuid && strncmp(gpu->uuid, "MIG-", 4) == 0) ||
-           (mig && mig->kind == FACT_BOOL && mig->flag);
-}
-
-/* gpus: those of one node, sorted by model. */
-static int fill_node(const struct inventory_gpu *const *gpus, size_t count, struct node *out)
-{
-    struct strbuf models = {0};
-    out->name = gpus[0]->node;
-    out->seen = (uint32_t)count;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t given = gpus[i]->gpus_given;
-        out->mig |= is_mig(gpus[i]);
-        if (given && (!out->given || given < out->given))
-            out->given = given;
-        if (!i || !str_equal(gpus[i]->model, gpus[i - 1]->model))
-            strbuf_printf(&models, "%s%s", i ? " and " : "",
-                          gpus[i]->model ? gpus[i]->model : "unknown");
-    }
-    if (models.failed) {
-        strbuf_fini(&models);
-        return -ENOMEM;
-    }
-    out->models = models.data;
-    return 0;
-}
-
-static int name_order(const void *left, const void *right)
-{
-    const struct node *a = left, *b = right;
-    return strcmp(a->name, b->name);
-}
-
-static struct node *find(const struct nodes *nodes, const char *name)
-{
-    const struct node wanted = {.name = name};
-    struct node *found =
-        bsearch(&wanted, nodes->items, nodes->named, sizeof *nodes->items, name_order);
-    for (size_t i = nodes->named; !found && i < nodes->count; i++)
-        if (strcmp(nodes->items[i].name, name) == 0)
-            found = &nodes->items[i];
-    return found;
-}
-
-/* Ranks whose GPUs are not known. */
-static void add_ranks(struct nodes *nodes, const struct inventory *inventory)
-{
-    for (size_t i = 0; i < inventory->unmeasured_count; i++) {
-        const struct inventory_unmeasured *rank = &inventory->unmeasured[i];
-        if (rank->uuid)
-            continue;
-        if (rank->status == GPU_LOST || !rank->node) {
-            nodes->unsure = true;
-            continue;
-        }
-        struct node *node = find(nodes, rank->node);
-        if (!node) {
-            node = &nodes->items[nodes->count++];
-            *node = (struct node){.name = rank->node};
-        }
-        node->failed = true;
-        if (rank->gpus_given) {
-            node->reason = rank->reason;
-            node->given = rank->gpus_given;
-        }
-    }
-}
-
-static int add_baseline(struct nodes *nodes, const struct inventory *baseline,
-                        const struct inventory *inventory)
-{
-    struct inventory_lookup *now = NULL;
-    if (!baseline)
-        return 0;
-    if (inventory_lookup_create(inventory, &now))
-        return -ENOMEM;
-    for (size_t i = 0; i < baseline->gpu_count; i++) {
-        const struct inventory_gpu *was = &baseline->gpus[i];
-        struct node *node = was->node ? find(nodes, was->node) : NULL;
-        const struct inventory_gpu *is = was->uuid ? inventory_find_gpu(now, was->uuid) : NULL;
-        if (node)
-            node->had += !is || str_equal(is->node, was->node);
-    }
-    inventory_lookup_destroy(now);
-    return 0;
-}
-
-/* If a launcher's setting hides GPUs, it does so on most nodes. */
-static bool is_trusted(const struct nodes *nodes)
-{
-    size_t kept = 0, broken = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        const struct node *node = &nodes->items[i];
-        kept += node->given && node->seen >= node->given;
-        broken += node->given && node->seen < node->given;
-    }
-    return kept >= 3 && kept >= 2 * broken;
-}
-
-static int collect(const struct inventory *inventory, struct nodes *out)
-{
-    const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
-    out->items = mem_array(inventory->gpu_count + inventory->unmeasured_count, sizeof *out->items);
-    int rc = gpus && out->items ? 0 : -ENOMEM;
-    size_t count = 0;
-    for (size_t i = 0; i < inventory->gpu_count && !rc; i++)
-        if (inventory->gpus[i].node)
-            gpus[count++] = &inventory->gpus[i];
-    if (count)
-        qsort(gpus, count, sizeof *gpus, gpu_order);
-    for (size_t i = 0, end; i < count && !rc; i = end) {
-        for (end = i + 1; end < count && str_equal(gpus[i]->node, gpus[end]->node);)
-            end++;
-        rc = fill_node(gpus + i, end - i, &out->items[out->count++]);
-    }
-    out->named = out->count;
-    if (!rc)
-        add_ranks(out, inventory);
-    out->trusted = is_trusted(out);
-    free(gpus);
-    return rc;
-}
-
 /* Sorted by models, then by number of GPUs. */
 static int kind_order(const void *left, const void *right)
 {
-    const struct node *a = left, *b = right;
+    const struct census_node *a = left, *b = right;
     int order = str_order(a->models, b->models);
     return order ? order : (a->seen > b->seen) - (a->seen < b->seen);
 }
 
 /* nodes: sorted, of one kind. The most frequent number of GPUs; the larger of two. */
-static struct majority find_majority(const struct node *nodes, size_t count)
+static struct majority find_majority(const struct census_node *nodes, size_t count)
 {
     struct majority found = {.nodes = count};
     for (size_t i = 0, end; i < count; i = end) {
@@ -211,7 +57,7 @@ static int add(struct inventory *inventory, const char *node, bool accused, char
 }
 
 /* How many GPUs the setting says that this node has; 0: it does not say. */
-static uint32_t by_setting(const struct judge_config *config, const struct node *node)
+static uint32_t by_setting(const struct judge_config *config, const struct census_node *node)
 {
     for (size_t i = 0; i < config->node_size_count; i++)
         if (fnmatch(config->node_sizes[i].pattern, node->name, 0) == 0)
@@ -221,12 +67,12 @@ static uint32_t by_setting(const struct judge_config *config, const struct node 
 
 /* The job could use fewer GPUs of this node than expected: none is missing for all that is known.
  */
-static bool was_given_fewer(const struct node *node, uint32_t expected)
+static bool was_given_fewer(const struct census_node *node, uint32_t expected)
 {
     return node->given && node->given < expected;
 }
 
-static int judge_given(const struct nodes *nodes, const struct node *node,
+static int judge_given(const struct node_census *nodes, const struct census_node *node,
                        struct inventory *inventory)
 {
     return add(inventory, node->name, nodes->trusted && !nodes->unsure,
@@ -236,8 +82,8 @@ static int judge_given(const struct nodes *nodes, const struct node *node,
 
 /* Expectations of this node alone. *out_told: there is an entry for it now. If a rank lists no GPU
  * and the launcher promised none, there need not be any for this job. */
-static int judge_alone(const struct judge_basis *basis, const struct nodes *nodes,
-                       const struct node *node, struct inventory *inventory, bool *out_told)
+static int judge_alone(const struct judge_basis *basis, const struct node_census *nodes,
+                       const struct census_node *node, struct inventory *inventory, bool *out_told)
 {
     uint32_t setting = by_setting(basis->config, node);
     uint32_t expected = setting ? setting : node->had;
@@ -256,13 +102,13 @@ static int judge_alone(const struct judge_basis *basis, const struct nodes *node
 }
 
 /* nodes: sorted, of one kind. */
-static int judge_kind(const struct judge_basis *basis, const struct nodes *all,
-                      const struct node *nodes, size_t count, struct inventory *inventory)
+static int judge_kind(const struct judge_basis *basis, const struct node_census *all,
+                      const struct census_node *nodes, size_t count, struct inventory *inventory)
 {
     struct majority majority = find_majority(nodes, count);
     bool clear = majority.votes >= 3 && 3 * majority.votes >= 2 * count;
     for (size_t i = 0, first = 0; i < count; i++) {
-        const struct node *node = &nodes[i];
+        const struct census_node *node = &nodes[i];
         size_t end = i + 1;
         bool told;
         first = nodes[first].seen == node->seen ? first : i;
@@ -284,7 +130,7 @@ static int judge_kind(const struct judge_basis *basis, const struct nodes *all,
     return 0;
 }
 
-static int judge_all(const struct judge_basis *basis, struct nodes *nodes,
+static int judge_all(const struct judge_basis *basis, struct node_census *nodes,
                      struct inventory *inventory)
 {
     int rc = 0;
@@ -308,19 +154,17 @@ static int entry_order(const void *left, const void *right)
 int judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory,
                        struct err *err)
 {
-    struct nodes nodes = {0};
+    struct node_census nodes = {0};
     size_t first = inventory->node_finding_count;
-    int rc = basis->drift_only ? 0 : collect(inventory, &nodes);
-    if (!rc)
-        rc = add_baseline(&nodes, basis->baseline, inventory);
+    if (basis->drift_only)
+        return 0;
+    int rc = node_census_take(inventory, basis->baseline, &nodes);
     if (!rc)
         rc = judge_all(basis, &nodes, inventory);
     if (inventory->node_finding_count > first)
         qsort(inventory->node_findings + first, inventory->node_finding_count - first,
               sizeof *inventory->node_findings, entry_order);
-    for (size_t i = 0; i < nodes.count; i++)
-        free(nodes.items[i].models);
-    free(nodes.items);
+    node_census_fini(&nodes);
     return rc ? err_no_memory(err) : 0;
 }
 
