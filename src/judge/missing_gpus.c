@@ -103,23 +103,23 @@ static int judge_alone(const struct judge_basis *basis, const struct node_census
 
 /* nodes: sorted, of one kind. */
 static int judge_kind(const struct judge_basis *basis, const struct node_census *all,
-                      const struct census_node *nodes, size_t count, struct inventory *inventory)
+                      struct census_node *nodes, size_t count, struct inventory *inventory)
 {
     struct majority majority = find_majority(nodes, count);
     bool clear = majority.votes >= 3 && 3 * majority.votes >= 2 * count;
     for (size_t i = 0, first = 0; i < count; i++) {
-        const struct census_node *node = &nodes[i];
+        struct census_node *node = &nodes[i];
         size_t end = i + 1;
-        bool told;
         first = nodes[first].seen == node->seen ? first : i;
         while (end < count && nodes[end].seen == node->seen)
             end++;
-        int rc = judge_alone(basis, all, node, inventory, &told);
+        int rc = judge_alone(basis, all, node, inventory, &node->told);
         if (rc)
             return rc;
-        if (told || !clear || node->mig || node->failed || node->seen >= majority.usual ||
+        if (node->told || !clear || node->mig || node->failed || node->seen >= majority.usual ||
             was_given_fewer(node, majority.usual))
             continue;
+        node->told = true;
         bool accused = !all->unsure && !may_be_right(&majority, node->seen, end - first);
         rc = add(inventory, node->name, accused,
                  str_format("%u of %u GPUs: %zu of %zu nodes with %s have %u", node->seen,
@@ -130,6 +130,60 @@ static int judge_kind(const struct judge_basis *basis, const struct node_census 
     return 0;
 }
 
+/* Where `more` begins or ends with `models`: the other models in it, *out_length letters; else
+ * NULL.
+ */
+static const char *find_lacking(const char *models, const char *more, int *out_length)
+{
+    size_t own = models ? strlen(models) : 0, all = more ? strlen(more) : 0;
+    size_t gap = strlen(NODE_CENSUS_AND);
+    if (!own || all <= own + gap)
+        return NULL;
+    size_t rest = all - own - gap;
+    *out_length = (int)rest;
+    if (strncmp(more, models, own) == 0 && strncmp(more + own, NODE_CENSUS_AND, gap) == 0)
+        return more + own + gap;
+    bool at_end = strcmp(more + all - own, models) == 0;
+    return at_end && strncmp(more + rest, NODE_CENSUS_AND, gap) == 0 ? more : NULL;
+}
+
+/* Nodes of one kind that have a model less than those of another. They may be built this way, so
+ * none is accused. */
+static int judge_lacking(struct census_node *nodes, size_t count, const struct census_node *others,
+                         size_t other_count, struct inventory *inventory)
+{
+    const struct majority majority = find_majority(others, other_count);
+    int length = 0;
+    const char *model = find_lacking(nodes->models, others->models, &length);
+    size_t all = count + other_count;
+    bool rare = count < 3 || 10 * count < all;
+    if (!model || !rare || other_count < 3 || 3 * other_count < 2 * all || others->mig)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        struct census_node *node = &nodes[i];
+        if (node->told || node->mig || node->failed || node->seen >= majority.usual ||
+            was_given_fewer(node, majority.usual))
+            continue;
+        node->told = true;
+        int rc = add(inventory, node->name, false,
+                     str_format("%u of %u GPUs: none is %.*s, which %zu of %zu nodes with %s have",
+                                node->seen, majority.usual, length, model, other_count, all,
+                                node->models));
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* The end of the nodes with the same models. */
+static size_t kind_end(const struct node_census *nodes, size_t first)
+{
+    size_t end = first + 1;
+    while (end < nodes->count && str_equal(nodes->items[first].models, nodes->items[end].models))
+        end++;
+    return end;
+}
+
 static int judge_all(const struct judge_basis *basis, struct node_census *nodes,
                      struct inventory *inventory)
 {
@@ -137,10 +191,15 @@ static int judge_all(const struct judge_basis *basis, struct node_census *nodes,
     if (nodes->count)
         qsort(nodes->items, nodes->count, sizeof *nodes->items, kind_order);
     for (size_t i = 0, end; i < nodes->count && !rc; i = end) {
-        for (end = i + 1;
-             end < nodes->count && str_equal(nodes->items[i].models, nodes->items[end].models);)
-            end++;
+        end = kind_end(nodes, i);
         rc = judge_kind(basis, nodes, &nodes->items[i], end - i, inventory);
+    }
+    for (size_t i = 0, end; i < nodes->count && !rc; i = end) {
+        end = kind_end(nodes, i);
+        for (size_t k = 0, stop; k < nodes->count && !rc; k = stop) {
+            stop = kind_end(nodes, k);
+            rc = judge_lacking(&nodes->items[i], end - i, &nodes->items[k], stop - k, inventory);
+        }
     }
     return rc;
 }

@@ -35,7 +35,7 @@ static int fill_node(const struct inventory_gpu *const *gpus, size_t count, stru
         if (given && (!out->given || given < out->given))
             out->given = given;
         if (!i || !str_equal(gpus[i]->model, gpus[i - 1]->model))
-            strbuf_printf(&models, "%s%s", i ? " and " : "",
+            strbuf_printf(&models, "%s%s", i ? NODE_CENSUS_AND : "",
                           gpus[i]->model ? gpus[i]->model : "unknown");
     }
     if (models.failed) {

@@ -8,14 +8,18 @@
 
 #include "inventory/inventory.h"
 
+/* Between the models of a node. */
+#define NODE_CENSUS_AND " and "
+
 /* What is known of one node. Strings belong to the inventory, except models. */
 struct census_node {
     const char *name;
-    char *models;       /* of its GPUs: "nvidia-h200" */
+    char *models;       /* of its GPUs, sorted: "nvidia-h200 and nvidia-l40" */
     uint32_t seen;      /* GPUs that were listed */
     uint32_t given;     /* GPUs that the job could use there; 0: not known */
     uint32_t had;       /* in the baseline, without those that are on another node now */
     bool mig;           /* its instances are no measure of its GPUs */
+    bool told;          /* the judge has listed it */
     bool failed;        /* a rank there could not list its GPUs */
     const char *reason; /* why, if the driver was to list some; NULL: not known */
 };

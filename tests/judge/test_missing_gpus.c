@@ -107,6 +107,17 @@ static void likes(void **state)
          1,
          "7 of 8 GPUs: 3 of 4 nodes with h200 and l40"},
         {{{9, 7, .mig = true}, {1, 5, .mig = true}}, 0, 0, NULL},
+        /* All GPUs of one of two models are gone; many such nodes are built this way. */
+        {{{3, 8, .second = 2}, {1, 6}},
+         0,
+         1,
+         "6 of 8 GPUs: none is l40, which 3 of 4 nodes with h200 have"},
+        {{{3, 8, .second = 2}, {1, 2, .model = "l40"}}, 0, 1, "2 of 8 GPUs: none is h200"},
+        {{{2, 8, .second = 2}, {1, 6}}, 0, 0, NULL},
+        {{{9, 8, .second = 2}, {3, 6}}, 0, 0, NULL},
+        {{{9, 8, .second = 2}, {1, 6, .model = "a100"}}, 0, 0, NULL},
+        {{{9, 8, .second = 2}, {1, 8}}, 0, 0, NULL},
+        {{{9, 8, .second = 2}, {1, 6, .given = 6}}, 0, 0, NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct inventory inventory;
