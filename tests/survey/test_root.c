@@ -336,7 +336,7 @@ static void a_rank_is_not_waited_for_without_end(void **state)
     const double limit_s = 10, ending_s = 5;
     double now_s = fall_silent(&fake, limit_s, &root);
     assert_int_equal(result(root, 0, 0, "a"), 0);
-    now_s = pass(root, now_s, limit_s + ending_s, 1);
+    now_s = pass(root, now_s, 2 * (limit_s + ending_s), 1);
     assert_false(root_complete(root));
     const double end_s = now_s + FAKE_PATIENCE_S;
     while (!root_complete(root) && now_s < end_s)
