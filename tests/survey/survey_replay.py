@@ -126,7 +126,7 @@ def case_ranks(folder):
     write_fleet(folder, [node("n1", 3, faults), node("n2", 2, "{gpu: 0, kind: slow_dram, share: 0.3}"),
                          node("n3", 2), "{name: bare, gpus: 0}"])
     for ranks in (0, 3):
-        record(folder, ranks, "--time-limit", str(15 * SLOWER), "--profile", "quick", "--seed", "3", code=4)
+        record(folder, ranks, "--time-limit", str(8 * SLOWER), "--profile", "quick", "--seed", "3", code=4)
         text = (folder / "measured.yaml").read_text()
         check("status: crashed" in text and "status: timed_out" in text and "node: bare" in text,
               text)
