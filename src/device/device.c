@@ -200,6 +200,27 @@ void device_end_link(struct device *device)
         device->ops->end_link(device);
 }
 
+int device_test_memory(struct device *device, const struct device_memory_test *test,
+                       struct device_memory_map *out_map, struct err *err)
+{
+    *out_map = (struct device_memory_map){0};
+    if (!test->region_bytes || test->region_bytes % DEVICE_REGION_UNIT ||
+        test->patterns > DEVICE_PATTERN_COUNT)
+        return err_set(err, -EINVAL, "regions are multiples of %d MiB", DEVICE_REGION_UNIT >> 20);
+    if (!device->ops->test_memory)
+        return err_set(err, -ENOTSUP, "this device cannot test its memory");
+    int rc = device->ops->test_memory(device, test, out_map, err);
+    if (rc)
+        device_memory_map_fini(out_map);
+    return rc;
+}
+
+void device_memory_map_fini(struct device_memory_map *map)
+{
+    free(map->regions);
+    *map = (struct device_memory_map){0};
+}
+
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {

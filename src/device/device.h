@@ -163,6 +163,36 @@ struct device_stream_answer {
     uint64_t elapsed_ns;
 };
 
+/* The test of the whole memory: all that can be had is written with a pattern, read back and
+ * compared, region by region, with each pattern in turn. */
+enum device_pattern {
+    DEVICE_PATTERN_ADDRESS, /* each word of 8 bytes is its offset in the memory */
+    DEVICE_PATTERN_INVERSE, /* the same, every bit inverted */
+    DEVICE_PATTERN_WALKING, /* one bit is set: the next one in the next word */
+    DEVICE_PATTERN_RANDOM,  /* drawn by offset and seed */
+    DEVICE_PATTERN_COUNT
+};
+enum { DEVICE_REGION_UNIT = 2 << 20 };
+struct device_memory_test {
+    uint32_t patterns;     /* how many of them, in the order of enum device_pattern */
+    uint64_t region_bytes; /* a multiple of DEVICE_REGION_UNIT */
+    uint32_t loads; /* dependent loads at random places of each region, timed together; 0: none */
+    uint64_t seed;
+};
+struct device_region {
+    uint64_t bytes; /* region_bytes, or less: the last one */
+    uint64_t write_ns[DEVICE_PATTERN_COUNT], read_ns[DEVICE_PATTERN_COUNT];
+    uint64_t wrong_words;  /* of 8 bytes, over all patterns */
+    uint64_t wrong_offset; /* of the lowest one, from the beginning of the region */
+    uint64_t wrong_bits;   /* set where a bit was wrong in any word */
+    uint64_t cycles;       /* of all `loads`, by the clock of an SM */
+};
+struct device_memory_map {
+    uint64_t free_bytes; /* before the test */
+    struct device_region *regions;
+    size_t region_count;
+};
+
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
 /* What does not change while the device is open. 0 means not known. */
@@ -222,6 +252,8 @@ struct device_ops {
                      struct device_answer *answers, struct err *err);
     int (*run_stream)(struct device *device, const struct device_stream *stream,
                       struct device_stream_answer *out_answer, struct err *err);
+    int (*test_memory)(struct device *device, const struct device_memory_test *test,
+                       struct device_memory_map *out_map, struct err *err); /* may be NULL */
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -253,6 +285,12 @@ void device_answers_fini(struct device_answer *answers, size_t count);
 
 int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
+
+/* Tests the whole memory; what was in it is lost. out_map is released by device_memory_map_fini. */
+int device_test_memory(struct device *device, const struct device_memory_test *test,
+                       struct device_memory_map *out_map, struct err *err);
+void device_memory_map_fini(struct device_memory_map *map);
+
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 
 /* Called around each stream or batch that uses the host link: the GPUs of one node take turns

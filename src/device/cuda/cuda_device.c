@@ -327,6 +327,8 @@ static void destroy(struct device *device)
         for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
+        if (gpu->memory_module)
+            driver->cuModuleUnload(gpu->memory_module);
         if (gpu->stream_module)
             driver->cuModuleUnload(gpu->stream_module);
         if (gpu->chase_module)
@@ -346,6 +348,7 @@ static const struct device_ops cuda_ops = {
     .identify = cuda_identify,
     .run_batch = cuda_run_batch,
     .run_stream = cuda_run_stream,
+    .test_memory = cuda_test_memory,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,

@@ -32,6 +32,51 @@ enum {
 /* The same values as enum device_step_kind. launch.c asserts this and the following one. */
 enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE, KERNEL_FILL };
 
+/* The same values as enum device_pattern. memory_test.c asserts this. */
+enum kernel_pattern {
+    KERNEL_PATTERN_ADDRESS,
+    KERNEL_PATTERN_INVERSE,
+    KERNEL_PATTERN_WALKING,
+    KERNEL_PATTERN_RANDOM,
+    KERNEL_PATTERN_COUNT
+};
+
+KERNEL_INLINE uint32_t kernel_mixed(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x7feb352d;
+    x ^= x >> 15;
+    return x * 0x846ca68b;
+}
+
+/* What a pattern has at an offset, a multiple of 8: a word of 8 bytes. */
+KERNEL_INLINE uint64_t kernel_pattern_word(enum kernel_pattern pattern, uint64_t offset,
+                                           uint64_t seed)
+{
+    uint64_t i = offset >> 3;
+    if (pattern == KERNEL_PATTERN_ADDRESS)
+        return offset;
+    if (pattern == KERNEL_PATTERN_INVERSE)
+        return ~offset;
+    if (pattern == KERNEL_PATTERN_WALKING)
+        return UINT64_C(1) << (i & 63);
+    uint32_t low = kernel_mixed((uint32_t)i ^ (uint32_t)seed);
+    return (uint64_t)(low ^ (uint32_t)(seed >> 32)) << 32 | kernel_mixed(low + (uint32_t)(i >> 32));
+}
+
+/* A region of the memory that is tested: `count` elements of 16 bytes. */
+struct kernel_region {
+    uint64_t base, offset; /* its address; its place in the memory */
+    uint64_t count;
+    uint64_t seed;
+    uint64_t result; /* address of its kernel_region_result */
+};
+
+/* wrong_offset is UINT64_MAX if no word was wrong. */
+struct kernel_region_result {
+    uint64_t wrong_words, wrong_offset, wrong_bits, cycles;
+};
+
 /* The same values as enum device_path. */
 enum kernel_path {
     KERNEL_GLOBAL_CA,

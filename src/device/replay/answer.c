@@ -85,6 +85,44 @@ void answer_get_link(struct wire_reader *reader, struct device_link *out_link)
     out_link->near = wire_get_varint(reader) != 0;
 }
 
+static void put_region(struct strbuf *buffer, uint32_t patterns, const struct device_region *region)
+{
+    wire_put_varint(buffer, region->bytes);
+    for (uint32_t p = 0; p < patterns; p++) {
+        wire_put_varint(buffer, region->write_ns[p]);
+        wire_put_varint(buffer, region->read_ns[p]);
+    }
+    wire_put_varint(buffer, region->cycles);
+    wire_put_varint(buffer, region->wrong_words);
+    if (!region->wrong_words)
+        return;
+    wire_put_varint(buffer, region->wrong_offset);
+    wire_put_varint(buffer, region->wrong_bits);
+}
+
+void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map)
+{
+    wire_put_varint(buffer, map->free_bytes);
+    wire_put_varint(buffer, map->region_count);
+    for (size_t i = 0; i < map->region_count; i++)
+        put_region(buffer, patterns, &map->regions[i]);
+}
+
+static void get_region(struct wire_reader *reader, uint64_t patterns, struct device_region *region)
+{
+    region->bytes = wire_get_varint(reader);
+    for (uint64_t p = 0; p < patterns; p++) {
+        region->write_ns[p] = wire_get_varint(reader);
+        region->read_ns[p] = wire_get_varint(reader);
+    }
+    region->cycles = wire_get_varint(reader);
+    region->wrong_words = wire_get_varint(reader);
+    if (!region->wrong_words)
+        return;
+    region->wrong_offset = wire_get_varint(reader);
+    region->wrong_bits = wire_get_varint(reader);
+}
+
 static bool is_timed(const struct device_step *step)
 {
     return step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE;
@@ -149,6 +187,25 @@ static uint32_t get_count(struct wire_reader *reader, size_t item_bytes)
     if (count > (reader->length - reader->position) / item_bytes)
         reader->bad = true;
     return reader->bad ? 0 : count;
+}
+
+void answer_get_map(struct wire_reader *reader, uint64_t patterns,
+                    struct device_memory_map *out_map)
+{
+    struct device_memory_map map = {.free_bytes = wire_get_varint(reader)};
+    uint32_t count = get_count(reader, 3);
+    if (patterns > DEVICE_PATTERN_COUNT)
+        reader->bad = true;
+    if (out_map && count && !reader->bad && !(map.regions = mem_array(count, sizeof *map.regions)))
+        wire_no_memory(reader);
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        struct device_region region = {0};
+        get_region(reader, patterns, &region);
+        if (out_map)
+            map.regions[map.region_count++] = region;
+    }
+    if (out_map)
+        *out_map = map;
 }
 
 static void get_bins(struct wire_reader *reader, struct device_sample *sample, bool keep)

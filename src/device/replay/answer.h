@@ -16,6 +16,14 @@ void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clo
 void answer_put_link(struct strbuf *buffer, const struct device_link *link);
 void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
 
+/* The map of a test with so many patterns. */
+void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map);
+
+/* Reads it back. out_map: empty; released with device_memory_map_fini, also when bad. NULL: only
+ * checks. */
+void answer_get_map(struct wire_reader *reader, uint64_t patterns,
+                    struct device_memory_map *out_map);
+
 /* The samples of one job, without what follows from the job: histograms as gaps and counts, kept
  * latencies as differences. */
 void answer_put_job(struct strbuf *buffer, const struct device_job *job,

@@ -7,8 +7,8 @@
 
 const char *ask_call_name(enum ask_call call)
 {
-    static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
-                                                      "stream", "clocks", "health",   "link"};
+    static const char *const names[ASK_CALL_COUNT] = {
+        "look", "open", "identify", "batch", "stream", "clocks", "health", "link", "memory"};
     return names[call];
 }
 
@@ -172,6 +172,12 @@ struct ask ask_of_stream(const struct device_stream *stream)
     };
 }
 
+struct ask ask_of_memory_test(const struct device_memory_test *test)
+{
+    return (struct ask){.call = ASK_MEMORY,
+                        .fields = {test->patterns, test->region_bytes, test->loads}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -179,7 +185,10 @@ struct ask ask_of_call(enum ask_call call)
 
 static size_t field_count(enum ask_call call)
 {
-    return call == ASK_BATCH ? ASK_JOB_FIELDS : call == ASK_STREAM ? ASK_STREAM_FIELDS : 0;
+    return call == ASK_BATCH    ? ASK_JOB_FIELDS
+           : call == ASK_STREAM ? ASK_STREAM_FIELDS
+           : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
+                                : 0;
 }
 
 uint64_t ask_key(const struct ask *ask)
@@ -270,6 +279,12 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
         strbuf_puts(out_text, " over ");
         describe_bytes(out_text, fields[2]);
         strbuf_printf(out_text, " %s", path_name(fields[1]));
+        return;
+    }
+    if (ask->call == ASK_MEMORY) {
+        strbuf_printf(out_text, "test of the whole memory: %llu patterns, regions of ",
+                      (unsigned long long)fields[0]);
+        describe_bytes(out_text, fields[1]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -19,6 +19,7 @@ enum ask_call {
     ASK_CLOCKS,
     ASK_HEALTH,
     ASK_LINK,
+    ASK_MEMORY,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -30,6 +31,7 @@ enum {
     ASK_STEP_FIELDS = 13,
     ASK_JOB_FIELDS = 10 + DEVICE_STEPS_MAX * ASK_STEP_FIELDS,
     ASK_STREAM_FIELDS = 8,
+    ASK_MEMORY_FIELDS = 3,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -45,7 +47,8 @@ struct ask {
 };
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
-struct ask ask_of_call(enum ask_call call); /* a call without fields */
+struct ask ask_of_memory_test(const struct device_memory_test *test); /* the seed does not count */
+struct ask ask_of_call(enum ask_call call);                           /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);

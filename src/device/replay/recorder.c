@@ -16,7 +16,7 @@ struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream; /* the next requests are written as differences from these */
+    struct ask last_job, last_stream, last_test; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -52,6 +52,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
     wire_put_varint(&payload, ask->call);
     if (ask->call == ASK_STREAM)
         ask_put(&payload, ask, &sink->last_stream);
+    if (ask->call == ASK_MEMORY)
+        ask_put(&payload, ask, &sink->last_test);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -150,6 +152,21 @@ static int recorder_run_stream(struct device *device, const struct device_stream
     return hand_on(&said, rc, err);
 }
 
+static int recorder_test_memory(struct device *device, const struct device_memory_test *test,
+                                struct device_memory_map *out_map, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_memory_test(test);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_test_memory(self->inner, test, out_map, &said);
+    if (!rc)
+        answer_put_map(&values, test->patterns, out_map);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_read_clocks(struct device *device, struct device_clocks *out_clocks,
                                 struct err *err)
 {
@@ -221,6 +238,7 @@ static const struct device_ops recorder_ops = {
     .identify = recorder_identify,
     .run_batch = recorder_run_batch,
     .run_stream = recorder_run_stream,
+    .test_memory = recorder_test_memory,
     .read_clocks = recorder_read_clocks,
     .read_health = recorder_read_health,
     .begin_link = recorder_begin_link,

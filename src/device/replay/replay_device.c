@@ -153,6 +153,18 @@ static int replay_run_stream(struct device *device, const struct device_stream *
     return 0;
 }
 
+static int replay_test_memory(struct device *device, const struct device_memory_test *test,
+                              struct device_memory_map *out_map, struct err *err)
+{
+    const struct ask ask = ask_of_memory_test(test);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_map(&values, test->patterns, out_map);
+    return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
+}
+
 static int replay_read_clocks(struct device *device, struct device_clocks *out_clocks,
                               struct err *err)
 {
@@ -188,6 +200,7 @@ static const struct device_ops replay_ops = {
     .identify = replay_identify,
     .run_batch = replay_run_batch,
     .run_stream = replay_run_stream,
+    .test_memory = replay_test_memory,
     .read_clocks = replay_read_clocks,
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,

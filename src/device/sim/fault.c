@@ -45,6 +45,8 @@ static const char *const kind_words[] = {
     [SIM_CRASH] = "crash",
     [SIM_MISSING] = "missing",
     [SIM_DEAD_DRIVER] = "dead_driver",
+    [SIM_WEAK_REGION] = "weak_region",
+    [SIM_BIT_ERROR] = "bit_error",
     [SIM_FAULT_COUNT] = NULL,
 };
 
@@ -79,6 +81,8 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_WAIT] = {"seconds"},
     [SIM_HANG] = {"?after", "?tries"},
     [SIM_CRASH] = {"?after", "?tries"},
+    [SIM_WEAK_REGION] = {"bytes", "share"},
+    [SIM_BIT_ERROR] = {"bytes", "?count"},
 };
 
 static const char *const reason_words[] = {

@@ -111,6 +111,20 @@ static int hold_memory(struct sim_model *model, uint64_t bytes, struct err *err)
     return 0;
 }
 
+static int harm_memory(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->bytes >= model->memory_bytes / 2)
+        return err_set(err, -EINVAL, "a byte of the lower half of the model's memory is expected");
+    if (fault->kind == SIM_WEAK_REGION) {
+        model->weak_offset = fault->bytes;
+        model->weak_share = fault->share;
+        return 0;
+    }
+    model->wrong_offset = fault->bytes / 8 * 8;
+    model->wrong_words = fault->count;
+    return 0;
+}
+
 static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     if (fault->sm >= model->sms)
@@ -294,6 +308,9 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
         return lose_l1(model, fault, err);
     case SIM_MEMORY_HELD:
         return hold_memory(model, fault->bytes, err);
+    case SIM_WEAK_REGION:
+    case SIM_BIT_ERROR:
+        return harm_memory(model, fault, err);
     case SIM_PCIE:
         return downtrain(model, fault, err);
     default:

@@ -137,16 +137,19 @@ struct sim_model {
     double health[SIM_HEALTH_COUNT];
 
     /* What faults and variation add: */
-    double dram_factor;     /* on the DRAM part of a latency */
-    double l1_share;        /* share of the derived or stated size that still caches */
-    int32_t slow_sm;        /* -1: none */
-    double timer_error;     /* share by which the clock in nanoseconds goes too fast */
-    double slow_share;      /* additional cycles on that SM, as a share */
-    uint32_t hidden_sms;    /* missing, although the driver reports them */
-    uint64_t hidden_bytes;  /* of memory, in the same way */
-    uint64_t held_bytes;    /* of memory, by nobody who is listed */
-    uint64_t throttle_bits; /* as NVML gives them */
-    int64_t hang_after;     /* jobs; -1: never */
+    double dram_factor;    /* on the DRAM part of a latency */
+    double l1_share;       /* share of the derived or stated size that still caches */
+    int32_t slow_sm;       /* -1: none */
+    double timer_error;    /* share by which the clock in nanoseconds goes too fast */
+    double slow_share;     /* additional cycles on that SM, as a share */
+    uint32_t hidden_sms;   /* missing, although the driver reports them */
+    uint64_t hidden_bytes; /* of memory, in the same way */
+    uint64_t held_bytes;   /* of memory, by nobody who is listed */
+    uint64_t weak_offset;  /* in the part of the memory that takes weak_share longer */
+    double weak_share;
+    uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
+    uint64_t throttle_bits;             /* as NVML gives them */
+    int64_t hang_after;                 /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
 

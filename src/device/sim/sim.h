@@ -60,6 +60,8 @@ enum sim_fault_kind {
     SIM_CRASH,        /* after so many jobs the process dies by SIGSEGV */
     SIM_MISSING,      /* the driver does not list the GPU */
     SIM_DEAD_DRIVER,  /* the driver of the node lists no GPU */
+    SIM_WEAK_REGION,  /* share: the 64 MiB of memory that hold byte `bytes` take so much longer */
+    SIM_BIT_ERROR,    /* from byte `bytes` on, bit 5 of `count` words of 8 bytes is always 1 */
     SIM_FAULT_COUNT
 };
 

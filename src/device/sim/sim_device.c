@@ -74,6 +74,7 @@ static const struct device_ops ops = {
     .identify = gpu_identify,
     .run_batch = gpu_run_batch,
     .run_stream = gpu_run_stream,
+    .test_memory = gpu_test_memory,
     .read_clocks = read_clocks,
     .read_health = read_health,
     .begin_link = begin_link,

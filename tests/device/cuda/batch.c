@@ -366,6 +366,39 @@ static void streams_in_their_shape(void **state)
 }
 
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
+/* Every region is tested with every pattern, whichever comes first; a bit that is always 1 is found
+ * where it lies, as often as a pattern has a 0 there. */
+static void memory_test(void **state)
+{
+    (void)state;
+    enum { REGION = 4 << 20, STUCK = 9 * REGION + 96 };
+    struct device_memory_test test = {.region_bytes = REGION, .loads = 8, .seed = 5};
+    for (test.patterns = 1; test.patterns <= DEVICE_PATTERN_COUNT; test.patterns++) {
+        struct device_memory_map map;
+        struct err err = {0};
+        assert_int_equal(setenv("FAKE_CUDA_STUCK", "37748832", 1), 0);
+        assert_int_equal(device_test_memory(device, &test, &map, &err), 0);
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < map.region_count; i++) {
+            const struct device_region *region = &map.regions[i];
+            bytes += region->bytes;
+            for (uint32_t p = 0; p < test.patterns; p++)
+                assert_true(region->write_ns[p] == 1000000 && region->read_ns[p] == 1000000);
+            assert_int_equal(region->wrong_words > 0, i == STUCK / REGION && test.patterns > 1);
+        }
+        assert_true(bytes > 0.95 * (double)map.free_bytes && bytes < map.free_bytes);
+        const struct device_region *wrong = &map.regions[STUCK / REGION];
+        assert_int_equal(wrong->wrong_offset, test.patterns > 1 ? STUCK % REGION : 0);
+        assert_int_equal(wrong->wrong_bits, test.patterns > 1 ? 1 << 5 : 0);
+        device_memory_map_fini(&map);
+        assert_int_equal(unsetenv("FAKE_CUDA_STUCK"), 0);
+    }
+    const struct device_memory_test odd = {.patterns = 1, .region_bytes = 1000};
+    struct device_memory_map none;
+    struct err err = {0};
+    assert_int_equal(device_test_memory(device, &odd, &none, &err), -EINVAL);
+}
+
 static void documented_carveouts(void **state)
 {
     (void)state;
@@ -459,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -176,6 +176,31 @@ static void tell_stream(const char *name, unsigned grid, unsigned block)
     setenv("FAKE_STREAM", text, 1);
 }
 
+/* FAKE_CUDA_STUCK="4096": in memory tests, bit 5 of the word at this offset is always 1. */
+static void run_memory(const char *name, const struct kernel_region *region)
+{
+    static const char *const patterns[] = {"address", "inverse", "walking", "random"};
+    const char *stuck = getenv("FAKE_CUDA_STUCK");
+    struct kernel_region_result *result = (struct kernel_region_result *)(uintptr_t)region->result;
+    uint64_t *words = (uint64_t *)(uintptr_t)region->base;
+    bool writes = strncmp(name, "memory_write_", 13) == 0;
+    enum kernel_pattern pattern = KERNEL_PATTERN_ADDRESS;
+    while (strcmp(name + 13, patterns[pattern]) != 0)
+        pattern++;
+    for (uint64_t i = 0; i < 2 * region->count; i++) {
+        uint64_t right = kernel_pattern_word(pattern, region->offset + 8 * i, region->seed);
+        if (writes)
+            words[i] = right;
+        if (stuck && region->offset + 8 * i == strtoull(stuck, NULL, 10))
+            words[i] |= 1 << 5;
+        if (writes || words[i] == right)
+            continue;
+        result->wrong_words++;
+        result->wrong_bits |= words[i] ^ right;
+        result->wrong_offset = 8 * i < result->wrong_offset ? 8 * i : result->wrong_offset;
+    }
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, unsigned z,
                                unsigned block, unsigned by, unsigned bz, unsigned shared,
                                CUstream stream, void **parameters, void **extra)
@@ -189,6 +214,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         tell_stream(name, grid, block);
     else if (strncmp(name, "chase_", 6) == 0)
         run_chase(parameters);
+    else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
+        run_memory(name, parameters[0]);
     else if (strcmp(name, "scrub_l1") == 0)
         textured = false;
     else if (strcmp(name, "link_chain") == 0)

@@ -1,0 +1,99 @@
+/* The kernels that test the whole memory: write a pattern, read it back and compare, and loads that
+ * depend on each other at random places. */
+#include "kernels.h"
+
+enum { UNROLL = 4 };
+
+/* A thread's place among all threads of the launch. */
+static __device__ __forceinline__ uint64_t first_of(void)
+{
+    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* Elements of 16 bytes: `count` of them from `base` on, which is `offset` in the whole memory. */
+template <enum kernel_pattern PATTERN>
+static __device__ __forceinline__ void write_all(const struct kernel_region region)
+{
+    uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = first_of(); i < region.count; i += threads) {
+        uint64_t at = region.offset + 16 * i;
+        ulonglong2 v = make_ulonglong2(kernel_pattern_word(PATTERN, at, region.seed),
+                                       kernel_pattern_word(PATTERN, at + 8, region.seed));
+        __stcs((ulonglong2 *)(region.base + 16 * i), v);
+    }
+}
+
+static __device__ void found(const struct kernel_region *region, uint64_t at, uint64_t bits)
+{
+    struct kernel_region_result *result = (struct kernel_region_result *)region->result;
+    atomicAdd((unsigned long long *)&result->wrong_words, 1ull);
+    atomicMin((unsigned long long *)&result->wrong_offset, (unsigned long long)at);
+    atomicOr((unsigned long long *)&result->wrong_bits, (unsigned long long)bits);
+}
+
+template <enum kernel_pattern PATTERN>
+static __device__ __forceinline__ void compare(const struct kernel_region *region, uint64_t i,
+                                               ulonglong2 v)
+{
+    uint64_t at = region->offset + 16 * i;
+    uint64_t x = v.x ^ kernel_pattern_word(PATTERN, at, region->seed);
+    uint64_t y = v.y ^ kernel_pattern_word(PATTERN, at + 8, region->seed);
+    if (x)
+        found(region, 16 * i, x);
+    if (y)
+        found(region, 16 * i + 8, y);
+}
+
+/* All UNROLL loads are in flight before the first is compared. Volatile: not what was just written,
+ * but what the memory has. */
+template <enum kernel_pattern PATTERN>
+static __device__ __forceinline__ void check_all(const struct kernel_region region)
+{
+    uint64_t threads = (uint64_t)gridDim.x * blockDim.x, i = first_of();
+    for (; i + (UNROLL - 1) * threads < region.count; i += UNROLL * threads) {
+        ulonglong2 v[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            v[u] = __ldcs((const ulonglong2 *)(region.base + 16 * (i + u * threads)));
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            compare<PATTERN>(&region, i + u * threads, v[u]);
+    }
+    for (; i < region.count; i += threads)
+        compare<PATTERN>(&region, i, __ldcs((const ulonglong2 *)(region.base + 16 * i)));
+}
+
+#define DEFINE_PATTERN(name, pattern)                                                              \
+    extern "C" __global__ void __launch_bounds__(1024)                                             \
+        memory_write_##name(const struct kernel_region region)                                     \
+    {                                                                                              \
+        write_all<pattern>(region);                                                                \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(1024)                                             \
+        memory_check_##name(const struct kernel_region region)                                     \
+    {                                                                                              \
+        check_all<pattern>(region);                                                                \
+    }
+
+DEFINE_PATTERN(address, KERNEL_PATTERN_ADDRESS)
+DEFINE_PATTERN(inverse, KERNEL_PATTERN_INVERSE)
+DEFINE_PATTERN(walking, KERNEL_PATTERN_WALKING)
+DEFINE_PATTERN(random, KERNEL_PATTERN_RANDOM)
+
+/* Block b: `loads` loads at random places of region b, each after the one before: the upper bits of
+ * a word of KERNEL_PATTERN_ADDRESS, which the memory has, are 0. */
+extern "C" __global__ void memory_chase(uint64_t base, uint64_t region_bytes, uint32_t loads,
+                                        uint64_t results)
+{
+    struct kernel_region_result *result = (struct kernel_region_result *)results + blockIdx.x;
+    uint64_t from = base + blockIdx.x * region_bytes, sum = 0;
+    uint64_t mask = region_bytes / 8 - 1; /* region_bytes is a power of two */
+    long long begin = clock64();
+    for (uint32_t i = 0; i < loads; i++) {
+        uint64_t at = ((uint64_t)kernel_mixed(2 * i) << 16 ^ kernel_mixed(2 * i + 1)) + sum;
+        uint64_t v;
+        asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(v) : "l"(from + 8 * (at & mask)));
+        sum = v >> 56;
+    }
+    result->cycles = (uint64_t)(clock64() - begin) + sum;
+}

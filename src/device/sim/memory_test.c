@@ -1,0 +1,102 @@
+/* The test of the whole memory on a simulated GPU. */
+#include <errno.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "device/sim/gpu.h"
+
+/* The part of the memory that a weak region has. */
+static const uint64_t WEAK_BYTES = UINT64_C(64) << 20;
+
+/* The bit that is always 1 in a wrong word. */
+static const uint64_t STUCK = UINT64_C(1) << 5;
+
+static uint64_t pattern_word(enum device_pattern pattern, uint64_t seed, uint64_t offset)
+{
+    switch (pattern) {
+    case DEVICE_PATTERN_ADDRESS:
+        return offset;
+    case DEVICE_PATTERN_INVERSE:
+        return ~offset;
+    case DEVICE_PATTERN_WALKING:
+        return UINT64_C(1) << (offset / 8 % 64);
+    default:
+        return rng_derive(seed, "word", offset / 8);
+    }
+}
+
+/* How many bytes of a region of `bytes` at `offset` are weak. */
+static uint64_t weak_bytes(const struct sim_model *model, uint64_t offset, uint64_t bytes)
+{
+    uint64_t from = model->weak_offset / WEAK_BYTES * WEAK_BYTES, to = from + WEAK_BYTES;
+    from = from > offset ? from : offset;
+    to = to < offset + bytes ? to : offset + bytes;
+    return model->weak_share > 0 && to > from ? to - from : 0;
+}
+
+/* Disturbances can only cost time. */
+static uint64_t time_of(const struct sim_model *model, double bytes, double rate, struct rng *rng)
+{
+    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
+    double ns = bytes / (rate * memory) * (1 + fabs(model->noise.bandwidth * rng_normal(rng))) *
+                (1 + model->health[SIM_PROCESSES]);
+    return ns < 1 ? 1 : (uint64_t)(ns + 0.5);
+}
+
+static void compare(const struct sim_model *model, const struct device_memory_test *test,
+                    uint32_t pattern, uint64_t offset, struct device_region *region)
+{
+    for (uint64_t i = 0; i < model->wrong_words; i++) {
+        uint64_t at = model->wrong_offset + 8 * i;
+        if (at < offset || at >= offset + region->bytes ||
+            pattern_word((enum device_pattern)pattern, test->seed, at) & STUCK)
+            continue;
+        if (!region->wrong_words || at - offset < region->wrong_offset)
+            region->wrong_offset = at - offset;
+        region->wrong_words++;
+        region->wrong_bits |= STUCK;
+    }
+}
+
+static void test_region(struct gpu *gpu, const struct device_memory_test *test, uint64_t offset,
+                        struct rng *rng, struct device_region *region)
+{
+    const struct sim_model *model = &gpu->model;
+    double weak = (double)weak_bytes(model, offset, region->bytes);
+    double bytes = (double)region->bytes + weak * model->weak_share;
+    for (uint32_t p = 0; p < test->patterns; p++) {
+        region->write_ns[p] = time_of(model, bytes, model->bandwidth.main_write, rng);
+        region->read_ns[p] = time_of(model, bytes, model->bandwidth.main_read, rng);
+        compare(model, test, p, offset, region);
+        gpu->busy_ns += (double)(region->write_ns[p] + region->read_ns[p]);
+    }
+    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CG];
+    double dram = (path->main_cycles - path->l2_cycles) * model->dram_factor;
+    double jitter = model->noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
+    double cycles = (path->l2_cycles + dram * bytes / (double)region->bytes) * test->loads + jitter;
+    region->cycles = test->loads ? (uint64_t)fmax(cycles, 1) : 0;
+}
+
+int gpu_test_memory(struct device *device, const struct device_memory_test *test,
+                    struct device_memory_map *out_map, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    uint64_t free_bytes = device->limits.global_bytes;
+    uint64_t bytes = (free_bytes - free_bytes / 64) / DEVICE_REGION_UNIT * DEVICE_REGION_UNIT;
+    size_t count = (size_t)((bytes + test->region_bytes - 1) / test->region_bytes);
+    struct rng rng;
+    gpu_update(gpu);
+    rng_init(&rng, rng_derive(gpu->noise_seed, "memory test", gpu->stream_number++), "noise");
+    out_map->regions = mem_array(count, sizeof *out_map->regions);
+    if (!out_map->regions)
+        return err_no_memory(err);
+    out_map->free_bytes = free_bytes;
+    out_map->region_count = count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset = i * test->region_bytes, left = bytes - offset;
+        struct device_region *region = &out_map->regions[i];
+        region->bytes = left < test->region_bytes ? left : test->region_bytes;
+        test_region(gpu, test, offset, &rng, region);
+    }
+    return 0;
+}
