@@ -1,0 +1,274 @@
+/* The probe that tests the whole memory: wrong words, regions that are slower than the others, and
+ * the latency of each region.
+ *
+ * A region is a range of the allocation. The GPU spreads neighbouring addresses over all channels
+ * and banks of its memory, so a region is no part of the board: a slow one has weak rows, or pages
+ * that were replaced. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "probes/method/repeats.h"
+
+enum {
+    PATTERNS = 2, /* an address and its inverse: every bit is once 0 and once 1 */
+    REGIONS_MIN = 16,
+    LOADS = 1024, /* per region */
+};
+static const uint64_t REGION_BYTES = UINT64_C(1) << 30;
+
+/* A region is slow if it is slower than the median one by at least SLOW, and by BOUND standard
+ * deviations of all regions, in every pass. With two passes, chance does this in one of 10,000 GPUs
+ * of 140 regions. */
+static const double SLOW = 0.02, BOUND = 4;
+
+/* A word is wrong once, whatever the number of patterns: the lowest one is named. */
+struct errors {
+    uint64_t words, offset, bits;
+};
+
+/* The times of one pass over all regions of full size, in ns. */
+struct times {
+    double *ns;
+    double median, scale;
+};
+
+struct whole {
+    struct probe_context *context;
+    struct device_memory_test test;
+    struct device_memory_map map;
+    size_t full;                                   /* regions of full size */
+    struct times passes[2 * DEVICE_PATTERN_COUNT]; /* write and read of each pattern */
+};
+
+static uint64_t choose_region_bytes(const struct measures *measures)
+{
+    uint64_t bytes = REGION_BYTES;
+    double memory_bytes = 0;
+    measures_value(measures, "main.size", &memory_bytes);
+    while (bytes > DEVICE_REGION_UNIT && memory_bytes < REGIONS_MIN * (double)bytes)
+        bytes /= 2;
+    return bytes;
+}
+
+static uint64_t time_of(const struct whole *whole, size_t pass, size_t region)
+{
+    const struct device_region *r = &whole->map.regions[region];
+    return pass % 2 ? r->read_ns[pass / 2] : r->write_ns[pass / 2];
+}
+
+static int read_times(struct whole *whole, struct err *err)
+{
+    for (size_t p = 0; p < 2 * whole->test.patterns; p++) {
+        struct times *times = &whole->passes[p];
+        times->ns = mem_array(whole->full, sizeof *times->ns);
+        if (!times->ns)
+            return err_no_memory(err);
+        for (size_t i = 0; i < whole->full; i++)
+            times->ns[i] = (double)time_of(whole, p, i);
+        times->median = cpd_median(times->ns, whole->full);
+        times->scale = CPD_MAD_SIGMA * cpd_mad(times->ns, whole->full);
+    }
+    return 0;
+}
+
+/* By how much a region is slower than the median one, in its best pass of this kind; 0 if that may
+ * be chance. */
+static double loss_of(const struct whole *whole, size_t region, size_t kind)
+{
+    double least = INFINITY;
+    for (size_t p = kind; p < 2 * whole->test.patterns; p += 2) {
+        const struct times *times = &whole->passes[p];
+        double more = times->ns[region] - times->median;
+        if (more < SLOW * times->median || more < BOUND * times->scale)
+            return 0;
+        least = fmin(least, more / times->median);
+    }
+    return isfinite(least) ? least : 0;
+}
+
+static struct measure *add(const struct whole *whole, const char *metric, double value,
+                           const char *unit, const char *method)
+{
+    struct measure *m = measures_add(whole->context->measures, metric, value, unit, method);
+    if (m) {
+        m->n = whole->test.patterns;
+        m->confidence = NAN;
+    }
+    return m;
+}
+
+static int report_tested(const struct whole *whole, struct err *err)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < whole->map.region_count; i++)
+        bytes += (double)whole->map.regions[i].bytes;
+    struct measure *m =
+        add(whole, "main.whole.tested", bytes, "B", "written, read back and compared, by patterns");
+    if (!m || facts_set_int(&m->notes, "free", (int64_t)whole->map.free_bytes) ||
+        facts_set_int(&m->notes, "patterns", whole->test.patterns))
+        return err_no_memory(err);
+    return 0;
+}
+
+static struct errors sum_errors(const struct whole *whole)
+{
+    struct errors sum = {0};
+    for (size_t i = 0; i < whole->map.region_count; i++) {
+        const struct device_region *region = &whole->map.regions[i];
+        if (region->wrong_words && !sum.words)
+            sum.offset = i * whole->test.region_bytes + region->wrong_offset;
+        sum.words += region->wrong_words;
+        sum.bits |= region->wrong_bits;
+    }
+    return sum;
+}
+
+static int report_errors(const struct whole *whole, struct err *err)
+{
+    struct errors errors = sum_errors(whole);
+    struct measure *m =
+        add(whole, "main.whole.errors", (double)errors.words, "", "wrong words of 8 bytes");
+    if (!m)
+        return err_no_memory(err);
+    if (!errors.words)
+        return 0;
+    char *bits = str_format("%#llx", (unsigned long long)errors.bits);
+    int rc = bits ? facts_set_text(&m->notes, "bits", bits) : -ENOMEM;
+    free(bits);
+    if (rc || !add(whole, "main.whole.first_error", (double)errors.offset, "B",
+                   "offset of the lowest wrong word in the memory that was tested"))
+        return err_no_memory(err);
+    return 0;
+}
+
+/* Rates of all regions in GB/s, averaged over the passes of one kind; NULL: out of memory. */
+static char *rates_text(const struct whole *whole, size_t kind)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < whole->full; i++) {
+        double ns = 0;
+        for (size_t p = kind; p < 2 * whole->test.patterns; p += 2)
+            ns += whole->passes[p].ns[i];
+        strbuf_printf(&text, "%s%.0f", i ? " " : "",
+                      (double)(whole->test.region_bytes * whole->test.patterns) / ns);
+    }
+    if (!text.failed)
+        return text.data;
+    strbuf_fini(&text);
+    return NULL;
+}
+
+static int note_rates(const struct whole *whole, struct measure *m)
+{
+    char *writes = rates_text(whole, 0), *reads = rates_text(whole, 1);
+    int rc = writes && reads && whole->full ? 0 : -ENOMEM;
+    if (!whole->full)
+        rc = 0;
+    else if (!rc)
+        rc = facts_set_int(&m->notes, "region_bytes", (int64_t)whole->test.region_bytes) ||
+                     facts_set_text(&m->notes, "write_map", writes) ||
+                     facts_set_text(&m->notes, "read_map", reads)
+                 ? -ENOMEM
+                 : 0;
+    free(writes);
+    free(reads);
+    return rc;
+}
+
+static int report_slow(const struct whole *whole, struct err *err)
+{
+    size_t slow = 0, worst = 0;
+    double most = 0;
+    for (size_t i = 0; i < whole->full; i++) {
+        double loss = fmax(loss_of(whole, i, 0), loss_of(whole, i, 1));
+        slow += loss > 0;
+        worst = loss > most ? i : worst;
+        most = fmax(loss, most);
+    }
+    struct measure *m = add(whole, "main.whole.slow_regions", (double)slow, "",
+                            "slower than the median region in every pass");
+    if (!m || note_rates(whole, m))
+        return err_no_memory(err);
+    if (!slow)
+        return 0;
+    if (facts_set_real(&m->notes, "loss", most) ||
+        !add(whole, "main.whole.slowest_region", (double)(worst * whole->test.region_bytes), "B",
+             "offset of the slowest region in the memory that was tested"))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int report_latency(const struct whole *whole, struct err *err)
+{
+    double *cycles = mem_array(whole->full, sizeof *cycles);
+    struct strbuf text = {0};
+    size_t worst = 0;
+    if (!cycles)
+        return err_no_memory(err);
+    for (size_t i = 0; i < whole->full; i++) {
+        cycles[i] = (double)whole->map.regions[i].cycles / whole->test.loads;
+        worst = cycles[i] > cycles[worst] ? i : worst;
+        strbuf_printf(&text, "%s%.0f", i ? " " : "", cycles[i]);
+    }
+    struct measure *m = repeats_add(whole->context, "main.whole.latency", cycles, whole->full,
+                                    "cycles", "dependent loads at random places of each region");
+    if (m)
+        m->spread = CPD_MAD_SIGMA * cpd_mad(cycles, whole->full);
+    bool noted = m && !text.failed && !facts_set_real(&m->notes, "worst_cycles", cycles[worst]) &&
+                 !facts_set_text(&m->notes, "map", text.data);
+    free(cycles);
+    strbuf_fini(&text);
+    return noted ? 0 : err_no_memory(err);
+}
+
+static int report(struct whole *whole, struct err *err)
+{
+    while (whole->full < whole->map.region_count &&
+           whole->map.regions[whole->full].bytes == whole->test.region_bytes)
+        whole->full++;
+    int rc = read_times(whole, err);
+    if (!rc)
+        rc = report_tested(whole, err);
+    if (!rc)
+        rc = report_errors(whole, err);
+    if (!rc)
+        rc = report_slow(whole, err);
+    if (!rc && whole->full)
+        rc = report_latency(whole, err);
+    return rc;
+}
+
+static int run(struct probe_context *context, struct err *err)
+{
+    struct whole whole = {
+        .context = context,
+        .test = {.patterns =
+                     context->options->profile == PROFILE_FULL ? DEVICE_PATTERN_COUNT : PATTERNS,
+                 .region_bytes = choose_region_bytes(context->measures),
+                 .loads = LOADS,
+                 .seed = probe_seed(context)},
+    };
+    struct err own = {0};
+    int rc = device_test_memory(context->device, &whole.test, &whole.map, &own);
+    if (rc)
+        return repeats_end(context, "main.whole.errors", rc, &own, err);
+    rc = report(&whole, err);
+    for (size_t p = 0; p < COUNT_OF(whole.passes); p++)
+        free(whole.passes[p].ns);
+    device_memory_map_fini(&whole.map);
+    return rc;
+}
+
+const struct probe probe_memory_whole = {
+    .description = {"memory.whole", "all free memory, written, read back and compared",
+                    PROFILE_FULL},
+    .depends = {"main.size"},
+    .metrics = {"main.whole.tested", "main.whole.errors", "main.whole.first_error",
+                "main.whole.slow_regions", "main.whole.slowest_region", "main.whole.latency"},
+    .run = run,
+};

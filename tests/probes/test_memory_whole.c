@@ -1,0 +1,89 @@
+/* The test of the whole memory on simulated GPUs: wrong words and weak regions are found where they
+ * are, and healthy memory has neither. */
+#include "../check.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "probed.h"
+
+/* 4 GiB: 16 regions of 256 MiB; 1/16 of the memory cannot be allocated. */
+static const char MODEL[] =
+    "name: Whole\nsms: 8\nmemory: {size: 4 GiB}\n"
+    "clock: {sm_mhz: 1000, idle_mhz: 100, ramp_ms: 1, memory_mhz: 2000}\n"
+    "timer: {overhead_cycles: 10}\n"
+    "noise: {jitter_cycles: 1, spike_rate: 0.001, spike_cycles: 500, bandwidth: 0.004}\n"
+    "l2: {size: 1 MiB, line: 128, ways: 16}\n"
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
+    "bandwidth: {l2_read: 400, l2_write: 300, main_read: 200, main_write: 180, main_copy: 160, "
+    "h2d: 24, d2h: 22, bidir: 40}\n";
+static const double REGION = 256 << 20;
+
+static struct measures run(const struct sim_fault *fault, enum probe_profile profile)
+{
+    struct probed probed = {.model = MODEL, .profile = profile, .list = "memory.whole"};
+    probed.faulty = fault != NULL;
+    if (fault)
+        probed.fault = *fault;
+    return probed_run(&probed);
+}
+
+static void healthy(void **state)
+{
+    (void)state;
+    for (int profile = PROFILE_QUICK; profile <= PROFILE_FULL; profile++) {
+        struct measures measures = run(NULL, (enum probe_profile)profile);
+        double tested = probed_value(&measures, "main.whole.tested");
+        const struct fact *whole =
+            facts_get(&measures_get(&measures, "main.whole.tested")->notes, "free");
+        assert_true(tested >= 0.95 * (double)whole->integer);
+        assert_true(probed_value(&measures, "main.whole.errors") == 0);
+        assert_true(probed_value(&measures, "main.whole.slow_regions") == 0);
+        assert_null(measures_get(&measures, "main.whole.first_error"));
+        probed_expect(&measures, "main.whole.latency", 500, "latency");
+        measures_fini(&measures);
+    }
+}
+
+/* Bit 5 is always 1: each pattern shows it where it writes a 0. Words 7 to 9 lie on both sides of
+ * byte 64, up to which the address has bit 5 set: an address and its inverse show every word once.
+ */
+static void wrong_words(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_BIT_ERROR, .bytes = (1 << 30) + 7 * 8, .count = 3};
+    struct measures measures = run(&fault, PROFILE_QUICK);
+    assert_true(probed_value(&measures, "main.whole.errors") == 3);
+    assert_true(probed_value(&measures, "main.whole.first_error") == (1 << 30) + 7 * 8);
+    const struct measure *errors = measures_get(&measures, "main.whole.errors");
+    assert_string_equal(facts_get(&errors->notes, "bits")->text, "0x20");
+    measures_fini(&measures);
+}
+
+/* 64 MiB of a region that take 1.3 times as long make the region 7 % slower. */
+static void weak_regions(void **state)
+{
+    (void)state;
+    static const struct {
+        double share, slow;
+    } rows[] = {{0.3, 1}, {0.02, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct sim_fault fault = {
+            .kind = SIM_WEAK_REGION, .bytes = 5 * (256 << 20) + 1000, .share = rows[i].share};
+        struct measures measures = run(&fault, PROFILE_STANDARD);
+        assert_true(probed_value(&measures, "main.whole.slow_regions") == rows[i].slow);
+        if (rows[i].slow > 0)
+            assert_true(probed_value(&measures, "main.whole.slowest_region") == 5 * REGION);
+        measures_fini(&measures);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(healthy),
+        cmocka_unit_test(wrong_words),
+        cmocka_unit_test(weak_regions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
