@@ -1,0 +1,60 @@
+/* What the test of the whole memory found. It compares a GPU only with itself, so it needs no
+ * peers. */
+#include <errno.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/fact_text.h"
+#include "judge/stages.h"
+
+/* A count that is reported if it is not 0, and where the first or worst one lies. */
+static const struct count {
+    const char *metric, *place_metric;
+    bool accuses; /* otherwise it is watched */
+    enum inventory_kind kind;
+    const char *words, *place_words;
+} counts[] = {
+    {"main.whole.errors", "main.whole.first_error", true, KIND_FAILING,
+     "words of memory that read back wrong: ", "the first at "},
+    /* Not known well enough to accuse: no GPU with a weak region was met. */
+    {"main.whole.slow_regions", "main.whole.slowest_region", false, KIND_DEGRADED,
+     "regions of memory that are slower than the others in every pass: ", "the slowest at "},
+};
+
+static double value_of(const struct fleet *fleet, const char *metric, uint32_t gpu)
+{
+    const struct cell *cell = fleet_number(fleet_metric(fleet, metric), gpu, false);
+    return cell ? cell->value : NAN;
+}
+
+/* "words of memory that read back wrong: 3, the first at 17.5 GiB of what was tested" */
+static char *cause_of(const struct count *count, double value, double place)
+{
+    struct strbuf text = {0};
+    strbuf_printf(&text, "%s%.0f", count->words, value);
+    if (isfinite(place)) {
+        strbuf_printf(&text, ", %s", count->place_words);
+        fact_text_put_number(&text, place, "B");
+        strbuf_puts(&text, " of the memory that was tested");
+    }
+    if (text.failed)
+        strbuf_fini(&text);
+    return text.data;
+}
+
+int judge_memory_errors(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t i = 0; i < fleet->count; i++)
+        for (size_t k = 0; k < COUNT_OF(counts); k++) {
+            uint32_t gpu = fleet->order[i];
+            double value = value_of(fleet, counts[k].metric, gpu);
+            double place = value_of(fleet, counts[k].place_metric, gpu);
+            if (value > 0 &&
+                findings_add_rule(judge, gpu, counts[k].metric, counts[k].accuses, counts[k].kind,
+                                  value, cause_of(&counts[k], value, place)))
+                return -ENOMEM;
+        }
+    return 0;
+}

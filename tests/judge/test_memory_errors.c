@@ -1,0 +1,43 @@
+/* What the test of the whole memory found. */
+#include "made.h"
+
+#include "../check.h"
+
+#include <string.h>
+
+enum { COUNT = 8 };
+
+static void add(struct gpu_result *gpu, const char *metric, double value)
+{
+    assert_non_null(measures_add(&gpu->measures, metric, value, "", "test"));
+}
+
+static void wrong_words_accuse(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++) {
+        add(&gpus[i], "main.whole.errors", i == 2 ? 3 : 0);
+        add(&gpus[i], "main.whole.slow_regions", i == 5 ? 1 : 0);
+    }
+    add(&gpus[2], "main.whole.first_error", 17.5 * 0x1p30);
+    add(&gpus[5], "main.whole.slowest_region", 40 * 0x1p30);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.total_outliers, 1);
+    const struct inventory_outlier *accused = made_outlier(&inventory, gpus[2].uuid);
+    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_string_equal(made_finding(accused, "main.whole.errors")->cause,
+                        "words of memory that read back wrong: 3, the first at 17.5 GiB of the "
+                        "memory that was tested");
+    const struct inventory_outlier *watched = made_watched(&inventory, gpus[5].uuid);
+    assert_non_null(
+        strstr(made_finding(watched, "main.whole.slow_regions")->cause, "the slowest at 40 GiB"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_words_accuse)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
