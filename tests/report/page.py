@@ -39,6 +39,11 @@ def single(data):
     data["models"] = [dict(m, count=1) for m in data["models"] if m["id"] == data["gpus"][0]["model"]]
     for key in "outliers", "watch", "nodes", "unmeasured":
         data[key] = []
+    # As an H200: cycles and GB/s of three regions, of which the second is slow.
+    figure = {"unit": "", "spread": 0, "confidence": None, "n": 1, "method": "test"}
+    data["models"][0]["memory"]["main"]["whole"] = {
+        "latency": dict(figure, value=710, unit="cycles", map="710 730 709"),
+        "slow_regions": dict(figure, value=1, read_map="4450 4080 4452", write_map="4320 4310 4325")}
     data["survey"].update(gpus=1, nodes=1, measured=1, unmeasured=0, outliers=0, exit_code=0)
     return data
 
@@ -107,6 +112,8 @@ def check_text():
         assert model["name"] in page
     for part in "one array", "constant L1", "main memory", "host link", "driver says", "simulated", data["gpumemtopo"]["generated"]:
         assert part in page, part
+    regions = re.findall(r'<i([^>]*) title="region 1: ([\d.]+)"', (folder / "single.html").read_text())
+    assert regions == [(" class=w", "730.0"), (" class=a", "4080.0"), ("", "4310.0")], regions
     for name in fleet.HOSTILE[:7]:
         assert name[:70] in shown["hostile"], f"not shown as text: {name}"
     assert len(set(re.findall(r"GPU-[0-9a-f]{8}-", shown["large"]))) == 10000

@@ -58,6 +58,22 @@ static void compare(const struct sim_model *model, const struct device_memory_te
     }
 }
 
+/* A load at a random place of the region: half of them go to the far part of L2, some are slow, and
+ * all miss the TLBs that do not reach so far. */
+static double load_cycles(const struct sim_model *model, uint64_t bytes, double dram_share)
+{
+    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CG];
+    double dram =
+        path->main_cycles - path->l2_cycles + model->dram_slow_share * model->dram_slow_cycles / 2;
+    double cycles = path->l2_cycles + dram * model->dram_factor * dram_share;
+    for (uint32_t i = 0; i < model->l2.part_count; i++)
+        cycles += model->l2.far_cycles[i] / model->l2.part_count;
+    for (size_t i = 0; i < SIM_TLBS; i++)
+        if (model->tlbs[i].entries && model->tlbs[i].entries * model->tlbs[i].page < bytes)
+            cycles += model->tlbs[i].miss_cycles;
+    return cycles;
+}
+
 static void test_region(struct gpu *gpu, const struct device_memory_test *test, uint64_t offset,
                         struct rng *rng, struct device_region *region)
 {
@@ -70,11 +86,9 @@ static void test_region(struct gpu *gpu, const struct device_memory_test *test, 
         compare(model, test, p, offset, region);
         gpu->busy_ns += (double)(region->write_ns[p] + region->read_ns[p]);
     }
-    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CG];
-    double dram = (path->main_cycles - path->l2_cycles) * model->dram_factor;
     double jitter = model->noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
-    double cycles = (path->l2_cycles + dram * bytes / (double)region->bytes) * test->loads + jitter;
-    region->cycles = test->loads ? (uint64_t)fmax(cycles, 1) : 0;
+    double cycles = load_cycles(model, region->bytes, bytes / (double)region->bytes) * test->loads;
+    region->cycles = test->loads ? (uint64_t)fmax(cycles + jitter, 1) : 0;
 }
 
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
