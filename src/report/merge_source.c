@@ -12,11 +12,12 @@
 #include "inventory/results.h"
 #include "judge/world.h"
 
-/* 0 if the stamp is invalid. */
+/* The end of the second in which an inventory was made: it is newer than the plan of its survey,
+ * which may be of the same second. 0 if the stamp is invalid. */
 static uint64_t parse_time_ms(const char *stamp)
 {
     int64_t seconds = 0;
-    return clock_parse_stamp(stamp, &seconds) || seconds < 0 ? 0 : (uint64_t)seconds * 1000;
+    return clock_parse_stamp(stamp, &seconds) || seconds < 0 ? 0 : (uint64_t)seconds * 1000 + 999;
 }
 
 /* Refuses GPUs of a model that the file does not have: they would be judged as GPUs without a

@@ -209,6 +209,8 @@ def case_bad_files(folder):
         check(field(text, "lost_ranks") == "0" and field(text, "measured") == "1", text)
         check(re.search(rf"uuid: {ours[0].name[4:-6]}, status: failed, "
                         "reason: its spool file is damaged", text), text)
+        text = report(there, "merge", "spool", "out.yaml", code=4).stdout  # the inventory has its result
+        check(field(text, "measured") == "2" and field(text, "unmeasured") == "0", text)
         names = [path.name for path in spool.glob("*.spool") if path.name != "future.spool"]
         done = subprocess.run([REPORT, "merge", *names], cwd=spool, env=environment(),
                               capture_output=True, text=True)
