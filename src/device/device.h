@@ -286,7 +286,8 @@ void device_answers_fini(struct device_answer *answers, size_t count);
 int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
 
-/* Tests the whole memory; what was in it is lost. out_map is released by device_memory_map_fini. */
+/* Tests the whole memory; what was in it is lost. -EBUSY if another process uses the GPU, since it
+ * may need more memory meanwhile. out_map is released by device_memory_map_fini. */
 int device_test_memory(struct device *device, const struct device_memory_test *test,
                        struct device_memory_map *out_map, struct err *err);
 void device_memory_map_fini(struct device_memory_map *map);

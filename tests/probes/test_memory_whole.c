@@ -3,6 +3,7 @@
 #include "../check.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "probed.h"
@@ -78,12 +79,25 @@ static void weak_regions(void **state)
     }
 }
 
+/* Another process may need the memory: it is left alone. */
+static void busy(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_BUSY};
+    struct measures measures = run(&fault, PROFILE_QUICK);
+    const struct measure *errors = measures_get(&measures, "main.whole.errors");
+    assert_int_equal(errors->status, MEASURE_FAILED);
+    assert_non_null(strstr(errors->reason, "another process"));
+    measures_fini(&measures);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(healthy),
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(weak_regions),
+        cmocka_unit_test(busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

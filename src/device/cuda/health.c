@@ -109,15 +109,25 @@ static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, str
     return nvml_tell_number(gpu, key, sum.result, sum.number, health);
 }
 
+static uint32_t others_of(const struct watch *watch, const struct processes *now)
+{
+    uint32_t own = now->own || (watch && watch->hidden);
+    return now->count > own ? now->count - own : 0;
+}
+
+uint32_t watch_others(const struct watch *watch, const struct nvml_gpu *gpu)
+{
+    const struct processes now = processes_count(gpu);
+    return now.result == NVML_OK ? others_of(watch, &now) : 0;
+}
+
 static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
                           struct facts *health)
 {
     const struct processes now = processes_count(gpu);
     if (now.result == -ENOMEM)
         return -ENOMEM;
-    uint32_t own = now.own || (watch && watch->hidden);
-    return nvml_tell_number(gpu, "processes", now.result, now.count > own ? now.count - own : 0,
-                            health);
+    return nvml_tell_number(gpu, "processes", now.result, others_of(watch, &now), health);
 }
 
 static struct nvml_value read_violation(const struct nvml_gpu *gpu, int policy)

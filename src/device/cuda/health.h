@@ -31,6 +31,10 @@ void watch_end(struct watch *watch, const struct nvml_gpu *gpu);
  * most of a millisecond. */
 void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 
+/* How many other processes compute on the GPU; 0 if that is not known. watch: NULL for a GPU that
+ * is not open. */
+uint32_t watch_others(const struct watch *watch, const struct nvml_gpu *gpu);
+
 /* What can be read at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 

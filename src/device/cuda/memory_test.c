@@ -238,6 +238,8 @@ int cuda_test_memory(struct device *device, const struct device_memory_test *ask
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (rc)
         return rc;
+    if (watch_others(&gpu->watch, &gpu->told))
+        return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
     rc = find_kernels(&test, err);
     if (rc)
         return rc;

@@ -38,8 +38,7 @@ static uint64_t weak_bytes(const struct sim_model *model, uint64_t offset, uint6
 static uint64_t time_of(const struct sim_model *model, double bytes, double rate, struct rng *rng)
 {
     double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
-    double ns = bytes / (rate * memory) * (1 + fabs(model->noise.bandwidth * rng_normal(rng))) *
-                (1 + model->health[SIM_PROCESSES]);
+    double ns = bytes / (rate * memory) * (1 + fabs(model->noise.bandwidth * rng_normal(rng)));
     return ns < 1 ? 1 : (uint64_t)(ns + 0.5);
 }
 
@@ -100,6 +99,8 @@ int gpu_test_memory(struct device *device, const struct device_memory_test *test
     size_t count = (size_t)((bytes + test->region_bytes - 1) / test->region_bytes);
     struct rng rng;
     gpu_update(gpu);
+    if (gpu->model.health[SIM_PROCESSES] > 0)
+        return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
     rng_init(&rng, rng_derive(gpu->noise_seed, "memory test", gpu->stream_number++), "noise");
     out_map->regions = mem_array(count, sizeof *out_map->regions);
     if (!out_map->regions)

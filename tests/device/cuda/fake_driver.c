@@ -180,7 +180,8 @@ static void tell_stream(const char *name, unsigned grid, unsigned block)
 static void run_memory(const char *name, const struct kernel_region *region)
 {
     static const char *const patterns[] = {"address", "inverse", "walking", "random"};
-    const char *stuck = getenv("FAKE_CUDA_STUCK");
+    const char *text = getenv("FAKE_CUDA_STUCK");
+    uint64_t stuck = text ? strtoull(text, NULL, 10) : UINT64_MAX;
     struct kernel_region_result *result = (struct kernel_region_result *)(uintptr_t)region->result;
     uint64_t *words = (uint64_t *)(uintptr_t)region->base;
     bool writes = strncmp(name, "memory_write_", 13) == 0;
@@ -191,7 +192,7 @@ static void run_memory(const char *name, const struct kernel_region *region)
         uint64_t right = kernel_pattern_word(pattern, region->offset + 8 * i, region->seed);
         if (writes)
             words[i] = right;
-        if (stuck && region->offset + 8 * i == strtoull(stuck, NULL, 10))
+        if (region->offset + 8 * i == stuck)
             words[i] |= 1 << 5;
         if (writes || words[i] == right)
             continue;
