@@ -204,9 +204,11 @@ int device_test_memory(struct device *device, const struct device_memory_test *t
                        struct device_memory_map *out_map, struct err *err)
 {
     *out_map = (struct device_memory_map){0};
-    if (!test->region_bytes || test->region_bytes % DEVICE_REGION_UNIT ||
-        test->patterns > DEVICE_PATTERN_COUNT)
-        return err_set(err, -EINVAL, "regions are multiples of %d MiB", DEVICE_REGION_UNIT >> 20);
+    if (test->region_bytes < DEVICE_REGION_MIN || (test->region_bytes & (test->region_bytes - 1)))
+        return err_set(err, -EINVAL, "regions are powers of two of at least %d MiB",
+                       DEVICE_REGION_MIN >> 20);
+    if (!test->patterns || test->patterns > DEVICE_PATTERN_COUNT)
+        return err_set(err, -EINVAL, "there are %d patterns", DEVICE_PATTERN_COUNT);
     if (!device->ops->test_memory)
         return err_set(err, -ENOTSUP, "this device cannot test its memory");
     int rc = device->ops->test_memory(device, test, out_map, err);

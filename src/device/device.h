@@ -172,20 +172,20 @@ enum device_pattern {
     DEVICE_PATTERN_RANDOM,  /* drawn by offset and seed */
     DEVICE_PATTERN_COUNT
 };
-enum { DEVICE_REGION_UNIT = 2 << 20 };
+enum { DEVICE_REGION_MIN = 2 << 20 }; /* bytes */
 struct device_memory_test {
     uint32_t patterns;     /* how many of them, in the order of enum device_pattern */
-    uint64_t region_bytes; /* a multiple of DEVICE_REGION_UNIT */
+    uint64_t region_bytes; /* a power of two, DEVICE_REGION_MIN or more */
     uint32_t loads; /* dependent loads at random places of each region, timed together; 0: none */
     uint64_t seed;
 };
 struct device_region {
     uint64_t bytes; /* region_bytes, or less: the last one */
     uint64_t write_ns[DEVICE_PATTERN_COUNT], read_ns[DEVICE_PATTERN_COUNT];
-    uint64_t wrong_words;  /* of 8 bytes, over all patterns */
+    uint64_t wrong_words;  /* of 8 bytes; counted in every pattern anew */
     uint64_t wrong_offset; /* of the lowest one, from the beginning of the region */
     uint64_t wrong_bits;   /* set where a bit was wrong in any word */
-    uint64_t cycles;       /* of all `loads`, by the clock of an SM */
+    uint64_t cycles;       /* of all `loads`, by the clock of an SM; of full regions only */
 };
 struct device_memory_map {
     uint64_t free_bytes; /* before the test */

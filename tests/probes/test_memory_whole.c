@@ -79,6 +79,33 @@ static void weak_regions(void **state)
     }
 }
 
+static int identify_nothing(struct device *device, struct facts *hardware, struct facts *board,
+                            struct facts *config, struct err *err)
+{
+    (void)device, (void)hardware, (void)board, (void)config, (void)err;
+    return 0;
+}
+
+static void forget_size(struct device *device)
+{
+    static struct device_ops ops;
+    ops = *device->ops;
+    ops.identify = identify_nothing;
+    device->ops = &ops;
+}
+
+/* Without main.size, regions are large: small ones would be thousands. */
+static void unknown_size(void **state)
+{
+    (void)state;
+    const struct probed probed = {.model = MODEL, .list = "memory.whole", .prepare = forget_size};
+    struct measures measures = probed_run(&probed);
+    probed_expect(&measures, "main.size", 0, "size");
+    const struct measure *slow = measures_get(&measures, "main.whole.slow_regions");
+    assert_int_equal(facts_get(&slow->notes, "region_bytes")->integer, 1 << 30);
+    measures_fini(&measures);
+}
+
 /* Another process may need the memory: it is left alone. */
 static void busy(void **state)
 {
@@ -94,9 +121,8 @@ static void busy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),
-        cmocka_unit_test(wrong_words),
-        cmocka_unit_test(weak_regions),
+        cmocka_unit_test(healthy),      cmocka_unit_test(wrong_words),
+        cmocka_unit_test(weak_regions), cmocka_unit_test(unknown_size),
         cmocka_unit_test(busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,17 +5,16 @@
 enum { UNROLL = 4 };
 
 /* A thread's place among all threads of the launch. */
-static __device__ __forceinline__ uint64_t first_of(void)
+static __device__ __forceinline__ uint64_t thread_index(void)
 {
     return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* Elements of 16 bytes: `count` of them from `base` on, which is `offset` in the whole memory. */
 template <enum kernel_pattern PATTERN>
 static __device__ __forceinline__ void write_all(const struct kernel_region region)
 {
     uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = first_of(); i < region.count; i += threads) {
+    for (uint64_t i = thread_index(); i < region.count; i += threads) {
         uint64_t at = region.offset + 16 * i;
         ulonglong2 v = make_ulonglong2(kernel_pattern_word(PATTERN, at, region.seed),
                                        kernel_pattern_word(PATTERN, at + 8, region.seed));
@@ -23,7 +22,8 @@ static __device__ __forceinline__ void write_all(const struct kernel_region regi
     }
 }
 
-static __device__ void found(const struct kernel_region *region, uint64_t at, uint64_t bits)
+static __device__ void add_wrong_word(const struct kernel_region *region, uint64_t at,
+                                      uint64_t bits)
 {
     struct kernel_region_result *result = (struct kernel_region_result *)region->result;
     atomicAdd((unsigned long long *)&result->wrong_words, 1ull);
@@ -39,17 +39,18 @@ static __device__ __forceinline__ void compare(const struct kernel_region *regio
     uint64_t x = v.x ^ kernel_pattern_word(PATTERN, at, region->seed);
     uint64_t y = v.y ^ kernel_pattern_word(PATTERN, at + 8, region->seed);
     if (x)
-        found(region, 16 * i, x);
+        add_wrong_word(region, 16 * i, x);
     if (y)
-        found(region, 16 * i + 8, y);
+        add_wrong_word(region, 16 * i + 8, y);
 }
 
-/* All UNROLL loads are in flight before the first is compared. Volatile: not what was just written,
- * but what the memory has. */
+/* All UNROLL loads are in flight before the first is compared. Each pass writes the whole memory
+ * before it is read, so what L2 still holds is a small part of the regions that were written last,
+ * and the untimed launches before the first region replace that. */
 template <enum kernel_pattern PATTERN>
 static __device__ __forceinline__ void check_all(const struct kernel_region region)
 {
-    uint64_t threads = (uint64_t)gridDim.x * blockDim.x, i = first_of();
+    uint64_t threads = (uint64_t)gridDim.x * blockDim.x, i = thread_index();
     for (; i + (UNROLL - 1) * threads < region.count; i += UNROLL * threads) {
         ulonglong2 v[UNROLL];
 #pragma unroll
@@ -80,14 +81,15 @@ DEFINE_PATTERN(inverse, KERNEL_PATTERN_INVERSE)
 DEFINE_PATTERN(walking, KERNEL_PATTERN_WALKING)
 DEFINE_PATTERN(random, KERNEL_PATTERN_RANDOM)
 
-/* Block b: `loads` loads at random places of region b, each after the one before: the upper bits of
- * a word of KERNEL_PATTERN_ADDRESS, which the memory has, are 0. */
+/* Block b: `loads` loads at random places of region b. Each place depends on the word that was
+ * loaded before. The memory has KERNEL_PATTERN_ADDRESS, whose upper 8 bits are 0, so the places are
+ * the same in every region. region_bytes is a power of two. */
 extern "C" __global__ void memory_chase(uint64_t base, uint64_t region_bytes, uint32_t loads,
                                         uint64_t results)
 {
     struct kernel_region_result *result = (struct kernel_region_result *)results + blockIdx.x;
     uint64_t from = base + blockIdx.x * region_bytes, sum = 0;
-    uint64_t mask = region_bytes / 8 - 1; /* region_bytes is a power of two */
+    uint64_t mask = region_bytes / 8 - 1;
     long long begin = clock64();
     for (uint32_t i = 0; i < loads; i++) {
         uint64_t at = ((uint64_t)kernel_mixed(2 * i) << 16 ^ kernel_mixed(2 * i + 1)) + sum;

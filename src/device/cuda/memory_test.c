@@ -73,7 +73,7 @@ static int allocate(struct test *test, struct err *err)
     test->map->free_bytes = free_bytes;
     for (double share = 1 - LEFT_SHARE; share >= 0.5; share -= LEFT_SHARE) {
         test->bytes =
-            (uint64_t)(share * (double)free_bytes) / DEVICE_REGION_UNIT * DEVICE_REGION_UNIT;
+            (uint64_t)(share * (double)free_bytes) / DEVICE_REGION_MIN * DEVICE_REGION_MIN;
         if (!test->bytes)
             break;
         rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&test->base, test->bytes), "cuMemAlloc", err);
@@ -182,7 +182,7 @@ static int chase(struct test *test, struct err *err)
     uint64_t region_bytes = test->asked->region_bytes, results = gpu->results.device;
     uint32_t loads = test->asked->loads, whole = (uint32_t)(test->bytes / region_bytes);
     void *parameters[] = {&test->base, &region_bytes, &loads, &results};
-    if (!loads || !whole || (region_bytes & (region_bytes - 1)))
+    if (!loads || !whole)
         return 0;
     int rc = cuda_launch(gpu, test->chase, whole, 1, 0, parameters, err);
     return rc ? rc : cuda_wait(gpu, err);

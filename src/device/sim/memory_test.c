@@ -95,7 +95,7 @@ int gpu_test_memory(struct device *device, const struct device_memory_test *test
 {
     struct gpu *gpu = (struct gpu *)device;
     uint64_t free_bytes = device->limits.global_bytes;
-    uint64_t bytes = (free_bytes - free_bytes / 64) / DEVICE_REGION_UNIT * DEVICE_REGION_UNIT;
+    uint64_t bytes = (free_bytes - free_bytes / 64) / DEVICE_REGION_MIN * DEVICE_REGION_MIN;
     size_t count = (size_t)((bytes + test->region_bytes - 1) / test->region_bytes);
     struct rng rng;
     gpu_update(gpu);

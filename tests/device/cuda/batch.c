@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "device/source.h"
 
 enum { SMS = 4, MANY = 11 };
@@ -365,7 +366,6 @@ static void streams_in_their_shape(void **state)
     }
 }
 
-/* Carve-outs are documented by compute capability, and only where the driver agrees. */
 /* Every region is tested with every pattern, whichever comes first; a bit that is always 1 is found
  * where it lies, as often as a pattern has a 0 there. */
 static void memory_test(void **state)
@@ -376,7 +376,7 @@ static void memory_test(void **state)
     for (test.patterns = 1; test.patterns <= DEVICE_PATTERN_COUNT; test.patterns++) {
         struct device_memory_map map;
         struct err err = {0};
-        assert_int_equal(setenv("FAKE_CUDA_STUCK", "37748832", 1), 0);
+        assert_int_equal(setenv("FAKE_CUDA_STUCK", "37748832", 1), 0); /* STUCK */
         assert_int_equal(device_test_memory(device, &test, &map, &err), 0);
         uint64_t bytes = 0;
         for (size_t i = 0; i < map.region_count; i++) {
@@ -393,12 +393,17 @@ static void memory_test(void **state)
         device_memory_map_fini(&map);
         assert_int_equal(unsetenv("FAKE_CUDA_STUCK"), 0);
     }
-    const struct device_memory_test odd = {.patterns = 1, .region_bytes = 1000};
-    struct device_memory_map none;
-    struct err err = {0};
-    assert_int_equal(device_test_memory(device, &odd, &none, &err), -EINVAL);
+    static const struct device_memory_test refused[] = {{.patterns = 1, .region_bytes = 1000},
+                                                        {.patterns = 1, .region_bytes = 3 * REGION},
+                                                        {.patterns = 0, .region_bytes = REGION}};
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        struct device_memory_map none;
+        struct err err = {0};
+        assert_int_equal(device_test_memory(device, &refused[i], &none, &err), -EINVAL);
+    }
 }
 
+/* Carve-outs are documented by compute capability, and only where the driver agrees. */
 static void documented_carveouts(void **state)
 {
     (void)state;
