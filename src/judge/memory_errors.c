@@ -16,10 +16,11 @@ static const struct count {
     const char *words, *place_words;
 } counts[] = {
     {"main.whole.errors", "main.whole.first_error", true, KIND_FAILING,
-     "words of memory that read back wrong: ", "the first at "},
+     "words of memory that read back wrong, over all patterns: ", "the first at "},
     /* Not known well enough to accuse: no GPU with a weak region was met. */
     {"main.whole.slow_regions", "main.whole.slowest_region", false, KIND_DEGRADED,
-     "regions of memory that are slower than the others in every pass: ", "the slowest at "},
+     "regions of memory that are slower than the others in every pass of writing, or of reading: ",
+     "the slowest at "},
 };
 
 static double value_of(const struct fleet *fleet, const char *metric, uint32_t gpu)
@@ -28,7 +29,8 @@ static double value_of(const struct fleet *fleet, const char *metric, uint32_t g
     return cell ? cell->value : NAN;
 }
 
-/* "words of memory that read back wrong: 3, the first at 17.5 GiB of what was tested" */
+/* "words of memory that read back wrong, over all patterns: 3, the first at 17.5 GiB of the memory
+ * that was tested" */
 static char *cause_of(const struct count *count, double value, double place)
 {
     struct strbuf text = {0};

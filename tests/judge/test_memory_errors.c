@@ -27,8 +27,8 @@ static void wrong_words_accuse(void **state)
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[2].uuid);
     assert_int_equal(accused->kind, KIND_FAILING);
     assert_string_equal(made_finding(accused, "main.whole.errors")->cause,
-                        "words of memory that read back wrong: 3, the first at 17.5 GiB of the "
-                        "memory that was tested");
+                        "words of memory that read back wrong, over all patterns: 3, the first at "
+                        "17.5 GiB of the memory that was tested");
     const struct inventory_outlier *watched = made_watched(&inventory, gpus[5].uuid);
     assert_non_null(
         strstr(made_finding(watched, "main.whole.slow_regions")->cause, "the slowest at 40 GiB"));
