@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/str.h"
+
 static uint64_t splitmix(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -11,18 +13,9 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* FNV-1a. */
-static uint64_t hash_word(const char *word)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *word; word++)
-        hash = (hash ^ (unsigned char)*word) * 0x100000001b3u;
-    return hash;
-}
-
 uint64_t rng_derive(uint64_t seed, const char *purpose, uint64_t number)
 {
-    uint64_t state = seed ^ hash_word(purpose);
+    uint64_t state = seed ^ str_hash(purpose);
     uint64_t mixed = splitmix(&state);
     state = mixed ^ number;
     return splitmix(&state);

@@ -244,10 +244,15 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
     return best;
 }
 
-uint64_t str_hash(const char *text)
+uint64_t str_hash_bytes(const char *bytes, size_t length)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
     return hash;
+}
+
+uint64_t str_hash(const char *text)
+{
+    return str_hash_bytes(text, strlen(text));
 }

@@ -49,6 +49,7 @@ int str_parse_f64(const char *text, double *out_value);
 
 /* A 64-bit hash (FNV-1a). */
 uint64_t str_hash(const char *text);
+uint64_t str_hash_bytes(const char *bytes, size_t length);
 
 /* The candidate nearest to `word` (edit distance at most a third of its length), for "did you
  * mean"; NULL if none is near. */

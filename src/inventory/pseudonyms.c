@@ -50,19 +50,11 @@ void pseudonyms_destroy(struct pseudonyms *names)
     free(names);
 }
 
-static uint64_t hash(const char *name, size_t length)
-{
-    uint64_t value = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (size_t i = 0; i < length; i++)
-        value = (value ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
-    return value;
-}
-
 /* The place of a name in the table: its own, or the free one where it would be. */
 static uint32_t *place_of(const struct pseudonyms *names, enum pseudonym_kind kind,
                           const char *name, size_t length)
 {
-    size_t at = (size_t)(hash(name, length) + (uint64_t)kind) & (names->table_size - 1);
+    size_t at = (size_t)(str_hash_bytes(name, length) + (uint64_t)kind) & (names->table_size - 1);
     for (;; at = (at + 1) & (names->table_size - 1)) {
         uint32_t number = names->table[at];
         const struct entry *entry = number ? &names->items[number - 1] : NULL;
@@ -151,7 +143,7 @@ static unsigned find_tag(const struct pseudonyms *names, struct entry *const *so
     uint64_t value = 0;
     bool any = false;
     for (size_t i = 0; i < names->count; i++) {
-        value = value * UINT64_C(1099511628211) ^ hash(sorted[i]->name, strlen(sorted[i]->name));
+        value = value * UINT64_C(1099511628211) ^ str_hash(sorted[i]->name);
         any |= sorted[i]->kind == PSEUDONYM_GPU;
     }
     return any ? (unsigned)(value ^ value >> 16 ^ value >> 32 ^ value >> 48) & TAG_MASK : 0;
