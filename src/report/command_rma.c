@@ -8,35 +8,17 @@
 #include "base/out_file.h"
 #include "base/yaml.h"
 #include "report/command.h"
+#include "report/record_bytes.h"
 #include "report/rma.h"
 #include "report/tar.h"
-
-/* The beginning of a record, see docs/records.md. */
-static const char record_magic[] = "\x89GMR\r\n\x1a\n";
-
-/* A complete record ends with an entry that has its own position: type, length, position as 8
- * bytes, checksum. */
-static bool is_complete(const struct strbuf *record)
-{
-    enum { END_TYPE = 4, END_LENGTH = 8, END_BYTES = 14 };
-    if (record->length < END_BYTES)
-        return false;
-    size_t start = record->length - END_BYTES;
-    const unsigned char *end = (const unsigned char *)record->data + start;
-    uint64_t position = 0;
-    for (int i = END_LENGTH - 1; i >= 0; i--)
-        position = position << 8 | end[2 + i];
-    return end[0] == END_TYPE && end[1] == END_LENGTH && position == start;
-}
 
 /* Reads a record and checks that the GPU is in it: its UUID is stored as text. */
 static int load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
 {
-    const size_t magic_length = sizeof record_magic - 1;
     int rc = yaml_load_text(path, &yaml_limits_inventory, out, err);
     if (rc)
         return rc;
-    if (out->length < magic_length || memcmp(out->data, record_magic, magic_length) != 0)
+    if (!report_record_begins(out))
         return err_set_at(err, -EINVAL, path, 0, 0,
                           "is not a record of gpumemtopo-survey --record");
     if (!memmem(out->data, out->length, uuid, strlen(uuid)))
@@ -77,7 +59,7 @@ static int make_archive(struct rma *rma, const char *stem, const struct strbuf *
     int64_t time_s = 0; /* of the survey, so that the archive is the same each time */
     clock_parse_stamp(rma->inventory->generated, &time_s);
     rma->has_record = record != NULL;
-    rma->record_is_complete = record && is_complete(record);
+    rma->record_is_complete = record && report_record_is_complete(record);
     rma_put_readme(rma, &readme);
     rma_put_json(rma, &json);
     int rc = add_member(archive, stem, "README.txt", time_s, &readme, err);

@@ -11,6 +11,7 @@
 #include "base/yaml.h"
 #include "inventory/results.h"
 #include "judge/world.h"
+#include "report/record_bytes.h"
 
 /* The end of the second in which an inventory was made: it is newer than the plan of its survey,
  * which may be of the same second. 0 if the stamp is invalid. */
@@ -42,8 +43,7 @@ static int check_models(const struct inventory *inventory, const char *path, str
 /* Other files of this project that may be given by mistake. */
 static int check_kind(const struct strbuf *bytes, const char *path, struct err *err)
 {
-    static const char record[] = "\x89GMR";
-    if (bytes->length >= sizeof record - 1 && memcmp(bytes->data, record, sizeof record - 1) == 0)
+    if (report_record_begins(bytes))
         return err_set_at(err, -EINVAL, path, 0, 0,
                           "is a record: gpumemtopo-survey --replay makes an inventory of it");
     if (world_is_file(path))
