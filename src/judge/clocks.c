@@ -149,7 +149,8 @@ static struct finding *clock_finding(const struct view *view, uint32_t gpu, size
     return finding;
 }
 
-static bool is_lost(const struct view *view, uint32_t gpu, size_t metric)
+/* Whether the clock is so low that a condition which holds it down accuses the GPU. */
+static bool is_much_lower(const struct view *view, uint32_t gpu, size_t metric)
 {
     const struct judge *judge = view->judge;
     const struct judge_config *config = judge->basis.config;
@@ -181,7 +182,7 @@ static int explain(const struct view *view, const struct held_clock_reason *reas
         finding->kind = reason && !setting ? reason->kind : KIND_MISCONFIGURED;
     finding->clock_held = held;
     finding->throttled = reason && !setting;
-    finding->accused |= held && is_lost(view, finding->gpu, (size_t)finding->rule);
+    finding->accused |= held && is_much_lower(view, finding->gpu, (size_t)finding->rule);
     return 0;
 }
 

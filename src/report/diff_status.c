@@ -134,7 +134,8 @@ static size_t put_accused(struct strbuf *out, const struct side *before, const s
     return worse;
 }
 
-static void put_acquitted(struct strbuf *out, const struct side *before, const struct side *after)
+static void put_no_longer_outliers(struct strbuf *out, const struct side *before,
+                                   const struct side *after)
 {
     size_t count = 0;
     for (size_t i = 0; i < before->inventory->gpu_count; i++) {
@@ -195,7 +196,7 @@ int diff_status_put(struct strbuf *out, const struct inventory *before,
     }
     put_strangers(out, &old, &new);
     out_counts->worse = put_accused(out, &old, &new);
-    put_acquitted(out, &old, &new);
+    put_no_longer_outliers(out, &old, &new);
     out_counts->missing = put_missing(out, &old, &new);
 out:
     side_fini(&old);
