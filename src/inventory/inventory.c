@@ -1,6 +1,7 @@
 /* The inventory of a fleet: names and release. */
 #include "inventory/inventory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,11 @@ const char inventory_bare_node[] = "no GPU visible on this node";
 const char *inventory_kind_name(enum inventory_kind kind)
 {
     return inventory_kind_names[kind];
+}
+
+bool inventory_value_is_good(const struct inventory_value *value)
+{
+    return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
 }
 
 static void texts_fini(char **texts, size_t count)

@@ -139,6 +139,9 @@ struct inventory {
     size_t unmeasured_count;
 };
 
+/* An exact number with status ok. */
+bool inventory_value_is_good(const struct inventory_value *value);
+
 void inventory_fini(struct inventory *inventory);
 void inventory_gpu_fini(struct inventory_gpu *gpu);
 

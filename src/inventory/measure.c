@@ -103,6 +103,12 @@ const struct measure *measures_get(const struct measures *measures, const char *
     return find(measures, metric);
 }
 
+bool measure_same_memory(const char *metric, const char *other)
+{
+    size_t length = strcspn(metric, ".");
+    return length == strcspn(other, ".") && strncmp(metric, other, length) == 0;
+}
+
 bool measures_value(const struct measures *measures, const char *metric, double *out_value)
 {
     const struct measure *measure = find(measures, metric);

@@ -60,6 +60,9 @@ struct measure *measures_add_words(struct measures *measures, const char *metric
 /* Sets status and reason of an entry. 0 or -ENOMEM. */
 int measure_set_status(struct measure *measure, enum measure_status status, const char *reason);
 
+/* Whether two metrics are of one memory: "main.latency" and "main.bandwidth.read". */
+bool measure_same_memory(const char *metric, const char *other);
+
 const struct measure *measures_get(const struct measures *measures, const char *metric);
 
 /* True and the value if the metric exists, is a number, and is ok or noisy. */

@@ -37,10 +37,7 @@ static const struct inventory_value *value_of(const struct inventory_gpu *gpu, c
 {
     for (size_t i = 0; i < gpu->value_count; i++)
         if (strcmp(gpu->values[i].metric, metric) == 0)
-            return gpu->values[i].status == MEASURE_OK && gpu->values[i].bound == MEASURE_EXACT &&
-                           isfinite(gpu->values[i].value)
-                       ? &gpu->values[i]
-                       : NULL;
+            return inventory_value_is_good(&gpu->values[i]) ? &gpu->values[i] : NULL;
     return NULL;
 }
 

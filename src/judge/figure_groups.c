@@ -68,22 +68,13 @@ double figure_groups_factor(const struct judge *judge, uint32_t gpu, size_t metr
     return judge_common_factor(judge, &stated, gpu, metric);
 }
 
-static bool is_accused(const struct judge *judge, uint32_t gpu, size_t metric)
-{
-    const struct findings *findings = &judge->findings;
-    for (uint32_t at = findings->last[gpu]; at; at = findings->items[at - 1].previous)
-        if (findings->items[at - 1].accused && findings->items[at - 1].rule == (int32_t)metric)
-            return true;
-    return false;
-}
-
 static void gather(const struct judge *judge, const struct group *group, size_t metric,
                    struct cut *cut)
 {
     for (size_t i = 0; i < group->count; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
-        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || is_accused(judge, gpu, metric))
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || findings_accuse(judge, gpu, metric))
             continue;
         cut->gpus[cut->n] = gpu;
         cut->values[cut->n++] = cell->value * figure_groups_factor(judge, gpu, metric);
@@ -156,7 +147,7 @@ static int watch(struct judge *judge, uint32_t gpu, size_t metric, double usual)
 }
 
 /* Watches the worse of two groups. */
-static int watch_worse_half(struct judge *judge, size_t metric, const struct cut *cut)
+static int watch_worse_group(struct judge *judge, size_t metric, const struct cut *cut)
 {
     bool worse_above = judge->basis.config->metrics[metric].worse == JUDGE_HIGHER;
     double middle = (cut->center[0] + cut->center[1]) / 2;
@@ -186,8 +177,8 @@ static int are_boards(const struct judge *judge, const struct group *model, cons
     return 0;
 }
 
-static int find_halves(struct judge *judge, const struct group *group, size_t metric,
-                       struct cut *cut)
+static int find_large_groups(struct judge *judge, const struct group *group, size_t metric,
+                             struct cut *cut)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct yardstick *y = yardstick_of(judge, group, metric);
@@ -201,7 +192,7 @@ static int find_halves(struct judge *judge, const struct group *group, size_t me
     bool boards;
     if (are_boards(judge, group, cut, &boards))
         return -ENOMEM;
-    return boards ? 0 : watch_worse_half(judge, metric, cut);
+    return boards ? 0 : watch_worse_group(judge, metric, cut);
 }
 
 /* Accused of a loss that no condition of the GPU could explain. */
@@ -212,7 +203,7 @@ static bool is_unexplained(const struct judge *judge, uint32_t gpu, size_t metri
         if (c != JUDGE_SM_CLOCK && rule->follows[c] > 0 &&
             judge_number_lower(judge_condition_ratio(judge, (enum judge_condition)c, gpu), 1))
             return false;
-    return is_accused(judge, gpu, metric);
+    return findings_accuse(judge, gpu, metric);
 }
 
 /* Keeps the GPUs whose loss is near the median loss. Returns the median. */
@@ -250,8 +241,10 @@ static int find_small_group(struct judge *judge, const struct group *population,
             cut->gpus[cut->n++] = gpu;
     }
     double least = fmax(SMALL_MIN, SMALL_SHARE * (double)all);
-    if ((double)cut->n < least || !(keep_alike(judge, metric, cut) < SMALL_LOSS) ||
-        (double)cut->n < least || count_nodes(fleet, cut) < SMALL_NODES)
+    if ((double)cut->n < least)
+        return 0;
+    double loss = keep_alike(judge, metric, cut);
+    if (!(loss < SMALL_LOSS) || (double)cut->n < least || count_nodes(fleet, cut) < SMALL_NODES)
         return 0;
     const struct group *model = &fleet->groups[fleet->gpus[cut->gpus[0]].group];
     for (size_t i = 0; i < cut->n; i++)
@@ -266,7 +259,7 @@ static int find_in_model(struct judge *judge, const struct group *model, struct 
     for (size_t m = 0; m < config->metric_count; m++) {
         if (!yardstick_of(judge, model, m)->usable || config->metrics[m].worse == JUDGE_ANY)
             continue;
-        if (find_halves(judge, model, m, cut))
+        if (find_large_groups(judge, model, m, cut))
             return -ENOMEM;
         for (size_t i = 0; i < model->populations; i++)
             if (find_small_group(judge, &judge->fleet.populations[model->populations_at + i], m,

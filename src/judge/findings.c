@@ -59,6 +59,16 @@ struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric
     return NULL;
 }
 
+bool findings_accuse(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    for (uint32_t at = judge->findings.last[gpu]; at; at = judge->findings.items[at - 1].previous) {
+        const struct finding *finding = &judge->findings.items[at - 1];
+        if (finding->rule == (int32_t)metric && finding->accused && !finding->dropped)
+            return true;
+    }
+    return false;
+}
+
 void findings_fini(struct findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)

@@ -10,26 +10,9 @@
 #include "base/str.h"
 #include "judge/robust.h"
 
-/* "main" of "main.bandwidth.read". */
-static bool is_same_memory(const char *a, const char *b)
-{
-    size_t length = strcspn(a, ".");
-    return length == strcspn(b, ".") && strncmp(a, b, length) == 0;
-}
-
 static double loss_of(const struct judge *judge, uint32_t gpu, size_t metric)
 {
     return judge->worse ? judge->worse[gpu * judge->basis.config->metric_count + metric] : NAN;
-}
-
-static bool is_accused(const struct judge *judge, uint32_t gpu, size_t metric)
-{
-    for (uint32_t at = judge->findings.last[gpu]; at; at = judge->findings.items[at - 1].previous) {
-        const struct finding *finding = &judge->findings.items[at - 1];
-        if (finding->rule == (int32_t)metric && finding->accused && !finding->dropped)
-            return true;
-    }
-    return false;
 }
 
 /* A GPU shares the loss if it loses half as much as the accused ones usually do; one that was not
@@ -39,7 +22,7 @@ static void compare(const struct judge *judge, size_t metric, const uint32_t *gp
 {
     size_t accused = 0, sharing = 0, compared = 0;
     for (size_t i = 0; i < count; i++)
-        if (is_accused(judge, gpus[i], metric) && !isnan(loss_of(judge, gpus[i], metric)))
+        if (findings_accuse(judge, gpus[i], metric) && !isnan(loss_of(judge, gpus[i], metric)))
             losses[accused++] = loss_of(judge, gpus[i], metric);
     if (!accused)
         return;
@@ -61,7 +44,7 @@ int same_fault_find_others(const struct judge *judge, size_t metric, const uint3
         return -ENOMEM;
     for (size_t m = 0; m < config->metric_count; m++)
         if (m != metric &&
-            is_same_memory(config->metrics[m].metric, config->metrics[metric].metric))
+            measure_same_memory(config->metrics[m].metric, config->metrics[metric].metric))
             compare(judge, m, gpus, count, losses, out_other);
     free(losses);
     return 0;

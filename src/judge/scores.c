@@ -23,7 +23,7 @@ static const double SECOND_SCORE = 3;
 /* A GPU that is accused in two figures is accused in all with this score, so that the entry tells
  * what the fault affects; not if its clock is further away than this share, or if another condition
  * is unusual. */
-static const double TOO_SCORE = 2, CLOCK_AWAY = 0.05;
+static const double JOIN_SCORE = 2, CLOCK_AWAY = 0.05;
 
 struct trial {
     struct judge *judge;
@@ -245,7 +245,7 @@ static bool has_condition(const struct judge *judge, uint32_t gpu)
     return false;
 }
 
-static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metric)
+static bool joins_others(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     size_t accused = 0;
     for (size_t m = 0; m < trial->config->metric_count; m++)
@@ -253,7 +253,7 @@ static bool is_accused_too(const struct trial *trial, uint32_t gpu, size_t metri
     double worse = trial->judge->worse[at(trial, gpu, metric)];
     const struct judge_metric *rule = &trial->config->metrics[metric];
     return accused > 1 && worse >= rule->floor && worse >= rule->accuse &&
-           trial->judge->scores[at(trial, gpu, metric)] >= TOO_SCORE &&
+           trial->judge->scores[at(trial, gpu, metric)] >= JOIN_SCORE &&
            !has_condition(trial->judge, gpu) && !needs_second(trial, gpu, metric) &&
            fleet_number(column_of(trial, metric), gpu, false);
 }
@@ -264,7 +264,7 @@ static int report_all(struct trial *trial)
     for (size_t i = 0; i < fleet->count; i++) {
         uint32_t gpu = fleet->order[i];
         for (size_t m = 0; m < trial->config->metric_count; m++) {
-            bool accused = trial->accused[at(trial, gpu, m)] || is_accused_too(trial, gpu, m);
+            bool accused = trial->accused[at(trial, gpu, m)] || joins_others(trial, gpu, m);
             if (!accused && !is_watched(trial, gpu, m))
                 continue;
             struct finding *finding = finding_of_score(trial->judge, gpu, m);
@@ -277,18 +277,12 @@ static int report_all(struct trial *trial)
     return 0;
 }
 
-static bool same_memory(const char *a, const char *b)
-{
-    size_t length = strcspn(a, ".");
-    return length == strcspn(b, ".") && strncmp(a, b, length) == 0;
-}
-
 static void find_memories(struct trial *trial)
 {
     const struct judge_metric *metrics = trial->config->metrics;
     for (size_t m = 0; m < trial->config->metric_count; m++) {
         size_t first = 0;
-        while (!same_memory(metrics[first].metric, metrics[m].metric))
+        while (!measure_same_memory(metrics[first].metric, metrics[m].metric))
             first++;
         trial->memories[m] = first;
     }

@@ -118,6 +118,8 @@ int findings_add_rule(struct judge *judge, uint32_t gpu, const char *metric, boo
 
 /* The GPU's last finding of that metric on that basis; NULL if there is none. */
 struct finding *finding_of(struct judge *judge, uint32_t gpu, const char *metric, enum basis basis);
+/* Whether a finding that is not dropped accuses the GPU by this metric of the configuration. */
+bool findings_accuse(const struct judge *judge, uint32_t gpu, size_t metric);
 void findings_fini(struct findings *findings);
 
 /* The stages, in the order in which judge_compare runs them. Each returns 0 or -ENOMEM. */

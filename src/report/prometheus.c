@@ -106,12 +106,6 @@ static bool is_dead(const struct inventory *inventory, const struct inventory_gp
     return false;
 }
 
-/* A sample cannot say that it is noisy or a bound. */
-static bool is_plain(const struct inventory_value *value)
-{
-    return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
-}
-
 /* Two metrics with the same name ("a.b", "a_b") would give one family with duplicate samples. */
 static void make_distinct(const struct families *families, struct family *family)
 {
@@ -157,7 +151,8 @@ static bool collect(struct families *families, const struct inventory *inventory
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         for (size_t k = 0; k < gpu->value_count && was_judged(gpu); k++)
-            if (is_plain(&gpu->values[k]) &&
+            /* A sample cannot say that it is noisy or a bound. */
+            if (inventory_value_is_good(&gpu->values[k]) &&
                 !add_family(families, inventory, gpu->values[k].metric))
                 return false;
     }
@@ -198,7 +193,9 @@ static double value_of(const struct inventory_gpu *gpu, const char *metric, size
     if (hint >= gpu->value_count || strcmp(gpu->values[hint].metric, metric) != 0)
         for (at = 0; at < gpu->value_count && strcmp(gpu->values[at].metric, metric) != 0;)
             at++;
-    return at < gpu->value_count && is_plain(&gpu->values[at]) ? gpu->values[at].value : NAN;
+    return at < gpu->value_count && inventory_value_is_good(&gpu->values[at])
+               ? gpu->values[at].value
+               : NAN;
 }
 
 static void put_help_metric(struct strbuf *out, const char *metric)

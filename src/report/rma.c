@@ -120,11 +120,6 @@ static size_t find_peers(const struct rma *rma, const struct inventory_lookup *l
     return count;
 }
 
-static bool is_good(const struct inventory_value *value)
-{
-    return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
-}
-
 static const struct inventory_value *value_of(const struct inventory_gpu *gpu, const char *metric)
 {
     for (size_t i = 0; i < gpu->value_count; i++)
@@ -145,7 +140,7 @@ static struct rma_figure compare(const struct rma *rma, const struct inventory_v
     figure.unit = measure->unit;
     for (size_t i = 0; i < rma->peers; i++) {
         const struct inventory_value *other = value_of(peers[i], value->metric);
-        if (other && is_good(other))
+        if (other && inventory_value_is_good(other))
             scratch[figure.peers++] = other->value;
     }
     if (figure.peers < 2)

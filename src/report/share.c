@@ -90,15 +90,10 @@ static const struct judge_metric *rule_of(const struct share *share, const char 
     return NULL;
 }
 
-static bool is_usable(const struct inventory_value *value)
-{
-    return isfinite(value->value) && value->status == MEASURE_OK && value->bound == MEASURE_EXACT;
-}
-
 static double clock_of(const struct inventory_gpu *gpu)
 {
     for (size_t i = 0; i < gpu->value_count; i++)
-        if (str_equal(gpu->values[i].metric, SM_CLOCK) && is_usable(&gpu->values[i]))
+        if (str_equal(gpu->values[i].metric, SM_CLOCK) && inventory_value_is_good(&gpu->values[i]))
             return gpu->values[i].value;
     return NAN;
 }
@@ -144,7 +139,8 @@ static int add_gpu(struct share *share, size_t order, const struct inventory_mod
         sample.value = repeated ? again : value->value;
         sample.clock = repeated && isfinite(second_clock) ? second_clock : first_clock;
         sample.spread = isfinite(value->spread) ? fabs(value->spread) : 0;
-        if (is_usable(value) && rule_of(share, value->metric) && add_sample(share, &sample))
+        if (inventory_value_is_good(value) && rule_of(share, value->metric) &&
+            add_sample(share, &sample))
             return -ENOMEM;
     }
     return 0;

@@ -47,12 +47,6 @@ static size_t memory_length(const char *metric)
     return strcspn(metric, ".");
 }
 
-static bool same_memory(const char *a, const char *b)
-{
-    size_t length = memory_length(a);
-    return length == memory_length(b) && strncmp(a, b, length) == 0;
-}
-
 static void put_words(struct strbuf *out, const struct measure *measure)
 {
     for (size_t i = 0; i < measure->word_count; i++) {
@@ -89,7 +83,7 @@ static void put_memory(struct strbuf *out, const struct report_style *style,
     const char *metric = memory->items[first].metric;
     struct strbuf line = {0}, name = {0};
     for (size_t i = first; i < memory->count; i++) {
-        if (!same_memory(memory->items[i].metric, metric))
+        if (!measure_same_memory(memory->items[i].metric, metric))
             continue;
         strbuf_puts(&line, i > first ? ", " : "");
         put_measure(&line, &memory->items[i]);
@@ -147,7 +141,7 @@ static void put_model(struct strbuf *out, const struct report_style *style,
     for (size_t i = 0; i < memory->count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = same_memory(memory->items[k].metric, memory->items[i].metric);
+            seen = measure_same_memory(memory->items[k].metric, memory->items[i].metric);
         if (!seen)
             put_memory(out, style, memory, i);
     }

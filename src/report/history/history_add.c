@@ -41,7 +41,7 @@ static int add_values(struct history *history, const struct inventory_gpu *gpu,
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];
         struct history_value *slot = &grown[history->value_count];
-        if (value->status != MEASURE_OK || value->bound != MEASURE_EXACT)
+        if (!inventory_value_is_good(value))
             continue;
         if (symbols_text(&history->symbols, value->metric, &slot->metric))
             return -ENOMEM;
