@@ -87,9 +87,9 @@ survey() {
         9>&- 2>"$folder/said"
 }
 
-# missing FILE CODE: the number of GPUs that the survey saw, if they are too few. Without a report that is
-# so only if the program itself says that there is none; it may also have failed for another reason.
-missing() {
+# count_if_too_few FILE CODE: the number of GPUs that the survey saw, if they are too few. Without a report that
+# is so only if the program itself says that there is none; it may also have failed for another reason.
+count_if_too_few() {
     local seen
     seen=$(sed -n 's/^survey: {.* gpus: \([0-9]*\),.*/\1/p' "$1" 2>/dev/null)
     [[ $seen =~ ^[0-9]{0,6}$ ]] || return 0 # no report of this program
@@ -105,15 +105,15 @@ if [ "$code" -eq 2 ] && [ "${#base[@]}" -gt 0 ]; then # the baseline may be dama
     survey "$folder/now.yaml"
     code=$?
 fi
-gone=$(missing "$folder/now.yaml" "$code")
-if [ -n "$gone" ]; then
+too_few=$(count_if_too_few "$folder/now.yaml" "$code")
+if [ -n "$too_few" ]; then
     survey "$folder/again.yaml"
-    gone=$(missing "$folder/again.yaml" "$?")
+    too_few=$(count_if_too_few "$folder/again.yaml" "$?")
     [ ! -s "$folder/again.yaml" ] || mv "$folder/again.yaml" "$folder/now.yaml"
 fi
 if [ ! -s "$folder/now.yaml" ]; then # no GPU, no driver, or the time limit was reached
     [ "$code" -eq 0 ] || logger -t gpumemtopo -- "$(head -c 300 "$folder/said")" 2>/dev/null
-    [ -n "$gone" ] || exit 0
+    [ -n "$too_few" ] || exit 0
 elif [ -n "$last" ] && mkdir -p "$last"; then
     cp "$folder/now.yaml" "$last/.now.yaml.$$" && mv "$last/.now.yaml.$$" "$last/$node.yaml"
 fi
@@ -123,7 +123,7 @@ fi
 reason=$(gpumemtopo-report drain "$folder/now.yaml" 2>/dev/null |
     sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' |
     sort -r | head -n 1)
-[ -z "$gone" ] || reason="gpumemtopo:failing:-:$gone of $((10#$gpus)) GPUs are there, twice:-:-"
+[ -z "$too_few" ] || reason="gpumemtopo:failing:-:$too_few of $((10#$gpus)) GPUs are there, twice:-:-"
 if [ "$failing" -eq 0 ] && [ "$drain" = yes ] && [ -n "$reason" ]; then
     scontrol update NodeName="$node" State=DRAIN Reason="$reason"
 fi
