@@ -62,8 +62,9 @@ static int load(struct fleet_models *models, const struct yaml_node *at, char *p
     return 0;
 }
 
-int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
-                      const struct sim_model **out_model, struct err *err)
+/* out_path is released by the caller. */
+static int read_path(const struct fleet_models *models, const struct yaml_node *at, char **out_path,
+                     struct err *err)
 {
     const char *name;
     int rc = yaml_as_text(at, &name, err);
@@ -72,6 +73,17 @@ int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
     char *path = model_path(models->fleet_path, name);
     if (!path)
         return err_no_memory(err);
+    *out_path = path;
+    return 0;
+}
+
+int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
+                      const struct sim_model **out_model, struct err *err)
+{
+    char *path = NULL;
+    int rc = read_path(models, at, &path, err);
+    if (rc)
+        return rc;
     const struct sim_model *known = find(models, path);
     if (!known)
         rc = load(models, at, path, out_model, err);
@@ -85,13 +97,10 @@ int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
 int fleet_models_find(const struct fleet_models *models, const struct yaml_node *at,
                       const struct sim_model **out_model, struct err *err)
 {
-    const char *name;
-    int rc = yaml_as_text(at, &name, err);
+    char *path = NULL;
+    int rc = read_path(models, at, &path, err);
     if (rc)
         return rc;
-    char *path = model_path(models->fleet_path, name);
-    if (!path)
-        return err_no_memory(err);
     const struct sim_model *known = find(models, path);
     free(path);
     if (!known)
