@@ -403,6 +403,46 @@ static void memory_test(void **state)
     }
 }
 
+/* A test that fails leaves nothing behind: the next one is complete. Where memory cannot be
+ * allocated, a little less is. */
+static void memory_test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        int rc;
+    } rows[] = {
+        {"cuMemAlloc:1:2", 0},
+        {"cuMemAlloc:1:700", -EIO},
+        {"cuLaunchKernel:3:700", -EIO},
+        {"cuLaunchKernel:7:700", -EIO},
+        {"cuStreamSynchronize:1:700", -EIO},
+    };
+    const struct device_memory_test test = {.patterns = 1, .region_bytes = 8 << 20, .loads = 8};
+    uint64_t complete = 0;
+    for (size_t i = 0; i <= COUNT_OF(rows); i++) {
+        struct device_memory_map map = {0};
+        struct err err = {0};
+        assert_int_equal(device_test_memory(device, &test, &map, &err), 0);
+        size_t last = map.region_count - 1;
+        uint64_t bytes = last * test.region_bytes + map.regions[last].bytes;
+        complete = i ? complete : bytes;
+        assert_int_equal(bytes, complete);
+        device_memory_map_fini(&map);
+        if (i == COUNT_OF(rows))
+            break;
+        assert_int_equal(setenv("FAKE_CUDA_FAULT", rows[i].fault, 1), 0);
+        int rc = device_test_memory(device, &test, &map, &err);
+        assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d: %s", rows[i].fault, rc, err.text);
+        assert_int_equal(map.regions != NULL, rc == 0);
+        if (!rc)
+            assert_true(map.regions[map.region_count - 1].bytes < test.region_bytes);
+        device_memory_map_fini(&map);
+    }
+}
+
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
 static void documented_carveouts(void **state)
 {
@@ -498,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),
