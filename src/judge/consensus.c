@@ -173,10 +173,12 @@ static int merge_cells(const struct column *column, struct measure *out)
     return 0;
 }
 
-static bool is_identifier(const struct column *column)
+/* The number of an SM and an offset in the memory say where something is: they have no median. */
+static bool is_place(const struct column *column, const char *metric)
 {
     const char *unit = fleet_text(column->fleet, cell_of(column, 0)->unit);
-    return unit && strcmp(unit, "id") == 0;
+    return (unit && strcmp(unit, "id") == 0) || strcmp(metric, "main.whole.first_error") == 0 ||
+           strcmp(metric, "main.whole.slowest_region") == 0;
 }
 
 static int merge_metric(struct column *column, const uint32_t *gpus, size_t count,
@@ -187,8 +189,7 @@ static int merge_metric(struct column *column, const uint32_t *gpus, size_t coun
     for (size_t i = 0; i < count; i++)
         if (column->metric->cells[gpus[i]].present)
             column->gpus[column->count++] = gpus[i];
-    /* The number of an SM is an identifier: it has no median. */
-    if (!column->count || (column->count > 1 && is_identifier(column)))
+    if (!column->count || (count > 1 && is_place(column, name)))
         return 0;
     struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
     return slot ? merge_cells(column, slot) : -ENOMEM;

@@ -36,8 +36,27 @@ static void wrong_words_accuse(void **state)
     made_free(gpus, COUNT);
 }
 
+/* An offset says where something is on one GPU. The model has no usual one. */
+static void places_have_no_median(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++)
+        add(&gpus[i], "main.whole.slow_regions", i < 3 ? 1 : 0);
+    for (size_t i = 0; i < 3; i++)
+        add(&gpus[i], "main.whole.slowest_region", (double)i * 0x1p30);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_non_null(measures_get(&inventory.models[0].memory, "main.whole.slow_regions"));
+    assert_null(measures_get(&inventory.models[0].memory, "main.whole.slowest_region"));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_words_accuse)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_words_accuse),
+        cmocka_unit_test(places_have_no_median),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

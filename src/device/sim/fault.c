@@ -119,7 +119,7 @@ static const struct yaml_field parameters[] = {
     {"width", YAML_U32, offsetof(struct fault_text, fault.width), .min = 1, .max = 32},
     {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
     {"after", YAML_U64, offsetof(struct fault_text, fault.after)},
-    {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .min = 1, .max = 0x1p41},
+    {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .max = 0x1p41},
     {"tries", YAML_U32, offsetof(struct fault_text, fault.tries), .min = 1, .max = 100},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
     {"hidden", YAML_BOOL, offsetof(struct fault_text, fault.hidden)},
