@@ -49,6 +49,16 @@ static const struct metric_column *column_of(const struct trial *trial, size_t m
     return trial->judge->columns[metric];
 }
 
+/* If too few GPUs would be left to compare with, none is left out: the median bears bad ones. */
+static void keep_enough(struct trial *trial, const struct group *group, size_t metric)
+{
+    const struct judge *judge = trial->judge;
+    if (yardstick_gather(judge, group, metric, trial->left_out, &trial->work) >= YARDSTICK_MIN)
+        return;
+    for (size_t i = 0; i < group->count; i++)
+        trial->left_out[at(trial, group->members[i], metric)] = false;
+}
+
 static int make_yardsticks(struct trial *trial)
 {
     const struct fleet *fleet = &trial->judge->fleet;
@@ -56,9 +66,11 @@ static int make_yardsticks(struct trial *trial)
         return -ENOMEM;
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *group = &fleet->groups[g];
-        for (size_t m = 0; m < trial->config->metric_count; m++)
+        for (size_t m = 0; m < trial->config->metric_count; m++) {
+            keep_enough(trial, group, m);
             yardstick_make(trial->judge, group, m, trial->left_out, &trial->work,
                            yardstick_of(trial->judge, group, m));
+        }
     }
     const struct population_tails tails = population_scales_tails(trial->judge, trial->memories);
     for (size_t g = 0; g < fleet->group_count; g++) {

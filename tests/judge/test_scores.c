@@ -323,6 +323,26 @@ static void small_fleets(void **state)
             }
 }
 
+/* As soon as five GPUs were measured: also if fewer than five of them are good. */
+static void bad_among_few(void **state)
+{
+    (void)state;
+    for (size_t count = 5; count <= 7; count++)
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            struct gpu_result *gpus = made_fleet_of(count, 4000 + seed, 0.001, 0.001);
+            made_scale(&gpus[0], "main.bandwidth.read", 0.9);
+            made_scale(&gpus[0], "main.bandwidth.write", 0.9);
+            made_scale(&gpus[count - 1], "l2.bandwidth.read", 0.9);
+            made_scale(&gpus[count - 1], "l2.bandwidth.write", 0.9);
+            struct inventory inventory = made_judged(gpus, count);
+            assert_int_equal(inventory.total_outliers, 2);
+            assert_non_null(made_outlier(&inventory, gpus[0].uuid));
+            assert_non_null(made_outlier(&inventory, gpus[count - 1].uuid));
+            inventory_fini(&inventory);
+            made_free(gpus, count);
+        }
+}
+
 /* Degrees of freedom 0: normal. */
 static double draw(struct rng *rng, int dof)
 {
@@ -380,6 +400,7 @@ int main(void)
         cmocka_unit_test(two_percent),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(small_fleets),
+        cmocka_unit_test(bad_among_few),
         cmocka_unit_test(no_false_alarms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
