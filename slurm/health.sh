@@ -18,7 +18,8 @@
 #                               compared with themselves. rolling.sh writes it
 #   gpus=8                      number of GPUs that this node must have; slurm: as its Gres says. Without
 #                               this setting: as many as in the baseline
-#   limit=40                    time limit in seconds; Slurm's own limit is 60
+#   limit=40                    time limit in seconds; Slurm's own limit is 60; below 16, a GPU that hangs
+#                               may not be found
 #   node=$(hostname -s)         name of this node in Slurm
 #   lock=/run/gpumemtopo-health.lock    lock file; use a folder where only root may create files
 #   flags=(--reference DIR)     more flags for gpumemtopo-survey
@@ -72,9 +73,10 @@ if [ -z "$gpus" ] && [ "${#base[@]}" -gt 0 ]; then
     gpus=$(grep -cxF "    node: $(uname -n)" "$baseline")
 fi
 
-# A GPU that hangs is tried twice; the report takes time as well.
+# A GPU that hangs is tried twice; the report takes time as well. A healthy GPU may need some seconds to
+# start: with a limit below 16 s there is no time to tell, and a GPU that hangs is not found.
 try_s=$(((10#$limit - SECONDS - 6) / 2))
-[ "$try_s" -ge 1 ] || try_s=1
+[ "$try_s" -ge 5 ] || try_s=5
 
 # survey FILE: in the time that is left. Without Slurm's variables: with them the survey would take itself
 # for a step with several ranks.

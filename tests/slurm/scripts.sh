@@ -114,6 +114,10 @@ echo "bin=$folder/bin lock=$folder/lock" >health.conf
 prolog
 [ "$code" -eq 0 ] || fail "no line of drain: $code, $(cat said)"
 [ "$(wc -l <runs)" -eq 1 ] || fail "$(wc -l <runs) surveys"
+# A healthy GPU that is slow to start is not taken for one that hangs.
+echo "bin=$folder/bin lock=$folder/lock limit=4" >health.conf
+prolog
+grep -q -- '--time-limit 5 ' asked || fail "limit=4: $(cat asked)"
 
 # Fewer GPUs than the site says, or than Slurm knows of; as many, or no setting, is well.
 printf '#!/bin/sh\necho "   Gres=gpu:h200:6(S:0-1),gpu:2,shard:9"\n' >bin/scontrol
