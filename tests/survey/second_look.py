@@ -116,7 +116,7 @@ def check_first_stands(folder, run):
 
 def case_hangs(folder):
     """The second worker hangs: it is ended at the time limit, and the first result stands."""
-    run = started(folder, 0, "--time-limit", str(15 * SLOWER))
+    run = started(folder, 0, "--time-limit", str(8 * SLOWER))
     os.kill(second_worker(folder, run), signal.SIGSTOP)
     check_first_stands(folder, run)
 

@@ -21,8 +21,7 @@ struct gpu_job {
     char *probes;      /* NULL: those of the options */
     enum job_state state;
     bool taken_over; /* its worker is the one that listed the GPUs */
-    double limit_s;  /* for its worker; the second one has as much as the first */
-    double took_s;   /* how long its worker ran; 0: not yet known */
+    double limit_s;  /* for each of its workers */
     struct job job;
     enum gpu_status first_status; /* how the first worker ended, if this is the second; GPU_OK: it
                                      is the first */
@@ -61,13 +60,12 @@ static const struct gpu_job *first_job_of(const struct jobs *jobs, uint32_t posi
     return NULL;
 }
 
-/* The time limit is for both measurements together. */
+/* The second measurement has the whole time limit, as every worker. */
 int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
 {
     const struct gpu_job *first = first_job_of(jobs, again->position);
     if (!first)
         return err_set(err, -EBADMSG, "asked again for a GPU that was not assigned");
-    double left_s = first->limit_s - first->took_s;
     struct gpu_job *grown = mem_grow(jobs->items, &jobs->capacity, jobs->count + 1, sizeof *grown);
     if (!grown)
         return err_no_memory(err);
@@ -75,7 +73,7 @@ int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
     grown[jobs->count++] = (struct gpu_job){.position = again->position,
                                             .session = 1,
                                             .probes = again->probes,
-                                            .limit_s = left_s > 0 ? left_s : 0};
+                                            .limit_s = first->limit_s};
     again->probes = NULL;
     return 0;
 }
@@ -232,7 +230,6 @@ static int conclude(struct jobs *jobs, struct gpu_job *gpu, bool over, double no
     if (*out_again)
         return try_again(jobs, gpu, status, reason, now_s, err);
     free(reason);
-    gpu->took_s = now_s - gpu->job.child.started_s;
     return report(jobs, gpu, &ending, err);
 }
 
