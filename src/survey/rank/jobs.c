@@ -66,6 +66,7 @@ int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
     const struct gpu_job *first = first_job_of(jobs, again->position);
     if (!first)
         return err_set(err, -EBADMSG, "asked again for a GPU that was not assigned");
+    double limit_s = first->limit_s; /* the list may move */
     struct gpu_job *grown = mem_grow(jobs->items, &jobs->capacity, jobs->count + 1, sizeof *grown);
     if (!grown)
         return err_no_memory(err);
@@ -73,7 +74,7 @@ int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
     grown[jobs->count++] = (struct gpu_job){.position = again->position,
                                             .session = 1,
                                             .probes = again->probes,
-                                            .limit_s = first->limit_s};
+                                            .limit_s = limit_s};
     again->probes = NULL;
     return 0;
 }
