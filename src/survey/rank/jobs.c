@@ -71,10 +71,8 @@ int jobs_again(struct jobs *jobs, struct again *again, struct err *err)
     if (!grown)
         return err_no_memory(err);
     jobs->items = grown;
-    grown[jobs->count++] = (struct gpu_job){.position = again->position,
-                                            .session = 1,
-                                            .probes = again->probes,
-                                            .limit_s = limit_s};
+    grown[jobs->count++] = (struct gpu_job){
+        .position = again->position, .session = 1, .probes = again->probes, .limit_s = limit_s};
     again->probes = NULL;
     return 0;
 }
