@@ -223,6 +223,26 @@ void device_memory_map_fini(struct device_memory_map *map)
     *map = (struct device_memory_map){0};
 }
 
+int device_check_unit(struct device *device, const struct device_check *check,
+                      struct device_check_answer *out_answer, struct err *err)
+{
+    *out_answer = (struct device_check_answer){0};
+    if ((unsigned)check->unit >= DEVICE_UNIT_COUNT)
+        return err_set(err, -EINVAL, "no such unit");
+    if (!device->ops->check_unit)
+        return err_set(err, -ENOTSUP, "this device cannot check its SMs");
+    int rc = device->ops->check_unit(device, check, out_answer, err);
+    if (rc)
+        device_check_answer_fini(out_answer);
+    return rc;
+}
+
+void device_check_answer_fini(struct device_check_answer *answer)
+{
+    free(answer->places);
+    *answer = (struct device_check_answer){0};
+}
+
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {

@@ -193,6 +193,44 @@ struct device_memory_map {
     size_t region_count;
 };
 
+/* The check of the SMs: every warp of every SM executes the same program on the same data, so that
+ * all end with the same hash (check_program.h). */
+enum device_unit {
+    DEVICE_UNIT_INT,
+    DEVICE_UNIT_FP32,
+    DEVICE_UNIT_FP64,
+    DEVICE_UNIT_MMA_F16, /* tensor units, by the instruction mma */
+    DEVICE_UNIT_MMA_BF16,
+    DEVICE_UNIT_MMA_FP8,
+    DEVICE_UNIT_WGMMA_F16, /* tensor units, by the instruction wgmma */
+    DEVICE_UNIT_WGMMA_BF16,
+    DEVICE_UNIT_WGMMA_FP8,
+    DEVICE_UNIT_SHARED,
+    DEVICE_UNIT_REGISTERS,
+    DEVICE_UNIT_ATOMICS,
+    DEVICE_UNIT_COUNT
+};
+const char *device_unit_name(enum device_unit unit); /* "int", "mma_f16" */
+
+enum { DEVICE_SUB_CORES = 4 }; /* of an SM: warp w runs on sub-core w mod 4 */
+struct device_check {
+    enum device_unit unit;
+    uint32_t target_ms; /* how long about */
+    uint32_t seed;
+};
+
+/* The hashes of the warps of one sub-core, in all launches. */
+struct device_check_place {
+    uint32_t count, wrong; /* all hashes; those that are not the expected one */
+    uint64_t wrong_hash;   /* the last one */
+};
+struct device_check_answer {
+    struct device_check_place *places; /* by SM, then by sub-core */
+    size_t place_count;
+    uint64_t operations, cycles; /* of an SM in all launches; the cycles of the median SM */
+    uint64_t elapsed_ns;         /* of all launches */
+};
+
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
 /* What does not change while the device is open. 0 means not known. */
@@ -254,6 +292,8 @@ struct device_ops {
                       struct device_stream_answer *out_answer, struct err *err);
     int (*test_memory)(struct device *device, const struct device_memory_test *test,
                        struct device_memory_map *out_map, struct err *err); /* may be NULL */
+    int (*check_unit)(struct device *device, const struct device_check *check,
+                      struct device_check_answer *out_answer, struct err *err); /* may be NULL */
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -291,6 +331,12 @@ int device_stream(struct device *device, const struct device_stream *stream,
 int device_test_memory(struct device *device, const struct device_memory_test *test,
                        struct device_memory_map *out_map, struct err *err);
 void device_memory_map_fini(struct device_memory_map *map);
+
+/* Checks a unit on all SMs at once. -ENOTSUP for a unit that the GPU does not have. out_answer is
+ * released by device_check_answer_fini. */
+int device_check_unit(struct device *device, const struct device_check *check,
+                      struct device_check_answer *out_answer, struct err *err);
+void device_check_answer_fini(struct device_check_answer *answer);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

@@ -125,7 +125,7 @@ void findings_fini(struct findings *findings);
 /* The stages, in the order in which judge_compare runs them. Each returns 0 or -ENOMEM. */
 int judge_settings(struct judge *judge);       /* settings.c: facts against the majority */
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
-int judge_memory_errors(struct judge *judge);  /* memory_errors.c: the test of the memory */
+int judge_self_checks(struct judge *judge);    /* self_checks.c: tests of the memory and the SMs */
 int judge_counters(struct judge *judge);       /* counters.c: errors that are corrected */
 int judge_heat(struct judge *judge);           /* heat.c: temperatures */
 int judge_tries(struct judge *judge);          /* tries.c: workers that crashed or hung */

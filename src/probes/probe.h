@@ -53,7 +53,7 @@ uint64_t probe_analysis_seed(struct probe_context *context);
  * it is cold in every cache. On Hopper, lines that are loaded repeatedly outlast a flush of L2. */
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
-enum { PROBE_LIST_MAX = 6 };
+enum { PROBE_LIST_MAX = 24 };
 
 /* One row of the table. A probe is in one file, and the other files know only this of it. */
 struct probe {
@@ -92,6 +92,7 @@ extern const struct probe probe_shared_carveout;
 extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;
+extern const struct probe probe_compute_check;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;

@@ -36,6 +36,7 @@ const struct probe *const probe_table[] = {
     &probe_main_bandwidth_write,
     &probe_main_bandwidth_copy,
     &probe_memory_whole,
+    &probe_compute_check,
     &probe_l2_latency,
     &probe_l2_line,
     &probe_l2_size,

@@ -329,6 +329,10 @@ static void destroy(struct device *device)
                 driver->cuStreamDestroy(gpu->streams[i]);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
+        if (gpu->check_module)
+            driver->cuModuleUnload(gpu->check_module);
+        if (gpu->check_90a_module)
+            driver->cuModuleUnload(gpu->check_90a_module);
         if (gpu->stream_module)
             driver->cuModuleUnload(gpu->stream_module);
         if (gpu->chase_module)
@@ -349,6 +353,7 @@ static const struct device_ops cuda_ops = {
     .run_batch = cuda_run_batch,
     .run_stream = cuda_run_stream,
     .test_memory = cuda_test_memory,
+    .check_unit = cuda_check_unit,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,

@@ -77,6 +77,21 @@ struct kernel_region_result {
     uint64_t wrong_words, wrong_offset, wrong_bits, cycles;
 };
 
+/* What a check does (check.cu). One block per SM. */
+struct kernel_check {
+    uint64_t results; /* address of one kernel_check_result per block */
+    uint64_t words;   /* check_atomics: address of CHECK_ATOMIC_WORDS words per block */
+    uint32_t seed, periods;
+    uint32_t section_words; /* check_shared: of each warp, a multiple of 32 */
+    uint32_t warp_mask;
+};
+
+enum { KERNEL_CHECK_WARPS = 32 };
+struct kernel_check_result {
+    uint64_t hashes[KERNEL_CHECK_WARPS], cycles[KERNEL_CHECK_WARPS]; /* by warp */
+    uint32_t sm_id, reserved;
+};
+
 /* The same values as enum device_path. */
 enum kernel_path {
     KERNEL_GLOBAL_CA,

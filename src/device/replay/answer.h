@@ -38,4 +38,12 @@ void answer_get_job(struct wire_reader *reader, const struct device_job *job, ui
 void answer_put_err(struct strbuf *buffer, int code, const char *text);
 int answer_get_err(struct wire_reader *reader, struct err *err); /* the code; -ENOMEM; 0 when bad */
 
+/* The check of a unit. Of the places only those are listed that have wrong hashes, or another
+ * number of hashes than the first one. */
+void answer_put_check(struct strbuf *buffer, const struct device_check_answer *answer);
+
+/* Reads it back. out_answer: empty; released with device_check_answer_fini, also when bad. NULL:
+ * only checks. */
+void answer_get_check(struct wire_reader *reader, struct device_check_answer *out_answer);
+
 #endif

@@ -125,6 +125,15 @@ static int harm_memory(struct sim_model *model, const struct sim_fault *fault, s
     return 0;
 }
 
+static int spoil_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->sm >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    model->wrong_sm = fault->sm;
+    model->wrong_share = fault->share;
+    return 0;
+}
+
 static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     if (fault->sm >= model->sms)
@@ -311,6 +320,8 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_WEAK_REGION:
     case SIM_BIT_ERROR:
         return harm_memory(model, fault, err);
+    case SIM_WRONG_SM:
+        return spoil_sm(model, fault, err);
     case SIM_PCIE:
         return downtrain(model, fault, err);
     default:

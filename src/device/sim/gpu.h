@@ -58,6 +58,8 @@ uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
 /* The backend's functions (struct device_ops). */
 int gpu_run_batch(struct device *device, const struct device_batch *batch,
                   struct device_answer *answers, struct err *err);
+int gpu_check_unit(struct device *device, const struct device_check *check,
+                   struct device_check_answer *out_answer, struct err *err);
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,

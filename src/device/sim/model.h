@@ -148,8 +148,10 @@ struct sim_model {
     uint64_t weak_offset;  /* in the part of the memory that takes weak_share longer */
     double weak_share;
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
-    uint64_t throttle_bits;             /* as NVML gives them */
-    int64_t hang_after;                 /* jobs; -1: never */
+    uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
+    double wrong_share;
+    uint64_t throttle_bits; /* as NVML gives them */
+    int64_t hang_after;     /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
 

@@ -403,6 +403,37 @@ static void memory_test(void **state)
     }
 }
 
+/* Every unit that the GPU has is checked on every sub-core; a wrong SM is the only one. */
+static void unit_checks(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++)
+        for (int unit = 0; unit < DEVICE_UNIT_COUNT; unit++) {
+            const struct device_check check = {.unit = (enum device_unit)unit, .target_ms = 1};
+            struct device_check_answer answer;
+            struct err err = {0};
+            if (wrong)
+                setenv("FAKE_CUDA_WRONG", "1", 1);
+            int rc = device_check_unit(device, &check, &answer, &err);
+            unsetenv("FAKE_CUDA_WRONG");
+            if (rc == -ENOTSUP)
+                continue;
+            assert_int_equal(rc, 0);
+            assert_int_equal(answer.place_count,
+                             device_limits(device)->sm_count * DEVICE_SUB_CORES);
+            for (size_t i = 0; i < answer.place_count; i++) {
+                bool expected = wrong && i / DEVICE_SUB_CORES == 1;
+                assert_true(answer.places[i].count > 0);
+                assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
+            }
+            device_check_answer_fini(&answer);
+        }
+    const struct device_check none = {.unit = DEVICE_UNIT_COUNT};
+    struct device_check_answer answer;
+    struct err err = {0};
+    assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
+}
+
 /* A test that fails leaves nothing behind: the next one is complete. Where memory cannot be
  * allocated, a little less is. */
 static void memory_test_errors(void **state)
@@ -539,6 +570,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -1,12 +1,14 @@
 /* A stand-in for libcuda.so.1 that executes the chase jobs on the CPU: memory is the host's, and a
  * load takes 1 + (address / 8) % 256 cycles, so that latencies tell which elements were loaded. */
 #include <cuda.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/check_program.h"
 #include "device/cuda/kernels.h"
 #include "device/device.h"
 
@@ -202,6 +204,31 @@ static void run_memory(const char *name, const struct kernel_region *region)
     }
 }
 
+/* The checks: every warp has the host's hash. FAKE_CUDA_WRONG="1": those of the second SM have
+ * another.
+ */
+static void run_check(const char *name, unsigned grid, unsigned block,
+                      const struct kernel_check *check)
+{
+    const char *text = getenv("FAKE_CUDA_WRONG");
+    unsigned wrong = text ? (unsigned)strtoul(text, NULL, 10) : UINT_MAX;
+    struct kernel_check_result *results = (struct kernel_check_result *)(uintptr_t)check->results;
+    struct check_run run = {.seed = check->seed,
+                            .periods = check->periods,
+                            .warps = block / CHECK_LANES,
+                            .section_words = check->section_words};
+    while (strcmp(device_unit_name(run.unit), name) != 0)
+        run.unit++;
+    uint64_t hash = check_hash(&run, 0);
+    for (unsigned i = 0; i < grid; i++) {
+        results[i].sm_id = sm_ids[i];
+        for (uint32_t w = 0; w < run.warps; w++) {
+            results[i].hashes[w] = hash + (i == wrong);
+            results[i].cycles[w] = 1000;
+        }
+    }
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, unsigned z,
                                unsigned block, unsigned by, unsigned bz, unsigned shared,
                                CUstream stream, void **parameters, void **extra)
@@ -217,6 +244,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         run_chase(parameters);
     else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
         run_memory(name, parameters[0]);
+    else if (strncmp(name, "check_", 6) == 0)
+        run_check(name + 6, grid, block, parameters[0]);
     else if (strcmp(name, "scrub_l1") == 0)
         textured = false;
     else if (strcmp(name, "link_chain") == 0)

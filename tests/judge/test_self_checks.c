@@ -1,4 +1,4 @@
-/* What the test of the whole memory found. */
+/* What the tests of the whole memory and of the SMs found. */
 #include "made.h"
 
 #include "../check.h"
@@ -36,6 +36,25 @@ static void wrong_words_accuse(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The finding names the unit, how often and the SM. */
+static void wrong_results_accuse(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++)
+        add(&gpus[i], "compute.wrong", i == 4 ? 12 : 0);
+    add(&gpus[4], "compute.wrong_in.fp32", 12);
+    add(&gpus[4], "compute.wrong_sm", 17);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.total_outliers, 1);
+    const struct inventory_outlier *accused = made_outlier(&inventory, gpus[4].uuid);
+    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_string_equal(made_finding(accused, "compute.wrong_in.fp32")->cause,
+                        "checks of the FP32 units with a wrong result: 12, most on SM 17");
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* An offset says where something is on one GPU. The model has no usual one. */
 static void places_have_no_median(void **state)
 {
@@ -56,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_words_accuse),
+        cmocka_unit_test(wrong_results_accuse),
         cmocka_unit_test(places_have_no_median),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

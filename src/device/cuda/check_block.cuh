@@ -1,0 +1,31 @@
+/* What the kernels of check.cu and check_90a.cu have in common: formats and results. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
+#define GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
+
+#include "../check_program.h"
+#include "kernels.h"
+
+/* Warps without a bit in the mask do nothing: for tests of where a warp runs. */
+static __device__ __forceinline__ bool check_takes_part(const struct kernel_check *c)
+{
+    return c->warp_mask >> (threadIdx.x / 32) & 1;
+}
+
+/* Stores the hash of the warp and how long it took. */
+static __device__ __forceinline__ void check_store(const struct kernel_check *c, long long begin,
+                                                   uint64_t sum)
+{
+    struct kernel_check_result *result = (struct kernel_check_result *)c->results + blockIdx.x;
+    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    long long end = clock64();
+    uint64_t hash = check_lane_hash(sum, lane);
+    for (int apart = 16; apart > 0; apart /= 2)
+        hash += __shfl_down_sync(0xffffffffu, (unsigned long long)hash, apart);
+    if (lane)
+        return;
+    result->hashes[warp] = hash;
+    result->cycles[warp] = (uint64_t)(end - begin);
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(result->sm_id));
+}
+
+#endif
