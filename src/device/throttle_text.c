@@ -26,3 +26,9 @@ void device_throttle_text(uint64_t reasons, struct strbuf *out_text)
     if (rest)
         strbuf_printf(out_text, "%s0x%" PRIx64, comma, rest);
 }
+
+bool device_throttle_by_hardware(uint64_t reasons)
+{
+    enum { HW_SLOWDOWN = 0x8, HW_THERMAL = 0x40, HW_POWER_BRAKE = 0x80 };
+    return reasons & (HW_SLOWDOWN | HW_THERMAL | HW_POWER_BRAKE);
+}

@@ -327,6 +327,8 @@ static void destroy(struct device *device)
         for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
+        if (gpu->load_module)
+            driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
         if (gpu->stream_module)
@@ -349,6 +351,7 @@ static const struct device_ops cuda_ops = {
     .run_batch = cuda_run_batch,
     .run_stream = cuda_run_stream,
     .test_memory = cuda_test_memory,
+    .run_load = cuda_run_load,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,
