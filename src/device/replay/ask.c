@@ -7,8 +7,9 @@
 
 const char *ask_call_name(enum ask_call call)
 {
-    static const char *const names[ASK_CALL_COUNT] = {
-        "look", "open", "identify", "batch", "stream", "clocks", "health", "link", "memory"};
+    static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
+                                                      "stream", "clocks", "health",   "link",
+                                                      "memory", "load"};
     return names[call];
 }
 
@@ -178,6 +179,11 @@ struct ask ask_of_memory_test(const struct device_memory_test *test)
                         .fields = {test->patterns, test->region_bytes, test->loads}};
 }
 
+struct ask ask_of_load(const struct device_load *load)
+{
+    return (struct ask){.call = ASK_LOAD, .fields = {load->duration_ms, load->sample_ms}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -188,6 +194,7 @@ static size_t field_count(enum ask_call call)
     return call == ASK_BATCH    ? ASK_JOB_FIELDS
            : call == ASK_STREAM ? ASK_STREAM_FIELDS
            : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
+           : call == ASK_LOAD   ? ASK_LOAD_FIELDS
                                 : 0;
 }
 
@@ -285,6 +292,10 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
         strbuf_printf(out_text, "test of the whole memory: %llu patterns, regions of ",
                       (unsigned long long)fields[0]);
         describe_bytes(out_text, fields[1]);
+        return;
+    }
+    if (ask->call == ASK_LOAD) {
+        strbuf_printf(out_text, "load of %llu ms", (unsigned long long)fields[0]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -15,11 +15,12 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test; /* the next requests are stored as differences */
-    enum ask_call call;                          /* the last one asked */
-    bool asked;                                  /* it has no answer yet */
-    size_t pending;                              /* requests in the call */
-    struct device_job *jobs;                     /* of a batch, as many as are pending */
+    struct ask last_job, last_stream, last_test,
+        last_load;           /* the next requests are stored as differences */
+    enum ask_call call;      /* the last one asked */
+    bool asked;              /* it has no answer yet */
+    size_t pending;          /* requests in the call */
+    struct device_job *jobs; /* of a batch, as many as are pending */
     size_t job_capacity;
     bool opened, closed;
     uint32_t sm_count;
@@ -73,6 +74,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_MEMORY) {
         ask_get(values, ASK_MEMORY, &reading->last_test);
         ask = reading->last_test;
+    } else if (call == ASK_LOAD) {
+        ask_get(values, ASK_LOAD, &reading->last_load);
+        ask = reading->last_load;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -109,6 +113,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_MEMORY:
         answer_get_map(values, reading->last_test.fields[0], NULL);
+        break;
+    case ASK_LOAD:
+        answer_get_load(values, NULL);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

@@ -47,6 +47,7 @@ static const char *const kind_words[] = {
     [SIM_DEAD_DRIVER] = "dead_driver",
     [SIM_WEAK_REGION] = "weak_region",
     [SIM_BIT_ERROR] = "bit_error",
+    [SIM_FALLS_UNDER_LOAD] = "falls_under_load",
     [SIM_FAULT_COUNT] = NULL,
 };
 
@@ -83,6 +84,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_CRASH] = {"?after", "?tries"},
     [SIM_WEAK_REGION] = {"bytes", "share"},
     [SIM_BIT_ERROR] = {"bytes", "?count"},
+    [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
 };
 
 static const char *const reason_words[] = {

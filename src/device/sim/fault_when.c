@@ -13,8 +13,9 @@ enum { GROW_STEPS = 64 };
 
 /* What can change while the GPU works: nothing that caches or limits were created from. */
 static const bool may_change[SIM_FAULT_COUNT] = {
-    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true, [SIM_SM_CLOCK] = true, [SIM_SLOW_SM] = true,
-    [SIM_SLOW_HOST] = true, [SIM_POWER_LIMIT] = true,  [SIM_NOISY] = true,
+    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true,     [SIM_SM_CLOCK] = true,
+    [SIM_SLOW_SM] = true,   [SIM_SLOW_HOST] = true,        [SIM_POWER_LIMIT] = true,
+    [SIM_NOISY] = true,     [SIM_FALLS_UNDER_LOAD] = true,
 };
 
 static const char *const each_words[] = {"launch", "session", NULL};

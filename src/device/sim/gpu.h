@@ -60,6 +60,8 @@ int gpu_run_batch(struct device *device, const struct device_batch *batch,
                   struct device_answer *answers, struct err *err);
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err);
+int gpu_run_load(struct device *device, const struct device_load *load,
+                 struct device_load_answer *out_answer, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
