@@ -272,11 +272,6 @@ struct device_link {
     bool near;  /* on CPUs near the GPU, as far as the driver tells which ones are near */
 };
 
-/* The reasons as words, comma-separated ("power_cap,sw_thermal"); "none" if there is none. Idle is
- * left out, since clocks are read between two pieces of work. Unknown bits are printed as a
- * number. */
-void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
-
 /* The functions of a backend. Each returns 0 or a negative errno with text: -ENOTSUP for what the
  * device does not have, -ENOENT for a request that a replayed device was not asked when it was
  * recorded. run_batch gets zeroed answers; on failure it leaves nothing allocated in them. */
@@ -340,9 +335,6 @@ void device_load_answer_fini(struct device_load_answer *answer);
 /* Appends a copy of the sample. 0 or -ENOMEM. */
 int device_load_answer_add(struct device_load_answer *answer,
                            const struct device_load_sample *sample);
-
-/* True if NVML's bits say that the hardware itself lowers the clock: heat, or the power supply. */
-bool device_throttle_by_hardware(uint64_t reasons);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

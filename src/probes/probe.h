@@ -53,7 +53,7 @@ uint64_t probe_analysis_seed(struct probe_context *context);
  * it is cold in every cache. On Hopper, lines that are loaded repeatedly outlast a flush of L2. */
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
-enum { PROBE_LIST_MAX = 6 };
+enum { PROBE_LIST_MAX = 12 };
 
 /* One row of the table. A probe is in one file, and the other files know only this of it. */
 struct probe {
@@ -66,6 +66,7 @@ struct probe {
      * result is noisy. */
     bool again;
     double within;
+    bool last;    /* after all others, because it heats the GPU; not together with `again` */
     bool highest; /* disturbances only lower it: the highest round counts, not the median */
 
     /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the
@@ -92,6 +93,7 @@ extern const struct probe probe_shared_carveout;
 extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;
+extern const struct probe probe_load;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;

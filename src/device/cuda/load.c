@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/load_sensors.h"
+#include "inventory/throttle.h"
 
 extern const unsigned char cuda_load_fatbin[];
 
@@ -222,7 +223,7 @@ static bool is_over(struct load *load)
         *end = load->at_ns >= duration_ns ? DEVICE_LOAD_DONE : DEVICE_LOAD_TIME;
         return true;
     }
-    if (last->throttle_known && device_throttle_by_hardware(last->throttle_reasons)) {
+    if (last->throttle_known && throttle_by_hardware(last->throttle_reasons)) {
         *end = DEVICE_LOAD_SLOWDOWN;
         return true;
     }

@@ -181,7 +181,7 @@ struct ask ask_of_memory_test(const struct device_memory_test *test)
 
 struct ask ask_of_load(const struct device_load *load)
 {
-    return (struct ask){.call = ASK_LOAD, .fields = {load->duration_ms, load->sample_ms}};
+    return (struct ask){.call = ASK_LOAD, .fields = {load->sample_ms}};
 }
 
 struct ask ask_of_call(enum ask_call call)
@@ -295,7 +295,7 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
         return;
     }
     if (ask->call == ASK_LOAD) {
-        strbuf_printf(out_text, "load of %llu ms", (unsigned long long)fields[0]);
+        strbuf_printf(out_text, "load, sampled every %llu ms", (unsigned long long)fields[0]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -33,7 +33,7 @@ enum {
     ASK_JOB_FIELDS = 10 + DEVICE_STEPS_MAX * ASK_STEP_FIELDS,
     ASK_STREAM_FIELDS = 8,
     ASK_MEMORY_FIELDS = 3,
-    ASK_LOAD_FIELDS = 2,
+    ASK_LOAD_FIELDS = 1,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -50,7 +50,7 @@ struct ask {
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
 struct ask ask_of_memory_test(const struct device_memory_test *test); /* the seed does not count */
-struct ask ask_of_load(const struct device_load *load);               /* the limit does not count */
+struct ask ask_of_load(const struct device_load *load);               /* its length does not count */
 struct ask ask_of_call(enum ask_call call);                           /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */

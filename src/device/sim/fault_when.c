@@ -126,6 +126,7 @@ static void restore(struct sim_model *model, const struct sim_model *usual)
     model->bandwidth = usual->bandwidth;
     model->paths[DEVICE_HOST] = usual->paths[DEVICE_HOST];
     model->config = usual->config;
+    model->fall_share = usual->fall_share;
     model->throttle_bits = usual->throttle_bits;
     model->health[SIM_TEMPERATURE] = usual->health[SIM_TEMPERATURE];
     model->health[SIM_TEMPERATURE_MARGIN] = usual->health[SIM_TEMPERATURE_MARGIN];

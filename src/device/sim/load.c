@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "device/sim/gpu.h"
+#include "inventory/throttle.h"
 
 /* The load draws so much more than the rest of the survey. With it an H200 would draw 735 W at its
  * full clock; its limit is 700 W. Units differ by the deviation. */
@@ -114,7 +115,7 @@ static bool is_over(const struct load *load, const struct device_load *asked,
         return true;
     }
     *out_end = DEVICE_LOAD_SLOWDOWN;
-    return device_throttle_by_hardware(load->now.throttle_reasons);
+    return throttle_by_hardware(load->now.throttle_reasons);
 }
 
 int gpu_run_load(struct device *device, const struct device_load *asked,
