@@ -64,8 +64,10 @@ static int judge_hardware(struct judge *judge, uint32_t gpu)
     uint64_t reasons = reasons_of(&judge->fleet, gpu);
     if (!throttle_by_hardware(reasons))
         return 0;
-    return findings_add_rule(judge, gpu, "load.throttle", true, KIND_DEGRADED, (double)reasons,
-                             cause_of(&judge->fleet, gpu, reasons));
+    uint64_t usual = reasons & ~unusual_reasons(&judge->fleet, gpu);
+    return findings_add_rule(
+        judge, gpu, "load.throttle", true, KIND_DEGRADED, (double)reasons,
+        cause_of(&judge->fleet, gpu, reasons & ~usual ? reasons & ~usual : reasons));
 }
 
 static bool has_finding(struct judge *judge, uint32_t gpu)
