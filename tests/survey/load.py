@@ -100,7 +100,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert values["flops"]["status"] == "noisy" and "slowed itself" in values["flops"]["reason"]
     assert 3 <= values["seconds"]["value"] < 3.2, values["seconds"]
 
-    quiet = load(measure(folder, "healthy", [dict(healthy, count=100)], ["--load", "5"], (0,)))
+    quiet = load(measure(folder, "healthy", [dict(healthy, count=250)], ["--probes", "load"], (0,)))
     assert not quiet["outliers"] and not findings(quiet, "watch"), quiet["watch"]
     for flags in [], ["--load", "0"]:
         plain = load(measure(folder, "plain", [node("a", [])], flags, (0,)))
