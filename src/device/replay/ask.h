@@ -50,8 +50,9 @@ struct ask {
 struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
 struct ask ask_of_memory_test(const struct device_memory_test *test); /* the seed does not count */
-struct ask ask_of_load(const struct device_load *load);               /* its length does not count */
-struct ask ask_of_call(enum ask_call call);                           /* a call without fields */
+/* The length of a load does not count. */
+struct ask ask_of_load(const struct device_load *load);
+struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);
