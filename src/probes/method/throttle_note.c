@@ -1,10 +1,10 @@
 /* Why the driver limits a clock, as a note of a measure. */
-#include "inventory/throttle.h"
 #include "probes/method/throttle_note.h"
 
 #include <errno.h>
 
 #include "base/str.h"
+#include "inventory/throttle.h"
 
 int throttle_note(struct facts *notes, const struct device_clocks *clocks)
 {
