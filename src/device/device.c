@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -241,6 +242,43 @@ void device_check_answer_fini(struct device_check_answer *answer)
 {
     free(answer->places);
     *answer = (struct device_check_answer){0};
+}
+
+int device_run_load(struct device *device, const struct device_load *load,
+                    struct device_load_answer *out_answer, struct err *err)
+{
+    *out_answer = (struct device_load_answer){0};
+    if (!load->duration_ms || !load->sample_ms || !load->limit_ms)
+        return err_set(err, -EINVAL, "a load has a duration, a limit and samples");
+    if (!device->ops->run_load)
+        return err_set(err, -ENOTSUP, "this device cannot be put under load");
+    int rc = device->ops->run_load(device, load, out_answer, err);
+    if (rc)
+        device_load_answer_fini(out_answer);
+    return rc;
+}
+
+int device_load_answer_add(struct device_load_answer *answer,
+                           const struct device_load_sample *sample)
+{
+    size_t count = answer->sample_count;
+    if (!(count & (count - 1))) { /* grows at 0 and at every power of two */
+        struct device_load_sample *grown = mem_array(count ? 2 * count : 1, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        if (count)
+            memcpy(grown, answer->samples, count * sizeof *grown);
+        free(answer->samples);
+        answer->samples = grown;
+    }
+    answer->samples[answer->sample_count++] = *sample;
+    return 0;
+}
+
+void device_load_answer_fini(struct device_load_answer *answer)
+{
+    free(answer->samples);
+    *answer = (struct device_load_answer){0};
 }
 
 int device_read_health(struct device *device, struct facts *config, struct facts *health,

@@ -231,6 +231,42 @@ struct device_check_answer {
     uint64_t elapsed_ns;         /* of all launches */
 };
 
+/* Sustained load: every SM multiplies matrices and reads main memory at once, until the time is
+ * over. */
+struct device_load {
+    uint32_t duration_ms;
+    uint32_t sample_ms; /* about this long between two samples */
+    uint32_t limit_ms;  /* it ends after this time if that is shorter: what is left to this GPU */
+};
+enum device_load_unit {
+    DEVICE_LOAD_FP32,  /* multiply-add of the ordinary cores: the GPU has no bf16 tensor cores */
+    DEVICE_LOAD_MMA,   /* bf16 tensor cores by mma.sync */
+    DEVICE_LOAD_WGMMA, /* bf16 tensor cores by wgmma, which reaches their whole rate on Hopper */
+    DEVICE_LOAD_UNIT_COUNT
+};
+enum device_load_end {
+    DEVICE_LOAD_DONE,
+    DEVICE_LOAD_TIME,     /* limit_ms is over */
+    DEVICE_LOAD_SLOWDOWN, /* the hardware slows itself down */
+    DEVICE_LOAD_OTHERS,   /* another process came */
+    DEVICE_LOAD_END_COUNT
+};
+struct device_load_sample {
+    uint64_t at_ns; /* since the load began; counts are of the work until then */
+    uint64_t operations, bytes;
+    uint64_t cycles, cycles_ns; /* of one SM while it worked, by its clock and by real time */
+    /* What the driver reports; NAN if it does not. */
+    double sm_mhz, memory_mhz, power_w, energy_j, temperature_c, temperature_memory_c;
+    uint64_t throttle_reasons; /* NVML's bits */
+    bool throttle_known;
+};
+struct device_load_answer {
+    enum device_load_unit unit;
+    enum device_load_end end;
+    struct device_load_sample *samples; /* rising in time; the first one is of the beginning */
+    size_t sample_count;
+};
+
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
 /* What does not change while the device is open. 0 means not known. */
@@ -274,11 +310,6 @@ struct device_link {
     bool near;  /* on CPUs near the GPU, as far as the driver tells which ones are near */
 };
 
-/* The reasons as words, comma-separated ("power_cap,sw_thermal"); "none" if there is none. Idle is
- * left out, since clocks are read between two pieces of work. Unknown bits are printed as a
- * number. */
-void device_throttle_text(uint64_t reasons, struct strbuf *out_text);
-
 /* The functions of a backend. Each returns 0 or a negative errno with text: -ENOTSUP for what the
  * device does not have, -ENOENT for a request that a replayed device was not asked when it was
  * recorded. run_batch gets zeroed answers; on failure it leaves nothing allocated in them. */
@@ -294,6 +325,8 @@ struct device_ops {
                        struct device_memory_map *out_map, struct err *err); /* may be NULL */
     int (*check_unit)(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err); /* may be NULL */
+    int (*run_load)(struct device *device, const struct device_load *load,
+                    struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -337,6 +370,16 @@ void device_memory_map_fini(struct device_memory_map *map);
 int device_check_unit(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err);
 void device_check_answer_fini(struct device_check_answer *answer);
+/* Loads the GPU. It ends early, with the samples until then, at limit_ms, when the hardware slows
+ * itself down, and when another process comes; -EBUSY if one is there already. If this process is
+ * killed, the load ends with it. out_answer is released by device_load_answer_fini. */
+int device_run_load(struct device *device, const struct device_load *load,
+                    struct device_load_answer *out_answer, struct err *err);
+void device_load_answer_fini(struct device_load_answer *answer);
+
+/* Appends a copy of the sample. 0 or -ENOMEM. */
+int device_load_answer_add(struct device_load_answer *answer,
+                           const struct device_load_sample *sample);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

@@ -27,6 +27,7 @@ static const struct {
     [JUDGE_MEMORY_BUS] = {"memory bus", "bits", KIND_MISMATCHED},
     [JUDGE_L2] = {"L2", "B", KIND_MISMATCHED},
     [JUDGE_PCIE] = {"PCIe link", "", KIND_DEGRADED},
+    [JUDGE_POWER_LIMIT] = {"power limit", "W", KIND_MISCONFIGURED},
 };
 
 /* The conditions that explain a loss. */
@@ -103,8 +104,9 @@ static void explain_lowered_clock(struct explanation *explanation, struct judge 
 {
     const struct finding *clock = finding_of(judge, gpu, "clock.sm", BASIS_FLEET);
     double ratio = judge->clock_ratio[gpu];
-    if (!strstr(rule->metric, ".bandwidth.") || rule->follows[JUDGE_SM_CLOCK] > 0 || !clock ||
-        !clock->accused || !clock->clock_held || !judge_number_lower(ratio, 1))
+    bool of_load = strncmp(rule->metric, "load.", 5) == 0;
+    if ((!of_load && !strstr(rule->metric, ".bandwidth.")) || rule->follows[JUDGE_SM_CLOCK] > 0 ||
+        !clock || !clock->accused || !clock->clock_held || !judge_number_lower(ratio, 1))
         return;
     put_condition(explanation, judge, JUDGE_SM_CLOCK, gpu);
     add_explanation(explanation, 1 - ratio, clock->kind, JUDGE_SM_CLOCK);

@@ -69,6 +69,8 @@ double judge_condition_value(const struct fleet *fleet, enum judge_condition con
     case JUDGE_PCIE: /* each generation doubles the rate of a lane */
         return exp2(fact_value(fleet, SET_CONFIG, "pcie_gen", gpu)) *
                fact_value(fleet, SET_CONFIG, "pcie_width", gpu);
+    case JUDGE_POWER_LIMIT:
+        return fact_value(fleet, SET_CONFIG, "power_limit_w", gpu);
     default:
         return NAN;
     }

@@ -79,6 +79,35 @@ static int put_words(const struct fleet *fleet, const struct cell *cell, struct 
     return 0;
 }
 
+/* The curve of a load differs on every GPU: that of the GPU with the median figure stands for the
+ * model. */
+static const struct note *median_note(const struct column *column, const struct cell *kind,
+                                      const struct note_column *notes)
+{
+    const struct note *nearest = NULL;
+    double least = INFINITY, median;
+    size_t n = 0;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)))
+            column->numbers[n++] = cell_of(column, i)->value;
+    median = robust_median(column->numbers, n);
+    for (size_t i = 0; i < column->count; i++) {
+        const struct note *note = &notes->notes[column->gpus[i]];
+        double distance = fabs(cell_of(column, i)->value - median);
+        if (!alike(kind, cell_of(column, i)) || note->kind != FACT_TEXT || !(distance < least))
+            continue;
+        least = distance;
+        nearest = note;
+    }
+    return nearest;
+}
+
+static bool is_load_curve(const struct column *column, const char *key)
+{
+    const char *metric = fleet_text(column->fleet, column->metric->head.name);
+    return strcmp(key, "curve") == 0 && strcmp(metric, "load.clock.steady") == 0;
+}
+
 /* Sets the note to the median of the numbers, or to the text that more than half have. */
 static int merge_note(const struct column *column, const struct cell *kind,
                       const struct note_column *notes, struct facts *out_notes)
@@ -112,6 +141,11 @@ static int merge_note(const struct column *column, const struct cell *kind,
         return facts_set_real(out_notes, key, robust_median(column->numbers, n));
     if (most == FACT_BOOL)
         return facts_set_bool(out_notes, key, robust_median(column->numbers, n) > 0.5);
+    if (is_load_curve(column, key) && is_number(kind)) {
+        candidate = median_note(column, kind, notes);
+        const char *text = candidate ? fleet_text(column->fleet, candidate->text) : NULL;
+        return text ? facts_set_text(out_notes, key, text) : 0;
+    }
     for (size_t i = 0; i < column->count; i++)
         same += notes->notes[column->gpus[i]].text == candidate->text &&
                 alike(kind, cell_of(column, i));

@@ -20,6 +20,7 @@ enum judge_condition {
     JUDGE_MEMORY_BUS,
     JUDGE_L2,
     JUDGE_PCIE, /* generation and width under load */
+    JUDGE_POWER_LIMIT,
     JUDGE_CONDITION_COUNT
 };
 

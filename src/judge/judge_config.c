@@ -24,6 +24,7 @@ static int read_follows(const struct yaml_node *node, struct judge_metric *out, 
         {"memory_bus", YAML_F64, JUDGE_MEMORY_BUS * sizeof(double), .max = 1},
         {"l2", YAML_F64, JUDGE_L2 * sizeof(double), .max = 1},
         {"pcie", YAML_F64, JUDGE_PCIE * sizeof(double), .max = 1},
+        {"power_limit", YAML_F64, JUDGE_POWER_LIMIT * sizeof(double), .max = 1},
     };
     return yaml_read_fields(node, fields, COUNT_OF(fields), out->follows, err);
 }

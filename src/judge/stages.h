@@ -140,6 +140,7 @@ int judge_counter_drift(struct judge *judge);  /* counter_drift.c: counters sinc
 int judge_world(struct judge *judge);          /* world_scores.c: against GPUs elsewhere */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
+int judge_load(struct judge *judge);           /* load_falls.c: sustained load */
 int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
 
 /* Adds an entry to the inventory's nodes for each setting and version in which the model is

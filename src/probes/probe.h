@@ -66,6 +66,7 @@ struct probe {
      * result is noisy. */
     bool again;
     double within;
+    bool last;    /* after all others, because it heats the GPU; not together with `again` */
     bool highest; /* disturbances only lower it: the highest round counts, not the median */
 
     /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the
@@ -93,6 +94,7 @@ extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;
 extern const struct probe probe_compute_check;
+extern const struct probe probe_load;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;

@@ -43,9 +43,17 @@ struct probe_selection {
 int probes_select(enum probe_profile profile, const char *list, struct probe_selection *out,
                   struct err *err);
 
+/* Adds a probe without dependencies, or takes one out on which no other depends. */
+void probes_add(struct probe_selection *selection, const char *name);
+void probes_remove(struct probe_selection *selection, const char *name);
+
 struct probe_options {
     enum probe_profile profile;
     uint64_t seed;
+    double load_s;      /* how long the GPU is put under load; 0: the usual time */
+    double load_wait_s; /* before that */
+    bool load_one;      /* one GPU of the node at a time */
+    double ends_s;      /* by clock_monotonic_s: the time limit of the GPU; 0: none */
 };
 
 /* Called before and after each probe; a worker uses it to report progress and partial results.

@@ -54,6 +54,7 @@ const struct probe *const probe_table[] = {
     &probe_clock_memory,
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
+    &probe_load,
     NULL,
 };
 /* clang-format on */
@@ -173,6 +174,24 @@ out:
     else
         *out = selection;
     return rc;
+}
+
+void probes_add(struct probe_selection *selection, const char *name)
+{
+    size_t at = find(name);
+    for (size_t i = 0; i < selection->count; i++)
+        if (selection->indices[i] == at)
+            return;
+    selection->indices[selection->count++] = at;
+}
+
+void probes_remove(struct probe_selection *selection, const char *name)
+{
+    size_t kept = 0, at = find(name);
+    for (size_t i = 0; i < selection->count; i++)
+        if (selection->indices[i] != at)
+            selection->indices[kept++] = selection->indices[i];
+    selection->count = kept;
 }
 
 static bool reports(const struct probe *probe, const char *metric)

@@ -14,6 +14,7 @@
 struct config_nodes {
     const struct yaml_node *time_limit_s;
     const struct yaml_node *start;
+    const struct yaml_node *load;
     const struct yaml_node *judge;
 };
 
@@ -35,7 +36,8 @@ static int check_metrics(const struct yaml_node *judge, struct err *err)
 
 void survey_config_defaults(struct survey_config *out_config)
 {
-    *out_config = (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1}};
+    *out_config =
+        (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1}, .load_stagger_s = 5};
 }
 
 static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
@@ -43,6 +45,7 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     static const struct yaml_field top[] = {
         {"time_limit_s", YAML_NODE, offsetof(struct config_nodes, time_limit_s), .required = true},
         {"start_patience_s", YAML_NODE, offsetof(struct config_nodes, start)},
+        {"load", YAML_NODE, offsetof(struct config_nodes, load)},
         {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
     };
     static const struct yaml_field limits[] = {
@@ -53,6 +56,9 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
     static const struct yaml_field patience[] = {
         {"least", YAML_F64, offsetof(struct survey_patience, least_s), true, 1, 86400},
         {"per_rank", YAML_F64, offsetof(struct survey_patience, per_rank_s), true, 0, 60},
+    };
+    static const struct yaml_field load[] = {
+        {"stagger_s", YAML_F64, offsetof(struct survey_config, load_stagger_s), true, 0, 600},
     };
     struct config_nodes nodes = {0};
     struct survey_config config;
@@ -65,6 +71,10 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
         goto fail;
     if (nodes.start)
         rc = yaml_read_fields(nodes.start, patience, COUNT_OF(patience), &config.start, err);
+    if (rc)
+        goto fail;
+    if (nodes.load)
+        rc = yaml_read_fields(nodes.load, load, COUNT_OF(load), &config, err);
     if (rc)
         goto fail;
     rc = judge_config_read(nodes.judge, &config.judge, err);

@@ -16,6 +16,7 @@ struct survey_patience {
 struct survey_config {
     double time_limit_s[PROFILE_COUNT]; /* for one GPU, by profile */
     struct survey_patience start;
+    double load_stagger_s;
     struct judge_config judge;
     char *name; /* of the file */
     char *text;

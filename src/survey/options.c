@@ -104,6 +104,20 @@ static int set_time_limit(struct survey_options *options, const struct option_ro
     return 0;
 }
 
+static int set_load(struct survey_options *options, const struct option_row *row, const char *value,
+                    struct err *err)
+{
+    const double hour_s = 3600;
+    double seconds = 0;
+    (void)row;
+    if (str_parse_f64(value, &seconds) || seconds < 0 || seconds > hour_s)
+        return err_set(err, -EINVAL,
+                       "--load is a number of seconds from 0 (no load) to %g, not \"%.40s\"",
+                       hour_s, value);
+    options->load_s = seconds;
+    return 0;
+}
+
 static int set_seed(struct survey_options *options, const struct option_row *row, const char *value,
                     struct err *err)
 {
@@ -125,12 +139,14 @@ static const struct option_row rows[] = {
      offsetof(struct survey_options, probes)},
     {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
      set_time_limit},
+    {"--load-one", 0, NULL, NULL, set_flag, offsetof(struct survey_options, load_one)},
+    {"--load", 0, "S", "S seconds of full load, each GPU of a node singly", set_load},
     {"--busy", 0, "WHAT", "GPUs that others use: skip (default) or measure", set_busy},
     {"--no-mpi", 0, NULL, NULL, set_flag, offsetof(struct survey_options, no_mpi)},
     {"--anonymous", 0, NULL, "each task works alone; pseudonyms, no names", set_flag,
      offsetof(struct survey_options, anonymous)},
-    {"--seed", 0, "N", "seed of all random choices (default 1)", set_seed},
-    {"--config", 'c', "FILE", "survey configuration (default: as shipped)", set_text,
+    {"--seed", 0, "N", NULL, set_seed},
+    {"--config", 'c', "FILE", "seed; survey configuration (default: as shipped)", set_text,
      offsetof(struct survey_options, config)},
     {"--reference", 0, "DIR", "expected values by model (default: models as shipped)", set_text,
      offsetof(struct survey_options, reference)},
@@ -248,7 +264,7 @@ static int check_together(const struct survey_options *options, struct err *err)
 int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
                          struct err *err)
 {
-    struct survey_options options = {.profile = PROFILE_STANDARD, .seed = 1};
+    struct survey_options options = {.profile = PROFILE_STANDARD, .load_s = -1, .seed = 1};
     for (int i = 1; i < argc; i++) {
         const struct option_row *row = NULL;
         const char *value = NULL;

@@ -32,6 +32,8 @@ struct survey_options {
     enum probe_profile profile;
     bool measure_busy; /* also measure GPUs on which other processes compute */
     bool profile_given, seed_given, busy_given;
+    double load_s; /* 0: no load; below 0: as the profile says */
+    bool load_one;
     double time_limit_s; /* 0: use the one of the configuration */
     uint64_t seed;
     bool quiet;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -379,6 +380,7 @@ static int survey_all(struct run *run, struct inputs *prepared, double limit_s, 
                          &run->root, err);
     if (rc)
         return rc;
+    root_stagger(run->root, prepared->config.load_stagger_s);
     connect_root(run, prepared);
     rc = rank_create(run->comm, options, tick(run), &run->rank, err);
     if (!rc)
@@ -390,6 +392,28 @@ static int survey_all(struct run *run, struct inputs *prepared, double limit_s, 
     run->measured_s = clock_monotonic_s() - run->started_s;
     progress_clear(&run->progress);
     return rc;
+}
+
+/* A load that was asked for is not part of the usual limit. */
+static double limit_of(const struct survey_options *options, const struct survey_config *config)
+{
+    if (options->time_limit_s > 0)
+        return options->time_limit_s;
+    double load_s = options->load_s > 0 ? options->load_s + config->load_stagger_s : 0;
+    return config->time_limit_s[options->profile] + load_s;
+}
+
+/* On a terminal: a person who did not expect it can still stop it. */
+static void say_load(const struct survey_options *options)
+{
+    enum { FULL_LOAD_S = 10 };
+    bool by_profile = options->profile == PROFILE_FULL && !options->probes;
+    double load_s = options->load_s < 0 && by_profile ? FULL_LOAD_S : options->load_s;
+    if (load_s > 0 && !options->quiet && !options->simulate && !options->replay &&
+        isatty(STDERR_FILENO))
+        fprintf(stderr, "At the end each GPU is put under full load for %g s, %s.\n", load_s,
+                options->load_one ? "one GPU of a node after the other"
+                                  : "all GPUs of a node together");
 }
 
 static enum survey_exit run_root(struct run *run, struct survey_end *end)
@@ -409,8 +433,8 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     if (!rc) {
         if (prepared.spooling.folder)
             exit_file_tell_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
-        end->limit_s = options->time_limit_s > 0 ? options->time_limit_s
-                                                 : prepared.config.time_limit_s[options->profile];
+        end->limit_s = limit_of(options, &prepared.config);
+        say_load(options);
         rc = survey_all(run, &prepared, end->limit_s, &err);
         code = code_of(rc);
     }

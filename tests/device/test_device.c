@@ -5,6 +5,7 @@
 
 #include "../check.h"
 #include "bench.h"
+#include "inventory/throttle.h"
 
 static const char plain[] = "l2: {size: 1 MiB, line: 128, ways: 16}\n"
                             "caches: {l1: {size: 16 KiB, line: 128, ways: 4}}\n"
@@ -198,7 +199,7 @@ static void throttling_in_words(void **state)
                  {0x1041, "hw_thermal,0x1000"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct strbuf text = {0};
-        device_throttle_text(cases[i].reasons, &text);
+        throttle_put_text(cases[i].reasons, &text);
         assert_string_equal(text.data, cases[i].text);
         strbuf_fini(&text);
     }

@@ -74,6 +74,11 @@ static void accepts(void **state)
     assert_int_equal(options.seed, 1);
     assert_int_equal(options.profile, PROFILE_STANDARD);
     assert_true(options.time_limit_s == 0);
+    assert_true(options.load_s < 0 && !options.load_one);
+    assert_int_equal(
+        parse((const char *const[]){"--load", "2.5", "--load-one", NULL}, &options, &err), 0);
+    assert_true(options.load_s == 2.5 && options.load_one);
+    assert_int_equal(parse((const char *const[]){NULL}, &options, &err), 0);
     assert_false(options.measure_busy);
     assert_null(options.output);
     assert_false(options.seed_given || options.profile_given || options.busy_given);

@@ -2,6 +2,9 @@
  * warp executes the same program (check_program.h) and stores its hash. */
 #include "../check_program.h"
 #include "check_block.cuh"
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "check_wgmma.cuh"
+#endif
 
 enum { CHECK_UNROLL = 16 };
 

@@ -1,4 +1,4 @@
-/* What the kernels of check.cu and check_90a.cu have in common: formats and results. */
+/* What the kernels of check.cu and check_wgmma.cuh have in common: formats and results. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
 #define GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
 

@@ -327,12 +327,12 @@ static void destroy(struct device *device)
         for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
+        if (gpu->load_module)
+            driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
         if (gpu->check_module)
             driver->cuModuleUnload(gpu->check_module);
-        if (gpu->check_90a_module)
-            driver->cuModuleUnload(gpu->check_90a_module);
         if (gpu->stream_module)
             driver->cuModuleUnload(gpu->stream_module);
         if (gpu->chase_module)
@@ -354,6 +354,7 @@ static const struct device_ops cuda_ops = {
     .run_stream = cuda_run_stream,
     .test_memory = cuda_test_memory,
     .check_unit = cuda_check_unit,
+    .run_load = cuda_run_load,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,

@@ -51,7 +51,7 @@ struct cuda_gpu {
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUmodule memory_module, check_module, check_90a_module; /* loaded when first needed */
+    CUmodule check_module, load_module, memory_module; /* loaded when first needed */
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
@@ -141,6 +141,8 @@ int cuda_test_memory(struct device *device, const struct device_memory_test *tes
                      struct device_memory_map *out_map, struct err *err);
 int cuda_check_unit(struct device *device, const struct device_check *asked,
                     struct device_check_answer *out_answer, struct err *err);
+int cuda_run_load(struct device *device, const struct device_load *load,
+                  struct device_load_answer *out_answer, struct err *err);
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err);

@@ -9,6 +9,7 @@
 #include "device/cuda/nvlink.h"
 #include "device/cuda/processes.h"
 #include "device/device.h"
+#include "inventory/throttle.h"
 
 static const uint64_t POLL_NS = 20000000;
 
@@ -197,7 +198,7 @@ static int tell_throttle(const struct nvml_gpu *gpu, const struct watch *watch,
     struct strbuf text = {0};
     if (!gpu->handle || !watch->throttle_known)
         return nvml_tell_number(gpu, "throttle", watch->throttle_result, 0, health);
-    device_throttle_text(watch->throttle_reasons, &text);
+    throttle_put_text(watch->throttle_reasons, &text);
     int rc = text.failed ? -ENOMEM : facts_set_text(health, "throttle", text.data);
     strbuf_fini(&text);
     return rc;

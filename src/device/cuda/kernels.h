@@ -92,6 +92,37 @@ struct kernel_check_result {
     uint32_t sm_id, reserved;
 };
 
+/* Sustained load. A block has as many threads that compute as threads that read memory. Each of the
+ * latter reads KERNEL_LOAD_UNROLL elements of 16 bytes at once: together, a chunk. */
+enum {
+    KERNEL_LOAD_THREADS = 512,
+    KERNEL_LOAD_READERS = 256,
+    KERNEL_LOAD_UNROLL = 8,
+    KERNEL_LOAD_CHUNK_BYTES = KERNEL_LOAD_READERS * KERNEL_LOAD_UNROLL * 16,
+};
+
+/* The same values as enum device_load_unit. load.c asserts this. */
+enum kernel_load_unit { KERNEL_LOAD_FP32, KERNEL_LOAD_MMA, KERNEL_LOAD_WGMMA };
+
+/* What the threads of a launch do: all of it, except in tests. */
+enum { KERNEL_LOAD_COMPUTES = 1, KERNEL_LOAD_READS = 2 };
+
+struct kernel_load {
+    uint64_t base, chunks; /* the memory that is read, in chunks of KERNEL_LOAD_CHUNK_BYTES */
+    uint64_t first_chunk;
+    uint64_t result; /* address of the kernel_load_result */
+    uint32_t rounds; /* of computing, which decide how long the launch takes */
+    uint32_t what;   /* KERNEL_LOAD_COMPUTES, KERNEL_LOAD_READS */
+};
+
+/* Added up over all launches. */
+struct kernel_load_result {
+    uint64_t operations, bytes;
+    uint64_t cycles, elapsed_ns; /* of block 0 */
+    uint32_t unit;               /* enum kernel_load_unit */
+    uint32_t sink;               /* keeps the compiler from leaving work out */
+};
+
 /* The same values as enum device_path. */
 enum kernel_path {
     KERNEL_GLOBAL_CA,

@@ -10,8 +10,6 @@
 #include "device/cuda/kernels.h"
 
 extern const unsigned char cuda_check_fatbin[];
-/* Missing if the toolkit cannot build it. */
-extern const unsigned char cuda_check_90a_fatbin[] __attribute__((weak));
 
 enum {
     FIRST_PERIODS = 16,
@@ -60,9 +58,6 @@ static int check_capability(const struct cuda_gpu *gpu, enum device_unit unit, s
     if (capability < least || (wgmma && capability != WGMMA_CAPABILITY))
         return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
                        device_unit_name(unit), major, minor);
-    if (wgmma && !cuda_check_90a_fatbin)
-        return err_set(err, -ENOTSUP, "%s: this build has no kernel for it",
-                       device_unit_name(unit));
     return 0;
 }
 
@@ -71,21 +66,18 @@ static int find_kernel(struct unit_check *check, struct err *err)
     struct cuda_gpu *gpu = check->gpu;
     const struct driver *driver = gpu->driver;
     enum device_unit unit = check->asked->unit;
-    bool wgmma = unit >= DEVICE_UNIT_WGMMA_F16 && unit <= DEVICE_UNIT_WGMMA_FP8;
-    CUmodule *module = wgmma ? &gpu->check_90a_module : &gpu->check_module;
     char name[32];
     int rc = check_capability(gpu, unit, err);
     if (rc)
         return rc;
-    if (!*module)
-        rc = cuda_check(
-            gpu,
-            driver->cuModuleLoadData(module, wgmma ? cuda_check_90a_fatbin : cuda_check_fatbin),
-            "loading the check kernels", err);
+    if (!gpu->check_module)
+        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->check_module, cuda_check_fatbin),
+                        "loading the check kernels", err);
     if (rc)
         return rc;
     snprintf(name, sizeof name, "check_%s", device_unit_name(unit));
-    rc = cuda_check(gpu, driver->cuModuleGetFunction(&check->kernel, *module, name), name, err);
+    rc = cuda_check(gpu, driver->cuModuleGetFunction(&check->kernel, gpu->check_module, name), name,
+                    err);
     if (rc)
         return rc;
     return cuda_check(gpu,

@@ -24,6 +24,13 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
 void answer_get_map(struct wire_reader *reader, uint64_t patterns,
                     struct device_memory_map *out_map);
 
+/* The samples of a load. */
+void answer_put_load(struct strbuf *buffer, const struct device_load_answer *answer);
+
+/* Reads it back. out_answer: empty; released with device_load_answer_fini, also when bad. NULL:
+ * only checks. */
+void answer_get_load(struct wire_reader *reader, struct device_load_answer *out_answer);
+
 /* The samples of one job, without what follows from the job: histograms as gaps and counts, kept
  * latencies as differences. */
 void answer_put_job(struct strbuf *buffer, const struct device_job *job,

@@ -9,7 +9,7 @@ const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
                                                       "stream", "clocks", "health",   "link",
-                                                      "memory", "check"};
+                                                      "memory", "check",  "load"};
     return names[call];
 }
 
@@ -184,6 +184,11 @@ struct ask ask_of_check(const struct device_check *check)
     return (struct ask){.call = ASK_CHECK, .fields = {check->unit, check->target_ms}};
 }
 
+struct ask ask_of_load(const struct device_load *load)
+{
+    return (struct ask){.call = ASK_LOAD, .fields = {load->sample_ms}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -195,6 +200,7 @@ static size_t field_count(enum ask_call call)
            : call == ASK_STREAM ? ASK_STREAM_FIELDS
            : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
+           : call == ASK_LOAD   ? ASK_LOAD_FIELDS
                                 : 0;
 }
 
@@ -299,6 +305,10 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
                       fields[0] < DEVICE_UNIT_COUNT ? device_unit_name((enum device_unit)fields[0])
                                                     : "?",
                       (unsigned long long)fields[1]);
+        return;
+    }
+    if (ask->call == ASK_LOAD) {
+        strbuf_printf(out_text, "load, sampled every %llu ms", (unsigned long long)fields[0]);
         return;
     }
     if (ask->call != ASK_BATCH) {

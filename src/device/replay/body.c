@@ -15,8 +15,8 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test,
-        last_check;          /* the next requests are stored as differences */
+    struct ask last_job, last_stream, last_test, last_check,
+        last_load;           /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */
@@ -77,6 +77,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_CHECK) {
         ask_get(values, ASK_CHECK, &reading->last_check);
         ask = reading->last_check;
+    } else if (call == ASK_LOAD) {
+        ask_get(values, ASK_LOAD, &reading->last_load);
+        ask = reading->last_load;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -116,6 +119,8 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_CHECK:
         answer_get_check(values, NULL);
+    case ASK_LOAD:
+        answer_get_load(values, NULL);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

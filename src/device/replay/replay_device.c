@@ -173,7 +173,24 @@ static int replay_check_unit(struct device *device, const struct device_check *c
     int rc = find(slot_in(device), &ask, &values, err);
     if (rc)
         return rc;
+<<<<<<< HEAD
     answer_get_check(&values, out_answer);
+=======
+    answer_get_load(&values, out_answer);
+>>>>>>> h-load
+    return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
+}
+
+static int replay_run_load(struct device *device, const struct device_load *load,
+                           struct device_load_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_load(load);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_check(&values, out_answer);
+    answer_get_load(&values, out_answer);
     return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
 }
 
@@ -214,6 +231,7 @@ static const struct device_ops replay_ops = {
     .run_stream = replay_run_stream,
     .test_memory = replay_test_memory,
     .check_unit = replay_check_unit,
+    .run_load = replay_run_load,
     .read_clocks = replay_read_clocks,
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,

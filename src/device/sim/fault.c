@@ -48,6 +48,7 @@ static const char *const kind_words[] = {
     [SIM_WEAK_REGION] = "weak_region",
     [SIM_BIT_ERROR] = "bit_error",
     [SIM_WRONG_SM] = "wrong_sm",
+    [SIM_FALLS_UNDER_LOAD] = "falls_under_load",
     [SIM_FAULT_COUNT] = NULL,
 };
 
@@ -85,6 +86,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_WEAK_REGION] = {"bytes", "share"},
     [SIM_BIT_ERROR] = {"bytes", "?count"},
     [SIM_WRONG_SM] = {"sm", "share"},
+    [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
 };
 
 static const char *const reason_words[] = {

@@ -171,7 +171,7 @@ static const struct {
     double power, clock;
 } power_points[] = {{0, 0}, {200.0 / 700, 0.75}, {300.0 / 420, 1898.0 / 1980}, {1, 1}};
 
-static double clock_at(double power)
+double sim_clock_at_power(double power)
 {
     size_t i = 1;
     while (power > power_points[i].power)
@@ -186,8 +186,20 @@ static void limit_power(struct sim_model *model, double w)
     model->config.power_limit_w = w;
     if (w >= model->config.power_draw_w)
         return;
-    model->clock.sm_mhz *= clock_at(w / model->config.power_draw_w);
+    model->clock.sm_mhz *= sim_clock_at_power(w / model->config.power_draw_w);
     model->throttle_bits |= throttle_bits[SIM_BY_POWER];
+}
+
+uint64_t sim_throttle_bits(int reason)
+{
+    return throttle_bits[reason];
+}
+
+static void fall_under_load(struct sim_model *model, const struct sim_fault *fault)
+{
+    model->fall_share = fault->share;
+    model->fall_s = fault->seconds;
+    model->fall_reason = fault->reason;
 }
 
 static int downtrain(struct sim_model *model, const struct sim_fault *fault, struct err *err)
@@ -263,6 +275,9 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         break;
     case SIM_POWER_LIMIT:
         limit_power(model, fault->w);
+        break;
+    case SIM_FALLS_UNDER_LOAD:
+        fall_under_load(model, fault);
         break;
     case SIM_NOISY:
         disturb(model, fault->factor);

@@ -13,8 +13,9 @@ enum { GROW_STEPS = 64 };
 
 /* What can change while the GPU works: nothing that caches or limits were created from. */
 static const bool may_change[SIM_FAULT_COUNT] = {
-    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true, [SIM_SM_CLOCK] = true, [SIM_SLOW_SM] = true,
-    [SIM_SLOW_HOST] = true, [SIM_POWER_LIMIT] = true,  [SIM_NOISY] = true,
+    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true,     [SIM_SM_CLOCK] = true,
+    [SIM_SLOW_SM] = true,   [SIM_SLOW_HOST] = true,        [SIM_POWER_LIMIT] = true,
+    [SIM_NOISY] = true,     [SIM_FALLS_UNDER_LOAD] = true,
 };
 
 static const char *const each_words[] = {"launch", "session", NULL};
@@ -125,6 +126,7 @@ static void restore(struct sim_model *model, const struct sim_model *usual)
     model->bandwidth = usual->bandwidth;
     model->paths[DEVICE_HOST] = usual->paths[DEVICE_HOST];
     model->config = usual->config;
+    model->fall_share = usual->fall_share;
     model->throttle_bits = usual->throttle_bits;
     model->health[SIM_TEMPERATURE] = usual->health[SIM_TEMPERATURE];
     model->health[SIM_TEMPERATURE_MARGIN] = usual->health[SIM_TEMPERATURE_MARGIN];

@@ -62,6 +62,8 @@ int gpu_check_unit(struct device *device, const struct device_check *check,
                    struct device_check_answer *out_answer, struct err *err);
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err);
+int gpu_run_load(struct device *device, const struct device_load *load,
+                 struct device_load_answer *out_answer, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "device/sim/gpu.h"
+#include "inventory/throttle.h"
 
 enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
 static const double count_max = 0x1p53;
@@ -170,7 +171,7 @@ int sim_health_read(const struct yaml_node *node, struct sim_health_value health
 static int tell_throttle(const struct sim_model *model, struct facts *facts)
 {
     struct strbuf text = {0};
-    device_throttle_text(model->throttle_bits, &text);
+    throttle_put_text(model->throttle_bits, &text);
     int rc = text.failed ? -ENOMEM : facts_set_text(facts, "throttle", text.data);
     strbuf_fini(&text);
     return rc;

@@ -150,8 +150,11 @@ struct sim_model {
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
     uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
     double wrong_share;
-    uint64_t throttle_bits; /* as NVML gives them */
-    int64_t hang_after;     /* jobs; -1: never */
+    uint64_t throttle_bits;    /* as NVML gives them */
+    int64_t hang_after;        /* jobs; -1: never */
+    double fall_share, fall_s; /* of the SM clock, after this time under load */
+    int fall_reason;           /* enum sim_reason */
+    int64_t hang_after;        /* jobs; -1: never */
     int64_t crash_after;
     double wait_s; /* before the first job */
 
@@ -200,6 +203,11 @@ int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, str
  * a wish above the largest step. */
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
+
+/* The share of its clock that a GPU keeps if it may draw only this share of the power that its work
+ * would draw, 0 to 1; NVML's bits of a reason (both in fault_apply.c). */
+double sim_clock_at_power(double power);
+uint64_t sim_throttle_bits(int reason);
 
 /* Applies a fault to a model (fault_apply.c); -EINVAL for one that does not fit. */
 int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);

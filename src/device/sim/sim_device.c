@@ -76,6 +76,7 @@ static const struct device_ops ops = {
     .run_stream = gpu_run_stream,
     .test_memory = gpu_test_memory,
     .check_unit = gpu_check_unit,
+    .run_load = gpu_run_load,
     .read_clocks = read_clocks,
     .read_health = read_health,
     .begin_link = begin_link,

@@ -26,6 +26,7 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
 /* The drawing of the hierarchy of a model as SVG; its sweeps; its SMs. */
 void html_topology(struct strbuf *out, const struct inventory_model *model);
 void html_curves(struct strbuf *out, const struct inventory_model *model);
+void html_load(struct strbuf *out, const struct inventory_model *model);
 void html_maps(struct strbuf *out, const struct inventory_model *model);
 
 /* All GPUs; differences from the majority of the model; origin of the file. */

@@ -150,6 +150,7 @@ void announce_fini(struct announce *announce)
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer)
 {
     wire_put_f64(buffer, assignment->time_limit_s);
+    wire_put_f64(buffer, assignment->stagger_s);
     wire_put_u32(buffer, (uint32_t)assignment->count);
     for (size_t i = 0; i < assignment->count; i++)
         wire_put_u32(buffer, assignment->positions[i]);
@@ -163,8 +164,9 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
     struct wire_reader reader = frame_values(frame);
     struct assignment assignment = {0};
     assignment.time_limit_s = wire_get_f64(&reader);
+    assignment.stagger_s = wire_get_f64(&reader);
     assignment.count = wire_get_count(&reader, sizeof *assignment.positions);
-    if (!isfinite(assignment.time_limit_s))
+    if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.stagger_s))
         reader.bad = true;
     assignment.positions = mem_array(assignment.count, sizeof *assignment.positions);
     if (!assignment.positions)

@@ -57,6 +57,7 @@ void announce_fini(struct announce *announce);
 /* Zero-initialised is empty. */
 struct assignment {
     double time_limit_s;
+    double stagger_s;    /* the loads of different nodes begin within this time */
     uint32_t *positions; /* in the announced list */
     size_t count;
     char *spool;  /* folder for the results; NULL: none */

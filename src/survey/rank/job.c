@@ -36,6 +36,10 @@ static struct worker_request request_of(const struct comm *comm,
         .measure_busy = options->measure_busy,
         .session = target ? target->session : 0,
         .attempt = target ? target->attempt : 0,
+        .load_s = options->load_s,
+        .load_one = options->load_one,
+        .limit_s = target ? target->limit_s : 0,
+        .stagger_s = target ? target->stagger_s : 0,
     };
 }
 

@@ -45,6 +45,7 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
     jobs->items = items;
     jobs->count = assignment->count;
     jobs->time_limit_s = assignment->time_limit_s;
+    jobs->stagger_s = assignment->stagger_s;
     if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey,
                       assignment->owner, jobs->comm->place.task))
         return err_no_memory(err);
@@ -162,6 +163,8 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
         .probes = gpu->probes,
         .session = gpu->session,
         .attempt = gpu->session || gpu->first_status != GPU_OK,
+        .limit_s = gpu->limit_s,
+        .stagger_s = jobs->stagger_s,
     };
     if (jobs->stopped)
         return report(jobs, gpu, &interrupted, err);

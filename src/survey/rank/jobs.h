@@ -24,6 +24,7 @@ struct jobs {
     struct spooling spooling;
     bool assigned, stopped;
     double time_limit_s;
+    double stagger_s; /* of loads */
     struct gpu_job *items;
     size_t count, capacity;
     size_t next;    /* index of the first GPU that was not started */

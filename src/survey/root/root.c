@@ -23,6 +23,7 @@ struct root {
     bool simulated;
     const char *apart_job; /* see ranks_assign */
     double announce_until_s;
+    double stagger_s;
     struct ranks ranks;
     struct unmeasured unmeasured;
     root_taker *taker; /* NULL: none */
@@ -55,6 +56,11 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
 void root_spool(struct root *root, const struct spool_plan *spool)
 {
     root->spool = *spool;
+}
+
+void root_stagger(struct root *root, double seconds)
+{
+    root->stagger_s = seconds;
 }
 
 void root_claim(struct root *root, const char *apart_job)
@@ -272,6 +278,7 @@ static int send_assignment(struct root *root, size_t rank, struct err *err)
     struct strbuf payload = {0};
     const struct assignment assignment = {
         .time_limit_s = root->ranks.time_limit_s,
+        .stagger_s = root->nodes.node_count > 1 ? root->stagger_s : 0,
         .positions = member->share.positions,
         .count = member->share.count,
         .spool = root->spool.spooling ? root->spool.spooling->folder : NULL,

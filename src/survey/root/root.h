@@ -49,6 +49,9 @@ void root_hand_on(struct root *root, root_taker *taker, void *user);
  * outlives the root. */
 void root_spool(struct root *root, const struct spool_plan *spool);
 
+/* Loads of different nodes begin within this time, so that the power of a cluster rises slowly. */
+void root_stagger(struct root *root, double seconds);
+
 /* For processes of a job without MPI: each measures the GPUs that no other has claimed. */
 void root_claim(struct root *root, const char *apart_job);
 

@@ -24,6 +24,10 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
     wire_put_u32(&payload, request->measure_busy);
     wire_put_u32(&payload, request->session);
     wire_put_u32(&payload, request->attempt);
+    wire_put_f64(&payload, request->load_s);
+    wire_put_u32(&payload, request->load_one);
+    wire_put_f64(&payload, request->stagger_s);
+    wire_put_f64(&payload, request->limit_s);
     frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
     buffer->failed |= payload.failed;
     strbuf_fini(&payload);
@@ -50,6 +54,10 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
     uint32_t measure_busy = wire_get_u32(&reader);
     request.session = wire_get_u32(&reader);
     request.attempt = wire_get_u32(&reader);
+    request.load_s = wire_get_f64(&reader);
+    request.load_one = wire_get_u32(&reader) != 0;
+    request.stagger_s = wire_get_f64(&reader);
+    request.limit_s = wire_get_f64(&reader);
     if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
         request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
         reader.bad = true;

@@ -49,6 +49,10 @@ struct worker_request {
     char *probes;      /* NULL: those of the profile */
     bool measure_busy; /* also a GPU on which other processes compute */
     uint32_t session;  /* of device_source */
+    double load_s;     /* measure: how long the load lasts; 0: none; below 0: as the profile says */
+    bool load_one;     /* one GPU of the node at a time */
+    double stagger_s;  /* loads of different nodes begin within this time */
+    double limit_s;    /* measure: the time limit */
     uint32_t attempt;  /* measure: how many workers tried this GPU before */
 };
 

@@ -224,6 +224,35 @@ static int on_end(void *user, const char *probe, const struct measures *measures
     return answer_result(WORKER_PARTIAL, &partial, measuring->err);
 }
 
+/* The place of the node's start within the time over which the starts of all nodes are spread. */
+static double wait_of(const struct target *target, const struct worker_request *request)
+{
+    const char *node = device_source_info(target->source, target->at)->node;
+    bool real = !request->fleet && !request->replay;
+    return real && node ? request->stagger_s * (double)(str_hash(node) % 1000) / 1000 : 0;
+}
+
+static struct probe_options options_of(const struct target *target,
+                                       const struct worker_request *request, double started_s)
+{
+    bool real = !request->fleet && !request->replay;
+    return (struct probe_options){.profile = request->profile,
+                                  .seed = request->seed,
+                                  .load_s = request->load_s > 0 ? request->load_s : 0,
+                                  .load_one = request->load_one,
+                                  .load_wait_s = wait_of(target, request),
+                                  .ends_s = real ? started_s + request->limit_s : 0};
+}
+
+/* A replay has the load that was recorded, whatever the flags were then. */
+static void choose_load(const struct worker_request *request, struct probe_selection *selection)
+{
+    if (request->load_s > 0 || request->replay)
+        probes_add(selection, "load");
+    else if (request->load_s >= 0)
+        probes_remove(selection, "load");
+}
+
 static int run_probes(const struct target *target, const struct worker_request *request,
                       struct gpu_result *result, struct lap *lap, struct err *err)
 {
@@ -234,9 +263,11 @@ static int run_probes(const struct target *target, const struct worker_request *
                                   .lap = lap,
                                   .started_s = clock_monotonic_s(),
                                   .err = err};
-    const struct probe_options options = {.profile = request->profile, .seed = request->seed};
+    const struct probe_options options = options_of(target, request, measuring.started_s);
     const struct probe_observer observer = {on_begin, on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
+    if (!rc && !request->session)
+        choose_load(request, &selection);
     if (!rc)
         rc = probes_run(target->device, &selection, &options, &observer, &measures, err);
     result->measures = measures;

@@ -474,6 +474,72 @@ static void memory_test_errors(void **state)
     }
 }
 
+static void check_samples(const struct device_load_answer *answer)
+{
+    for (size_t i = 1; i < answer->sample_count; i++) {
+        const struct device_load_sample *s = &answer->samples[i], *before = s - 1;
+        assert_true(s->at_ns >= before->at_ns && s->operations >= before->operations &&
+                    s->cycles_ns >= before->cycles_ns);
+    }
+}
+
+/* The load lasts as long as it should, or as it may, and counts what its launches did. */
+static void sustained_load(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t duration_ms, limit_ms;
+        enum device_load_end end;
+    } rows[] = {{1000, 5000, DEVICE_LOAD_DONE}, {1000, 300, DEVICE_LOAD_TIME}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct device_load load = {rows[i].duration_ms, 100, rows[i].limit_ms};
+        struct device_load_answer answer;
+        struct err err = {0};
+        assert_int_equal(device_run_load(device, &load, &answer, &err), 0);
+        uint32_t ms =
+            rows[i].duration_ms < rows[i].limit_ms ? rows[i].duration_ms : rows[i].limit_ms;
+        const struct device_load_sample *last = &answer.samples[answer.sample_count - 1];
+        assert_int_equal(answer.end, rows[i].end);
+        assert_int_equal(answer.unit, DEVICE_LOAD_MMA);
+        assert_in_range(last->at_ns, ms * UINT64_C(1000000), (ms + 100) * UINT64_C(1000000));
+        assert_true(last->cycles_ns == last->at_ns && last->cycles == last->at_ns * 3 / 2);
+        assert_in_range(answer.sample_count, ms / 100, ms / 100 + 3);
+        check_samples(&answer);
+        device_load_answer_fini(&answer);
+    }
+    const struct device_load refused = {.duration_ms = 0, .sample_ms = 1, .limit_ms = 1};
+    struct device_load_answer none;
+    assert_int_equal(device_run_load(device, &refused, &none, NULL), -EINVAL);
+}
+
+/* A load that fails leaves nothing behind: the next one is complete. */
+static void sustained_load_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        int rc;
+    } rows[] = {
+        {"cuModuleLoadData:1:700", -EIO},  {"cuMemAlloc:1:2", -ENOSPC},
+        {"cuLaunchKernel:1:700", -EIO},    {"cuLaunchKernel:9:700", -EIO},
+        {"cuMemcpyDtoHAsync:4:700", -EIO},
+    };
+    const struct device_load load = {500, 100, 5000};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct device_load_answer answer;
+        struct err err = {0};
+        assert_int_equal(setenv("FAKE_CUDA_FAULT", rows[i].fault, 1), 0);
+        int rc = device_run_load(device, &load, &answer, &err);
+        assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d: %s", rows[i].fault, rc, err.text);
+        assert_null(answer.samples);
+        assert_int_equal(device_run_load(device, &load, &answer, &err), 0);
+        assert_true(answer.sample_count > 4);
+        device_load_answer_fini(&answer);
+    }
+}
+
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
 static void documented_carveouts(void **state)
 {
@@ -571,6 +637,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -229,6 +229,20 @@ static void run_check(const char *name, unsigned grid, unsigned block,
     }
 }
 
+/* What events tell: each launch of the load takes 20 ms more, everything else 1 ms. */
+static float load_ms;
+
+static void run_load(const struct kernel_load *load, unsigned grid)
+{
+    struct kernel_load_result *result = (struct kernel_load_result *)(uintptr_t)load->result;
+    result->operations += load->rounds * (uint64_t)grid;
+    result->bytes += load->chunks;
+    result->cycles += 30000000;
+    result->elapsed_ns += 20000000;
+    result->unit = KERNEL_LOAD_MMA;
+    load_ms += 20;
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, unsigned z,
                                unsigned block, unsigned by, unsigned bz, unsigned shared,
                                CUstream stream, void **parameters, void **extra)
@@ -246,6 +260,10 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         run_memory(name, parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
+    else if (strcmp(name, "load_both") == 0)
+        run_load(parameters[0], grid);
+    else if (strcmp(name, "load_fill") == 0)
+        load_ms = 0;
     else if (strcmp(name, "scrub_l1") == 0)
         textured = false;
     else if (strcmp(name, "link_chain") == 0)
@@ -263,6 +281,7 @@ EXPORT CUresult cuInit(unsigned flags)
     const char *failure = getenv("FAKE_CUDA_INIT");
     fault_calls = 0;
     textured = false;
+    load_ms = 0;
     fault_stuck = CUDA_SUCCESS;
     (void)flags;
     return failure ? (CUresult)atoi(failure) : CUDA_SUCCESS;
@@ -512,7 +531,7 @@ EXPORT CUresult cuEventQuery(CUevent event)
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
     (void)start, (void)end;
-    *ms = 1;
+    *ms = load_ms > 0 ? load_ms : 1;
     return CUDA_SUCCESS;
 }
 

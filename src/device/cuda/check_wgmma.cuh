@@ -1,6 +1,9 @@
 /* The kernels that check the tensor units by wgmma, which only compute capability 9.0 has. A warp
  * group of four warps multiplies: each warp has 16 rows of A, the same in all four, so that all
  * warps have the same result. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_CHECK_WGMMA_CUH
+#define GPUMEMTOPO_DEVICE_CUDA_CHECK_WGMMA_CUH
+
 #include "check_block.cuh"
 
 enum {
@@ -97,3 +100,5 @@ DEFINE_WGMMA_CHECK(f16, CHECK_F16, "wgmma.mma_async.sync.aligned.m64n128k16.f32.
 DEFINE_WGMMA_CHECK(bf16, CHECK_BF16, "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16",
                    ", 0, 0")
 DEFINE_WGMMA_CHECK(fp8, CHECK_FP8, "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3", "")
+
+#endif

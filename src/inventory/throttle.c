@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "device/device.h"
+#include "inventory/throttle.h"
 
 /* By bit of NVML's clock event reasons. */
 static const char *const names[] = {
@@ -10,7 +10,7 @@ static const char *const names[] = {
     "sw_thermal", "hw_thermal",          "hw_power_brake", "display",
 };
 
-void device_throttle_text(uint64_t reasons, struct strbuf *out_text)
+void throttle_put_text(uint64_t reasons, struct strbuf *out_text)
 {
     uint64_t rest = reasons & ~UINT64_C(1);
     if (!rest)
@@ -25,4 +25,10 @@ void device_throttle_text(uint64_t reasons, struct strbuf *out_text)
     }
     if (rest)
         strbuf_printf(out_text, "%s0x%" PRIx64, comma, rest);
+}
+
+bool throttle_by_hardware(uint64_t reasons)
+{
+    enum { HW_SLOWDOWN = 0x8, HW_THERMAL = 0x40, HW_POWER_BRAKE = 0x80 };
+    return reasons & (HW_SLOWDOWN | HW_THERMAL | HW_POWER_BRAKE);
 }

@@ -1,0 +1,144 @@
+/* Sustained load on a simulated GPU, in simulated time: power, heat and clock follow from each
+ * other.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "device/sim/gpu.h"
+#include "inventory/throttle.h"
+
+/* The load draws so much more than the rest of the survey. With it an H200 would draw 735 W at its
+ * full clock; its limit is 700 W. Units differ by the deviation. */
+static const double DRAW = 1.75, DRAW_DEVIATION = 0.02;
+
+/* Operations of the tensor cores per cycle and SM; the share of the bandwidth of reading that is
+ * left beside them. */
+static const double OPERATIONS = 2048, READ_SHARE = 0.9;
+
+/* How much warmer the GPU becomes at its power limit, and how fast. */
+static const double WARMER_C = 25, WARM_S = 3;
+
+static const double STEP_NS = 20e6, POWER_NOISE = 0.005;
+
+struct load {
+    struct gpu *gpu;
+    double draw_w; /* at full clock */
+    double warmer_c;
+    double ns;
+    struct rng rng;
+    struct device_load_sample now;
+};
+
+static double unit_draw_w(const struct gpu *gpu)
+{
+    struct rng rng;
+    rng_init(&rng, gpu->unit.identity_seed, "load power");
+    double varies = gpu->unit.vary.main_bandwidth > 0 ? DRAW_DEVIATION * rng_normal(&rng) : 0;
+    return DRAW * gpu->model.config.power_draw_w * (1 + varies);
+}
+
+/* The clock under this load, and why it is not higher. */
+static double clock_now(const struct load *load, uint64_t *out_reasons)
+{
+    const struct sim_model *model = &load->gpu->model;
+    double power = model->config.power_limit_w / load->draw_w;
+    double mhz = gpu_clock_mhz(load->gpu, load->gpu->busy_ns);
+    double capped = model->nominal_clock.sm_mhz * sim_clock_at_power(fmin(power, 1));
+    *out_reasons = model->throttle_bits;
+    if (capped < mhz)
+        *out_reasons |= sim_throttle_bits(SIM_BY_POWER);
+    mhz = fmin(mhz, capped);
+    if (model->fall_share > 0 && load->ns >= model->fall_s * 1e9) {
+        *out_reasons |= sim_throttle_bits(model->fall_reason);
+        mhz *= 1 - model->fall_share;
+    }
+    return mhz;
+}
+
+static double memory_rate(const struct sim_model *model)
+{
+    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
+    return READ_SHARE * model->bandwidth.main_read * memory;
+}
+
+/* One launch. Disturbances only cost time. */
+static void step(struct load *load)
+{
+    const struct sim_model *model = &load->gpu->model;
+    struct device_load_sample *now = &load->now;
+    gpu_update(load->gpu);
+    double mhz = clock_now(load, &now->throttle_reasons);
+    double took = 1 + fabs(model->noise.bandwidth * rng_normal(&load->rng));
+    double full = fmin(model->config.power_limit_w, load->draw_w);
+    bool fallen = model->fall_share > 0 && load->ns >= model->fall_s * 1e9;
+    double power_w = full * (fallen ? 1 - model->fall_share : 1);
+    load->ns += STEP_NS;
+    load->gpu->busy_ns += STEP_NS;
+    load->warmer_c += (WARMER_C * power_w / model->config.power_limit_w - load->warmer_c) *
+                      (1 - exp(-STEP_NS / 1e9 / WARM_S));
+    now->at_ns = (uint64_t)load->ns;
+    now->operations += (uint64_t)(model->sms * OPERATIONS * mhz * 1e-3 * STEP_NS / took);
+    now->bytes += (uint64_t)(memory_rate(model) * STEP_NS / took);
+    now->cycles += (uint64_t)(mhz * 1e-3 * STEP_NS);
+    now->cycles_ns += (uint64_t)STEP_NS;
+    now->sm_mhz = mhz;
+    now->power_w = power_w * (1 + POWER_NOISE * rng_normal(&load->rng));
+    now->energy_j += now->power_w * STEP_NS / 1e9;
+}
+
+/* With a fault by heat, the GPU is at its slowdown temperature. */
+static void set_temperatures(const struct load *load, struct device_load_sample *sample)
+{
+    const struct sim_model *model = &load->gpu->model;
+    double warmer_c = load->warmer_c;
+    if (sample->throttle_reasons & sim_throttle_bits(SIM_BY_HEAT))
+        warmer_c = fmax(warmer_c, model->health[SIM_TEMPERATURE_MARGIN]);
+    sample->temperature_c = round(model->health[SIM_TEMPERATURE] + warmer_c);
+    sample->temperature_memory_c = round(model->health[SIM_TEMPERATURE_MEMORY] + warmer_c);
+    sample->memory_mhz = model->clock.memory_mhz;
+    sample->throttle_known = true;
+}
+
+static int add_sample(struct load *load, struct device_load_answer *answer, struct err *err)
+{
+    struct device_load_sample sample = load->now;
+    set_temperatures(load, &sample);
+    return device_load_answer_add(answer, &sample) ? err_no_memory(err) : 0;
+}
+
+static bool is_over(const struct load *load, const struct device_load *asked,
+                    enum device_load_end *out_end)
+{
+    double ms = load->ns / 1e6;
+    if (ms >= asked->duration_ms || ms >= asked->limit_ms) {
+        *out_end = ms >= asked->duration_ms ? DEVICE_LOAD_DONE : DEVICE_LOAD_TIME;
+        return true;
+    }
+    *out_end = DEVICE_LOAD_SLOWDOWN;
+    return throttle_by_hardware(load->now.throttle_reasons);
+}
+
+int gpu_run_load(struct device *device, const struct device_load *asked,
+                 struct device_load_answer *out_answer, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    struct load load = {.gpu = gpu, .draw_w = unit_draw_w(gpu)};
+    double sampled_ns = 0;
+    gpu_update(gpu);
+    if (gpu->model.health[SIM_PROCESSES] > 0)
+        return err_set(err, -EBUSY, "another process uses the GPU");
+    rng_init(&load.rng, rng_derive(gpu->noise_seed, "load", gpu->stream_number++), "noise");
+    load.now.sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
+    load.now.power_w = gpu->model.config.power_draw_w / 4;
+    load.now.throttle_reasons = gpu->model.throttle_bits;
+    out_answer->unit = DEVICE_LOAD_MMA;
+    int rc = add_sample(&load, out_answer, err);
+    while (!rc && !is_over(&load, asked, &out_answer->end)) {
+        step(&load);
+        if (load.ns - sampled_ns < asked->sample_ms * 1e6)
+            continue;
+        sampled_ns = load.ns;
+        rc = add_sample(&load, out_answer, err);
+    }
+    return rc ? rc : add_sample(&load, out_answer, err);
+}

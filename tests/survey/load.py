@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Sustained load in surveys of simulated GPUs.
+
+load.py SURVEY REPORT SOURCE
+
+GPUs that fall under load are found with their cause, and a power limit explains its loss; a fall
+that is gone in the second measurement accuses nobody; healthy GPUs raise nothing; a replay and a
+merge give the same; --load 0 leaves the load out of `full`; the page has the curves.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+survey, report, source = sys.argv[1:4]
+model = os.path.join(os.path.abspath(source), "configs/sim/h200.yaml")
+
+
+def run(args, codes):
+    result = subprocess.run(args, capture_output=True, text=True)
+    assert result.returncode in codes, (args, result.returncode, result.stderr)
+    return result
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def measure(folder, name, nodes, flags, codes=(0, 3)):
+    fleet, out = os.path.join(folder, name + ".fleet"), os.path.join(folder, name + ".yaml")
+    with open(fleet, "w", encoding="utf-8") as file:
+        yaml.safe_dump({"nodes": nodes}, file)
+    run([survey, "--simulate", fleet, "--profile", "quick", "-o", out, *flags], codes)
+    return out
+
+
+def findings(inventory, part="outliers"):
+    return {(entry["node"], finding["metric"]): (entry.get("kind"), finding["cause"])
+            for entry in inventory[part] for finding in entry["findings"]}
+
+
+def node(name, faults, count=1):
+    return {"name": name, "gpus": count, "model": model,
+            "faults": [dict(gpu=0, **fault) for fault in faults]}
+
+
+def falls(**more):
+    return dict(kind="falls_under_load", share=0.1, seconds=3, **more)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    healthy = {"name": "good%d", "count": 6, "gpus": 4, "model": model}
+    record = os.path.join(folder, "load.gmr")
+    flags = ["--load", "10"]
+    out = measure(folder, "faults", [
+        healthy, node("hot", [falls(reason="thermal")]), node("brake", [falls(reason="power_brake")]),
+        node("once", [falls(reason="thermal", when={"sessions": 1})]),
+        node("limited", [dict(kind="power_limit", w=200)])], flags + ["--record", record])
+    inventory = load(out)
+    found = findings(inventory)
+    assert {name for name, _ in found} == {"hot", "brake", "limited"}, found
+    kind, cause = found["hot", "load.clock.steady"]
+    assert kind == "degraded" and cause.endswith(": sw_thermal") and "fell from" in cause, cause
+    kind, cause = found["brake", "load.throttle"]
+    assert kind == "degraded" and cause.endswith(": hw_power_brake"), cause
+    kind, cause = found["limited", "load.flops"]
+    assert kind == "misconfigured" and cause.startswith("power limit 200 W, model has 700 W"), cause
+    assert ("once", "load.clock.steady") in findings(inventory, "watch"), inventory["watch"]
+
+    clock = inventory["models"][0]["memory"]["load"]["clock"]["steady"]
+    points = [[float(word) for word in point.split()] for point in clock["curve"].split("; ")[1:]]
+    assert 30 <= len(points) <= 40 and points[-1][0] == 10, clock["curve"]
+    assert all(1500 < point[1] < 2000 and 600 < point[2] < 710 for point in points), points
+    assert points[0][3] < points[-1][3], points
+
+    again = os.path.join(folder, "again.yaml")
+    run([survey, "--replay", record, "-o", again], (0, 3))
+    merged = os.path.join(folder, "merged.yaml")
+    run([report, "merge", "-o", merged, out], (0, 3))
+    for path in again, merged:
+        other = load(path)
+        for key in "models", "gpus", "outliers", "watch":
+            assert other[key] == inventory[key], (path, key)
+
+    page = run([report, "html", out], (0,)).stdout
+    for title in "SM clock under load", "Power under load", "Temperature of GPU":
+        assert page.count(f"<title>{title}") == 1, title
+    start = page.index("<title>SM clock under load")
+    assert page[start:page.index("</svg>", start)].count(",") >= len(points)
+
+    # Without peers a fall is watched; a slowdown by hardware is accused, and ends the load.
+    alone = load(measure(folder, "alone", [node("a", [falls(reason="thermal")])], flags))
+    assert ("a", "load.clock.steady") in findings(alone, "watch") or not alone["outliers"]
+    alone = load(measure(folder, "slow", [node("a", [falls(reason="slowdown")])], flags))
+    assert ("a", "load.throttle") in findings(alone), alone["outliers"]
+    values = alone["models"][0]["memory"]["load"]
+    assert values["flops"]["status"] == "noisy" and "slowed itself" in values["flops"]["reason"]
+    assert 3 <= values["seconds"]["value"] < 3.2, values["seconds"]
+
+    quiet = load(measure(folder, "healthy", [dict(healthy, count=250)], ["--probes", "load"], (0,)))
+    assert not quiet["outliers"] and not findings(quiet, "watch"), quiet["watch"]
+    for flags in [], ["--load", "0"]:
+        plain = load(measure(folder, "plain", [node("a", [])], flags, (0,)))
+        assert "load" not in plain["models"][0]["memory"]
+    for bad in "-1", "x", "3601":
+        run([survey, "--load", bad], (2,))
+print("ok")
