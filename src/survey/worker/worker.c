@@ -186,7 +186,8 @@ static int next_lap(struct gpu_result *result, struct lap *lap, const char *name
 /* The GPU that is measured. */
 struct target {
     struct device_source *source;
-    size_t at; /* its index in the source */
+    size_t at;      /* its index in the source */
+    double begun_s; /* by clock_monotonic_s: when its time limit began */
     struct device *device;
 };
 
@@ -233,7 +234,7 @@ static double wait_of(const struct target *target, const struct worker_request *
 }
 
 static struct probe_options options_of(const struct target *target,
-                                       const struct worker_request *request, double started_s)
+                                       const struct worker_request *request)
 {
     bool real = !request->fleet && !request->replay;
     return (struct probe_options){.profile = request->profile,
@@ -241,7 +242,7 @@ static struct probe_options options_of(const struct target *target,
                                   .load_s = request->load_s > 0 ? request->load_s : 0,
                                   .load_one = request->load_one,
                                   .load_wait_s = wait_of(target, request),
-                                  .ends_s = real ? started_s + request->limit_s : 0};
+                                  .ends_s = real ? target->begun_s + request->limit_s : 0};
 }
 
 /* A replay has the load that was recorded, whatever the flags were then. */
@@ -263,7 +264,7 @@ static int run_probes(const struct target *target, const struct worker_request *
                                   .lap = lap,
                                   .started_s = clock_monotonic_s(),
                                   .err = err};
-    const struct probe_options options = options_of(target, request, measuring.started_s);
+    const struct probe_options options = options_of(target, request);
     const struct probe_observer observer = {on_begin, on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
     if (!rc && !request->session)
@@ -393,7 +394,7 @@ static void leave(const struct device_source *source)
 static int measure(struct device_source *source, const struct worker_request *request,
                    struct err *err)
 {
-    struct target target = {.source = source};
+    struct target target = {.source = source, .begun_s = clock_monotonic_s()};
     struct gpu_result result = {0};
     source->session = request->session;
     size_t count = device_source_count(source);
