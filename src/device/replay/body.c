@@ -119,6 +119,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_CHECK:
         answer_get_check(values, NULL);
+        break;
     case ASK_LOAD:
         answer_get_load(values, NULL);
         break;

@@ -173,11 +173,7 @@ static int replay_check_unit(struct device *device, const struct device_check *c
     int rc = find(slot_in(device), &ask, &values, err);
     if (rc)
         return rc;
-<<<<<<< HEAD
     answer_get_check(&values, out_answer);
-=======
-    answer_get_load(&values, out_answer);
->>>>>>> h-load
     return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
 }
 
@@ -189,7 +185,6 @@ static int replay_run_load(struct device *device, const struct device_load *load
     int rc = find(slot_in(device), &ask, &values, err);
     if (rc)
         return rc;
-    answer_get_check(&values, out_answer);
     answer_get_load(&values, out_answer);
     return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
 }

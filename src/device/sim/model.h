@@ -151,7 +151,6 @@ struct sim_model {
     uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
     double wrong_share;
     uint64_t throttle_bits;    /* as NVML gives them */
-    int64_t hang_after;        /* jobs; -1: never */
     double fall_share, fall_s; /* of the SM clock, after this time under load */
     int fall_reason;           /* enum sim_reason */
     int64_t hang_after;        /* jobs; -1: never */
