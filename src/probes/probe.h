@@ -68,6 +68,8 @@ struct probe {
     double within;
     bool highest; /* disturbances only lower it: the highest round counts, not the median */
 
+    bool last; /* runs after all rounds: it uses other GPUs, whose workers must have finished */
+
     /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the
      * two is set; run_study is called with the cache of the row. */
     int (*run)(struct probe_context *context, struct err *err);
@@ -114,5 +116,6 @@ extern const struct probe probe_clock_memory;
 extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
+extern const struct probe probe_links;
 
 #endif

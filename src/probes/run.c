@@ -58,11 +58,11 @@ static int repeat_one(struct probe_context *context, const struct probe *probe, 
     return rounds_repeat(rounds, context, probe, err);
 }
 
-/* The selection in two lists: judged probes with their dependencies, and all others. Each keeps its
- * order. */
+/* The selection in three lists: judged probes with their dependencies, those that come last, and
+ * all others. Each keeps its order. */
 struct plan {
-    const struct probe **judged, **others;
-    size_t judged_count, other_count;
+    const struct probe **judged, **others, **last;
+    size_t judged_count, other_count, last_count;
 };
 
 static bool depends_on(const struct probe *probe, const struct probe *needed)
@@ -82,7 +82,8 @@ static int make_plan(struct device *device, const struct probe_selection *select
     bool *early = mem_array(count, sizeof *early);
     plan->judged = mem_array(count, sizeof *plan->judged);
     plan->others = mem_array(count, sizeof *plan->others);
-    int rc = early && plan->judged && plan->others ? 0 : err_no_memory(err);
+    plan->last = mem_array(count, sizeof *plan->last);
+    int rc = early && plan->judged && plan->others && plan->last ? 0 : err_no_memory(err);
     for (size_t i = count; i-- > 0 && !rc;) {
         const struct probe *probe = probe_table[selection->indices[i]];
         early[i] = probe->again;
@@ -96,6 +97,8 @@ static int make_plan(struct device *device, const struct probe_selection *select
             continue;
         if (early[i])
             plan->judged[plan->judged_count++] = probe;
+        else if (probe->last)
+            plan->last[plan->last_count++] = probe;
         else
             plan->others[plan->other_count++] = probe;
     }
@@ -184,6 +187,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     rc = make_plan(device, selection, &plan, err);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
+    for (size_t i = 0; i < plan.last_count && !rc; i++)
+        rc = run_one(&context, plan.last[i], observer, err);
     if (rc)
         goto out;
     if (rounds_merge(&rounds, measures) || sums_check(measures) ||
@@ -194,6 +199,7 @@ out:
         qsort(measures->items, measures->count, sizeof *measures->items, compare_places);
     free(plan.judged);
     free(plan.others);
+    free(plan.last);
     rounds_fini(&rounds);
     return rc;
 }

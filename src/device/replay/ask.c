@@ -9,13 +9,16 @@ const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
                                                       "stream", "clocks", "health",   "link",
-                                                      "memory", "check"};
+                                                      "memory", "check",  "peers",    "peer"};
     return names[call];
 }
 
 size_t ask_tables(enum ask_call call)
 {
-    return call == ASK_LOOK || call == ASK_IDENTIFY ? 3 : call == ASK_HEALTH ? 2 : 0;
+    return call == ASK_LOOK || call == ASK_IDENTIFY ? 3
+           : call == ASK_HEALTH                     ? 2
+           : call == ASK_PEERS                      ? 1
+                                                    : 0;
 }
 
 /* Positions in the fields of a job, and in those of one of its steps. */
@@ -184,6 +187,11 @@ struct ask ask_of_check(const struct device_check *check)
     return (struct ask){.call = ASK_CHECK, .fields = {check->unit, check->target_ms}};
 }
 
+struct ask ask_of_peer_test(const struct device_peer_test *test)
+{
+    return (struct ask){.call = ASK_PEER, .fields = {test->peer, test->bytes, test->loads}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -195,6 +203,7 @@ static size_t field_count(enum ask_call call)
            : call == ASK_STREAM ? ASK_STREAM_FIELDS
            : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
+           : call == ASK_PEER   ? ASK_PEER_FIELDS
                                 : 0;
 }
 
@@ -299,6 +308,11 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
                       fields[0] < DEVICE_UNIT_COUNT ? device_unit_name((enum device_unit)fields[0])
                                                     : "?",
                       (unsigned long long)fields[1]);
+        return;
+    }
+    if (ask->call == ASK_PEER) {
+        strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
+        describe_bytes(out_text, fields[1]);
         return;
     }
     if (ask->call != ASK_BATCH) {

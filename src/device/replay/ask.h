@@ -21,6 +21,8 @@ enum ask_call {
     ASK_LINK,
     ASK_MEMORY,
     ASK_CHECK,
+    ASK_PEERS,
+    ASK_PEER,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -34,6 +36,7 @@ enum {
     ASK_STREAM_FIELDS = 8,
     ASK_MEMORY_FIELDS = 3,
     ASK_CHECK_FIELDS = 2,
+    ASK_PEER_FIELDS = 3,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -51,7 +54,8 @@ struct ask ask_of_job(const struct device_job *job, uint32_t at_once);
 struct ask ask_of_stream(const struct device_stream *stream);
 struct ask ask_of_memory_test(const struct device_memory_test *test); /* the seed does not count */
 struct ask ask_of_check(const struct device_check *check);            /* likewise */
-struct ask ask_of_call(enum ask_call call);                           /* a call without fields */
+struct ask ask_of_peer_test(const struct device_peer_test *test);
+struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);

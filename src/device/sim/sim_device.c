@@ -76,6 +76,8 @@ static const struct device_ops ops = {
     .run_stream = gpu_run_stream,
     .test_memory = gpu_test_memory,
     .check_unit = gpu_check_unit,
+    .list_peers = gpu_list_peers,
+    .test_peer = gpu_test_peer,
     .read_clocks = read_clocks,
     .read_health = read_health,
     .begin_link = begin_link,
@@ -154,6 +156,9 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->model = *model;
     gpu->unit = *unit;
     gpu->link.name = unit->node;
+    if (unit->links)
+        gpu->links = *unit->links;
+    gpu->unit.links = NULL;
     sim_unit_uuid(unit, gpu->uuid);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
     if (unit->batch)
