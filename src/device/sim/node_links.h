@@ -27,15 +27,15 @@ enum { SIM_LINK_FAULTS_MAX = 64 };
 /* The links as one GPU sees them. */
 struct sim_links {
     struct sim_wiring wiring;
-    uint64_t seed;   /* of the node: links differ by a little */
-    uint32_t own;    /* this GPU, in the list; `count`: it is not among the first ones */
-    uint32_t count;  /* GPUs of the node that the process sees */
+    uint64_t seed;  /* of the node: links differ by a little */
+    uint32_t own;   /* this GPU, in the list; `count`: it is not among the first ones */
+    uint32_t count; /* GPUs of the node that the process sees */
     struct sim_link_end {
         char uuid[SIM_UUID_MAX];
         uint32_t index; /* on the node */
     } gpus[DEVICE_PEERS_MAX];
     struct sim_link_fault {
-        int kind;      /* SIM_DEAD_LINK, SIM_SLOW_LINK, SIM_FABRIC_DOWN */
+        int kind;     /* SIM_DEAD_LINK, SIM_SLOW_LINK, SIM_FABRIC_DOWN */
         uint32_t gpu; /* index on the node */
         int32_t peer; /* the same; SIM_ANY_PEER: all links of the GPU */
         double share;
@@ -50,8 +50,7 @@ int sim_wiring_read(const struct yaml_node *node, uint32_t gpus, struct sim_wiri
 /* -EINVAL with the position of the node for a fault of links that a GPU of a node wired like this
  * cannot have; 0 for every other fault. gpu < 0: all GPUs. */
 int sim_link_fault_fits(const struct yaml_node *node, const struct sim_wiring *wiring,
-                        uint32_t gpus, int32_t gpu, const struct sim_fault *fault,
-                        struct err *err);
+                        uint32_t gpus, int32_t gpu, const struct sim_fault *fault, struct err *err);
 
 /* Adds the fault if it is one of links. */
 void sim_links_add_fault(struct sim_links *links, uint32_t gpu, const struct sim_fault *fault);

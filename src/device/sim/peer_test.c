@@ -63,8 +63,7 @@ int gpu_test_peer(struct device *device, const struct device_peer_test *test,
         return err_set(err, -EIO, "copy between GPUs: the link does not answer");
     answer.copy_read_ns = time_of(gpu, bytes, in.gb_per_s, &rng);
     answer.copy_write_ns = time_of(gpu, bytes, out.gb_per_s, &rng);
-    answer.copy_both_ns =
-        time_of(gpu, bytes, BOTH_SHARE * fmin(in.gb_per_s, out.gb_per_s), &rng);
+    answer.copy_both_ns = time_of(gpu, bytes, BOTH_SHARE * fmin(in.gb_per_s, out.gb_per_s), &rng);
     if (answer.mapped)
         use_sms(gpu, test, &in, &out, &rng, &answer);
     gpu->busy_ns += (double)(answer.copy_read_ns + answer.copy_write_ns + answer.copy_both_ns);

@@ -141,8 +141,7 @@ static int note_row(const struct row *row, struct measure *m)
             put_figure(&figures[f], row->links[i].figures[f]);
         }
     }
-    bool failed = peers.failed || states.failed ||
-                  facts_set_text(&m->notes, "gpus", peers.data) ||
+    bool failed = peers.failed || states.failed || facts_set_text(&m->notes, "gpus", peers.data) ||
                   facts_set_text(&m->notes, "state", states.data);
     for (int f = 0; f < FIGURES; f++) {
         failed = failed || figures[f].failed ||
