@@ -15,8 +15,7 @@
 
 const double link_slow = 0.9;
 
-enum { ALIKE_MIN = 5, COMMON_MIN = 3 };
-static const double COMMON_SHARE = 0.1; /* of the nodes */
+enum { ALIKE_MIN = 5, SLOW_MIN = 3 };
 static const double MOST_SHARE = 2.0 / 3;
 
 const char *link_note(const struct fleet *fleet, uint32_t gpu, const char *key)
@@ -146,8 +145,7 @@ static void expect_alike(struct link_node *nodes, size_t count, size_t cell, int
         slow += numbers[i] < link_slow * median;
     for (size_t i = 0; i < count; i++) {
         nodes[i].cells[cell].expected[way] = median;
-        nodes[i].cells[cell].common[way] =
-            slow >= COMMON_MIN && (double)slow > COMMON_SHARE * (double)n;
+        nodes[i].cells[cell].slow_share[way] = slow >= SLOW_MIN ? (double)slow / (double)n : 0;
     }
 }
 

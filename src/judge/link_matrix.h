@@ -17,8 +17,8 @@ enum { LINK_READ, LINK_WRITE, LINK_WAYS }; /* from j to i; from i to j */
 struct link_cell {
     enum link_state state;
     double rates[LINK_WAYS];
-    double expected[LINK_WAYS]; /* NaN: nothing to compare with */
-    bool common[LINK_WAYS];     /* many nodes are slow here: the wiring may differ */
+    double expected[LINK_WAYS];   /* NaN: nothing to compare with */
+    double slow_share[LINK_WAYS]; /* of the nodes that are wired alike, if they are at least 3 */
 };
 
 /* The GPUs of one node, in the fleet's order. */

@@ -15,6 +15,10 @@ static const double WITHOUT_NVLINK = 0.25; /* of what is expected */
  * links reaches each peer over all of them. */
 static const double NVLINK_LEAST = 4;
 
+/* If the same link is slow on more nodes than this share, these nodes may be wired in another way.
+ */
+static const double COMMON = 0.1, COMMON_NVLINK = 1.0 / 3;
+
 enum fault { NONE, SLOW, DEAD, WRONG, FAULTS };
 
 /* What is wrong between two GPUs. */
@@ -47,13 +51,25 @@ static bool is_measured(const struct suspects *s, size_t i, size_t j)
     return i != j && (cell_of(s, i, j)->state || cell_of(s, j, i)->state);
 }
 
+static double health_number(const struct suspects *s, size_t i, const char *key)
+{
+    const struct fleet *fleet = &s->judge->fleet;
+    return fleet_fact_number(fleet, fleet_facts(fleet, SET_HEALTH, key), s->node->gpus[i]);
+}
+
+static bool has_nvlinks(const struct suspects *s, size_t i)
+{
+    return health_number(s, i, "nvlinks_active") > 0;
+}
+
 /* The way from i to j: written by i, read by j. Slow if both agree, or if there is only one. */
 static void look_at_way(const struct suspects *s, size_t i, size_t j, struct pair *pair)
 {
     const struct link_cell *writer = cell_of(s, i, j), *reader = cell_of(s, j, i);
     const double rates[] = {writer->rates[LINK_WRITE], reader->rates[LINK_READ]};
     const double expected[] = {writer->expected[LINK_WRITE], reader->expected[LINK_READ]};
-    const bool common[] = {writer->common[LINK_WRITE], reader->common[LINK_READ]};
+    const double shares[] = {writer->slow_share[LINK_WRITE], reader->slow_share[LINK_READ]};
+    double common = has_nvlinks(s, i) && has_nvlinks(s, j) ? COMMON_NVLINK : COMMON;
     size_t seen = 0, slow = 0, worst = 0;
     bool sure = true;
     for (size_t k = 0; k < 2; k++) {
@@ -61,7 +77,7 @@ static void look_at_way(const struct suspects *s, size_t i, size_t j, struct pai
             continue;
         seen++;
         slow += rates[k] < link_slow * expected[k];
-        sure = sure && !common[k];
+        sure = sure && shares[k] <= common;
         if (seen == 1 || rates[k] / expected[k] > rates[worst] / expected[worst])
             worst = k;
     }
@@ -127,17 +143,6 @@ static void find_culprits(struct suspects *s)
     }
 }
 
-static double health_number(const struct suspects *s, size_t i, const char *key)
-{
-    const struct fleet *fleet = &s->judge->fleet;
-    return fleet_fact_number(fleet, fleet_facts(fleet, SET_HEALTH, key), s->node->gpus[i]);
-}
-
-static bool has_nvlinks(const struct suspects *s, size_t i)
-{
-    return health_number(s, i, "nvlinks_active") > 0;
-}
-
 static void put_gpu(struct strbuf *text, const struct suspects *s, size_t i)
 {
     const struct fleet_gpu *gpu = &s->judge->fleet.gpus[s->node->gpus[i]];
@@ -169,8 +174,11 @@ static int add(struct suspects *s, size_t i, const char *metric, bool accused,
 {
     if (text->failed)
         strbuf_fini(text);
-    int rc = findings_add_rule(s->judge, s->node->gpus[i], metric, accused, kind, pair->rate,
-                               text->data);
+    const struct cell *own =
+        fleet_number(fleet_metric(&s->judge->fleet, metric), s->node->gpus[i], true);
+    double value = isnan(pair->rate) && own ? own->value : pair->rate;
+    int rc =
+        findings_add_rule(s->judge, s->node->gpus[i], metric, accused, kind, value, text->data);
     if (rc || isnan(pair->expected))
         return rc;
     struct finding *finding = &s->judge->findings.items[s->judge->findings.count - 1];
@@ -180,16 +188,21 @@ static int add(struct suspects *s, size_t i, const char *metric, bool accused,
 }
 
 /* The bad pairs of one kind of a culprit, or those of another GPU with GPUs that are no culprits:
- * how many, whether all are sure, and the one with the highest rate. */
+ * how many, how many are sure, and the one with the highest rate. */
 struct summary {
     size_t bad, all;
-    bool sure;
+    size_t sure; /* of the bad ones */
     struct pair best;
 };
 
+static bool is_sure(const struct summary *sum)
+{
+    return 2 * sum->sure >= sum->bad;
+}
+
 static struct summary summarise(const struct suspects *s, size_t i, enum fault fault)
 {
-    struct summary sum = {.sure = true, .best = {.rate = NAN, .expected = NAN}};
+    struct summary sum = {.best = {.rate = NAN, .expected = NAN}};
     for (size_t j = 0; j < s->node->count; j++) {
         const struct pair *pair = pair_of(s, i, j);
         if (!is_measured(s, i, j) || (s->culprits[j] && !s->culprits[i]))
@@ -198,7 +211,7 @@ static struct summary summarise(const struct suspects *s, size_t i, enum fault f
         if (pair->fault != fault)
             continue;
         sum.bad++;
-        sum.sure = sum.sure && pair->sure;
+        sum.sure += pair->sure;
         if (isnan(sum.best.rate) || pair->rate > sum.best.rate)
             sum.best = *pair;
     }
@@ -227,7 +240,7 @@ static int report_slow_gpu(struct suspects *s, size_t i, const struct summary *s
     } else {
         strbuf_printf(&text, "slow links to %zu of %zu GPUs of the node", sum->bad, sum->all);
     }
-    return add(s, i, "links.read", sum->sure && may_accuse(s, i),
+    return add(s, i, "links.read", is_sure(sum) && may_accuse(s, i),
                unused ? KIND_FAILING : KIND_DEGRADED, &sum->best, &text);
 }
 
@@ -244,7 +257,7 @@ static int report_culprit(struct suspects *s, size_t i)
             continue;
         strbuf_printf(&text, "%s %zu of %zu GPUs of the node", words[fault], sum.bad, sum.all);
         put_nvlinks(&text, s, i);
-        rc = add(s, i, "links.peers", sum.sure, KIND_FAILING, &sum.best, &text);
+        rc = add(s, i, "links.peers", is_sure(&sum), KIND_FAILING, &sum.best, &text);
     }
     return rc;
 }
@@ -268,7 +281,7 @@ static int report_pairs(struct suspects *s, size_t i, enum fault fault)
     }
     if (fault != SLOW)
         put_nvlinks(&text, s, i);
-    bool accused = sum.sure && (fault != SLOW || may_accuse(s, i));
+    bool accused = is_sure(&sum) && (fault != SLOW || may_accuse(s, i));
     return add(s, i, fault == SLOW ? "links.least" : "links.peers", accused,
                fault == SLOW ? KIND_DEGRADED : KIND_FAILING, &sum.best, &text);
 }
