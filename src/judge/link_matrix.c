@@ -1,6 +1,6 @@
 /* Puts the rows of the GPUs together to one matrix per node, and finds what each link should reach:
  * what the same link reaches on nodes that are wired alike or, with few of them, what most links of
- * the node reach. */
+ * these nodes reach. */
 #include "judge/link_matrix.h"
 
 #include <errno.h>
@@ -149,35 +149,38 @@ static void expect_alike(struct link_node *nodes, size_t count, size_t cell, int
     }
 }
 
-/* With few nodes: what most links of this one reach, if two thirds of them agree. */
-static void expect_within(struct link_node *node, double *numbers)
+/* With few nodes: what most of their links reach, if two thirds of them agree. numbers: room for
+ * all of them. */
+static void expect_most(struct link_node *nodes, size_t count, double *numbers)
 {
-    size_t n = 0, agree = 0, cells = node->count * node->count;
-    for (size_t i = 0; i < LINK_WAYS * cells; i++)
-        if (isfinite(node->cells[i / LINK_WAYS].rates[i % LINK_WAYS]))
-            numbers[n++] = node->cells[i / LINK_WAYS].rates[i % LINK_WAYS];
+    size_t n = 0, agree = 0, all = LINK_WAYS * nodes->count * nodes->count;
+    for (size_t i = 0; i < count * all; i++) {
+        double rate = nodes[i / all].cells[i % all / LINK_WAYS].rates[i % LINK_WAYS];
+        if (isfinite(rate))
+            numbers[n++] = rate;
+    }
     double median = robust_median(numbers, n);
     for (size_t i = 0; i < n; i++)
         agree += fabs(numbers[i] - median) <= (1 - link_slow) * median;
     if (n < 4 || (double)agree < MOST_SHARE * (double)n)
         return;
-    for (size_t i = 0; i < LINK_WAYS * cells; i++)
-        node->cells[i / LINK_WAYS].expected[i % LINK_WAYS] = median;
+    for (size_t i = 0; i < count * all; i++)
+        nodes[i / all].cells[i % all / LINK_WAYS].expected[i % LINK_WAYS] = median;
 }
 
 /* nodes: all that are wired alike. */
 static int expect(struct link_node *nodes, size_t count)
 {
-    size_t cells = nodes->count * nodes->count, room = LINK_WAYS * cells;
-    double *numbers = mem_array(room > count ? room : count, sizeof *numbers);
+    size_t all = LINK_WAYS * nodes->count * nodes->count;
+    bool few = count < ALIKE_MIN;
+    double *numbers = mem_array(few ? count * all : count, sizeof *numbers);
     if (!numbers)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         nodes[i].nodes = count;
-        if (count < ALIKE_MIN)
-            expect_within(&nodes[i], numbers);
-    }
-    for (size_t i = 0; i < LINK_WAYS * cells && count >= ALIKE_MIN; i++)
+    if (few)
+        expect_most(nodes, count, numbers);
+    for (size_t i = 0; i < all && !few; i++)
         expect_alike(nodes, count, i / LINK_WAYS, (int)(i % LINK_WAYS), numbers);
     free(numbers);
     return 0;
