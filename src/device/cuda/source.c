@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "device/cuda/gpu.h"
 #include "device/cuda/mig.h"
 #include "device/source.h"
@@ -147,12 +146,6 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
                                  .name = keep(source, seen.name),
                                  .model_key = keep(source, key)};
     return info->uuid && info->pci && info->name && info->model_key ? 0 : err_no_memory(err);
-}
-
-uint64_t cuda_turn_name(const char *uuid)
-{
-    /* Apart from the name of any other turn: hashes of equal texts only are equal. */
-    return str_hash(uuid) ^ UINT64_C(0x6770752f7475726e);
 }
 
 /* While a worker of another GPU measures its link to this one, wait. If that takes too long, go on:
