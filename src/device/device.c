@@ -281,6 +281,26 @@ void device_load_answer_fini(struct device_load_answer *answer)
     *answer = (struct device_load_answer){0};
 }
 
+int device_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+{
+    if (!device->ops->list_peers)
+        return err_set(err, -ENOTSUP, "other GPUs of the node are not known");
+    return device->ops->list_peers(device, out_gpus, err);
+}
+
+int device_test_peer(struct device *device, const struct device_peer_test *test,
+                     struct device_peer_answer *out_answer, struct err *err)
+{
+    if (test->peer >= DEVICE_PEERS_MAX)
+        return err_set(err, -EINVAL, "at most %d GPUs of a node are looked at", DEVICE_PEERS_MAX);
+    if (test->bytes < DEVICE_REGION_MIN || test->bytes % DEVICE_REGION_MIN || !test->loads)
+        return err_set(err, -EINVAL, "transfers are multiples of %d MiB, and loads at least 1",
+                       DEVICE_REGION_MIN >> 20);
+    if (!device->ops->test_peer)
+        return err_set(err, -ENOTSUP, "links to other GPUs cannot be measured");
+    return device->ops->test_peer(device, test, out_answer, err);
+}
+
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {

@@ -267,6 +267,26 @@ struct device_load_answer {
     size_t sample_count;
 };
 
+/* The links from this GPU to another one of its node that the process sees: copies by a copy
+ * engine, and stores and loads of all SMs in the memory of the other GPU. The peer is named by its
+ * place in the list of device_list_peers. */
+enum { DEVICE_PEERS_MAX = 32 }; /* GPUs of a node that are looked at */
+struct device_peer_test {
+    uint32_t peer;
+    uint64_t bytes; /* of each transfer */
+    uint32_t loads; /* dependent loads of the peer's memory, timed together */
+};
+
+/* Times in ns. Read: from the peer to this GPU. */
+struct device_peer_answer {
+    uint64_t copy_read_ns, copy_write_ns; /* by a copy engine, one way */
+    uint64_t copy_both_ns;                /* both ways at once, `bytes` each way */
+    bool mapped;                /* SMs can reach the peer's memory; otherwise the following are 0 */
+    uint64_t read_ns, write_ns; /* by the SMs */
+    uint64_t cycles;            /* of all `loads`, by the clock of an SM */
+    uint64_t wrong_words;       /* of 8 bytes that read back wrong, by copies and SMs together */
+};
+
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
 /* What does not change while the device is open. 0 means not known. */
@@ -327,6 +347,10 @@ struct device_ops {
                       struct device_check_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_load)(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
+    /* Both may be NULL: other GPUs are not known. */
+    int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
+    int (*test_peer)(struct device *device, const struct device_peer_test *test,
+                     struct device_peer_answer *out_answer, struct err *err);
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -380,6 +404,17 @@ void device_load_answer_fini(struct device_load_answer *answer);
 /* Appends a copy of the sample. 0 or -ENOMEM. */
 int device_load_answer_add(struct device_load_answer *answer,
                            const struct device_load_sample *sample);
+
+/* The GPUs of the node that this process sees, with this one. "own" is the UUID of this GPU; "0",
+ * "1", ... are the UUIDs of all, at most DEVICE_PEERS_MAX, in an order that is the same for all of
+ * them. The caller owns out_gpus, initialised empty. */
+int device_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
+
+/* Measures the link to a peer. The last request to a device: afterwards, other processes of the
+ * survey may use this GPU. Every error concerns this pair of GPUs only. -EAGAIN: another process
+ * measures the peer, so nothing was done. -ETIMEDOUT: no answer; later tests fail at once. */
+int device_test_peer(struct device *device, const struct device_peer_test *test,
+                     struct device_peer_answer *out_answer, struct err *err);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

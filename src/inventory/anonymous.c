@@ -80,7 +80,8 @@ static int apply_gpu(struct pseudonyms *names, struct inventory_gpu *gpu)
                    pseudonyms_replace(names, PSEUDONYM_GPU, &gpu->uuid) ||
                    pseudonyms_clean(names, &gpu->first_reason) ||
                    anonymous_facts(names, &gpu->board) || anonymous_facts(names, &gpu->hardware) ||
-                   anonymous_facts(names, &gpu->config) || anonymous_facts(names, &gpu->health)
+                   anonymous_facts(names, &gpu->config) || anonymous_facts(names, &gpu->health) ||
+                   anonymous_facts(names, &gpu->links)
                ? -ENOMEM
                : 0;
 }

@@ -66,6 +66,7 @@ struct inventory_gpu {
     struct inventory_value *values;
     size_t value_count;
     struct facts measured_again; /* second values of figures that looked bad, by metric */
+    struct facts links;          /* to the other GPUs of its node, as lists (link_row.h) */
 };
 
 struct inventory_finding {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/link_row.h"
 
 /* Texts and their indices, sorted for look-up. */
 struct indexed_text {
@@ -179,6 +180,18 @@ static int copy_texts(const struct inventory_gpu *gpu, const struct inventory_mo
     return unmeasured ? str_copy_to(&result->reason, unmeasured->reason) : 0;
 }
 
+/* The row is kept as notes of a measure. */
+static int add_links(const struct facts *links, struct measures *measures)
+{
+    for (size_t i = 0; i < measures->count; i++) {
+        struct measure *m = &measures->items[i];
+        for (size_t k = 0; k < links->count && str_equal(m->metric, LINK_ROW_METRIC); k++)
+            if (facts_set(&m->notes, &links->items[k]))
+                return -ENOMEM;
+    }
+    return 0;
+}
+
 int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
                      struct gpu_result *out_result)
 {
@@ -200,7 +213,8 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
     for (size_t i = 0; i < gpu->value_count; i++)
         if (add_value(model, &gpu->values[i], &result.measures))
             goto no_memory;
-    if (facts_copy(&result.measured_again, &gpu->measured_again))
+    if (facts_copy(&result.measured_again, &gpu->measured_again) ||
+        add_links(&gpu->links, &result.measures))
         goto no_memory;
     *out_result = result;
     return 0;

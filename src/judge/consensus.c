@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/link_row.h"
 #include "judge/robust.h"
 
 /* At most this many kinds of cells are counted for the majority. */
@@ -199,7 +200,8 @@ static int merge_cells(const struct column *column, struct measure *out)
         str_copy_to(&out->method, fleet_text(fleet, kind->method)) ||
         str_copy_to(&out->reason, fleet_text(fleet, reason)) || put_words(fleet, kind, out))
         return -ENOMEM;
-    for (size_t i = 0; i < column->metric->note_count; i++)
+    bool rows = str_equal(fleet_text(fleet, column->metric->head.name), LINK_ROW_METRIC);
+    for (size_t i = 0; i < column->metric->note_count && !rows; i++) /* rows are of one GPU */
         if (merge_note(column, kind, &column->metric->notes[i], &out->notes))
             return -ENOMEM;
     if (is_number(kind))

@@ -11,6 +11,7 @@
 #include "judge/blind_spots.h"
 #include "judge/confirmations.h"
 #include "judge/consensus.h"
+#include "judge/link_matrix.h"
 #include "judge/moved_gpus.h"
 #include "judge/place_findings.h"
 #include "judge/population_levels.h"
@@ -172,7 +173,8 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
         str_copy_to(&out->pci, fleet_text(fleet, gpu->pci)) ||
         str_copy_to(&out->first_reason, fleet_text(fleet, gpu->first_reason)) ||
         all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
-        confirmations_list(judge, number, &out->measured_again))
+        confirmations_list(judge, number, &out->measured_again) ||
+        link_row_list(fleet, number, &out->links))
         return -ENOMEM;
     if (gpu->group == GROUP_NONE)
         return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||
@@ -277,10 +279,11 @@ static int prepare(struct judge *judge)
 static int run_stages(struct judge *judge)
 {
     static int (*const stages[])(struct judge *) = {
-        judge_settings,   judge_rules,          judge_self_checks, judge_counters,      judge_heat,
-        judge_tries,      judge_scores,         judge_few,         judge_groups,        judge_nodes,
-        judge_steadiness, judge_specifications, judge_drift,       judge_counter_drift, judge_world,
-        judge_clocks,     judge_claims,         judge_load,        judge_causes,
+        judge_settings, judge_rules,         judge_self_checks, judge_counters,
+        judge_heat,     judge_tries,         judge_scores,      judge_few,
+        judge_groups,   judge_nodes,         judge_steadiness,  judge_specifications,
+        judge_drift,    judge_counter_drift, judge_world,       judge_clocks,
+        judge_claims,   judge_load,          judge_links,       judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

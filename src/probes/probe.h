@@ -66,8 +66,11 @@ struct probe {
      * result is noisy. */
     bool again;
     double within;
-    bool last;    /* after all others, because it heats the GPU; not together with `again` */
     bool highest; /* disturbances only lower it: the highest round counts, not the median */
+
+    /* Runs after all rounds, in the order of the table: it heats the GPU, or uses other GPUs, whose
+     * workers must have finished. Not together with `again`. */
+    bool last;
 
     /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the
      * two is set; run_study is called with the cache of the row. */
@@ -116,5 +119,6 @@ extern const struct probe probe_clock_memory;
 extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
+extern const struct probe probe_links;
 
 #endif

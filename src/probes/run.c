@@ -58,8 +58,8 @@ static int repeat_one(struct probe_context *context, const struct probe *probe, 
     return rounds_repeat(rounds, context, probe, err);
 }
 
-/* The selection in two lists: judged probes with their dependencies, and all others. Each keeps its
- * order. */
+/* The selection in three lists: judged probes with their dependencies, those that come last, and
+ * all others. Each keeps its order. */
 struct plan {
     const struct probe **judged, **others, **last;
     size_t judged_count, other_count, last_count;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/judge.h"
+#include "report/validate_links.h"
 #include "report/validate_repeats.h"
 
 /* Texts and their indices, sorted for look-up. */
@@ -118,6 +119,9 @@ static int check_gpus(struct checker *c, struct err *err)
         if (model && measured)
             c->counts[model->place]++;
         int rc = report_validate_repeats(gpu, err);
+        if (rc)
+            return rc;
+        rc = report_validate_links(gpu, err);
         if (rc)
             return rc;
     }

@@ -161,6 +161,16 @@ static const struct bad_fleet bad_fleets[] = {
     {"nodes:\n  - {name: a, model: /dev/zero, gpus: 1}\n", 2, 22, "/dev/zero: is no regular file"},
     {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 1}\n  - {name: a, gpus: 0}\n", 0, 0,
      "second node"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 3, links: {shape: hypercube, gb_per_s: 9}}\n",
+     0, 0, "2, 4, 8, ... GPUs, not 3"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, faults: [{gpu: 0, kind: dead_link}]}\n", 0,
+     0, "no links between its GPUs"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, links: {shape: switches, gb_per_s: 9}, "
+     "faults: [{gpu: 0, kind: dead_link, peer: 0}]}\n",
+     0, 0, "another one of the node's 2 GPUs"},
+    {"nodes:\n  - {name: a, model: ./good.yaml, gpus: 2, links: {shape: pcie, gb_per_s: 9}, "
+     "faults: [{gpu: 0, kind: fabric_down}]}\n",
+     0, 0, "a PCIe tree has no fabric"},
     {"nodes:\n  - {name: a, count: 2, gpus: 0}\n", 2, 12, "need a %d"},
     {"nodes:\n  - {name: a%s, gpus: 0}\n", 2, 12, "at most one"},
     {"nodes:\n  - {name: a%d%d, gpus: 0}\n", 2, 12, "at most one"},

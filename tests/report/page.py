@@ -48,8 +48,32 @@ def single(data):
     return data
 
 
+def linked(data):
+    """Two nodes of two GPUs: 398 and 392 GB/s, and a link over which copies fail."""
+    data["gpus"] = [dict(g) for g in data["gpus"] if g["status"] == "ok"][:4]
+    data["models"] = [dict(m, count=sum(g["model"] == m["id"] for g in data["gpus"])) for m in data["models"]]
+    data["models"] = [m for m in data["models"] if m["count"]]
+    for key in "outliers", "watch", "nodes", "unmeasured":
+        data[key] = []
+    for i, gpu in enumerate(data["gpus"]):
+        gpu.update(node=f"n{i // 2}", index=i % 2)
+        bad = i >= 2
+        gpu["links"] = {"gpus": data["gpus"][i ^ 1]["uuid"], "state": "failed" if bad else "ok",
+                        "read": "-" if bad else "398", "write": "-" if bad else "392", "both": "-" if bad else "750",
+                        "latency": "-" if bad else "1737"}
+    for gpu in data["gpus"][2:]:
+        gpu["status"] = "outlier"
+        finding = {"metric": "links.peers", "value": 0, "expected": None, "unit": "", "deviation": None,
+                   "score": None, "basis": "rule", "cause": f"no link: copies fail to GPU {1 - gpu['index']}"}
+        data["outliers"].append({**{k: gpu[k] for k in ("uuid", "node", "pci", "model")}, "kind": "failing",
+                                 "findings": [finding]})
+    data["survey"].update(gpus=4, nodes=2, measured=4, unmeasured=0, outliers=2, exit_code=3)
+    return data
+
+
 def pages():
     return {
+        "linked": page_of("linked", linked(fleet.base(demo))),
         "demo": page_of("demo"),
         "single": page_of("single", single(fleet.base(demo))),
         "empty": page_of("empty", fleet.empty(fleet.base(demo))),
@@ -114,6 +138,12 @@ def check_text():
         assert part in page, part
     regions = re.findall(r'<i([^>]*) title="region 1: ([\d.]+)"', (folder / "single.html").read_text())
     assert regions == [(" class=w", "730.0"), (" class=a", "4080.0"), ("", "4310.0")], regions
+    links = (folder / "linked.html").read_text()
+    links = links[links.index("<section id=links>"):]
+    assert links.index("<h3>n1</h3>") < links.index("<h3>n0</h3>"), "nodes with findings come first"
+    assert links.count("fails</td>") == 2 and links.count(">392</td>") == 2
+    assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 1737 cycles" in links
+    assert "<p>GPU 0: no link: copies fail to GPU 1</p>" in links
     for name in fleet.HOSTILE[:7]:
         assert name[:70] in shown["hostile"], f"not shown as text: {name}"
     assert len(set(re.findall(r"GPU-[0-9a-f]{8}-", shown["large"]))) == 10000

@@ -137,6 +137,24 @@ static void second_value_is_text(struct inventory *v)
     facts_set_text(&v->gpus[1].measured_again, "main.bandwidth.read", "slow");
 }
 
+static void links_without_state(struct inventory *v)
+{
+    facts_set_text(&v->gpus[1].links, "gpus", "GPU-a GPU-b");
+}
+
+static void links_of_other_length(struct inventory *v)
+{
+    links_without_state(v);
+    facts_set_text(&v->gpus[1].links, "state", "ok failed");
+    facts_set_text(&v->gpus[1].links, "read", "400.1 - 3");
+}
+
+static void links_in_no_state(struct inventory *v)
+{
+    links_without_state(v);
+    facts_set_text(&v->gpus[1].links, "state", "ok fine");
+}
+
 static void confirmed_somehow(struct inventory *v)
 {
     replace(&v->outliers[0].findings[0].confirmed, "by 1 figures");
@@ -183,6 +201,9 @@ static void contradictions_are_named(void **state)
         {first_try_was_ok, "GPU-00000000: first_try has status ok, so nothing"},
         {impossible_second_value, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
         {second_value_is_text, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
+        {links_without_state, "GPU-00000001: links: expected the lists gpus and state"},
+        {links_of_other_length, "GPU-00000001: links: read is not a list of 2 words"},
+        {links_in_no_state, "GPU-00000001: links: state is not a list of 2 words"},
         {confirmed_somehow, "main.bandwidth.read is confirmed \"by 1 figures\", expected"},
         {confirmed_without_second_value, "confirmed \"2 of 2\", but measured_again has no value"},
         {accused_though_seen_once, "confirmed \"1 of 2\", but is among the outliers"},

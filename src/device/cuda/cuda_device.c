@@ -311,7 +311,7 @@ static void destroy(struct device *device)
     struct cuda_gpu *gpu = cuda_of(device);
     const struct driver *driver = gpu->driver;
     cuda_end_link(device);
-    if (gpu->context && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
+    if (gpu->context && !gpu->lost && driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS) {
         struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims,  &gpu->turns,
                                             &gpu->results,  &gpu->outputs, &gpu->images,
                                             &gpu->constants};
@@ -338,7 +338,7 @@ static void destroy(struct device *device)
         if (gpu->chase_module)
             driver->cuModuleUnload(gpu->chase_module);
     }
-    if (gpu->context)
+    if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
     watch_end(&gpu->watch, &gpu->told);
     free(gpu->global.regions);
@@ -355,6 +355,8 @@ static const struct device_ops cuda_ops = {
     .test_memory = cuda_test_memory,
     .check_unit = cuda_check_unit,
     .run_load = cuda_run_load,
+    .list_peers = cuda_list_peers,
+    .test_peer = cuda_test_peer,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,
@@ -413,8 +415,8 @@ static int set_up(struct cuda_gpu *gpu, struct err *err)
     return find_sms(gpu, err);
 }
 
-int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
-              struct device **out_device, struct err *err)
+int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
+              const struct cuda_seen *seen, struct device **out_device, struct err *err)
 {
     struct cuda_gpu *gpu = mem_array(1, sizeof *gpu);
     if (!gpu)
@@ -422,7 +424,8 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice
     gpu->base.ops = &cuda_ops;
     gpu->driver = driver;
     gpu->told = *told;
-    gpu->device = device;
+    gpu->seen = *seen;
+    gpu->device = seen->devices[seen->own];
     gpu->link.name = LINK_TURN;
     int rc = set_up(gpu, err);
     /* An SM that takes no block is broken; no other process can hold it. */

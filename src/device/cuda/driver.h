@@ -39,6 +39,10 @@
     X(cuMemsetD32Async)                                                                            \
     X(cuMemcpyHtoDAsync)                                                                           \
     X(cuMemcpyDtoHAsync)                                                                           \
+    X(cuDeviceCanAccessPeer)                                                                       \
+    X(cuCtxEnablePeerAccess)                                                                       \
+    X(cuCtxDisablePeerAccess)                                                                      \
+    X(cuMemcpyPeerAsync)                                                                           \
     X(cuStreamCreate)                                                                              \
     X(cuStreamDestroy)                                                                             \
     X(cuStreamSynchronize)                                                                         \

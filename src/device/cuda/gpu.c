@@ -1,6 +1,8 @@
 /* Driver calls for an open GPU that all files of the backend use. */
 #include "device/cuda/gpu.h"
 
+#include "base/str.h"
+
 int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err)
 {
     return driver_check(gpu->driver, result, what, err);
@@ -46,4 +48,10 @@ int cuda_wait(struct cuda_gpu *gpu, struct err *err)
     watch_poll(&gpu->watch, &gpu->told); /* poll while the launched work is running */
     return cuda_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
                       err);
+}
+
+uint64_t cuda_turn_name(const char *uuid)
+{
+    /* Apart from the name of any other turn: hashes of equal texts only are equal. */
+    return str_hash(uuid) ^ UINT64_C(0x6770752f7475726e);
 }

@@ -11,6 +11,7 @@
 #include "device/cuda/layout.h"
 #include "device/cuda/nvml_facts.h"
 #include "device/device.h"
+#include "device/source.h"
 #include "device/turn.h"
 
 /* Chains that are already written, so that the same layout is not written twice. */
@@ -38,6 +39,17 @@ struct staging {
     size_t size_bytes;
 };
 
+/* The GPUs that this process sees, this one among them. All belong to the source. */
+struct cuda_seen {
+    const struct device_info *infos;
+    const CUdevice *devices;
+    size_t count, own;
+    struct turn *turn; /* of this GPU: held while nobody else of the survey may use it */
+};
+
+/* The name of a GPU's turn: the same in all processes. */
+uint64_t cuda_turn_name(const char *uuid);
+
 enum { CUDA_STREAMS = 2, CUDA_EVENTS = 3 };
 
 struct cuda_gpu {
@@ -47,6 +59,9 @@ struct cuda_gpu {
     struct watch watch;
     struct turn link;
     struct affinity affinity;
+    struct cuda_seen seen;
+    struct turn peer_turns[DEVICE_PEERS_MAX];
+    bool lost; /* a call of the driver did not come back: make no other one */
 
     CUdevice device;
     CUcontext context;
@@ -75,8 +90,8 @@ struct cuda_gpu {
 
 /* Opens the device; freed with its ops->destroy. The driver and NVML must outlive it. -EBUSY when
  * another process holds it exclusively, -EACCES when its compute mode is prohibited. */
-int cuda_open(const struct driver *driver, const struct nvml_gpu *told, CUdevice device,
-              struct device **out_device, struct err *err);
+int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
+              const struct cuda_seen *seen, struct device **out_device, struct err *err);
 
 static inline struct cuda_gpu *cuda_of(struct device *device)
 {
@@ -143,6 +158,9 @@ int cuda_check_unit(struct device *device, const struct device_check *asked,
                     struct device_check_answer *out_answer, struct err *err);
 int cuda_run_load(struct device *device, const struct device_load *load,
                   struct device_load_answer *out_answer, struct err *err);
+int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
+int cuda_test_peer(struct device *device, const struct device_peer_test *test,
+                   struct device_peer_answer *out_answer, struct err *err);
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err);

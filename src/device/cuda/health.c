@@ -112,6 +112,8 @@ static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, str
 
 static uint32_t others_of(const struct watch *watch, const struct processes *now)
 {
+    if (watch && watch->counted)
+        return watch->others;
     uint32_t own = now->own || (watch && watch->hidden);
     return now->count > own ? now->count - own : 0;
 }

@@ -11,7 +11,9 @@ struct watch {
     struct nvml_value ecc_uncorrected, ecc_corrected;
     struct nvml_value pcie_replays, nvlink_errors;
     struct nvml_value violation_power, violation_thermal;
-    bool hidden; /* listed under another process id (pid namespace) */
+    bool counted;    /* others: counted before workers of other GPUs came, and not again */
+    uint32_t others; /* other processes */
+    bool hidden;     /* listed under another process id (pid namespace) */
     uint64_t polled_ns;
     uint64_t throttle_reasons; /* union over all polls that were answered */
     bool throttle_known;

@@ -185,9 +185,11 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
     struct cuda_gpu *gpu = cuda_of(device);
     struct link_seen seen;
     struct device_link link;
+    if (gpu->watch.counted) /* peers may measure their links to this GPU */
+        turn_take(gpu->seen.turn, TURN_LINK_MS);
     watch_poll(&gpu->watch, &gpu->told);
     cuda_begin_link(device, &link);
-    bool loaded = cuda_watch_link(gpu, &seen, NULL) == 0;
+    bool loaded = !gpu->lost && cuda_watch_link(gpu, &seen, NULL) == 0;
     cuda_end_link(device);
     if (nvml_tell(&gpu->told, link_rows, COUNT_OF(link_rows), config))
         return err_no_memory(err);

@@ -21,6 +21,7 @@ struct cuda_source {
     CUdevice *devices;
     struct nvml_gpu *told; /* devices and told run parallel to the infos */
     struct arena strings;
+    struct turn turn; /* of the GPU that is looked at, or open */
 };
 
 static const char *keep(struct cuda_source *source, const char *text)
@@ -147,18 +148,37 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
     return info->uuid && info->pci && info->name && info->model_key ? 0 : err_no_memory(err);
 }
 
+/* While a worker of another GPU measures its link to this one, wait. If that takes too long, go on:
+ * then that worker is seen as another process on the GPU. */
+static void take_turn(struct cuda_source *source, size_t i)
+{
+    uint64_t name = cuda_turn_name(source->base.infos[i].uuid);
+    if (source->turn.held && source->turn.name == name)
+        return;
+    turn_give(&source->turn);
+    source->turn = (struct turn){.name = name};
+    turn_take(&source->turn, TURN_LINK_MS);
+}
+
 static int open_device(struct device_source *base, size_t i, struct device **out_device,
                        struct err *err)
 {
     struct cuda_source *source = (struct cuda_source *)base;
-    return cuda_open(&source->driver, &source->told[i], source->devices[i], out_device, err);
+    const struct cuda_seen seen = {.infos = base->infos,
+                                   .devices = source->devices,
+                                   .count = base->info_count,
+                                   .own = i,
+                                   .turn = &source->turn};
+    take_turn(source, i);
+    return cuda_open(&source->driver, &source->told[i], &seen, out_device, err);
 }
 
 static int look_at(struct device_source *base, size_t i, bool thorough, struct device_look *look,
                    struct err *err)
 {
-    const struct cuda_source *source = (const struct cuda_source *)base;
+    struct cuda_source *source = (struct cuda_source *)base;
     const struct nvml_gpu *told = &source->told[i];
+    take_turn(source, i);
     if (cuda_tell_board(told, &source->driver, &look->board) ||
         cuda_tell_config(told, &look->config) || health_tell(told, NULL, &look->health))
         return err_no_memory(err);
@@ -170,6 +190,7 @@ static int look_at(struct device_source *base, size_t i, bool thorough, struct d
 static void destroy(struct device_source *base)
 {
     struct cuda_source *source = (struct cuda_source *)base;
+    turn_give(&source->turn);
     nvml_unload(&source->nvml);
     driver_unload(&source->driver);
     arena_fini(&source->strings);

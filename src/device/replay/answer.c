@@ -85,6 +85,35 @@ void answer_get_link(struct wire_reader *reader, struct device_link *out_link)
     out_link->near = wire_get_varint(reader) != 0;
 }
 
+void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *answer)
+{
+    wire_put_varint(buffer, answer->copy_read_ns);
+    wire_put_varint(buffer, answer->copy_write_ns);
+    wire_put_varint(buffer, answer->copy_both_ns);
+    wire_put_varint(buffer, answer->wrong_words);
+    wire_put_varint(buffer, answer->mapped);
+    if (!answer->mapped)
+        return;
+    wire_put_varint(buffer, answer->read_ns);
+    wire_put_varint(buffer, answer->write_ns);
+    wire_put_varint(buffer, answer->cycles);
+}
+
+void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer)
+{
+    struct device_peer_answer answer = {.copy_read_ns = wire_get_varint(reader)};
+    answer.copy_write_ns = wire_get_varint(reader);
+    answer.copy_both_ns = wire_get_varint(reader);
+    answer.wrong_words = wire_get_varint(reader);
+    answer.mapped = wire_get_varint(reader) != 0;
+    if (answer.mapped) {
+        answer.read_ns = wire_get_varint(reader);
+        answer.write_ns = wire_get_varint(reader);
+        answer.cycles = wire_get_varint(reader);
+    }
+    *out_answer = answer;
+}
+
 static void put_region(struct strbuf *buffer, uint32_t patterns, const struct device_region *region)
 {
     wire_put_varint(buffer, region->bytes);

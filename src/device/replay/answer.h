@@ -16,6 +16,9 @@ void answer_get_clocks(struct wire_reader *reader, struct device_clocks *out_clo
 void answer_put_link(struct strbuf *buffer, const struct device_link *link);
 void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
 
+void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *answer);
+void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer);
+
 /* The map of a test with so many patterns. */
 void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map);
 

@@ -7,15 +7,18 @@
 
 const char *ask_call_name(enum ask_call call)
 {
-    static const char *const names[ASK_CALL_COUNT] = {"look",   "open",   "identify", "batch",
-                                                      "stream", "clocks", "health",   "link",
-                                                      "memory", "check",  "load"};
+    static const char *const names[ASK_CALL_COUNT] = {
+        "look", "open",   "identify", "batch", "stream", "clocks", "health",
+        "link", "memory", "check",    "load",  "peers",  "peer"};
     return names[call];
 }
 
 size_t ask_tables(enum ask_call call)
 {
-    return call == ASK_LOOK || call == ASK_IDENTIFY ? 3 : call == ASK_HEALTH ? 2 : 0;
+    return call == ASK_LOOK || call == ASK_IDENTIFY ? 3
+           : call == ASK_HEALTH                     ? 2
+           : call == ASK_PEERS                      ? 1
+                                                    : 0;
 }
 
 /* Positions in the fields of a job, and in those of one of its steps. */
@@ -189,6 +192,11 @@ struct ask ask_of_load(const struct device_load *load)
     return (struct ask){.call = ASK_LOAD, .fields = {load->sample_ms}};
 }
 
+struct ask ask_of_peer_test(const struct device_peer_test *test)
+{
+    return (struct ask){.call = ASK_PEER, .fields = {test->peer, test->bytes, test->loads}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -201,6 +209,7 @@ static size_t field_count(enum ask_call call)
            : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
            : call == ASK_LOAD   ? ASK_LOAD_FIELDS
+           : call == ASK_PEER   ? ASK_PEER_FIELDS
                                 : 0;
 }
 
@@ -309,6 +318,11 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
     }
     if (ask->call == ASK_LOAD) {
         strbuf_printf(out_text, "load, sampled every %llu ms", (unsigned long long)fields[0]);
+        return;
+    }
+    if (ask->call == ASK_PEER) {
+        strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
+        describe_bytes(out_text, fields[1]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -15,8 +15,8 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test, last_check,
-        last_load;           /* the next requests are stored as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load,
+        last_peer;           /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */
@@ -80,6 +80,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_LOAD) {
         ask_get(values, ASK_LOAD, &reading->last_load);
         ask = reading->last_load;
+    } else if (call == ASK_PEER) {
+        ask_get(values, ASK_PEER, &reading->last_peer);
+        ask = reading->last_peer;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -101,6 +104,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_limits limits = {0};
     struct device_clocks clocks = {0};
     struct device_link link = {0};
+    struct device_peer_answer peer = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -122,6 +126,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_LOAD:
         answer_get_load(values, NULL);
+        break;
+    case ASK_PEER:
+        answer_get_peer(values, &peer);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

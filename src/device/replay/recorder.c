@@ -16,8 +16,8 @@ struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream, last_test, last_check,
-        last_load; /* the next requests are written as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load,
+        last_peer; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -59,6 +59,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
         ask_put(&payload, ask, &sink->last_check);
     if (ask->call == ASK_LOAD)
         ask_put(&payload, ask, &sink->last_load);
+    if (ask->call == ASK_PEER)
+        ask_put(&payload, ask, &sink->last_peer);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -202,6 +204,34 @@ static int recorder_run_load(struct device *device, const struct device_load *lo
     return hand_on(&said, rc, err);
 }
 
+static int recorder_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_call(ASK_PEERS);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_list_peers(self->inner, out_gpus, &said);
+    wire_put_facts(&values, out_gpus);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_test_peer(struct device *device, const struct device_peer_test *test,
+                              struct device_peer_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_peer_test(test);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_test_peer(self->inner, test, out_answer, &said);
+    if (!rc)
+        answer_put_peer(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_read_clocks(struct device *device, struct device_clocks *out_clocks,
                                 struct err *err)
 {
@@ -276,6 +306,8 @@ static const struct device_ops recorder_ops = {
     .test_memory = recorder_test_memory,
     .check_unit = recorder_check_unit,
     .run_load = recorder_run_load,
+    .list_peers = recorder_list_peers,
+    .test_peer = recorder_test_peer,
     .read_clocks = recorder_read_clocks,
     .read_health = recorder_read_health,
     .begin_link = recorder_begin_link,

@@ -189,6 +189,23 @@ static int replay_run_load(struct device *device, const struct device_load *load
     return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
 }
 
+static int replay_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+{
+    return slot_find_facts(slot_in(device), ASK_PEERS, &out_gpus, err);
+}
+
+static int replay_test_peer(struct device *device, const struct device_peer_test *test,
+                            struct device_peer_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_peer_test(test);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_peer(&values, out_answer);
+    return 0;
+}
+
 static int replay_read_clocks(struct device *device, struct device_clocks *out_clocks,
                               struct err *err)
 {
@@ -227,6 +244,8 @@ static const struct device_ops replay_ops = {
     .test_memory = replay_test_memory,
     .check_unit = replay_check_unit,
     .run_load = replay_run_load,
+    .list_peers = replay_list_peers,
+    .test_peer = replay_test_peer,
     .read_clocks = replay_read_clocks,
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,

@@ -49,6 +49,9 @@ static const char *const kind_words[] = {
     [SIM_BIT_ERROR] = "bit_error",
     [SIM_WRONG_SM] = "wrong_sm",
     [SIM_FALLS_UNDER_LOAD] = "falls_under_load",
+    [SIM_DEAD_LINK] = "dead_link",
+    [SIM_SLOW_LINK] = "slow_link",
+    [SIM_FABRIC_DOWN] = "fabric_down",
     [SIM_FAULT_COUNT] = NULL,
 };
 
@@ -87,6 +90,8 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_BIT_ERROR] = {"bytes", "?count"},
     [SIM_WRONG_SM] = {"sm", "share"},
     [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
+    [SIM_DEAD_LINK] = {"?peer"},
+    [SIM_SLOW_LINK] = {"share", "?peer"},
 };
 
 static const char *const reason_words[] = {
@@ -119,6 +124,7 @@ static const struct yaml_field parameters[] = {
     {"state", YAML_WORD, offsetof(struct fault_text, fault.state), .words = sim_fabric_words},
     {"count", YAML_U32, offsetof(struct fault_text, fault.count), .min = 1, .max = 1000000},
     {"sm", YAML_U32, offsetof(struct fault_text, fault.sm)},
+    {"peer", YAML_U32, offsetof(struct fault_text, fault.peer), .max = 255},
     {"gen", YAML_U32, offsetof(struct fault_text, fault.gen), .min = 1, .max = 8},
     {"width", YAML_U32, offsetof(struct fault_text, fault.width), .min = 1, .max = 32},
     {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
@@ -169,7 +175,7 @@ static size_t list_fields(bool drawn, size_t kind, struct yaml_field fields[FIEL
 int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
                    struct sim_fault_place *out_place, struct err *err)
 {
-    struct fault_text text = {.fault = {.count = 1}, .place = {.hits = 1}};
+    struct fault_text text = {.fault = {.count = 1, .peer = SIM_ANY_PEER}, .place = {.hits = 1}};
     struct yaml_field fields[FIELDS_MAX];
     const struct yaml_node *kind = yaml_get(node, "kind");
     if (yaml_expect(node, YAML_MAPPING, err))

@@ -298,6 +298,9 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         break;
     case SIM_MISSING: /* sim_fleet.c: the GPU is not listed */
     case SIM_DEAD_DRIVER:
+    case SIM_DEAD_LINK: /* node_links.c */
+    case SIM_SLOW_LINK:
+    case SIM_FABRIC_DOWN:
         break;
     default:
         apply_setting(model, fault);

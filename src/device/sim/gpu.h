@@ -9,6 +9,7 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/sim/model.h"
+#include "device/sim/node_links.h"
 #include "device/sim/sim.h"
 #include "device/turn.h"
 
@@ -33,6 +34,7 @@ struct gpu {
     uint64_t launch_number; /* the same for all jobs that run at once */
     uint64_t stream_number;
     struct turn link;
+    struct sim_links links;
     double busy_ns; /* simulated time: advances with the work */
     struct sm_context *contexts;
     size_t context_count;
@@ -64,6 +66,9 @@ int gpu_test_memory(struct device *device, const struct device_memory_test *test
                     struct device_memory_map *out_map, struct err *err);
 int gpu_run_load(struct device *device, const struct device_load *load,
                  struct device_load_answer *out_answer, struct err *err);
+int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
+int gpu_test_peer(struct device *device, const struct device_peer_test *test,
+                  struct device_peer_answer *out_answer, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,

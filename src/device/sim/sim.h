@@ -64,8 +64,12 @@ enum sim_fault_kind {
     SIM_BIT_ERROR,    /* from byte `bytes` on, bit 5 of `count` words of 8 bytes is always 1 */
     SIM_WRONG_SM,     /* sub-core 2 of this SM has a wrong bit in `share` of its FP32 checks */
     SIM_FALLS_UNDER_LOAD, /* after `seconds` of load the SM clock falls by share, reason */
+    SIM_DEAD_LINK,        /* peer: copies over the links of the GPU, or to this peer, fail */
+    SIM_SLOW_LINK,        /* share, peer: they take 1 + share times as long */
+    SIM_FABRIC_DOWN,      /* they go through the host, although the driver reports active links */
     SIM_FAULT_COUNT
 };
+enum { SIM_ANY_PEER = -1 };
 
 /* What limits a clock, as the driver reports it; SIM_BY_NOTHING: it reports nothing. */
 enum sim_reason {
@@ -146,6 +150,7 @@ struct sim_fault {
     struct sim_when when;
     double share, mhz, w, factor, per_s, degrees;
     uint32_t count, sm, gen, width, number;
+    int32_t peer; /* index on the node, or SIM_ANY_PEER */
     uint64_t after, bytes;
     uint32_t tries; /* only so many workers meet the fault; 0: all */
     double seconds;
@@ -170,6 +175,7 @@ struct sim_vary {
 
 struct sim_batch;  /* a population of a model (draws.h) */
 struct sim_layout; /* sizes of the GPCs (draws.h) */
+struct sim_links;  /* to the other GPUs of the node (node_links.h) */
 
 /* The unit of a model. Identity and variation follow from `identity_seed`, noise and replacement
  * from `noise_seed`, the UUID and the session. */
@@ -180,6 +186,7 @@ struct sim_unit {
     struct sim_vary vary;
     const struct sim_batch *batch;   /* NULL: as the model says */
     const struct sim_layout *layout; /* the same */
+    const struct sim_links *links;   /* NULL: the GPU is alone; copied when the GPU is opened */
     uint64_t node; /* GPUs of one node take turns at the host link; 0: alone on its node */
 };
 

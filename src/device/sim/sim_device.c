@@ -77,6 +77,8 @@ static const struct device_ops ops = {
     .test_memory = gpu_test_memory,
     .check_unit = gpu_check_unit,
     .run_load = gpu_run_load,
+    .list_peers = gpu_list_peers,
+    .test_peer = gpu_test_peer,
     .read_clocks = read_clocks,
     .read_health = read_health,
     .begin_link = begin_link,
@@ -155,6 +157,9 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     gpu->model = *model;
     gpu->unit = *unit;
     gpu->link.name = unit->node;
+    if (unit->links)
+        gpu->links = *unit->links;
+    gpu->unit.links = NULL;
     sim_unit_uuid(unit, gpu->uuid);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
     if (unit->batch)

@@ -11,6 +11,7 @@
 #include "device/sim/draws.h"
 #include "device/sim/fleet_models.h"
 #include "device/sim/model.h"
+#include "device/sim/node_links.h"
 #include "device/sim/node_name.h"
 #include "device/sim/sim.h"
 #include "device/source.h"
@@ -32,6 +33,7 @@ struct fleet_entry {
     size_t model_count;
     struct node_fault *faults;
     size_t fault_count;
+    struct sim_wiring wiring;
 };
 
 struct gpu_slot {
@@ -80,7 +82,7 @@ static const struct yaml_field fleet_fields[] = {
 struct entry_text {
     const char *name;
     uint32_t count, first, gpus, given;
-    const struct yaml_node *model, *faults;
+    const struct yaml_node *model, *links, *faults;
 };
 
 static const struct yaml_field entry_fields[] = {
@@ -90,6 +92,7 @@ static const struct yaml_field entry_fields[] = {
     {"model", YAML_NODE, offsetof(struct entry_text, model)},
     {"gpus", YAML_U32, offsetof(struct entry_text, gpus), true, 0, NODE_GPUS_MAX},
     {"given", YAML_U32, offsetof(struct entry_text, given), .min = 1, .max = NODE_GPUS_MAX},
+    {"links", YAML_NODE, offsetof(struct entry_text, links)},
     {"faults", YAML_NODE, offsetof(struct entry_text, faults)},
 };
 
@@ -141,6 +144,42 @@ static size_t keep_due(struct sim_fault *faults, size_t count, uint32_t attempt)
     return kept;
 }
 
+/* All faults of a GPU, in `faults`, which has room for them; returns how many. */
+static size_t list_faults(const struct fleet *fleet, const struct gpu_slot *slot,
+                          struct sim_fault *faults)
+{
+    const struct fleet_entry *entry = slot->entry;
+    size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
+    for (size_t k = 0; k < entry->fault_count; k++)
+        if (concerns(&entry->faults[k], slot->index))
+            faults[count++] = entry->faults[k].fault;
+    return keep_due(faults, count, fleet->source.attempt);
+}
+
+/* The GPUs of the node that this process sees, with the faults of their links. GPUs of one node
+ * follow each other. faults: has room for those of one GPU. */
+static void find_links(const struct fleet *fleet, size_t i, struct sim_fault *faults,
+                       struct sim_links *links)
+{
+    const struct device_info *infos = fleet->source.infos;
+    size_t first = i;
+    while (first && infos[first - 1].node == infos[i].node)
+        first--;
+    *links = (struct sim_links){.wiring = fleet->slots[i].entry->wiring,
+                                .seed = rng_derive(fleet->identity_seed, infos[i].node, 0),
+                                .own = (uint32_t)(i - first)};
+    for (size_t k = first; k < fleet->source.info_count && infos[k].node == infos[i].node &&
+                           links->count < DEVICE_PEERS_MAX;
+         k++) {
+        struct sim_link_end *end = &links->gpus[links->count++];
+        end->index = fleet->slots[k].index;
+        sim_unit_uuid(&fleet->slots[k].unit, end->uuid);
+        size_t count = list_faults(fleet, &fleet->slots[k], faults);
+        for (size_t f = 0; f < count; f++)
+            sim_links_add_fault(links, end->index, &faults[f]);
+    }
+}
+
 static int fleet_open(struct device_source *source, size_t i, struct device **out_device,
                       struct err *err)
 {
@@ -151,13 +190,12 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
         mem_array(fleet->draws.fault_count + entry->fault_count, sizeof *faults);
     if (!faults)
         return err_no_memory(err);
-    size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
-    for (size_t k = 0; k < entry->fault_count; k++)
-        if (concerns(&entry->faults[k], slot->index))
-            faults[count++] = entry->faults[k].fault;
-    count = keep_due(faults, count, source->attempt);
+    struct sim_links links;
     struct sim_unit unit = slot->unit;
+    find_links(fleet, i, faults, &links);
+    size_t count = list_faults(fleet, slot, faults);
     unit.session = source->session;
+    unit.links = &links;
     int rc = sim_open_unit(model_of(entry, slot->index), &unit, faults, count, out_device, err);
     free(faults);
     return rc;
@@ -207,6 +245,7 @@ static int read_fault(const struct yaml_node *node, const struct fleet_entry *en
     }
     if (fault.fault.kind == SIM_DEAD_DRIVER && fault.gpu >= 0)
         return yaml_error(place.gpu, err, "a dead driver concerns all GPUs of the node: gpu: all");
+    rc = sim_link_fault_fits(node, &entry->wiring, entry->gpus, fault.gpu, &fault.fault, err);
     for (uint32_t i = 0; !rc && i < entry->model_count; i++)
         if (fault.gpu < 0 || (uint32_t)fault.gpu % entry->model_count == i)
             rc = sim_fault_fits(node, &fault.fault, entry->models[i], err);
@@ -281,6 +320,9 @@ static int read_entry(struct fleet *fleet, const struct yaml_node *node, struct 
         return yaml_error(node, err, "key \"model\" is missing");
     if (text.model)
         rc = read_models(fleet, text.model, entry, err);
+    if (rc)
+        return rc;
+    rc = sim_wiring_read(text.links, text.gpus, &entry->wiring, err);
     return rc ? rc : read_faults(text.faults, entry, err);
 }
 

@@ -179,6 +179,10 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
         strbuf_puts(buffer, "\n    measured_again: ");
         inventory_print_facts(buffer, &gpu->measured_again);
     }
+    if (gpu->links.count) {
+        strbuf_puts(buffer, "\n    links: ");
+        inventory_print_facts(buffer, &gpu->links);
+    }
     strbuf_puts(buffer, "\n");
 }
 

@@ -87,6 +87,7 @@ void report_html(const struct inventory *inventory, const struct judge_reference
     html_heat(out_page, &data);
     html_unmeasured(out_page, &data);
     html_watch(out_page, &data);
+    html_links(out_page, &data);
     for (size_t i = 0; i < inventory->model_count; i++)
         html_model_section(out_page, &data, &data.models[i], references);
     html_differences(out_page, &data);

@@ -19,6 +19,9 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data);
 /* Map of nodes and GPU indices. */
 void html_heat(struct strbuf *out, const struct html_data *data);
 
+/* The matrix of links of each node, with the findings about them; nothing if none was measured. */
+void html_links(struct strbuf *out, const struct html_data *data);
+
 /* One model: drawing, tables, distributions, curves, SM maps. references may be NULL. */
 void html_model_section(struct strbuf *out, const struct html_data *data,
                         const struct html_model *model, const struct judge_references *references);

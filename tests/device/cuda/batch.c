@@ -7,11 +7,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/mem.h"
 #include "device/source.h"
+#include "device/turn.h"
 
 enum { SMS = 4, MANY = 11 };
 
@@ -540,6 +543,78 @@ static void sustained_load_errors(void **state)
     }
 }
 
+uint64_t cuda_turn_name(const char *uuid);
+
+/* Holds the turn of a GPU for a moment, in another process. */
+static void hold_for_a_moment(const char *uuid)
+{
+    int ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    if (fork() == 0) {
+        struct turn turn = {.name = cuda_turn_name(uuid)};
+        if (turn_try(&turn) || write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        usleep(200000);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* A stand-in with three GPUs: what is copied comes back right; an error, and data that arrive
+ * wrong, are those of the pair; a peer that is being measured is waited for. */
+static void links(void **state)
+{
+    (void)state;
+    const struct device_peer_test test = {.peer = 2, .bytes = 4 << 20, .loads = 8};
+    struct device_peer_answer answer;
+    struct facts gpus = {0};
+    struct err err = {0};
+    assert_int_equal(device_list_peers(device, &gpus, &err), 0);
+    assert_string_equal(facts_text(&gpus, "own"), "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    assert_string_equal(facts_text(&gpus, "2"), "GPU-02112233-4455-6677-8899-aabbccddeeff");
+    assert_null(facts_get(&gpus, "3"));
+    hold_for_a_moment(facts_text(&gpus, "2"));
+    assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
+    assert_int_equal(wait(NULL) > 0, 1);
+    assert_true(answer.mapped && answer.wrong_words == 0);
+    assert_true(answer.copy_read_ns == 1000000 && answer.copy_both_ns == 1000000 &&
+                answer.read_ns == 1000000 && answer.write_ns == 1000000);
+    assert_int_equal(setenv("FAKE_CUDA_APART", "1", 1), 0);
+    assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
+    assert_true(!answer.mapped && answer.read_ns == 0 && answer.copy_write_ns == 1000000);
+    assert_int_equal(unsetenv("FAKE_CUDA_APART"), 0);
+    assert_int_equal(setenv("FAKE_CUDA_WRONG", "64", 1), 0);
+    assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
+    assert_int_equal(answer.wrong_words, 1);
+    assert_int_equal(unsetenv("FAKE_CUDA_WRONG"), 0);
+    static const char *const faults[] = {"cuMemcpyPeerAsync:2:719", "cuCtxEnablePeerAccess:1:217",
+                                         "cuDevicePrimaryCtxRetain:1:2", "cuLaunchKernel:3:719"};
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        assert_int_equal(setenv("FAKE_CUDA_FAULT", faults[i], 1), 0);
+        assert_true(device_test_peer(device, &test, &answer, &err) < 0);
+        assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
+        assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
+    }
+    const struct device_peer_test itself = {.peer = 0, .bytes = 4 << 20, .loads = 8};
+    assert_int_equal(device_test_peer(device, &itself, &answer, &err), -EINVAL);
+    facts_fini(&gpus);
+}
+
+static int set_up_three(void **state)
+{
+    setenv("FAKE_CUDA_DEVICES", "3", 1);
+    return set_up(state);
+}
+
+static int tear_down_three(void **state)
+{
+    unsetenv("FAKE_CUDA_DEVICES");
+    return tear_down(state);
+}
+
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
 static void documented_carveouts(void **state)
 {
@@ -639,6 +714,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(links, set_up_three, tear_down_three),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -490,6 +490,42 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_APART="1": SMs cannot reach the memory of other GPUs. */
+EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    MAY_FAIL;
+    *can = device != peer && !getenv("FAKE_CUDA_APART");
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    (void)peer, (void)flags;
+    MAY_FAIL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
+{
+    (void)peer;
+    return CUDA_SUCCESS;
+}
+
+/* FAKE_CUDA_WRONG="64": the byte at this offset of copies between GPUs arrives wrong. */
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                  CUcontext from_context, size_t bytes, CUstream stream)
+{
+    const char *wrong = getenv("FAKE_CUDA_WRONG");
+    (void)stream;
+    MAY_FAIL;
+    if (to_context == from_context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    if (wrong)
+        ((unsigned char *)(uintptr_t)to)[atoi(wrong)] = 0xa5;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     static char names[64][64];
@@ -543,12 +579,17 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream)
     return CUDA_SUCCESS;
 }
 
-/* FAKE_CONTEXT tells the stand-in for NVML that this process is on the GPU. */
+/* FAKE_CONTEXT tells the stand-in for NVML that this process is on the GPU: the first one that it
+ * has a context on. */
+static int contexts;
+
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    current_device = device;
+    if (!contexts)
+        current_device = device;
     MAY_FAIL;
-    *context = (CUcontext)(uintptr_t)8;
+    contexts++;
+    *context = (CUcontext)(uintptr_t)(8 + device);
     setenv("FAKE_CONTEXT", "1", 1);
     return CUDA_SUCCESS;
 }
@@ -556,7 +597,8 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
     (void)device;
-    unsetenv("FAKE_CONTEXT");
+    if (--contexts == 0)
+        unsetenv("FAKE_CONTEXT");
     return CUDA_SUCCESS;
 }
 

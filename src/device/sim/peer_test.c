@@ -1,0 +1,72 @@
+/* The links of a simulated GPU to the other GPUs of its node, measured. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "device/sim/gpu.h"
+
+/* What SMs reach of the rate of a copy engine, and a link both ways at once of the rate one way. */
+static const double SM_SHARE = 0.97, BOTH_SHARE = 0.95;
+
+int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+{
+    const struct gpu *gpu = (const struct gpu *)device;
+    if (facts_set_text(out_gpus, "own", gpu->uuid))
+        return err_no_memory(err);
+    if (gpu->links.count > 1 && !gpu->links.wiring.present)
+        return err_set(err, -ENOTSUP, "the simulated node has no links between its GPUs");
+    for (uint32_t i = 0; i < gpu->links.count; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%u", i);
+        if (facts_set_text(out_gpus, key, gpu->links.gpus[i].uuid))
+            return err_no_memory(err);
+    }
+    return 0;
+}
+
+/* Disturbances can only cost time. */
+static uint64_t time_of(const struct gpu *gpu, double bytes, double rate, struct rng *rng)
+{
+    const struct sim_model *model = &gpu->model;
+    double ns = bytes / rate * (1 + fabs(model->noise.bandwidth * rng_normal(rng)));
+    return ns < 1 ? 1 : (uint64_t)(ns + 0.5);
+}
+
+static void use_sms(const struct gpu *gpu, const struct device_peer_test *test,
+                    const struct sim_way *in, const struct sim_way *out, struct rng *rng,
+                    struct device_peer_answer *answer)
+{
+    double bytes = (double)test->bytes, mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
+    double cycles = gpu->model.paths[DEVICE_GLOBAL_CG].l2_cycles + in->latency_ns * mhz / 1e3;
+    double jitter = gpu->model.noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
+    answer->read_ns = time_of(gpu, bytes, SM_SHARE * in->gb_per_s, rng);
+    answer->write_ns = time_of(gpu, bytes, SM_SHARE * out->gb_per_s, rng);
+    answer->cycles = (uint64_t)fmax(cycles * test->loads + jitter, 1);
+}
+
+int gpu_test_peer(struct device *device, const struct device_peer_test *test,
+                  struct device_peer_answer *out_answer, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_links *links = &gpu->links;
+    if (test->peer >= links->count || test->peer == links->own || links->own >= links->count)
+        return err_set(err, -EINVAL, "no such peer");
+    const struct sim_way in = sim_links_way(links, test->peer, links->own);
+    const struct sim_way out = sim_links_way(links, links->own, test->peer);
+    struct device_peer_answer answer = {.mapped = in.mapped && out.mapped};
+    double bytes = (double)test->bytes;
+    struct rng rng;
+    gpu_update(gpu);
+    rng_init(&rng, rng_derive(gpu->noise_seed, "peer", gpu->stream_number++), "noise");
+    if (in.dead || out.dead)
+        return err_set(err, -EIO, "copy between GPUs: the link does not answer");
+    answer.copy_read_ns = time_of(gpu, bytes, in.gb_per_s, &rng);
+    answer.copy_write_ns = time_of(gpu, bytes, out.gb_per_s, &rng);
+    answer.copy_both_ns = time_of(gpu, bytes, BOTH_SHARE * fmin(in.gb_per_s, out.gb_per_s), &rng);
+    if (answer.mapped)
+        use_sms(gpu, test, &in, &out, &rng, &answer);
+    gpu->busy_ns += (double)(answer.copy_read_ns + answer.copy_write_ns + answer.copy_both_ns);
+    *out_answer = answer;
+    return 0;
+}

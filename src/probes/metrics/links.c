@@ -1,0 +1,232 @@
+/* The probe of the links between GPUs: this GPU's row of the matrix of its node.
+ *
+ * Each worker measures from its own GPU to every other one that it sees, along the rounds of a
+ * tournament: in a round each GPU has one partner. So the workers of a node, which come here at
+ * about the same time, seldom wait for each other. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "probes/method/repeats.h"
+
+enum { LOADS = 1024 };
+static const uint64_t BYTES = UINT64_C(256) << 20;
+
+static const char one_gpu[] =
+    "this process sees one GPU; one task per node that sees all of its GPUs (srun "
+    "--ntasks-per-node=1 --gpus-per-node=N) measures the links between them";
+
+enum figure { READ, WRITE, BOTH, SM_READ, SM_WRITE, LATENCY, FIGURES };
+static const char *const figure_notes[FIGURES] = {"read",    "write",    "both",
+                                                  "sm_read", "sm_write", "latency"};
+
+/* What is known of the link to a peer. Figures in GB/s, latency in cycles; NaN: none. */
+struct link {
+    const char *uuid;  /* belongs to the list of GPUs */
+    const char *state; /* see METHOD.md */
+    double figures[FIGURES];
+};
+
+struct row {
+    struct facts gpus;
+    size_t own, count, reached;
+    struct link links[DEVICE_PEERS_MAX];
+    char *reason; /* of the first link that failed; NULL: none did */
+};
+
+static int list(struct probe_context *context, struct row *row, struct err *err)
+{
+    int rc = device_list_peers(context->device, &row->gpus, err);
+    if (rc)
+        return rc;
+    const char *own = facts_text(&row->gpus, "own");
+    row->own = SIZE_MAX;
+    for (char key[16]; row->count < DEVICE_PEERS_MAX; row->count++) {
+        snprintf(key, sizeof key, "%zu", row->count);
+        const char *uuid = facts_text(&row->gpus, key);
+        if (!uuid)
+            break;
+        if (str_equal(uuid, own))
+            row->own = row->count;
+        row->links[row->count] = (struct link){.uuid = uuid, .state = "unknown"};
+        for (int f = 0; f < FIGURES; f++)
+            row->links[row->count].figures[f] = NAN;
+    }
+    if (row->count > 1 && row->own == SIZE_MAX)
+        return err_set(err, -ENOTSUP, "the process sees more than %d GPUs of the node",
+                       DEVICE_PEERS_MAX);
+    return row->count > 1 ? 0 : err_set(err, -ENOTSUP, "%s", one_gpu);
+}
+
+/* The partner of player `own` in this round of a tournament of `count` players, by the circle
+ * method; `count` or more: none. The last player stays in its place; an odd number of players has
+ * a dummy as the last one. */
+static size_t partner_of(size_t own, size_t count, size_t round)
+{
+    size_t ring = count - 1 + count % 2;
+    if (own == ring) /* plays against i with 2 i = round (mod ring); ring is odd */
+        return round % 2 ? (round + ring) / 2 : round / 2;
+    size_t other = (round + ring - own) % ring;
+    return other == own ? ring : other;
+}
+
+/* Errors that say nothing about the link: somebody else has the peer, or nothing was tried. */
+static bool says_nothing(int rc)
+{
+    return rc == -EAGAIN || rc == -EBUSY || rc == -EACCES || rc == -ENOSPC || rc == -ENOTSUP ||
+           rc == -ECANCELED || rc == -ENOENT;
+}
+
+static void set_figures(struct link *link, const struct device_peer_answer *answer)
+{
+    double bytes = (double)BYTES;
+    link->state = answer->wrong_words ? "wrong" : answer->mapped ? "ok" : "host";
+    link->figures[READ] = bytes / (double)answer->copy_read_ns;
+    link->figures[WRITE] = bytes / (double)answer->copy_write_ns;
+    link->figures[BOTH] = 2 * bytes / (double)answer->copy_both_ns;
+    if (!answer->mapped)
+        return;
+    link->figures[SM_READ] = bytes / (double)answer->read_ns;
+    link->figures[SM_WRITE] = bytes / (double)answer->write_ns;
+    link->figures[LATENCY] = (double)answer->cycles / LOADS;
+}
+
+/* A link that fails costs its own figures only. */
+static int measure_link(struct probe_context *context, struct row *row, size_t peer,
+                        struct err *err)
+{
+    const struct device_peer_test test = {.peer = (uint32_t)peer, .bytes = BYTES, .loads = LOADS};
+    struct link *link = &row->links[peer];
+    struct device_peer_answer answer = {0};
+    struct err own = {0};
+    int rc = device_test_peer(context->device, &test, &answer, &own);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (!rc && answer.copy_read_ns && answer.copy_write_ns && answer.copy_both_ns) {
+        set_figures(link, &answer);
+        row->reached += !answer.wrong_words;
+        return 0;
+    }
+    link->state = says_nothing(rc) ? "unknown" : "failed";
+    if (row->reason)
+        return 0;
+    row->reason = str_format("%s: %s", link->uuid, rc ? own.text : "a transfer took no time");
+    return row->reason ? 0 : err_no_memory(err);
+}
+
+static void put_figure(struct strbuf *text, double value)
+{
+    if (isfinite(value))
+        strbuf_printf(text, "%.4g", value);
+    else
+        strbuf_puts(text, "-");
+}
+
+/* Adds the lists of all peers, in the same order: names, states, and one list per figure. */
+static int note_row(const struct row *row, struct measure *m)
+{
+    struct strbuf peers = {0}, states = {0}, figures[FIGURES] = {{0}};
+    for (size_t i = 0; i < row->count; i++) {
+        const char *gap = peers.length ? " " : "";
+        if (i == row->own)
+            continue;
+        strbuf_printf(&peers, "%s%s", gap, row->links[i].uuid);
+        strbuf_printf(&states, "%s%s", gap, row->links[i].state);
+        for (int f = 0; f < FIGURES; f++) {
+            strbuf_puts(&figures[f], gap);
+            put_figure(&figures[f], row->links[i].figures[f]);
+        }
+    }
+    bool failed = peers.failed || states.failed || facts_set_text(&m->notes, "gpus", peers.data) ||
+                  facts_set_text(&m->notes, "state", states.data);
+    for (int f = 0; f < FIGURES; f++) {
+        failed = failed || figures[f].failed ||
+                 facts_set_text(&m->notes, figure_notes[f], figures[f].data);
+        strbuf_fini(&figures[f]);
+    }
+    strbuf_fini(&peers);
+    strbuf_fini(&states);
+    if (!failed && row->reason)
+        failed = facts_set_text(&m->notes, "why", row->reason);
+    return failed ? -ENOMEM : 0;
+}
+
+/* The median over all peers that have the figure; none is added if no peer has it. */
+static int report_median(struct probe_context *context, const struct row *row, enum figure figure,
+                         const char *metric, const char *unit, const char *method)
+{
+    double values[DEVICE_PEERS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < row->count; i++)
+        if (isfinite(row->links[i].figures[figure]))
+            values[n++] = row->links[i].figures[figure];
+    if (!n)
+        return 0;
+    struct measure *m = repeats_add(context, metric, values, n, unit, method);
+    if (m)
+        m->confidence = NAN;
+    return m ? 0 : -ENOMEM;
+}
+
+static int report(struct probe_context *context, const struct row *row, struct err *err)
+{
+    static const char copies[] = "copies by a copy engine, median over the peers";
+    double least = INFINITY;
+    struct measure *m = measures_add(context->measures, "links.peers", (double)row->reached, "",
+                                     "GPUs of the node that copies reach, both ways");
+    if (!m || note_row(row, m))
+        return err_no_memory(err);
+    m->n = (uint32_t)row->count - 1;
+    m->confidence = NAN;
+    for (size_t i = 0; i < row->count; i++)
+        for (int f = READ; f <= WRITE; f++)
+            if (isfinite(row->links[i].figures[f]))
+                least = fmin(least, row->links[i].figures[f]);
+    if (report_median(context, row, READ, "links.read", "GB/s", copies) ||
+        report_median(context, row, WRITE, "links.write", "GB/s", copies) ||
+        report_median(context, row, BOTH, "links.both", "GB/s", copies) ||
+        report_median(context, row, LATENCY, "links.latency", "cycles",
+                      "dependent loads of the peer's memory, median over the peers"))
+        return err_no_memory(err);
+    if (!isfinite(least))
+        return 0;
+    m = measures_add(context->measures, "links.least", least, "GB/s",
+                     "the slowest one-way copy to or from any peer");
+    if (m)
+        m->confidence = NAN;
+    return m ? 0 : err_no_memory(err);
+}
+
+static int run(struct probe_context *context, struct err *err)
+{
+    struct row row = {0};
+    struct err own = {0};
+    int rc = list(context, &row, &own);
+    if (rc) {
+        facts_fini(&row.gpus);
+        return repeats_end(context, "links.peers", rc, &own, err);
+    }
+    for (size_t round = 0; round + 1 < row.count + row.count % 2 && !rc; round++) {
+        size_t peer = partner_of(row.own, row.count, round);
+        if (peer < row.count)
+            rc = measure_link(context, &row, peer, err);
+    }
+    if (!rc)
+        rc = report(context, &row, err);
+    free(row.reason);
+    facts_fini(&row.gpus);
+    return rc;
+}
+
+const struct probe probe_links = {
+    .description = {"links", "links to the other GPUs of the node, a row of their matrix",
+                    PROFILE_FULL},
+    .metrics = {"links.peers", "links.read", "links.write", "links.both", "links.latency",
+                "links.least"},
+    .last = true,
+    .run = run,
+};

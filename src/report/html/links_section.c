@@ -1,0 +1,179 @@
+/* The links between the GPUs of each node, as a matrix with the findings about them. */
+#include <math.h>
+#include <string.h>
+
+#include "inventory/link_row.h"
+#include "report/html/markup.h"
+#include "report/html/sections.h"
+
+/* Nodes with findings about links come first; of the others only some are shown. */
+enum { NODES_MAX = 40, PEERS_MAX = 64 };
+
+/* GPUs first to last - 1 of the data: a node. */
+struct node {
+    size_t first, last;
+    double fastest; /* of all links, GB/s */
+};
+
+/* Word `place` of a list of the GPU; NULL: none. */
+static const char *word_at(const struct inventory_gpu *gpu, const char *key, size_t place,
+                           size_t *out_length)
+{
+    const char *at = facts_text(&gpu->links, key);
+    for (size_t i = 0; at && link_row_word(&at, out_length); at += *out_length)
+        if (i++ == place)
+            return at;
+    return NULL;
+}
+
+static double number_at(const struct inventory_gpu *gpu, const char *key, size_t place)
+{
+    size_t length;
+    const char *word = word_at(gpu, key, place, &length);
+    return word ? link_row_number(word, length) : NAN;
+}
+
+/* The place of a peer in the lists of the GPU; SIZE_MAX: it is not among them. */
+static size_t place_of(const struct inventory_gpu *gpu, const char *uuid)
+{
+    size_t length;
+    const char *word;
+    for (size_t i = 0; uuid && i < PEERS_MAX && (word = word_at(gpu, "gpus", i, &length)); i++)
+        if (strlen(uuid) == length && strncmp(word, uuid, length) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+static bool is_of_links(const struct inventory_finding *finding)
+{
+    return strncmp(finding->metric, "links.", 6) == 0;
+}
+
+static size_t put_findings(struct strbuf *out, const struct html_gpu *gpu,
+                           const struct inventory_outlier *entry, bool accused)
+{
+    size_t count = 0;
+    for (size_t i = 0; entry && i < entry->finding_count; i++) {
+        if (!is_of_links(&entry->findings[i]))
+            continue;
+        count++;
+        if (!out)
+            continue;
+        strbuf_printf(out, "<p>%sGPU %d: ", accused ? "" : "watched: ", (int)gpu->gpu->index);
+        html_text(out, entry->findings[i].cause, HTML_NAME);
+        strbuf_puts(out, "</p>\n");
+    }
+    return count;
+}
+
+/* Puts the findings about links of a node's GPUs, or only counts them if out is NULL. */
+static size_t put_node_findings(struct strbuf *out, const struct html_data *data,
+                                const struct node *node)
+{
+    size_t count = 0;
+    for (size_t i = node->first; i < node->last; i++) {
+        const struct html_gpu *gpu = &data->gpus[i];
+        count += put_findings(out, gpu, gpu->outlier, true);
+        count += put_findings(out, gpu, gpu->watch, false);
+    }
+    return count;
+}
+
+static const char *class_of(double loss)
+{
+    static const double steps[] = {0.03, 0.1, 0.3, 0.7};
+    static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
+    size_t i = 0;
+    while (i < 4 && loss > steps[i])
+        i++;
+    return classes[i];
+}
+
+static void put_cell(struct strbuf *out, const struct node *node, const struct inventory_gpu *gpu,
+                     const struct inventory_gpu *peer)
+{
+    size_t place = place_of(gpu, peer->uuid), length = 0;
+    const char *state = place == SIZE_MAX ? NULL : word_at(gpu, "state", place, &length);
+    double read = number_at(gpu, "read", place), write = number_at(gpu, "write", place);
+    if (gpu == peer || !state) {
+        strbuf_puts(out, "<td></td>");
+        return;
+    }
+    if (isnan(read) || isnan(write)) {
+        strbuf_puts(out, "<td><i class=u></i>");
+        strbuf_puts(out, length == 6 && strncmp(state, "failed", 6) == 0 ? "fails" : "?");
+        strbuf_puts(out, "</td>");
+        return;
+    }
+    strbuf_printf(out, "<td title=\"GPU %d: %.4g GB/s from GPU %d, %.4g GB/s to it, %.4g both ways",
+                  (int)gpu->index, read, (int)peer->index, write, number_at(gpu, "both", place));
+    double latency = number_at(gpu, "latency", place);
+    if (isfinite(latency))
+        strbuf_printf(out, ", %.0f cycles", latency);
+    strbuf_printf(out, "\"><i%s></i>%.0f</td>", class_of(1 - fmin(read, write) / node->fastest),
+                  fmin(read, write));
+}
+
+static void put_node(struct strbuf *out, const struct html_data *data, const struct node *node)
+{
+    strbuf_puts(out, "<h3>");
+    html_text(out, data->gpus[node->first].gpu->node, HTML_NAME);
+    strbuf_puts(out, "</h3>\n");
+    put_node_findings(out, data, node);
+    strbuf_puts(out, "<div class=wide><table class=links><tr><th>GPU</th>");
+    for (size_t j = node->first; j < node->last; j++)
+        strbuf_printf(out, "<th>%d</th>", (int)data->gpus[j].gpu->index);
+    strbuf_puts(out, "</tr>\n");
+    for (size_t i = node->first; i < node->last; i++) {
+        strbuf_printf(out, "<tr><th>%d</th>", (int)data->gpus[i].gpu->index);
+        for (size_t j = node->first; j < node->last; j++)
+            put_cell(out, node, data->gpus[i].gpu, data->gpus[j].gpu);
+        strbuf_puts(out, "</tr>\n");
+    }
+    strbuf_puts(out, "</table></div>\n");
+}
+
+/* The node that begins at a GPU. False: none of its GPUs has links. */
+static bool find_node(const struct html_data *data, size_t first, struct node *out)
+{
+    bool any = false;
+    *out = (struct node){.first = first, .last = first};
+    while (out->last < data->inventory->gpu_count &&
+           str_equal(data->gpus[out->last].gpu->node, data->gpus[first].gpu->node)) {
+        const struct inventory_gpu *gpu = data->gpus[out->last++].gpu;
+        size_t length;
+        any = any || gpu->links.count;
+        for (size_t k = 0; k < PEERS_MAX && word_at(gpu, "gpus", k, &length); k++) {
+            out->fastest = fmax(out->fastest, number_at(gpu, "read", k));
+            out->fastest = fmax(out->fastest, number_at(gpu, "write", k));
+        }
+    }
+    return any;
+}
+
+void html_links(struct strbuf *out, const struct html_data *data)
+{
+    size_t shown = 0, hidden = 0;
+    struct node node;
+    for (int bad = 1; bad >= 0; bad--)
+        for (size_t first = 0; first < data->inventory->gpu_count; first = node.last) {
+            bool any = find_node(data, first, &node);
+            if (!any || (put_node_findings(NULL, data, &node) > 0) != bad)
+                continue;
+            if (shown == NODES_MAX) {
+                hidden++;
+                continue;
+            }
+            if (!shown++)
+                strbuf_puts(out,
+                            "<section id=links><h2>Links between GPUs</h2>\n<p class=key>GB/s of "
+                            "copies, the slower of both ways, by the GPU of the row. Slower than "
+                            "the fastest link of the node by:<i></i>up to 3&nbsp;%<i class=w></i>"
+                            "10&nbsp;%<i class=a></i>30&nbsp;%<i class=b></i>70&nbsp;%"
+                            "<i class=c></i>more</p>\n");
+            put_node(out, data, &node);
+        }
+    if (hidden)
+        strbuf_printf(out, "<p>%zu more nodes.</p>\n", hidden);
+    strbuf_puts(out, shown ? "</section>\n" : "");
+}

@@ -1,0 +1,212 @@
+/* Links between GPUs: who is accused, and who is not. */
+#include "made.h"
+
+#include "../check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 8, PER = MADE_PER_NODE }; /* two nodes */
+
+struct cell {
+    const char *state;
+    double read, write;
+};
+static struct cell cells[COUNT][PER]; /* by GPU and place on its node */
+
+static void reset(double rate)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < PER; j++)
+            cells[i][j] = (struct cell){"ok", rate, rate};
+}
+
+/* Both directions, seen by both GPUs. */
+static void set_pair(size_t i, size_t j, const char *state, double rate)
+{
+    cells[i][j % PER] = cells[j][i % PER] = (struct cell){state, rate, rate};
+}
+
+static void put(struct strbuf *text, double rate)
+{
+    if (rate > 0)
+        strbuf_printf(text, " %g", rate);
+    else
+        strbuf_puts(text, " -");
+}
+
+static void add_row(struct gpu_result *gpus, size_t i, int nvlinks)
+{
+    struct strbuf lists[4] = {{0}};
+    static const char *const keys[] = {"gpus", "state", "read", "write"};
+    struct measure *m = measures_add(&gpus[i].measures, "links.peers", PER - 1, "", "test");
+    assert_non_null(m);
+    for (size_t j = 0; j < PER; j++) {
+        if (i % PER == j)
+            continue;
+        strbuf_printf(&lists[0], " %s", gpus[i / PER * PER + j].uuid);
+        strbuf_printf(&lists[1], " %s", cells[i][j].state);
+        put(&lists[2], cells[i][j].read);
+        put(&lists[3], cells[i][j].write);
+    }
+    for (size_t k = 0; k < 4; k++) {
+        assert_int_equal(facts_set_text(&m->notes, keys[k], lists[k].data), 0);
+        strbuf_fini(&lists[k]);
+    }
+    assert_int_equal(facts_set_int(&gpus[i].health, "nvlinks_active", nvlinks), 0);
+    assert_int_equal(facts_set_text(&gpus[i].health, "fabric_state", "completed"), 0);
+}
+
+static struct inventory judged(int nvlinks, struct gpu_result **out_gpus)
+{
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++)
+        add_row(gpus, i, nvlinks);
+    *out_gpus = gpus;
+    return made_judged(gpus, COUNT);
+}
+
+static void expect(const struct inventory_outlier *entry, const char *metric, const char *cause)
+{
+    assert_non_null(entry);
+    assert_non_null(made_finding(entry, metric));
+    assert_string_equal(made_finding(entry, metric)->cause, cause);
+}
+
+static void done(struct inventory *inventory, struct gpu_result *gpus)
+{
+    inventory_fini(inventory);
+    made_free(gpus, COUNT);
+}
+
+static void healthy(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    struct inventory inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers + inventory.watch_count, 0);
+    assert_string_equal(facts_text(&inventory.gpus[0].links, "state"), " ok ok ok");
+    done(&inventory, gpus);
+    /* A PCIe tree of two pairs: other rates across, on every node. */
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < PER; j++)
+            cells[i][j] = (struct cell){"ok", i % PER / 2 == j / 2 ? 24 : 12, 12};
+    inventory = judged(0, &gpus);
+    assert_int_equal(inventory.total_outliers, 0);
+    done(&inventory, gpus);
+}
+
+static void a_dead_pair(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    set_pair(1, 3, "failed", 0);
+    struct inventory inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 2);
+    expect(made_outlier(&inventory, gpus[1].uuid), "links.peers",
+           "no link: copies fail to GPU 3, although 18 NVLinks are active");
+    expect(made_outlier(&inventory, gpus[3].uuid), "links.peers",
+           "no link: copies fail to GPU 1, although 18 NVLinks are active");
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_FAILING);
+    done(&inventory, gpus);
+    cells[1][3] = (struct cell){"ok", 400, 400}; /* only one of both saw it */
+    inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_non_null(made_watched(&inventory, gpus[3].uuid));
+    done(&inventory, gpus);
+}
+
+static void a_slow_gpu(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    for (size_t j = 4; j < 7; j++)
+        set_pair(7, j, "ok", 300);
+    struct inventory inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 1);
+    expect(made_outlier(&inventory, gpus[7].uuid), "links.read",
+           "slow links to 3 of 3 GPUs of the node");
+    assert_int_equal(made_outlier(&inventory, gpus[7].uuid)->kind, KIND_DEGRADED);
+    done(&inventory, gpus);
+    /* Without NVLinks it may be farther away, on another socket. */
+    inventory = judged(0, &gpus);
+    assert_int_equal(inventory.total_outliers, 0);
+    assert_non_null(made_watched(&inventory, gpus[7].uuid));
+    done(&inventory, gpus);
+    /* Only its own measurements are slow, not those of its peers. */
+    reset(400);
+    for (size_t j = 0; j < 3; j++)
+        cells[7][j] = (struct cell){"ok", 300, 300};
+    inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 0);
+    done(&inventory, gpus);
+}
+
+static void a_dead_fabric(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    for (size_t j = 0; j < 3; j++)
+        set_pair(3, j, "host", 19.6);
+    struct inventory inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 1);
+    expect(made_outlier(&inventory, gpus[3].uuid), "links.read",
+           "reaches nobody above 20 GB/s, although 18 NVLinks are active");
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_FAILING);
+    done(&inventory, gpus);
+    reset(20); /* on all nodes: nothing to compare with, but the number of links */
+    inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, COUNT);
+    done(&inventory, gpus);
+    inventory = judged(2, &gpus);
+    assert_int_equal(inventory.total_outliers, 0);
+    done(&inventory, gpus);
+}
+
+static void wrong_data(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    cells[0][2].state = "wrong";
+    struct inventory inventory = judged(0, &gpus);
+    assert_int_equal(inventory.total_outliers, 2);
+    expect(made_outlier(&inventory, gpus[2].uuid), "links.peers", "data is wrong from or to GPU 0");
+    done(&inventory, gpus);
+}
+
+/* What was not measured, and peers that are not in the fleet, say nothing. */
+static void odd_rows(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {"", "GPU-other", "GPU-001", "GPU-001 GPU-002 GPU-003"};
+    struct gpu_result *gpus;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        reset(400);
+        set_pair(0, 1, "unknown", 0);
+        gpus = made_fleet(COUNT, 3);
+        for (size_t k = 0; k < COUNT; k++)
+            add_row(gpus, k, 18);
+        struct measure *m = &gpus[0].measures.items[gpus[0].measures.count - 1];
+        assert_int_equal(facts_set_text(&m->notes, "gpus", odd[i]), 0);
+        assert_int_equal(facts_set_text(&m->notes, "state", "nonsense"), 0);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.total_outliers, 0);
+        done(&inventory, gpus);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(healthy),    cmocka_unit_test(a_dead_pair),
+        cmocka_unit_test(a_slow_gpu), cmocka_unit_test(a_dead_fabric),
+        cmocka_unit_test(wrong_data), cmocka_unit_test(odd_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

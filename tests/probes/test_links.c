@@ -1,0 +1,163 @@
+/* The probe of the links between GPUs, on a device with peers that the test makes up. */
+#include "../check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "probed.h"
+
+enum { GPUS_MAX = 9 };
+
+static size_t gpu_count, own;
+static size_t order[GPUS_MAX], tested; /* the peers, in the order of the requests */
+static int errors[GPUS_MAX];           /* by peer */
+static uint64_t wrong_words;
+
+static int list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+{
+    (void)device, (void)err;
+    for (size_t i = 0; i < gpu_count; i++) {
+        char key[8], uuid[16];
+        snprintf(key, sizeof key, "%zu", i);
+        snprintf(uuid, sizeof uuid, "GPU-%zu", i);
+        assert_int_equal(facts_set_text(out_gpus, key, uuid), 0);
+        if (i == own)
+            assert_int_equal(facts_set_text(out_gpus, "own", uuid), 0);
+    }
+    return 0;
+}
+
+/* 256 MiB in 1 ms: 268 GB/s; from peer 1 it takes twice as long. SMs do not reach peer 2. */
+static int test_peer(struct device *device, const struct device_peer_test *test,
+                     struct device_peer_answer *out_answer, struct err *err)
+{
+    (void)device;
+    order[tested++] = test->peer;
+    if (errors[test->peer])
+        return err_set(err, errors[test->peer], "made up");
+    *out_answer = (struct device_peer_answer){.copy_read_ns = test->peer == 1 ? 2000000 : 1000000,
+                                              .copy_write_ns = 1000000,
+                                              .copy_both_ns = 1000000,
+                                              .mapped = test->peer != 2,
+                                              .read_ns = 1000000,
+                                              .write_ns = 1000000,
+                                              .cycles = UINT64_C(1500) * test->loads,
+                                              .wrong_words = wrong_words};
+    return 0;
+}
+
+static void give_peers(struct device *device)
+{
+    static struct device_ops ops;
+    ops = *device->ops;
+    ops.list_peers = list_peers;
+    ops.test_peer = test_peer;
+    device->ops = &ops;
+}
+
+static struct measures run(size_t count, size_t number)
+{
+    const struct probed probed = {.model = probed_plain, .list = "links", .prepare = give_peers};
+    gpu_count = count;
+    own = number;
+    tested = 0;
+    return probed_run(&probed);
+}
+
+static const char *note(const struct measures *measures, const char *key)
+{
+    return facts_text(&measures_get(measures, "links.peers")->notes, key);
+}
+
+static void a_row(void **state)
+{
+    (void)state;
+    struct measures measures = run(4, 0);
+    assert_true(probed_value(&measures, "links.peers") == 3);
+    assert_string_equal(note(&measures, "gpus"), "GPU-1 GPU-2 GPU-3");
+    assert_string_equal(note(&measures, "state"), "ok host ok");
+    assert_string_equal(note(&measures, "read"), "134.2 268.4 268.4");
+    assert_string_equal(note(&measures, "both"), "536.9 536.9 536.9");
+    assert_string_equal(note(&measures, "sm_read"), "268.4 - 268.4");
+    assert_string_equal(note(&measures, "latency"), "1500 - 1500");
+    assert_null(note(&measures, "why"));
+    probed_expect(&measures, "links.read", 268.4, "median");
+    probed_expect(&measures, "links.least", 134.2, "slowest");
+    measures_fini(&measures);
+}
+
+/* In each round every GPU has one partner, whose partner it is; after all rounds it has had every
+ * other one. */
+static void rounds_have_no_conflict(void **state)
+{
+    (void)state;
+    for (size_t count = 2; count < GPUS_MAX; count++) {
+        size_t partners[GPUS_MAX][GPUS_MAX];
+        for (size_t i = 0; i < count; i++) {
+            struct measures measures = run(count, i);
+            assert_int_equal(tested, count - 1);
+            size_t seen = 0;
+            for (size_t k = 0; k < tested; k++)
+                seen |= (size_t)1 << order[k];
+            assert_int_equal(seen | (size_t)1 << i, ((size_t)1 << count) - 1);
+            memcpy(partners[i], order, sizeof order);
+            measures_fini(&measures);
+        }
+        for (size_t i = 0; i < count && count % 2 == 0; i++) /* with odd ones, each pauses once */
+            for (size_t k = 0; k + 1 < count; k++)
+                assert_int_equal(partners[partners[i][k]][k], i);
+    }
+}
+
+/* A peer that fails costs its own pair; what says nothing about the link is unknown. */
+static void failing_peers(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        const char *states;
+    } rows[] = {{-EIO, "ok failed ok"},
+                {-ETIMEDOUT, "ok failed ok"},
+                {-EAGAIN, "ok unknown ok"},
+                {-EBUSY, "ok unknown ok"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        errors[2] = rows[i].error;
+        struct measures measures = run(4, 0);
+        assert_true(probed_value(&measures, "links.peers") == 2);
+        assert_string_equal(note(&measures, "state"), rows[i].states);
+        assert_string_equal(note(&measures, "why"), "GPU-2: made up");
+        assert_string_equal(note(&measures, "write"), "268.4 - 268.4");
+        measures_fini(&measures);
+    }
+    errors[2] = 0;
+    wrong_words = 1;
+    struct measures measures = run(3, 2);
+    assert_string_equal(note(&measures, "state"), "wrong wrong");
+    assert_true(probed_value(&measures, "links.peers") == 0);
+    measures_fini(&measures);
+    wrong_words = 0;
+}
+
+static void one_gpu(void **state)
+{
+    (void)state;
+    struct measures measures = run(1, 0);
+    const struct measure *peers = measures_get(&measures, "links.peers");
+    assert_int_equal(peers->status, MEASURE_UNSUPPORTED);
+    assert_non_null(strstr(peers->reason, "--ntasks-per-node=1"));
+    assert_int_equal(tested, 0);
+    measures_fini(&measures);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row),
+        cmocka_unit_test(rounds_have_no_conflict),
+        cmocka_unit_test(failing_peers),
+        cmocka_unit_test(one_gpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
