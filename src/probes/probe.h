@@ -116,5 +116,6 @@ extern const struct probe probe_clock_memory;
 extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
+extern const struct probe probe_die_map;
 
 #endif
