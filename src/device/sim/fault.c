@@ -49,6 +49,7 @@ static const char *const kind_words[] = {
     [SIM_BIT_ERROR] = "bit_error",
     [SIM_WRONG_SM] = "wrong_sm",
     [SIM_FALLS_UNDER_LOAD] = "falls_under_load",
+    [SIM_SWAPPED_DIE] = "swapped_die",
     [SIM_FAULT_COUNT] = NULL,
 };
 
