@@ -11,6 +11,10 @@
  * to a group whose mean is nearer than this many of them: over many SMs chance adds little. */
 static const double NEAR = 1.35;
 
+/* Slices whose latencies differ by less than this share are one group. On H200s neighbours differ
+ * by 2 or 3 cycles, groups of neighbours by more than 4. */
+static const double ALIKE = 0.015;
+
 enum { ROUNDS = 4 };
 
 static double distance_to(const struct slice_profiles *profiles, const struct slice_groups *groups,
@@ -86,7 +90,10 @@ int slice_groups_find(const struct slice_profiles *profiles, struct slice_groups
         slice_groups_fini(&groups);
         return err_no_memory(err);
     }
-    double limit = NEAR * sqrt(2) * profiles->noise_cycles;
+    double mean = 0, cells = (double)(profiles->sms * profiles->lines);
+    for (size_t i = 0; i < profiles->sms * profiles->lines; i++)
+        mean += profiles->cycles[i] / cells;
+    double limit = fmax(NEAR * sqrt(2) * profiles->noise_cycles, ALIKE * mean);
     for (int round = 0; round < ROUNDS; round++) {
         assign(profiles, &groups, limit);
         average(profiles, &groups);

@@ -98,17 +98,29 @@ static int reduce(struct die *die, struct err *err)
     return die_sides_means(die->cycles, die->sms, die->lines, die->means, &die->error_cycles, err);
 }
 
-/* One letter per cell, by SM and then by group: in steps of 2 cycles from the lowest latency on. */
+/* Of two groups, by their latency from SM 0. */
+static int compare_groups(const void *a, const void *b)
+{
+    const double *x = *(const double *const *)a, *y = *(const double *const *)b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* One letter per cell, by SM and then by group, nearest to SM 0 first: in steps of 2 cycles from
+ * the lowest latency on. */
 static char *map_text(const struct die *die, const struct slice_groups *groups, double low)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     struct strbuf text = {0};
+    const double *order[SLICE_GROUPS_MAX];
+    for (size_t g = 0; g < groups->count; g++)
+        order[g] = groups->cycles + g * die->sms;
+    qsort(order, groups->count, sizeof *order, compare_groups);
     for (size_t sm = 0; sm < die->sms; sm++) {
         if (sm)
             strbuf_puts(&text, " ");
         for (size_t g = 0; g < groups->count; g++) {
-            double step = (groups->cycles[g * die->sms + sm] - low) / MAP_STEP_CYCLES;
+            double step = (order[g][sm] - low) / MAP_STEP_CYCLES;
             strbuf_append(&text, &letters[(size_t)fmin(fmax(step, 0), sizeof letters - 2)], 1);
         }
     }
@@ -144,8 +156,9 @@ static int report_slices(struct die *die, struct err *err)
     int rc = slice_groups_find(&profiles, &groups, err);
     if (rc)
         return rc;
-    struct measure *m = measures_add(die->context->measures, "die.slices", (double)groups.count, "",
-                                     "lines of L2 grouped by their latency from every SM");
+    struct measure *m =
+        measures_add(die->context->measures, "die.slice_groups", (double)groups.count, "",
+                     "lines of L2 grouped by their latency from every SM");
     bool apart = groups.count == SLICE_GROUPS_MAX || 2 * groups.count > die->lines;
     if (!m || facts_set_real(&m->notes, "noise_cycles", die->noise_cycles) ||
         (apart && measure_set_status(m, MEASURE_NOISY, "lines do not fall into groups")) ||
@@ -189,7 +202,8 @@ static int run(struct probe_context *context, struct err *err)
                       .sms = limits->sm_count,
                       .lines = limits->loads_max ? LINES_FEW : LINES};
     if (!die.sms)
-        return repeats_unsupported(context, "die.slices", "the number of SMs is not known", err);
+        return repeats_unsupported(context, "die.slice_groups", "the number of SMs is not known",
+                                   err);
     die.array = (struct device_array){.path = DEVICE_GLOBAL_CG,
                                       .size_bytes = die.lines * STRIDE_BYTES,
                                       .stride_bytes = STRIDE_BYTES};
@@ -212,6 +226,6 @@ static int run(struct probe_context *context, struct err *err)
 
 const struct probe probe_die_map = {
     .description = {"die.map", "latency of each SM to each slice of L2", PROFILE_STANDARD},
-    .metrics = {"die.slices", "die.fingerprint"},
+    .metrics = {"die.slice_groups", "die.fingerprint"},
     .run = run,
 };
