@@ -286,6 +286,8 @@ static int run_stages(struct judge *judge)
         judge_groups,   judge_nodes,         judge_steadiness,    judge_specifications,
         judge_drift,    judge_counter_drift, judge_dies,          judge_world,
         judge_clocks,   judge_claims,        judge_causes,
+        judge_steadiness, judge_specifications, judge_drift,       judge_counter_drift, judge_dies,
+        judge_world,      judge_clocks,         judge_claims,      judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

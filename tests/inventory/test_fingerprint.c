@@ -92,13 +92,41 @@ static void uncertain(void **state)
     assert_int_equal(fingerprint_compare(&was, &noisy).match, FINGERPRINT_UNCERTAIN);
 }
 
-int main(void)
+/* Real H200 cards, two processes each: a letter for the card, and the text. */
+static const char *cards_path;
+
+static void real_cards(void **state)
 {
+    (void)state;
+    enum { ROWS_MAX = 64, ROW_BYTES = FINGERPRINT_TEXT_MAX + 4 };
+    static struct fingerprint fingerprints[ROWS_MAX];
+    char row[ROW_BYTES], names[ROWS_MAX];
+    size_t count = 0;
+    FILE *file = fopen(cards_path, "r");
+    assert_non_null(file);
+    for (; count < ROWS_MAX && fgets(row, sizeof row, file); count++) {
+        row[strcspn(row, "\n")] = '\0';
+        names[count] = row[0];
+        assert_int_equal(fingerprint_read(row + 2, &fingerprints[count]), 0);
+    }
+    fclose(file);
+    assert_true(count >= 6);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++) {
+            struct fingerprint_score score =
+                fingerprint_compare(&fingerprints[i], &fingerprints[k]);
+            bool same = names[i] == names[k];
+            assert_int_equal(score.match, same ? FINGERPRINT_SAME : FINGERPRINT_OTHER);
+            assert_true(same ? score.distance_cycles < 0.5 : score.distance_cycles > 1);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    cards_path = argc > 1 ? argv[1] : "tests/inventory/h200_fingerprints.txt";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_and_back),
-        cmocka_unit_test(dies),
-        cmocka_unit_test(changes),
-        cmocka_unit_test(uncertain),
+        cmocka_unit_test(text_and_back), cmocka_unit_test(dies),       cmocka_unit_test(changes),
+        cmocka_unit_test(uncertain),     cmocka_unit_test(real_cards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
