@@ -64,7 +64,7 @@ enum sim_fault_kind {
     SIM_BIT_ERROR,    /* from byte `bytes` on, bit 5 of `count` words of 8 bytes is always 1 */
     SIM_WRONG_SM,     /* sub-core 2 of this SM has a wrong bit in `share` of its FP32 checks */
     SIM_FALLS_UNDER_LOAD, /* after `seconds` of load the SM clock falls by share, reason */
-    SIM_SWAPPED_DIE,  /* another die under the same UUID: other distances from L2 */
+    SIM_SWAPPED_DIE,      /* another die under the same UUID: other distances from L2 */
     SIM_FAULT_COUNT
 };
 
