@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/fingerprint.h"
 
 static int learn_gpu(struct pseudonyms *names, const struct inventory_gpu *gpu)
 {
@@ -54,8 +55,29 @@ int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
                : 0;
 }
 
+/* A fingerprint, and the map that it comes from, identify the die. */
+static bool identifies(const struct fact *fact)
+{
+    return strcmp(fact->key, FINGERPRINT_FACT) == 0 || strcmp(fact->key, FINGERPRINT_MAP) == 0;
+}
+
+static void leave_out_fingerprint(struct facts *facts)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < facts->count; i++) {
+        if (!identifies(&facts->items[i])) {
+            facts->items[kept++] = facts->items[i];
+            continue;
+        }
+        free(facts->items[i].key);
+        free(facts->items[i].text);
+    }
+    facts->count = kept;
+}
+
 int anonymous_facts(struct pseudonyms *names, struct facts *facts)
 {
+    leave_out_fingerprint(facts);
     for (size_t i = 0; i < facts->count; i++) {
         struct fact *fact = &facts->items[i];
         bool serial = strcmp(fact->key, "serial") == 0;

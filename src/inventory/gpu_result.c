@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/fingerprint.h"
 #include "inventory/names.h"
 
 const char *const gpu_status_names[] = {"ok",     "outlier", "timed_out", "crashed",
@@ -95,4 +96,18 @@ int gpu_result_second_values(const struct gpu_result *again, struct facts *out_v
     if (!throttle || throttle->kind != FACT_TEXT)
         return 0;
     return facts_set_real(out_values, GPU_RESULT_THROTTLED, !str_equal(throttle->text, "none"));
+}
+
+int gpu_result_take_fingerprint(struct gpu_result *result)
+{
+    for (size_t i = 0; i < result->measures.count; i++) {
+        struct measure *m = &result->measures.items[i];
+        const char *text = facts_text(&m->notes, FINGERPRINT_FACT);
+        if (!text)
+            continue;
+        int rc = facts_set_text(&result->board, FINGERPRINT_FACT, text);
+        facts_fini(&m->notes);
+        return rc;
+    }
+    return 0;
 }

@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "judge/fleet.h"
 
-/* Longer texts of notes are left out. */
-enum { NOTE_TEXT_MAX = 2000 };
+/* Longer texts of notes are left out. The longest one is the map of SMs and slices. */
+enum { NOTE_TEXT_MAX = 8000 };
 
 static bool named(const struct fleet *fleet, uint32_t symbol, const char *name)
 {

@@ -120,5 +120,6 @@ extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
 extern const struct probe probe_links;
+extern const struct probe probe_die_map;
 
 #endif

@@ -56,6 +56,7 @@ const struct probe *const probe_table[] = {
     &probe_sm_l2_latency,
     &probe_load,
     &probe_links,
+    &probe_die_map,
     NULL,
 };
 /* clang-format on */

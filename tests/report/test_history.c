@@ -129,6 +129,7 @@ static void not_measured_again(void **state)
 struct card {
     unsigned day;
     const char *uuid, *serial, *node, *pci;
+    const char *fingerprint;
 };
 
 static void add_cards(struct history *history, const struct card *cards, size_t count, unsigned day)
@@ -144,6 +145,8 @@ static void add_cards(struct history *history, const struct card *cards, size_t 
         gpu->pci = str_copy(cards[i].pci);
         if (cards[i].serial)
             assert_int_equal(facts_set_text(&gpu->board, "serial", cards[i].serial), 0);
+        if (cards[i].fingerprint)
+            assert_int_equal(facts_set_text(&gpu->board, "fingerprint", cards[i].fingerprint), 0);
     }
     inventory.total_gpus = (uint32_t)inventory.gpu_count;
     add(history, &inventory, day);
@@ -197,6 +200,28 @@ static void places(void **state)
     refuse(text, "in the place of MIG");
     refuse(text, "has the serial number of MIG");
     refuse(text, "another cluster");
+    free(text);
+    history_fini(&history);
+}
+
+/* A keeps its UUID and serial; its die is another one on day 4. On day 2 it was not measured. */
+static void other_die(void **state)
+{
+    (void)state;
+    static const char first[] = "1 280.0 0.20 gAgAgAgAgAgAgAgA",
+                      other[] = "1 280.1 0.20 gygygAgAgAgAfAfA";
+    static const struct card cards[] = {
+        {1, "A", "1", "n1", "s0", first}, {1, "B", "2", "n1", "s1", first},
+        {2, "A", "1", "n1", "s0", NULL},  {2, "B", "2", "n1", "s1", first},
+        {3, "A", "1", "n1", "s0", first}, {3, "B", "2", "n1", "s1", "not one"},
+        {4, "A", "1", "n1", "s0", other}, {4, "B", "2", "n1", "s1", first}};
+    struct history history = {0};
+    for (unsigned day = 1; day <= 4; day++)
+        add_cards(&history, cards, COUNT_OF(cards), day);
+    char *text = told(&history);
+    expect(text, "04T00:00:00Z n1 s0: A (serial 1) is not the die it was\n");
+    refuse(text, "03T00:00:00Z n1");
+    refuse(text, "B (serial 2) is not");
     free(text);
     history_fini(&history);
 }
@@ -344,10 +369,10 @@ static void little(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(offenders), cmocka_unit_test(not_measured_again),
-        cmocka_unit_test(places),    cmocka_unit_test(two_clusters),
-        cmocka_unit_test(trends),    cmocka_unit_test(no_false_trends),
-        cmocka_unit_test(little),
+        cmocka_unit_test(offenders),       cmocka_unit_test(not_measured_again),
+        cmocka_unit_test(places),          cmocka_unit_test(other_die),
+        cmocka_unit_test(two_clusters),    cmocka_unit_test(trends),
+        cmocka_unit_test(no_false_trends), cmocka_unit_test(little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

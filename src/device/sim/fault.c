@@ -52,6 +52,7 @@ static const char *const kind_words[] = {
     [SIM_DEAD_LINK] = "dead_link",
     [SIM_SLOW_LINK] = "slow_link",
     [SIM_FABRIC_DOWN] = "fabric_down",
+    [SIM_SWAPPED_DIE] = "swapped_die",
     [SIM_FAULT_COUNT] = NULL,
 };
 

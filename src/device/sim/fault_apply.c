@@ -296,7 +296,8 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
     case SIM_CRASH:
         model->crash_after = (int64_t)fault->after;
         break;
-    case SIM_MISSING: /* sim_fleet.c: the GPU is not listed */
+    case SIM_SWAPPED_DIE: /* sim_device.c: drawn with the card */
+    case SIM_MISSING:     /* sim_fleet.c: the GPU is not listed */
     case SIM_DEAD_DRIVER:
     case SIM_DEAD_LINK: /* node_links.c */
     case SIM_SLOW_LINK:

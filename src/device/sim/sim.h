@@ -67,6 +67,7 @@ enum sim_fault_kind {
     SIM_DEAD_LINK,        /* peer: copies over the links of the GPU, or to this peer, fail */
     SIM_SLOW_LINK,        /* share, peer: they take 1 + share times as long */
     SIM_FABRIC_DOWN,      /* they go through the host, although the driver reports active links */
+    SIM_SWAPPED_DIE,      /* another die under the same UUID: other distances from L2 */
     SIM_FAULT_COUNT
 };
 enum { SIM_ANY_PEER = -1 };

@@ -146,6 +146,15 @@ void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
              (unsigned long long)(b & 0xffffffffffffu));
 }
 
+/* A swapped die has the names of the old one and differences of its own. */
+static uint64_t die_seed(const struct sim_unit *unit, const struct sim_fault *faults, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (faults[i].kind == SIM_SWAPPED_DIE)
+            return rng_derive(unit->identity_seed, "swapped", 0);
+    return unit->identity_seed;
+}
+
 int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
                   const struct sim_fault *faults, size_t count, struct device **out_device,
                   struct err *err)
@@ -161,12 +170,13 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
         gpu->links = *unit->links;
     gpu->unit.links = NULL;
     sim_unit_uuid(unit, gpu->uuid);
+    uint64_t seed = die_seed(unit, faults, count);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
     if (unit->batch)
         sim_batch_apply(unit->batch, &gpu->model);
     if (unit->layout)
-        sim_layout_apply(unit->layout, unit->identity_seed, &gpu->model);
-    sim_vary_apply(&unit->vary, unit->identity_seed, &gpu->model);
+        sim_layout_apply(unit->layout, seed, &gpu->model);
+    sim_vary_apply(&unit->vary, seed, &gpu->model);
     int rc = 0;
     for (size_t i = 0; i < count; i++) {
         rc = faults[i].when.timed ? 0 : sim_model_apply(&gpu->model, &faults[i], err);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "inventory/fingerprint.h"
 
 const struct history_survey *history_twin(const struct history *history, uint64_t hash)
 {
@@ -79,6 +80,7 @@ static int add_gpu(struct history *history, uint32_t survey, const struct invent
     *slot = (struct history_sighting){.survey = survey, .state = state_of(gpu->status)};
     if (symbols_text(symbols, gpu->uuid, &slot->uuid) ||
         symbols_text(symbols, facts_text(&gpu->board, "serial"), &slot->serial) ||
+        symbols_text(symbols, facts_text(&gpu->board, FINGERPRINT_FACT), &slot->fingerprint) ||
         symbols_text(symbols, gpu->node, &slot->node) ||
         symbols_text(symbols, gpu->pci, &slot->pci) ||
         symbols_text(symbols, gpu->model, &slot->model) || add_values(history, gpu, slot))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/fingerprint.h"
 #include "report/history/history_visits.h"
 
 enum { SWAPPED_OUT = 1, SWAPPED_IN = 2 };
@@ -21,7 +22,7 @@ struct search {
 const char *history_event_name(enum history_event_type type)
 {
     static const char *const names[HISTORY_EVENT_TYPES] = {
-        "moved", "swapped", "new", "gone", "other_serial", "other_uuid", "new_node"};
+        "moved", "swapped", "new", "gone", "other_serial", "other_uuid", "new_node", "other_die"};
     return names[type];
 }
 
@@ -140,6 +141,32 @@ static int find_boards(struct search *search)
     return rc;
 }
 
+/* Whether two fingerprints are of different dies; false if that is not certain. */
+static bool other_die(const struct search *search, const struct history_sighting *old,
+                      const struct history_sighting *now)
+{
+    const struct symbols *symbols = &search->history->symbols;
+    struct fingerprint was, is;
+    return !fingerprint_read(symbols_data(symbols, old->fingerprint), &was) &&
+           !fingerprint_read(symbols_data(symbols, now->fingerprint), &is) &&
+           fingerprint_compare(&was, &is).match == FINGERPRINT_OTHER;
+}
+
+static int follow_die(struct search *search, const struct history_gpu *gpu)
+{
+    const struct history_sighting *known = NULL;
+    int rc = 0;
+    for (size_t i = 0; i < gpu->count && !rc; i++) {
+        const struct history_sighting *now = &gpu->sightings[i];
+        if (!now->fingerprint)
+            continue;
+        if (known && other_die(search, known, now))
+            rc = add_change(search, HISTORY_DIE, known, now);
+        known = now;
+    }
+    return rc;
+}
+
 static int follow_gpu(struct search *search, const struct history_gpu *gpu)
 {
     const struct history *history = search->history;
@@ -153,6 +180,8 @@ static int follow_gpu(struct search *search, const struct history_gpu *gpu)
             rc = add_change(search, HISTORY_SERIAL, known, now);
         known = now->serial ? now : known;
     }
+    if (!rc)
+        rc = follow_die(search, gpu);
     if (!rc && !(search->swapped[first - history->sightings] & SWAPPED_IN) &&
         history_next_visit(history, first->node, -1) < first->survey)
         rc = add_change(search, HISTORY_NEW, NULL, first);

@@ -12,6 +12,7 @@ enum history_event_type {
     HISTORY_SERIAL,  /* a GPU reports another serial number */
     HISTORY_BOARD,   /* a board (serial number) has a GPU with another UUID */
     HISTORY_NODE,    /* a node was surveyed for the first time */
+    HISTORY_DIE,     /* a GPU has another fingerprint: another die under its UUID */
     HISTORY_EVENT_TYPES
 };
 

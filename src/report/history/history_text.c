@@ -214,6 +214,9 @@ static void put_event(struct strbuf *out, const struct history *history,
         strbuf_puts(&line, " has the serial number of ");
         put_name(&line, history, event->old_uuid);
         break;
+    case HISTORY_DIE:
+        strbuf_puts(&line, " is not the die it was");
+        break;
     default:
         break;
     }

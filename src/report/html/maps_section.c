@@ -109,5 +109,6 @@ static void put_maps(struct strbuf *out, const struct inventory_model *model, co
 void html_maps(struct strbuf *out, const struct inventory_model *model)
 {
     put_maps(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
+    html_die_map(out, model);
     put_maps(out, model, "memory, by region", memory_maps, COUNT_OF(memory_maps));
 }

@@ -31,6 +31,7 @@ void html_topology(struct strbuf *out, const struct inventory_model *model);
 void html_curves(struct strbuf *out, const struct inventory_model *model);
 void html_load(struct strbuf *out, const struct inventory_model *model);
 void html_maps(struct strbuf *out, const struct inventory_model *model);
+void html_die_map(struct strbuf *out, const struct inventory_model *model);
 
 /* All GPUs; differences from the majority of the model; origin of the file. */
 void html_gpus(struct strbuf *out, const struct html_data *data);

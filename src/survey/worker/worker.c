@@ -272,6 +272,8 @@ static int run_probes(const struct target *target, const struct worker_request *
     if (!rc)
         rc = probes_run(target->device, &selection, &options, &observer, &measures, err);
     result->measures = measures;
+    if (gpu_result_take_fingerprint(result) && !rc)
+        rc = err_no_memory(err);
     result->elapsed_s = clock_monotonic_s() - measuring.started_s;
     free(selection.indices);
     return rc;

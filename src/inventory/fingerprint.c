@@ -1,0 +1,127 @@
+/* The fingerprint of a die: text and comparison. */
+#include "inventory/fingerprint.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+enum { VERSION = 1, BASE = 64, MIDDLE = BASE * BASE / 2, OTHER_SMS = 3 };
+static const double STEP_CYCLES = 0.1;
+
+/* An SM is at another distance if it moved by more than MOVED_CYCLES and by more than MOVED_NOISE
+ * standard errors. On H200s one step of distance is 4.4 to 6 cycles; the distances of one card
+ * repeat within 0.6 cycles with the same lines and within 2.3 with others. */
+static const double MOVED_CYCLES = 3, MOVED_NOISE = 6;
+
+/* With more noise than this a step could not be seen. */
+static const double NOISE_MAX_CYCLES = 0.6;
+
+/* A latency in cycles of the SM depends on the clocks of SM and L2: with other clocks distances are
+ * other numbers. */
+static const double USUAL_WITHIN = 0.03;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, size_t count)
+{
+    double sorted[FINGERPRINT_SMS_MAX];
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+void fingerprint_make(const double *latencies, size_t sms, double noise_cycles,
+                      struct fingerprint *out_fingerprint)
+{
+    *out_fingerprint = (struct fingerprint){
+        .sms = sms, .usual_cycles = median(latencies, sms), .noise_cycles = noise_cycles};
+    for (size_t i = 0; i < sms; i++)
+        out_fingerprint->cycles[i] = latencies[i] - out_fingerprint->usual_cycles;
+}
+
+void fingerprint_print(const struct fingerprint *fingerprint, char out_text[FINGERPRINT_TEXT_MAX])
+{
+    int at = snprintf(out_text, FINGERPRINT_TEXT_MAX, "%d %.1f %.2f ", VERSION,
+                      fmin(fingerprint->usual_cycles, 1e6), fmin(fingerprint->noise_cycles, 1e6));
+    for (size_t i = 0; i < fingerprint->sms; i++) {
+        double steps = round(fingerprint->cycles[i] / STEP_CYCLES);
+        int code = MIDDLE + (int)fmin(fmax(steps, -MIDDLE), MIDDLE - 1);
+        out_text[at++] = letters[code / BASE];
+        out_text[at++] = letters[code % BASE];
+    }
+    out_text[at] = '\0';
+}
+
+static int digit_of(char letter)
+{
+    const char *found = letter ? strchr(letters, letter) : NULL;
+    return found ? (int)(found - letters) : -1;
+}
+
+int fingerprint_read(const char *text, struct fingerprint *out_fingerprint)
+{
+    struct fingerprint read = {0};
+    char *end;
+    if (strtol(text, &end, 10) != VERSION || *end != ' ')
+        return -EINVAL;
+    read.usual_cycles = strtod(end, &end);
+    read.noise_cycles = strtod(end, &end);
+    if (*end++ != ' ' || !(read.usual_cycles > 0) || !(read.noise_cycles >= 0))
+        return -EINVAL;
+    size_t length = strlen(end);
+    if (!length || length % 2 || length / 2 > FINGERPRINT_SMS_MAX)
+        return -EINVAL;
+    read.sms = length / 2;
+    for (size_t i = 0; i < read.sms; i++) {
+        int high = digit_of(end[2 * i]), low = digit_of(end[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return -EINVAL;
+        read.cycles[i] = STEP_CYCLES * (high * BASE + low - MIDDLE);
+    }
+    *out_fingerprint = read;
+    return 0;
+}
+
+static bool comparable(const struct fingerprint *was, const struct fingerprint *is, double noise)
+{
+    return was->sms == is->sms && noise <= NOISE_MAX_CYCLES &&
+           fabs(is->usual_cycles / was->usual_cycles - 1) <= USUAL_WITHIN;
+}
+
+struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
+                                             const struct fingerprint *is)
+{
+    double noise = hypot(was->noise_cycles, is->noise_cycles), squares = 0;
+    double limit = fmax(MOVED_CYCLES, MOVED_NOISE * noise), changes[FINGERPRINT_SMS_MAX];
+    struct fingerprint_score score = {
+        .match = FINGERPRINT_UNCERTAIN, .distance_cycles = NAN, .noise_cycles = noise};
+    if (!comparable(was, is, noise))
+        return score;
+    for (size_t i = 0; i < is->sms; i++)
+        changes[i] = is->cycles[i] - was->cycles[i];
+    double middle = median(changes, is->sms);
+    for (size_t i = 0; i < is->sms; i++) {
+        double change = changes[i] - middle;
+        squares += change * change;
+        score.moved += fabs(change) > limit;
+        if (fabs(change) <= fabs(score.worst_cycles))
+            continue;
+        score.worst_sm = i;
+        score.worst_cycles = change;
+    }
+    score.distance_cycles = sqrt(squares / (double)is->sms);
+    score.match = score.moved >= OTHER_SMS ? FINGERPRINT_OTHER
+                  : score.moved            ? FINGERPRINT_CHANGED
+                                           : FINGERPRINT_SAME;
+    return score;
+}

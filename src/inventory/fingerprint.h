@@ -1,0 +1,53 @@
+/* The fingerprint of a die: how far each of its SMs is from L2, as a short text, and whether two of
+ * them are of one die.
+ *
+ * The distances follow from the places of the SMs that are in use, which are chosen when the die is
+ * made. Dies of one model may have the same places: equal fingerprints do not prove one die,
+ * different ones prove two. */
+#ifndef GPUMEMTOPO_INVENTORY_FINGERPRINT_H
+#define GPUMEMTOPO_INVENTORY_FINGERPRINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The fact of a board that has the text, and the note of a measure that has the map behind it. */
+#define FINGERPRINT_FACT "fingerprint"
+#define FINGERPRINT_MAP "slice_map"
+
+enum { FINGERPRINT_SMS_MAX = 512, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
+
+struct fingerprint {
+    size_t sms;
+    double usual_cycles;                /* of the median SM */
+    double noise_cycles;                /* standard error of one distance */
+    double cycles[FINGERPRINT_SMS_MAX]; /* latency of each SM less that of the median one */
+};
+
+/* Makes a fingerprint from the latency of each SM. sms: 1 to FINGERPRINT_SMS_MAX. */
+void fingerprint_make(const double *latencies, size_t sms, double noise_cycles,
+                      struct fingerprint *out_fingerprint);
+
+/* "1 280.9 0.12 gA...": version, usual latency, noise, two letters per SM in tenths of a cycle. */
+void fingerprint_print(const struct fingerprint *fingerprint, char out_text[FINGERPRINT_TEXT_MAX]);
+
+/* 0, or -EINVAL for a text that fingerprint_print did not write. */
+int fingerprint_read(const char *text, struct fingerprint *out_fingerprint);
+
+enum fingerprint_match {
+    FINGERPRINT_SAME,      /* no SM is at another distance */
+    FINGERPRINT_OTHER,     /* so many SMs are that it is another die */
+    FINGERPRINT_CHANGED,   /* few SMs are: one die, some SMs of which became slower or faster */
+    FINGERPRINT_UNCERTAIN, /* they cannot be compared: other clock, other SMs, too much noise */
+};
+struct fingerprint_score {
+    enum fingerprint_match match;
+    size_t moved;           /* SMs at another distance */
+    double distance_cycles; /* root mean square over the SMs; NaN if they cannot be compared */
+    double noise_cycles;    /* what chance gives for it */
+    size_t worst_sm;        /* the SM that moved most, and by how much */
+    double worst_cycles;
+};
+struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
+                                             const struct fingerprint *is);
+
+#endif

@@ -1,0 +1,101 @@
+/* The map of the die on simulated GPUs: a card is known again, another one is not taken for it. */
+#include "../check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "inventory/fingerprint.h"
+#include "probed.h"
+#include "probes/method/die_sides.h"
+#include "probes/method/slice_groups.h"
+
+static const char MODEL[] =
+    "name: Die\nsms: 32\nmemory: {size: 4 GiB}\n"
+    "clock: {sm_mhz: 1000, idle_mhz: 100, ramp_ms: 1, memory_mhz: 2000}\n"
+    "timer: {overhead_cycles: 10}\n"
+    "noise: {jitter_cycles: 2, spike_rate: 0.001, spike_cycles: 500, bandwidth: 0.004}\n"
+    "l2: {size: 1 MiB, line: 128, ways: 16}\n"
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
+    "bandwidth: {l2_read: 400, l2_write: 300, main_read: 200, main_write: 180, main_copy: 160, "
+    "h2d: 24, d2h: 22, bidir: 40}\n";
+
+static struct fingerprint run(const struct sim_fault *fault)
+{
+    struct probed probed = {.model = MODEL, .profile = PROFILE_STANDARD, .list = "die.map"};
+    struct fingerprint fingerprint;
+    probed.faulty = fault != NULL;
+    if (fault)
+        probed.fault = *fault;
+    struct measures measures = probed_run(&probed);
+    const struct measure *m = measures_get(&measures, "die.fingerprint");
+    assert_int_equal(fingerprint_read(facts_text(&m->notes, FINGERPRINT_FACT), &fingerprint), 0);
+    assert_true(fingerprint.noise_cycles < 0.4);
+    measures_fini(&measures);
+    return fingerprint;
+}
+
+static void slow_sm(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_SLOW_SM, .sm = 7, .share = 0.05};
+    struct fingerprint healthy = run(NULL), again = run(NULL), slow = run(&fault);
+    assert_int_equal(fingerprint_compare(&healthy, &again).match, FINGERPRINT_SAME);
+    struct fingerprint_score score = fingerprint_compare(&healthy, &slow);
+    assert_int_equal(score.match, FINGERPRINT_CHANGED);
+    assert_int_equal(score.worst_sm, 7);
+    assert_true(score.worst_cycles > 8 && score.worst_cycles < 12);
+}
+
+enum { SMS = 24, LINES = 60, SLICES = 6 };
+
+/* Lines of six slices, three on each side of the die; `shift` draws other lines. */
+static void draw(double *cycles, size_t shift)
+{
+    for (size_t sm = 0; sm < SMS; sm++)
+        for (size_t i = 0; i < LINES; i++) {
+            size_t slice = (i * i + shift * (i / 7)) % SLICES;
+            double side = (sm < SMS / 2) == (slice < SLICES / 2) ? -15 : 15;
+            cycles[sm * LINES + i] = 280 + side + 6 * (double)(slice % 3) + (double)(sm % 4);
+        }
+}
+
+static void groups_are_slices(void **state)
+{
+    (void)state;
+    double cycles[SMS * LINES];
+    struct slice_groups groups;
+    draw(cycles, 1);
+    const struct slice_profiles profiles = {cycles, SMS, LINES, 0.5};
+    assert_int_equal(slice_groups_find(&profiles, &groups, NULL), 0);
+    assert_int_equal(groups.count, SLICES);
+    for (size_t i = 0; i < LINES; i++)
+        for (size_t k = 0; k < LINES; k++)
+            assert_int_equal(groups.of_line[i] == groups.of_line[k],
+                             (i * i + i / 7) % SLICES == (k * k + k / 7) % SLICES);
+    slice_groups_fini(&groups);
+}
+
+/* With other lines the share of each side changes; the means of SMs stay in their order. */
+static void sides_count_equally(void **state)
+{
+    (void)state;
+    double cycles[SMS * LINES], first[SMS], second[SMS], error;
+    draw(cycles, 1);
+    assert_int_equal(die_sides_means(cycles, SMS, LINES, first, &error, NULL), 0);
+    draw(cycles, 2);
+    assert_int_equal(die_sides_means(cycles, SMS, LINES, second, &error, NULL), 0);
+    for (size_t sm = 1; sm < SMS; sm++)
+        assert_true(fabs((first[sm] - first[0]) - (second[sm] - second[0])) < 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_sm),
+        cmocka_unit_test(groups_are_slices),
+        cmocka_unit_test(sides_count_equally),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
