@@ -30,7 +30,8 @@ static const struct probe *probe_with(const char *metric)
     return NULL;
 }
 
-/* Every metric that the shipped configuration accuses by is one of a probe that is repeated. */
+/* Every metric that the shipped configuration accuses by is one of a probe that is repeated. The
+ * sustained load is not: it lasts seconds, and says itself whether its figures are steady. */
 static void what_is_judged_is_repeated(void **state)
 {
     (void)state;
@@ -43,7 +44,8 @@ static void what_is_judged_is_repeated(void **state)
     for (size_t i = 0; i < yaml_count(metrics); i++) {
         const struct probe *probe = probe_with(yaml_key(metrics, i));
         const struct yaml_node *worse = yaml_get(yaml_get(metrics, yaml_key(metrics, i)), "worse");
-        if (strcmp(yaml_text(worse), "none") != 0 && (!probe || !probe->again))
+        if (strcmp(yaml_text(worse), "none") != 0 &&
+            (!probe || !(probe->again || strcmp(probe->description.name, "load") == 0)))
             fail_msg("%s is judged and not repeated", yaml_key(metrics, i));
     }
     yaml_destroy(doc);

@@ -341,6 +341,7 @@ static void destroy(struct device *device)
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
     watch_end(&gpu->watch, &gpu->told);
+    turn_give(gpu->seen.turn);
     free(gpu->global.regions);
     free(gpu->host.regions);
     free(gpu->sm_ids);

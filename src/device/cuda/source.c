@@ -170,7 +170,10 @@ static int open_device(struct device_source *base, size_t i, struct device **out
                                    .own = i,
                                    .turn = &source->turn};
     take_turn(source, i);
-    return cuda_open(&source->driver, &source->told[i], &seen, out_device, err);
+    int rc = cuda_open(&source->driver, &source->told[i], &seen, out_device, err);
+    if (rc)
+        turn_give(&source->turn);
+    return rc;
 }
 
 static int look_at(struct device_source *base, size_t i, bool thorough, struct device_look *look,
