@@ -11,7 +11,7 @@
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-enum { VERSION = 1, BASE = 64, MIDDLE = BASE * BASE / 2, OTHER_SMS = 3 };
+enum { VERSION = 1, BASE = 64, MIDDLE = BASE * BASE / 2, OTHER_SMS = 2 };
 static const double STEP_CYCLES = 0.1;
 
 /* An SM is at another distance if it moved by more than MOVED_CYCLES and by more than MOVED_NOISE

@@ -36,7 +36,7 @@ int fingerprint_read(const char *text, struct fingerprint *out_fingerprint);
 enum fingerprint_match {
     FINGERPRINT_SAME,      /* no SM is at another distance */
     FINGERPRINT_OTHER,     /* so many SMs are that it is another die */
-    FINGERPRINT_CHANGED,   /* few SMs are: one die, some SMs of which became slower or faster */
+    FINGERPRINT_CHANGED,   /* one SM is: one die, on which it became slower or faster */
     FINGERPRINT_UNCERTAIN, /* they cannot be compared: other clock, other SMs, too much noise */
 };
 struct fingerprint_score {

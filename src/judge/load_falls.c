@@ -73,6 +73,7 @@ static int judge_hardware(struct judge *judge, uint32_t gpu)
 static bool has_finding(struct judge *judge, uint32_t gpu)
 {
     return finding_of(judge, gpu, "load.clock.steady", BASIS_FLEET) ||
+           finding_of(judge, gpu, "load.clock.kept", BASIS_FLEET) ||
            finding_of(judge, gpu, "load.flops", BASIS_FLEET);
 }
 

@@ -16,7 +16,8 @@ import yaml
 
 REPORT = pathlib.Path(sys.argv[2]).resolve()
 IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: \S+", "node: {name}"),
-            (r"serial: \S+", "serial: null"), (r"command: \[.*?\]", "command: [gpumemtopo-survey]")]
+            (r"serial: \S+", "serial: null"), (r', fingerprint: "[^"]*"', ""),
+            (r"command: \[.*?\]", "command: [gpumemtopo-survey]")]
 
 
 def judged(*paths):

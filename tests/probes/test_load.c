@@ -17,7 +17,7 @@ static const char MODEL[] =
     "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
     "bandwidth: {l2_read: 400, l2_write: 300, main_read: 200, main_write: 180, main_copy: 160, "
     "h2d: 24, d2h: 22, bidir: 40}\n"
-    "config: {power_limit_w: 400, power_draw_w: 200}\n";
+    "config: {power_limit_w: 350, power_draw_w: 210}\n";
 
 static struct measures run(const struct sim_fault *fault)
 {
@@ -39,14 +39,15 @@ static void healthy(void **state)
 {
     (void)state;
     struct measures measures = run(NULL);
-    near(&measures, "load.clock.first", 1000, 0.001);
-    near(&measures, "load.clock.steady", 1000, 0.001);
-    near(&measures, "load.flops", 8 * 2048 * 1e9 / 1e12, 0.01);
-    near(&measures, "load.bandwidth", 180, 0.01);
+    near(&measures, "load.clock.first", 585, 0.001);
+    near(&measures, "load.clock.steady", 585, 0.001);
+    near(&measures, "load.clock.kept", 1, 0.001);
+    near(&measures, "load.flops", 8 * 4040 * 585e6 / 1e12, 0.01);
+    near(&measures, "load.bandwidth", 147, 0.01);
     near(&measures, "load.power.steady", 350, 0.01);
-    near(&measures, "load.per_joule", 8 * 2048 / 350.0, 0.01);
+    near(&measures, "load.per_joule", 8 * 4040 * 0.585 / 350.0, 0.01);
     near(&measures, "load.seconds", 10, 0.001);
-    assert_true(probed_value(&measures, "load.throttle") == 0);
+    assert_true(probed_value(&measures, "load.throttle") == 0x4); /* the power cap is usual */
     assert_true(probed_value(&measures, "load.drift") < 0.01);
     assert_int_equal(measures_get(&measures, "load.flops")->status, MEASURE_OK);
     measures_fini(&measures);
@@ -66,28 +67,27 @@ static void falls(void **state)
                                   .seconds = rows[i].seconds,
                                   .reason = SIM_BY_HEAT};
         struct measures measures = run(&fault);
-        near(&measures, "load.clock.first", 1000, 0.001);
+        near(&measures, "load.clock.first", 585, 0.001);
         const struct measure *clock = measures_get(&measures, "load.clock.steady");
         assert_int_equal(clock->status, rows[i].status);
         if (rows[i].status == MEASURE_OK)
-            near(&measures, "load.clock.steady", 800, 0.001);
+            near(&measures, "load.clock.steady", 0.8 * 585, 0.001);
         else
             assert_non_null(strstr(clock->reason, "not steady"));
-        assert_true(probed_value(&measures, "load.throttle") == 0x20);
-        assert_string_equal(facts_text(&clock->notes, "throttle"), "sw_thermal");
+        assert_true(probed_value(&measures, "load.throttle") == 0x24);
+        assert_string_equal(facts_text(&clock->notes, "throttle"), "power_cap,sw_thermal");
         measures_fini(&measures);
     }
 }
 
-/* 200 of 350 W: between three quarters and 1898/1980 of the clock. */
+/* 100 of 350 W cost a quarter of the clock. */
 static void power_limit(void **state)
 {
     (void)state;
-    struct sim_fault fault = {.kind = SIM_POWER_LIMIT, .w = 200};
+    struct sim_fault fault = {.kind = SIM_POWER_LIMIT, .w = 100};
     struct measures measures = run(&fault);
-    double clock = probed_value(&measures, "load.clock.steady");
-    assert_true(clock > 750 && clock < 958);
-    near(&measures, "load.power.steady", 200, 0.01);
+    near(&measures, "load.clock.steady", 0.75 * 585, 0.01);
+    near(&measures, "load.power.steady", 100, 0.01);
     assert_true(probed_value(&measures, "load.throttle") == 0x4);
     measures_fini(&measures);
 }

@@ -4,7 +4,7 @@
 load.py SURVEY REPORT SOURCE
 
 GPUs that fall under load are found with their cause, and a power limit explains its loss; a fall
-that is gone in the second measurement accuses nobody; healthy GPUs raise nothing; a replay and a
+that is gone in the second measurement accuses nobody; nor do healthy GPUs; a replay and a
 merge give the same; --load 0 leaves the load out of `full`; the page has the curves.
 """
 import os
@@ -62,18 +62,20 @@ with tempfile.TemporaryDirectory() as folder:
     inventory = load(out)
     found = findings(inventory)
     assert {name for name, _ in found} == {"hot", "brake", "limited"}, found
-    kind, cause = found["hot", "load.clock.steady"]
+    kind, cause = found["hot", "load.clock.kept"]
     assert kind == "degraded" and cause.endswith(": sw_thermal") and "fell from" in cause, cause
     kind, cause = found["brake", "load.throttle"]
     assert kind == "degraded" and cause.endswith(": hw_power_brake"), cause
-    kind, cause = found["limited", "load.flops"]
-    assert kind == "misconfigured" and cause.startswith("power limit 200 W, model has 700 W"), cause
-    assert ("once", "load.clock.steady") in findings(inventory, "watch"), inventory["watch"]
+    kind, cause = found["limited", "config.power_limit_w"]
+    assert kind == "misconfigured" and cause.startswith("power limit 200 W"), cause
+    _, cause = findings(inventory, "watch")["limited", "load.flops"]
+    assert cause.startswith("power limit 200 W, model has 700 W"), cause
+    assert ("once", "load.clock.kept") in findings(inventory, "watch"), inventory["watch"]
 
     clock = inventory["models"][0]["memory"]["load"]["clock"]["steady"]
     points = [[float(word) for word in point.split()] for point in clock["curve"].split("; ")[1:]]
     assert 30 <= len(points) <= 40 and points[-1][0] == 10, clock["curve"]
-    assert all(1500 < point[1] < 2000 and 600 < point[2] < 710 for point in points), points
+    assert all(1000 < point[1] < 1300 and 600 < point[2] < 710 for point in points), points
     assert points[0][3] < points[-1][3], points
 
     again = os.path.join(folder, "again.yaml")
@@ -101,7 +103,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert 3 <= values["seconds"]["value"] < 3.2, values["seconds"]
 
     quiet = load(measure(folder, "healthy", [dict(healthy, count=250)], ["--probes", "load"], (0,)))
-    assert not quiet["outliers"] and not findings(quiet, "watch"), quiet["watch"]
+    # Cards of one model differ under load; of 1,000 the slowest few may be watched.
+    assert not quiet["outliers"] and len(quiet["watch"]) < 0.005 * 1000, quiet["watch"]
     for flags in [], ["--load", "0"]:
         plain = load(measure(folder, "plain", [node("a", [])], flags, (0,)))
         assert "load" not in plain["models"][0]["memory"]

@@ -171,7 +171,7 @@ static const struct {
     double power, clock;
 } power_points[] = {{0, 0}, {200.0 / 700, 0.75}, {300.0 / 420, 1898.0 / 1980}, {1, 1}};
 
-double sim_clock_at_power(double power)
+static double clock_at_power(double power)
 {
     size_t i = 1;
     while (power > power_points[i].power)
@@ -186,7 +186,7 @@ static void limit_power(struct sim_model *model, double w)
     model->config.power_limit_w = w;
     if (w >= model->config.power_draw_w)
         return;
-    model->clock.sm_mhz *= sim_clock_at_power(w / model->config.power_draw_w);
+    model->clock.sm_mhz *= clock_at_power(w / model->config.power_draw_w);
     model->throttle_bits |= throttle_bits[SIM_BY_POWER];
 }
 

@@ -203,9 +203,7 @@ int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, str
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
 
-/* The share of its clock that a GPU keeps if it may draw only this share of the power that its work
- * would draw, 0 to 1; NVML's bits of a reason (both in fault_apply.c). */
-double sim_clock_at_power(double power);
+/* NVML's bits of a reason (fault_apply.c). */
 uint64_t sim_throttle_bits(int reason);
 
 /* Applies a fault to a model (fault_apply.c); -EINVAL for one that does not fit. */

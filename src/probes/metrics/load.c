@@ -205,6 +205,7 @@ static int report(const struct result *result, struct err *err)
         {"load.bandwidth", steady->gbs, "GB/s", false},
         {"load.clock.first", result->first.mhz, "MHz", true},
         {"load.clock.steady", steady->mhz, "MHz", false},
+        {"load.clock.kept", steady->mhz / result->first.mhz, "", false},
         {"load.power.steady", steady->power_w, "W", false},
         {"load.temperature.steady", steady->celsius, "C", false},
         {"load.temperature_memory.steady", steady->memory_celsius, "C", false},
@@ -272,8 +273,9 @@ static int run(struct probe_context *context, struct err *err)
 const struct probe probe_load = {
     .description = {"load", "clock, power, heat and work under sustained load", PROFILE_FULL},
     .metrics = {"load.flops", "load.bandwidth", "load.clock.first", "load.clock.steady",
-                "load.power.steady", "load.temperature.steady", "load.temperature_memory.steady",
-                "load.per_joule", "load.drift", "load.seconds", "load.throttle"},
+                "load.clock.kept", "load.power.steady", "load.temperature.steady",
+                "load.temperature_memory.steady", "load.per_joule", "load.drift", "load.seconds",
+                "load.throttle"},
     .last = true,
     .run = run,
 };
