@@ -34,6 +34,7 @@ struct suspects {
     struct pair *pairs; /* count * count, symmetric */
     bool *culprits;     /* the links of these GPUs are bad, all or most of them */
     size_t entries;     /* GPUs and pairs that are to be reported */
+    bool works;         /* some link of the survey does; otherwise the survey may be at fault */
 };
 
 static const struct link_cell *cell_of(const struct suspects *s, size_t i, size_t j)
@@ -257,7 +258,7 @@ static int report_culprit(struct suspects *s, size_t i)
             continue;
         strbuf_printf(&text, "%s %zu of %zu GPUs of the node", words[fault], sum.bad, sum.all);
         put_nvlinks(&text, s, i);
-        rc = add(s, i, "links.peers", is_sure(&sum), KIND_FAILING, &sum.best, &text);
+        rc = add(s, i, "links.peers", s->works && is_sure(&sum), KIND_FAILING, &sum.best, &text);
     }
     return rc;
 }
@@ -281,7 +282,7 @@ static int report_pairs(struct suspects *s, size_t i, enum fault fault)
     }
     if (fault != SLOW)
         put_nvlinks(&text, s, i);
-    bool accused = is_sure(&sum) && (fault != SLOW || may_accuse(s, i));
+    bool accused = s->works && is_sure(&sum) && (fault != SLOW || may_accuse(s, i));
     return add(s, i, fault == SLOW ? "links.least" : "links.peers", accused,
                fault == SLOW ? KIND_DEGRADED : KIND_FAILING, &sum.best, &text);
 }
@@ -332,11 +333,23 @@ static void count_entries(struct suspects *s)
     }
 }
 
-static int judge_node(struct judge *judge, const struct link_node *node)
+static bool some_link_works(const struct link_nodes *nodes)
+{
+    for (size_t n = 0; n < nodes->count; n++) {
+        const struct link_node *node = &nodes->items[n];
+        for (size_t i = 0; node->cells && i < node->count * node->count; i++)
+            if (node->cells[i].state == LINK_OK || node->cells[i].state == LINK_HOST)
+                return true;
+    }
+    return false;
+}
+
+static int judge_node(struct judge *judge, const struct link_node *node, bool works)
 {
     size_t count = node->count;
     struct suspects s = {.judge = judge,
                          .node = node,
+                         .works = works,
                          .pairs = mem_array(count * count, sizeof *s.pairs),
                          .culprits = mem_array(count, sizeof *s.culprits)};
     int rc = s.pairs && s.culprits ? 0 : -ENOMEM;
@@ -358,9 +371,10 @@ int judge_links(struct judge *judge)
     if (!fleet_metric(&judge->fleet, "links.peers"))
         return 0;
     int rc = link_nodes_build(&judge->fleet, &nodes);
+    bool works = some_link_works(&nodes);
     for (size_t i = 0; i < nodes.count && !rc; i++)
         if (nodes.items[i].cells)
-            rc = judge_node(judge, &nodes.items[i]);
+            rc = judge_node(judge, &nodes.items[i], works);
     link_nodes_fini(&nodes);
     return rc;
 }

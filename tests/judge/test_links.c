@@ -98,6 +98,23 @@ static void healthy(void **state)
     done(&inventory, gpus);
 }
 
+/* If no link of the survey works, the fault may be the survey's: nobody is accused. */
+static void no_link_works(void **state)
+{
+    (void)state;
+    static const char *const states[] = {"failed", "wrong"};
+    for (size_t k = 0; k < 2; k++) {
+        struct gpu_result *gpus;
+        for (size_t i = 0; i < COUNT; i++)
+            for (size_t j = 0; j < PER; j++)
+                cells[i][j] = (struct cell){states[k], 0, 0};
+        struct inventory inventory = judged(18, &gpus);
+        assert_int_equal(inventory.total_outliers, 0);
+        assert_int_equal(inventory.watch_count, COUNT);
+        done(&inventory, gpus);
+    }
+}
+
 static void a_dead_pair(void **state)
 {
     (void)state;
@@ -204,9 +221,10 @@ static void odd_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),    cmocka_unit_test(a_dead_pair),
-        cmocka_unit_test(a_slow_gpu), cmocka_unit_test(a_dead_fabric),
-        cmocka_unit_test(wrong_data), cmocka_unit_test(odd_rows),
+        cmocka_unit_test(healthy),       cmocka_unit_test(a_dead_pair),
+        cmocka_unit_test(no_link_works), cmocka_unit_test(a_slow_gpu),
+        cmocka_unit_test(a_dead_fabric), cmocka_unit_test(wrong_data),
+        cmocka_unit_test(odd_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void failing_peers(void **state)
         int error;
         const char *states;
     } rows[] = {{-EIO, "ok failed ok"},
-                {-ETIMEDOUT, "ok failed ok"},
+                {-ETIMEDOUT, "ok unknown ok"}, /* a slow machine is no bad link */
                 {-EAGAIN, "ok unknown ok"},
                 {-EBUSY, "ok unknown ok"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

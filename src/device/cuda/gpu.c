@@ -20,6 +20,14 @@ int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int
     return 0;
 }
 
+int cuda_capability(const struct cuda_gpu *gpu, int *out_major, int *out_minor, struct err *err)
+{
+    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, out_major, err);
+    if (rc)
+        return rc;
+    return cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, out_minor, err);
+}
+
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err)
 {
     size_t bytes = 0;

@@ -102,6 +102,7 @@ static inline struct cuda_gpu *cuda_of(struct device *device)
 int cuda_check(const struct cuda_gpu *gpu, CUresult result, const char *what, struct err *err);
 int cuda_attribute(const struct cuda_gpu *gpu, CUdevice_attribute attribute, int *out_value,
                    struct err *err);
+int cuda_capability(const struct cuda_gpu *gpu, int *out_major, int *out_minor, struct err *err);
 
 /* The largest fetch into L2 that the driver allows: a setting of the context. */
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err);

@@ -52,10 +52,7 @@ static int tell_capability(const struct cuda_gpu *gpu, struct facts *facts, stru
 {
     int major, minor;
     char text[32];
-    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
-    if (rc)
-        return rc;
-    rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
+    int rc = cuda_capability(gpu, &major, &minor, err);
     if (rc)
         return rc;
     snprintf(text, sizeof text, "%d.%d", major, minor);

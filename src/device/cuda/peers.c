@@ -343,7 +343,7 @@ static void *work(void *user)
 static int wait_for(struct pair *pair, bool *out_abandoned)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += DEADLINE_S;
     pthread_mutex_lock(&pair->lock);
     while (!pair->over && pthread_cond_timedwait(&pair->ended, &pair->lock, &until) == 0)
@@ -357,13 +357,17 @@ static int run_apart(struct cuda_gpu *gpu, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err)
 {
     struct pair *pair = mem_array(1, sizeof *pair);
+    pthread_condattr_t steady;
     pthread_t thread;
     bool abandoned;
     if (!pair)
         return err_no_memory(err);
     *pair = (struct pair){.gpu = gpu, .device = gpu->seen.devices[test->peer], .test = *test};
     pthread_mutex_init(&pair->lock, NULL);
-    pthread_cond_init(&pair->ended, NULL);
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&pair->ended, &steady);
+    pthread_condattr_destroy(&steady);
     if (pthread_create(&thread, NULL, work, pair)) {
         free(pair);
         return err_set(err, -EAGAIN, "no thread could be started");

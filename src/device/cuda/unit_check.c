@@ -44,10 +44,7 @@ static uint32_t warps_of(enum device_unit unit)
 static int check_capability(const struct cuda_gpu *gpu, enum device_unit unit, struct err *err)
 {
     int major = 0, minor = 0;
-    int rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major, err);
-    if (rc)
-        return rc;
-    rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor, err);
+    int rc = cuda_capability(gpu, &major, &minor, err);
     if (rc)
         return rc;
     int capability = 10 * major + minor;

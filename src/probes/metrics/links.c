@@ -74,11 +74,12 @@ static size_t partner_of(size_t own, size_t count, size_t round)
     return other == own ? ring : other;
 }
 
-/* Errors that say nothing about the link: somebody else has the peer, or nothing was tried. */
+/* Errors that say nothing about the link: somebody else has the peer, nothing was tried, or no
+ * answer came in time, which may be a slow machine's. */
 static bool says_nothing(int rc)
 {
     return rc == -EAGAIN || rc == -EBUSY || rc == -EACCES || rc == -ENOSPC || rc == -ENOTSUP ||
-           rc == -ECANCELED || rc == -ENOENT;
+           rc == -ECANCELED || rc == -ENOENT || rc == -ETIMEDOUT;
 }
 
 static void set_figures(struct link *link, const struct device_peer_answer *answer)
