@@ -64,7 +64,7 @@ setup_has() {
     libcmocka-dev) pkg-config --exists cmocka 2>/dev/null && return 0 ;;
     clang) command -v clang >/dev/null && return 0 ;;
     clang-format) command -v clang-format >/dev/null && return 0 ;;
-    libclang-rt-dev) return 0 ;;
+    libclang-rt-dev) setup_has_sanitizers && return 0 ;;
     slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && return 0 ;;
     munge) PATH=$PATH:/usr/sbin command -v munged >/dev/null && return 0 ;;
     iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null && return 0 ;;
@@ -73,6 +73,12 @@ setup_has() {
     mandoc) command -v mandoc >/dev/null && return 0 ;;
     esac
     dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+# Whether clang links ASan. True if there is no clang yet: its package recommends the library.
+setup_has_sanitizers() {
+    command -v clang >/dev/null || return 0
+    clang -fsanitize=address -x c - -o /dev/null <<<'int main(void) { return 0; }' 2>/dev/null
 }
 
 # setup_build SOURCE BUILD [meson options...]: configures once, builds what changed. Output is
@@ -107,10 +113,12 @@ setup_configure() {
     rm -f "$log"
 }
 
+# Leaves the compiler's warnings in BUILD/warnings.log.
 setup_compile() {
     local log
     log=$(mktemp)
     meson compile -C "$1" >"$log" 2>&1 || setup_failed "$log"
+    grep -A 3 'warning:' "$log" >"$1/warnings.log" || true
     rm -f "$log"
 }
 
