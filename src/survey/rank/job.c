@@ -9,7 +9,7 @@
 /* How long a worker may live after its complete answer. It only waits for the driver's shutdown,
  * and in sanitized builds for the search for leaks. The survey must end within ten seconds after
  * its time limit. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef GPUMEMTOPO_SANITIZED
 static const double linger_s = 100;
 #else
 static const double linger_s = 3;

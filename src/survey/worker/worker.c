@@ -385,7 +385,7 @@ static int answer_ended(const struct gpu_result *ending, struct err *err)
  * a driver that may hang. Sanitized builds exit regularly, so that leaks are found. */
 static void leave(const struct device_source *source)
 {
-#ifndef __SANITIZE_ADDRESS__
+#ifndef GPUMEMTOPO_SANITIZED
     if (str_equal(source->ops->backend, "cuda"))
         _exit(0);
 #else
