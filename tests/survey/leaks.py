@@ -29,10 +29,10 @@ def survey_checked(folder, ranks, *args):
 def allocated_by_us(leak):
     """Open MPI does not free all it allocates, and is called by us: the innermost caller counts that
     is either a file of ours or in a library (libc's own frames are files of libc)."""
-    for where in re.findall(r"^ +#\d+ 0x[0-9a-f]+ (.*)$", leak, re.M):
+    for where in re.findall(r"^ +#[1-9]\d* 0x[0-9a-f]+ (.*)$", leak, re.M):  # 0 is the sanitizer's malloc
         if where.endswith(")"):
             return any(f"/{name}+0x" in where for name in OURS)
-        if re.search(r"/src/(base|cpd|device|inventory|judge|probes|report|survey)/\S+:\d+$", where):
+        if re.search(r"/src/(base|cachesim|cpd|device|inventory|judge|probes|report|survey)/\S+:\d+$", where):
             return True
     return False
 
