@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/instruction.h"
 
 enum { EXACT_BINS = 256, OCTAVE_BINS = 128, FIRST_OCTAVE = 8, LANES_MAX = 32, WORD_BYTES = 4 };
 
@@ -279,6 +280,31 @@ void device_load_answer_fini(struct device_load_answer *answer)
 {
     free(answer->samples);
     *answer = (struct device_load_answer){0};
+}
+
+static int check_code(const struct device_code *code, struct err *err)
+{
+    if (code->instruction >= instruction_count)
+        return err_set(err, -EINVAL, "no instruction %u", code->instruction);
+    if (!code->chains || code->chains > INSTRUCTION_CHAINS_MAX || !code->warps ||
+        code->warps > INSTRUCTION_WARPS_MAX || !code->repeats)
+        return err_set(err, -EINVAL, "%u chains, %u warps, %u repeats", code->chains, code->warps,
+                       code->repeats);
+    if (!code->length || code->length > INSTRUCTION_LENGTH_MAX || code->length % code->chains)
+        return err_set(err, -EINVAL, "%u instructions in %u chains", code->length, code->chains);
+    return 0;
+}
+
+int device_run_code(struct device *device, const struct device_code *code,
+                    struct device_code_answer *out_answer, struct err *err)
+{
+    *out_answer = (struct device_code_answer){0};
+    int rc = check_code(code, err);
+    if (rc)
+        return rc;
+    if (!device->ops->run_code)
+        return err_set(err, -ENOSYS, "this device executes no code");
+    return device->ops->run_code(device, code, out_answer, err);
 }
 
 int device_list_peers(struct device *device, struct facts *out_gpus, struct err *err)

@@ -287,6 +287,20 @@ struct device_peer_answer {
     uint64_t wrong_words;       /* of 8 bytes that read back wrong, by copies and SMs together */
 };
 
+/* Code: one block on every SM, all at once, executes a loop of one instruction (instruction.h). The
+ * instructions of a chain each need the result of the one before; chains take turns. */
+struct device_code {
+    uint32_t instruction; /* row of instruction_table */
+    uint32_t chains;
+    uint32_t warps;   /* of each block */
+    uint32_t length;  /* instructions of the loop, all chains together */
+    uint32_t repeats; /* of the loop */
+};
+struct device_code_answer {
+    uint64_t cycles;  /* from the first warp's start to the last one's end; of the median SM */
+    uint64_t machine; /* machine instructions of the whole program; 0: not known */
+};
+
 enum { DEVICE_CARVEOUTS_MAX = 16 };
 
 /* What does not change while the device is open. 0 means not known. */
@@ -347,6 +361,8 @@ struct device_ops {
                       struct device_check_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_load)(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
+    int (*run_code)(struct device *device, const struct device_code *code,
+                    struct device_code_answer *out_answer, struct err *err); /* may be NULL */
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,
@@ -404,6 +420,11 @@ void device_load_answer_fini(struct device_load_answer *answer);
 /* Appends a copy of the sample. 0 or -ENOMEM. */
 int device_load_answer_add(struct device_load_answer *answer,
                            const struct device_load_sample *sample);
+
+/* Executes code on all SMs. -ENOTSUP for an instruction that the GPU does not have, -ENOSYS if the
+ * device executes none. */
+int device_run_code(struct device *device, const struct device_code *code,
+                    struct device_code_answer *out_answer, struct err *err);
 
 /* The GPUs of the node that this process sees, with this one. "own" is the UUID of this GPU; "0",
  * "1", ... are the UUIDs of all, at most DEVICE_PEERS_MAX, in an order that is the same for all of

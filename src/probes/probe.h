@@ -59,7 +59,9 @@ enum { PROBE_LIST_MAX = 24 };
 struct probe {
     struct probe_description description;
     const char *depends[PROBE_LIST_MAX]; /* probes whose results it reads; NULL-terminated */
-    const char *metrics[PROBE_LIST_MAX]; /* what it reports: marked failed when run fails */
+    /* What it reports: marked failed when run fails. "x.*" stands for all that begin with "x.": the
+     * probe itself marks which of them failed. */
+    const char *metrics[PROBE_LIST_MAX];
 
     /* Judged: measured again in the middle and at the end of the run, with as little work as
      * confirms it, and merged. If the half range of these rounds is above `within`, as a share, the
@@ -78,6 +80,10 @@ struct probe {
     int (*run_study)(struct probe_context *context, enum study_id study, struct err *err);
     enum study_id study;
 };
+
+/* Whether an entry of `metrics` stands for this metric, and whether it stands for many. */
+bool probe_entry_is(const char *entry, const char *metric);
+bool probe_entry_is_group(const char *entry);
 
 /* Calls run, or run_study. */
 int probe_run(const struct probe *probe, struct probe_context *context, struct err *err);
@@ -98,6 +104,7 @@ extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;
 extern const struct probe probe_compute_check;
 extern const struct probe probe_load;
+extern const struct probe probe_instructions;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;

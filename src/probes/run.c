@@ -17,7 +17,7 @@
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
 {
     for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i]; i++) {
-        if (measures_get(measures, probe->metrics[i]))
+        if (probe_entry_is_group(probe->metrics[i]) || measures_get(measures, probe->metrics[i]))
             continue;
         if (!measures_add_missing(measures, probe->metrics[i], MEASURE_FAILED, reason))
             return -ENOMEM;
@@ -134,7 +134,7 @@ static size_t place_of(const struct measure *m)
 {
     for (size_t i = 0; probe_table[i]; i++)
         for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++)
-            if (strcmp(probe_table[i]->metrics[k], m->metric) == 0)
+            if (probe_entry_is(probe_table[i]->metrics[k], m->metric))
                 return i * PROBE_LIST_MAX + k;
     return SIZE_MAX;
 }
@@ -156,7 +156,8 @@ static int tell_absent(struct device *device, const struct probe_selection *sele
             device_knows(device, probe->description.name))
             continue;
         for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
-            if (!measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,
+            if (!probe_entry_is_group(probe->metrics[k]) &&
+                !measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,
                                       "the record was made without this probe"))
                 return -ENOMEM;
     }

@@ -52,6 +52,7 @@ const struct probe *const probe_table[] = {
     &probe_host_bandwidth_both,
     &probe_clock_sm,
     &probe_clock_memory,
+    &probe_instructions,
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,
@@ -196,10 +197,23 @@ void probes_remove(struct probe_selection *selection, const char *name)
     selection->count = kept;
 }
 
+bool probe_entry_is_group(const char *entry)
+{
+    size_t length = strlen(entry);
+    return length > 1 && entry[length - 1] == '*';
+}
+
+bool probe_entry_is(const char *entry, const char *metric)
+{
+    if (probe_entry_is_group(entry))
+        return strncmp(entry, metric, strlen(entry) - 1) == 0;
+    return strcmp(entry, metric) == 0;
+}
+
 static bool reports(const struct probe *probe, const char *metric)
 {
     for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
-        if (strcmp(probe->metrics[k], metric) == 0)
+        if (probe_entry_is(probe->metrics[k], metric))
             return true;
     return false;
 }
@@ -222,7 +236,7 @@ bool probe_reports(const char *metric, const char **out_nearest)
         return true;
     for (size_t i = 0; i < probe_count(); i++)
         for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++)
-            if (count < NAMES_MAX)
+            if (count < NAMES_MAX && !probe_entry_is_group(probe_table[i]->metrics[k]))
                 names[count++] = probe_table[i]->metrics[k];
     *out_nearest = str_nearest(metric, names, count);
     return false;

@@ -356,6 +356,7 @@ static const struct device_ops cuda_ops = {
     .test_memory = cuda_test_memory,
     .check_unit = cuda_check_unit,
     .run_load = cuda_run_load,
+    .run_code = cuda_run_code,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .read_clocks = cuda_read_clocks,

@@ -30,6 +30,10 @@
     X(cuModuleGetFunction)                                                                         \
     X(cuModuleGetGlobal)                                                                           \
     X(cuFuncSetAttribute)                                                                          \
+    X(cuLinkCreate)                                                                                \
+    X(cuLinkAddData)                                                                               \
+    X(cuLinkComplete)                                                                              \
+    X(cuLinkDestroy)                                                                               \
     X(cuMemGetInfo)                                                                                \
     X(cuMemAlloc)                                                                                  \
     X(cuMemFree)                                                                                   \

@@ -159,6 +159,8 @@ int cuda_check_unit(struct device *device, const struct device_check *asked,
                     struct device_check_answer *out_answer, struct err *err);
 int cuda_run_load(struct device *device, const struct device_load *load,
                   struct device_load_answer *out_answer, struct err *err);
+int cuda_run_code(struct device *device, const struct device_code *code,
+                  struct device_code_answer *out_answer, struct err *err);
 int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int cuda_test_peer(struct device *device, const struct device_peer_test *test,
                    struct device_peer_answer *out_answer, struct err *err);

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/instruction.h"
 
 const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
         "look", "open",   "identify", "batch", "stream", "clocks", "health",
-        "link", "memory", "check",    "load",  "peers",  "peer"};
+        "link", "memory", "check",    "load",  "peers",  "peer", "code"};
     return names[call];
 }
 
@@ -197,6 +198,13 @@ struct ask ask_of_peer_test(const struct device_peer_test *test)
     return (struct ask){.call = ASK_PEER, .fields = {test->peer, test->bytes, test->loads}};
 }
 
+struct ask ask_of_code(const struct device_code *code)
+{
+    return (struct ask){
+        .call = ASK_CODE,
+        .fields = {str_hash(instruction_table[code->instruction].name), code->chains, code->warps, code->length, code->repeats}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -210,6 +218,7 @@ static size_t field_count(enum ask_call call)
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
            : call == ASK_LOAD   ? ASK_LOAD_FIELDS
            : call == ASK_PEER   ? ASK_PEER_FIELDS
+           : call == ASK_CODE   ? ASK_CODE_FIELDS
                                 : 0;
 }
 
@@ -290,6 +299,14 @@ static void describe_step(struct strbuf *text, const uint64_t *step, const uint6
         strbuf_printf(text, " from %llu on", (unsigned long long)step[OFFSET]);
 }
 
+static const char *instruction_name(uint64_t hash)
+{
+    for (size_t i = 0; i < instruction_count; i++)
+        if (str_hash(instruction_table[i].name) == hash)
+            return instruction_table[i].name;
+    return "?";
+}
+
 void ask_describe(const struct ask *ask, struct strbuf *out_text)
 {
     static const char *const streams[] = {"read", "write", "copy", "h2d", "d2h", "both ways"};
@@ -323,6 +340,13 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
     if (ask->call == ASK_PEER) {
         strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
         describe_bytes(out_text, fields[1]);
+        return;
+    }
+    if (ask->call == ASK_CODE) {
+        strbuf_printf(out_text, "code: %llu times %llu of %s in %llu chains, %llu warps",
+                      (unsigned long long)fields[4], (unsigned long long)fields[3],
+                      instruction_name(fields[0]),
+                      (unsigned long long)fields[1], (unsigned long long)fields[2]);
         return;
     }
     if (ask->call != ASK_BATCH) {

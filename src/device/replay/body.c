@@ -16,7 +16,7 @@ struct reading {
     uint64_t offset;
     struct calls *calls;
     struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer;           /* the next requests are stored as differences */
+        last_peer, last_code; /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */
@@ -83,6 +83,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_PEER) {
         ask_get(values, ASK_PEER, &reading->last_peer);
         ask = reading->last_peer;
+    } else if (call == ASK_CODE) {
+        ask_get(values, ASK_CODE, &reading->last_code);
+        ask = reading->last_code;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -129,6 +132,10 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_PEER:
         answer_get_peer(values, &peer);
+        break;
+    case ASK_CODE:
+        wire_get_varint(values);
+        wire_get_varint(values);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

@@ -17,7 +17,7 @@ struct sink {
     size_t written;
     bool broken, closed;
     struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer; /* the next requests are written as differences */
+        last_peer, last_code; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -61,6 +61,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
         ask_put(&payload, ask, &sink->last_load);
     if (ask->call == ASK_PEER)
         ask_put(&payload, ask, &sink->last_peer);
+    if (ask->call == ASK_CODE)
+        ask_put(&payload, ask, &sink->last_code);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -189,6 +191,23 @@ static int recorder_check_unit(struct device *device, const struct device_check 
     return hand_on(&said, rc, err);
 }
 
+static int recorder_run_code(struct device *device, const struct device_code *code,
+                             struct device_code_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_code(code);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_run_code(self->inner, code, out_answer, &said);
+    if (!rc) {
+        wire_put_varint(&values, out_answer->cycles);
+        wire_put_varint(&values, out_answer->machine);
+    }
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_load(struct device *device, const struct device_load *load,
                              struct device_load_answer *out_answer, struct err *err)
 {
@@ -306,6 +325,7 @@ static const struct device_ops recorder_ops = {
     .test_memory = recorder_test_memory,
     .check_unit = recorder_check_unit,
     .run_load = recorder_run_load,
+    .run_code = recorder_run_code,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
     .read_clocks = recorder_read_clocks,

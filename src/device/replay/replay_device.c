@@ -177,6 +177,19 @@ static int replay_check_unit(struct device *device, const struct device_check *c
     return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
 }
 
+static int replay_run_code(struct device *device, const struct device_code *code,
+                           struct device_code_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_code(code);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    out_answer->cycles = wire_get_varint(&values);
+    out_answer->machine = wire_get_varint(&values);
+    return 0;
+}
+
 static int replay_run_load(struct device *device, const struct device_load *load,
                            struct device_load_answer *out_answer, struct err *err)
 {
@@ -244,6 +257,7 @@ static const struct device_ops replay_ops = {
     .test_memory = replay_test_memory,
     .check_unit = replay_check_unit,
     .run_load = replay_run_load,
+    .run_code = replay_run_code,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
     .read_clocks = replay_read_clocks,

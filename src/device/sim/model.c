@@ -14,7 +14,7 @@ struct model_text {
     uint32_t sms, sms_per_tpc;
     int sm_order;
     const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
-        *tlb, *paths;
+        *tlb, *paths, *instructions;
     const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config, *health;
 };
 
@@ -37,6 +37,7 @@ static const struct yaml_field model_fields[] = {
     {"paths", YAML_NODE, offsetof(struct model_text, paths), true},
     {"memory", YAML_NODE, offsetof(struct model_text, memory), true},
     {"shared", YAML_NODE, offsetof(struct model_text, shared)},
+    {"instructions", YAML_NODE, offsetof(struct model_text, instructions)},
     {"bandwidth", YAML_NODE, offsetof(struct model_text, bandwidth)},
     {"hardware", YAML_NODE, offsetof(struct model_text, hardware)},
     {"board", YAML_NODE, offsetof(struct model_text, board)},
@@ -380,7 +381,9 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
         rc = sim_read_tlbs(text->tlb, model, err);
     if (rc)
         return rc;
-    return sim_read_paths(text->paths, model, err);
+    if (text->instructions)
+        rc = sim_read_instructions(text->instructions, model, err);
+    return rc ? rc : sim_read_paths(text->paths, model, err);
 }
 
 static int read_model(const struct yaml_node *root, struct sim_model *model, struct err *err)

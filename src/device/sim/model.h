@@ -9,6 +9,7 @@
 #include "base/yaml.h"
 #include "cachesim/cache.h"
 #include "device/device.h"
+#include "device/instruction.h"
 #include "device/sim/sim.h"
 #include "inventory/xid.h"
 
@@ -108,6 +109,12 @@ struct sim_config {
     uint32_t pcie_gen, pcie_width;
 };
 
+/* Cycles: until the result is there; until the unit of a sub-core begins the next one. 0: the GPU
+ * does not have it. */
+struct sim_instruction {
+    double latency_cycles, interval_cycles;
+};
+
 struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
@@ -126,6 +133,8 @@ struct sim_model {
     double conflict_cycles; /* of shared memory, for each further access to the same bank */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
+    bool has_instructions;
+    struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
     double dram_clocked; /* share of the DRAM time that follows the memory clock */
     double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */
     double constant_first_cycles;             /* added to an SM's first constant load in a launch */
@@ -177,6 +186,7 @@ int sim_read_places(const struct yaml_node *node, bool across, struct sim_model 
 void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_count);
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
 

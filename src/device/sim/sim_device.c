@@ -77,6 +77,7 @@ static const struct device_ops ops = {
     .test_memory = gpu_test_memory,
     .check_unit = gpu_check_unit,
     .run_load = gpu_run_load,
+    .run_code = gpu_run_code,
     .list_peers = gpu_list_peers,
     .test_peer = gpu_test_peer,
     .read_clocks = read_clocks,

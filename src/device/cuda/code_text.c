@@ -1,0 +1,132 @@
+/* PTX as text. The driver compiles it, so a new instruction needs no new kernel in the build. */
+#include "device/cuda/code_text.h"
+
+#include <string.h>
+
+enum { WARP_LANES = 32, WORD_BYTES = 8, A_WORD = 0, B_WORD = 4, R_WORD = 8, NEWEST_TARGET = 90 };
+
+static void write_head(const struct device_code *code, const struct instruction *instruction,
+                       uint32_t capability, struct strbuf *text)
+{
+    uint32_t bits = instruction->bits;
+    strbuf_printf(text, ".version %s\n.target sm_%u\n.address_size 64\n",
+                  instruction->capability == 89 ? "8.4" : "7.8",
+                  capability < NEWEST_TARGET ? capability : NEWEST_TARGET);
+    strbuf_puts(text, ".visible .entry code(.param .u64 results, .param .u64 data,\n"
+                      "    .param .u64 words, .param .u32 repeats)\n{\n");
+    strbuf_printf(text, ".reg .b%u r<%u>, a<4>, b<4>, z;\n", bits,
+                  code->chains * instruction->registers);
+    strbuf_puts(text, ".reg .b64 d, out, in, at, begin, end;\n"
+                      ".reg .b32 i, id, block, warp, lane, threads, left, asked;\n"
+                      ".reg .b16 h;\n.reg .pred p, more, never;\n");
+    if (instruction->place == INSTRUCTION_SHARED_OWN ||
+        instruction->place == INSTRUCTION_SHARED_WARP)
+        strbuf_printf(text, ".shared .align 16 .b8 own[%u];\n",
+                      code->chains * code->warps * WARP_LANES * 4);
+    strbuf_puts(text, "ld.param.u64 out, [results];\nld.param.u64 in, [data];\n"
+                      "ld.param.u32 asked, [repeats];\n"
+                      "mov.u32 id, %tid.x;\nmov.u32 threads, %ntid.x;\nmov.u32 block, %ctaid.x;\n"
+                      "shr.u32 warp, id, 5;\nand.b32 lane, id, 31;\n");
+}
+
+/* Every lane reads its own, so that no register is known to be the same in all of them. */
+static void write_operands(const struct device_code *code, const struct instruction *instruction,
+                           struct strbuf *text)
+{
+    uint32_t bits = instruction->bits, count = code->chains * instruction->registers;
+    strbuf_printf(text, "mul.wide.u32 at, lane, %d;\nadd.u64 in, in, at;\n",
+                  CODE_LANE_WORDS * WORD_BYTES);
+    for (uint32_t i = 0; i < 4; i++) {
+        strbuf_printf(text, "ld.global.b%u a%u, [in+%u];\n", bits, i, (A_WORD + i) * WORD_BYTES);
+        strbuf_printf(text, "ld.global.b%u b%u, [in+%u];\n", bits, i, (B_WORD + i) * WORD_BYTES);
+    }
+    strbuf_printf(text, "ld.global.b%u z, [in+%u];\n", bits, (CODE_LANE_WORDS - 1) * WORD_BYTES);
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf(text, "ld.global.b%u r%u, [in+%u];\n", bits, i,
+                      (R_WORD + i % 4) * WORD_BYTES);
+}
+
+/* Each chain begins at a word that holds its own address. */
+static void write_places(const struct device_code *code, const struct instruction *instruction,
+                         struct strbuf *text)
+{
+    bool own = instruction->place == INSTRUCTION_SHARED_OWN ||
+               instruction->place == INSTRUCTION_GLOBAL_OWN;
+    bool shared = instruction->bits == 32;
+    for (uint32_t c = 0; c < code->chains; c++) {
+        if (instruction->place == INSTRUCTION_GLOBAL_ALL)
+            strbuf_printf(text, "mov.u32 i, %u;\n", c * WARP_LANES);
+        else {
+            strbuf_printf(text, "mad.lo.u32 i, block, %u, %u;\n", shared ? 0 : code->chains, c);
+            strbuf_printf(text, "mad.lo.u32 i, i, threads, id;\n");
+            if (!own)
+                strbuf_puts(text, "sub.u32 i, i, lane;\n");
+        }
+        if (shared)
+            strbuf_printf(text,
+                          "mov.u32 r%u, own;\nmad.lo.u32 r%u, i, 4, r%u;\nst.shared.b32 [r%u], r%u;\n",
+                          c, c, c, c, c);
+        else
+            strbuf_printf(text,
+                          "ld.param.u64 r%u, [words];\nmad.wide.u32 r%u, i, 8, r%u;\n"
+                          "st.global.b64 [r%u], r%u;\n",
+                          c, c, c, c, c);
+    }
+    strbuf_puts(text, "membar.gl;\n");
+}
+
+/* $r0 becomes the first register of the chain; other names lose their $. */
+static void write_instruction(const struct instruction *instruction, uint32_t chain,
+                              struct strbuf *text)
+{
+    for (const char *at = instruction->text; *at;) {
+        size_t plain = strcspn(at, "$");
+        strbuf_printf(text, "%.*s", (int)plain, at);
+        at += plain;
+        if (at[0] == '$' && at[1] == 'r') {
+            strbuf_printf(text, "r%u", chain * instruction->registers + (uint32_t)(at[2] - '0'));
+            at += 3;
+        } else if (at[0] == '$')
+            at++;
+    }
+    strbuf_puts(text, "\n");
+}
+
+static void write_tail(const struct device_code *code, const struct instruction *instruction,
+                       struct strbuf *text)
+{
+    strbuf_puts(text, "sub.u32 left, left, 1;\nsetp.ne.u32 more, left, 0;\n@more bra again;\n"
+                      "mov.u64 end, %clock64;\n");
+    /* The results are stored in a case that never is, so that the compiler keeps all of it. */
+    strbuf_puts(text, "setp.eq.u32 never, asked, 0xffffffff;\n");
+    for (uint32_t i = 0; i < code->chains * instruction->registers; i++)
+        strbuf_printf(text, "@never st.global.b%u [in+%u], r%u;\n", instruction->bits,
+                      i * WORD_BYTES, i);
+    strbuf_printf(text, "mul.wide.u32 at, block, %zu;\nadd.u64 out, out, at;\n",
+                  sizeof(struct code_result));
+    strbuf_puts(text, "setp.ne.u32 p, lane, 0;\n@p ret;\nmov.u32 i, %smid;\n"
+                      "st.global.b32 [out], i;\nmul.wide.u32 at, warp, 8;\nadd.u64 out, out, at;\n");
+    strbuf_printf(text, "st.global.b64 [out+%zu], begin;\nst.global.b64 [out+%zu], end;\nret;\n}\n",
+                  offsetof(struct code_result, begin), offsetof(struct code_result, end));
+}
+
+void code_text_write(const struct device_code *code, const struct instruction *instruction,
+                     uint32_t capability, struct strbuf *out_text)
+{
+    write_head(code, instruction, capability, out_text);
+    write_operands(code, instruction, out_text);
+    if (instruction->place != INSTRUCTION_NOWHERE)
+        write_places(code, instruction, out_text);
+    strbuf_puts(out_text, "mov.u32 left, asked;\nbar.sync 0;\nmov.u64 begin, %clock64;\nagain:\n");
+    for (uint32_t i = 0; i < code->length; i++)
+        write_instruction(instruction, i % code->chains, out_text);
+    write_tail(code, instruction, out_text);
+}
+
+size_t code_text_words(const struct device_code *code, const struct instruction *instruction,
+                       uint32_t blocks)
+{
+    if (instruction->place < INSTRUCTION_GLOBAL_OWN)
+        return WORD_BYTES;
+    return (size_t)blocks * code->chains * code->warps * WARP_LANES * WORD_BYTES;
+}

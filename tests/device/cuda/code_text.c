@@ -1,0 +1,97 @@
+/* The text of every instruction's program is accepted by the assembler, and its loop becomes so many
+ * machine instructions that the compiler has not taken the chain apart.
+ *
+ * usage: code_text PTXAS */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/cuda/code_text.h"
+#include "device/cuda/machine_code.h"
+
+static const char *assembler;
+static char folder[] = "/tmp/gpumemtopo-code-XXXXXX";
+
+static uint64_t assembled(const struct device_code *code, const struct instruction *instruction,
+                          uint32_t capability)
+{
+    static unsigned char cubin[1 << 20];
+    char source[64], object[64], command[512];
+    struct strbuf text = {0};
+    snprintf(source, sizeof source, "%s/code.ptx", folder);
+    snprintf(object, sizeof object, "%s/code.cubin", folder);
+    snprintf(command, sizeof command, "'%s' -arch=sm_%u -o %s %s", assembler, capability, object,
+             source);
+    code_text_write(code, instruction, capability, &text);
+    FILE *file = fopen(source, "w");
+    assert_non_null(file);
+    fwrite(text.data, 1, text.length, file);
+    fclose(file);
+    strbuf_fini(&text);
+    if (system(command) != 0)
+        fail_msg("%s on sm_%u: the assembler refuses it", instruction->name, capability);
+    file = fopen(object, "rb");
+    assert_non_null(file);
+    size_t size = fread(cubin, 1, sizeof cubin, file);
+    fclose(file);
+    remove(source);
+    remove(object);
+    return machine_code_count(cubin, size, "code");
+}
+
+static void chains_stay(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < instruction_count; i++) {
+        struct device_code code = {
+            .instruction = (uint32_t)i, .chains = 1, .warps = 1, .length = 192, .repeats = 1};
+        const struct instruction *instruction = &instruction_table[i];
+        uint64_t longer = assembled(&code, instruction, 90);
+        code.length = 64;
+        uint64_t shorter = assembled(&code, instruction, 90);
+        double each = ((double)longer - (double)shorter) / 128;
+        printf("%s: %.2f machine instructions\n", instruction->name, each);
+        assert_true(each >= 0.5 && each <= 8);
+    }
+}
+
+/* The oldest GPU that has the instruction, with several chains. */
+static void oldest(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < instruction_count; i++) {
+        const struct device_code code = {
+            .instruction = (uint32_t)i, .chains = 4, .warps = 32, .length = 8, .repeats = 1};
+        assert_true(assembled(&code, &instruction_table[i], instruction_table[i].capability) > 8);
+    }
+}
+
+static void not_a_cubin(void **state)
+{
+    (void)state;
+    unsigned char bytes[64] = {0x7f, 'E', 'L', 'F'};
+    assert_int_equal(machine_code_count(bytes, sizeof bytes, "code"), 0);
+    assert_int_equal(machine_code_count(bytes, 3, "code"), 0);
+    bytes[40] = 0xff;
+    bytes[58] = 64;
+    bytes[60] = 0xff;
+    assert_int_equal(machine_code_count(bytes, sizeof bytes, "code"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains_stay), cmocka_unit_test(oldest),
+                                       cmocka_unit_test(not_a_cubin)};
+    assembler = argc > 1 ? argv[1] : "ptxas";
+    if (!mkdtemp(folder))
+        return 1;
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(folder);
+    return rc;
+}
