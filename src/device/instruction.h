@@ -39,10 +39,10 @@ struct instruction {
     enum instruction_unit unit;
     uint32_t bits; /* of the registers of chains and operands: 32 or 64 */
     enum instruction_place place;
-    uint32_t registers; /* of a chain */
+    uint32_t registers;  /* of a chain */
     uint32_t capability; /* 80: GPUs of compute capability 8.0 and later have it */
     uint32_t operations; /* of one instruction of a warp */
-    uint32_t machine; /* machine instructions, at most; more: the GPU imitates it by others */
+    uint32_t machine;    /* machine instructions, at most; more: the GPU imitates it by others */
     const char *text;
 };
 

@@ -81,8 +81,8 @@ static void drawn(void **state)
         uint32_t count = 0;
         for (size_t i = 0; i < instruction_count; i++) {
             const struct instruction *instruction = &instruction_table[i];
-            double latency = truths[i].latency > truths[i].interval ? truths[i].latency
-                                                                    : truths[i].interval;
+            double latency =
+                truths[i].latency > truths[i].interval ? truths[i].latency : truths[i].interval;
             count += truths[i].latency > 0;
             expect(&measures, instruction->name, "latency", truths[i].latency > 0 ? latency : 0,
                    0.01);
@@ -117,7 +117,8 @@ static void use_imitations(struct device *device)
 static void machine_instructions(void **state)
 {
     (void)state;
-    const struct probed probed = {.model = MODEL, .list = "instructions", .prepare = use_imitations};
+    const struct probed probed = {
+        .model = MODEL, .list = "instructions", .prepare = use_imitations};
     struct measures measures = probed_run(&probed);
     expect(&measures, instruction_table[0].name, "latency", 16, 0.001);
     expect(&measures, instruction_table[1].name, "latency", 0, 0);
@@ -137,8 +138,7 @@ static void no_code(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(drawn),
-                                       cmocka_unit_test(machine_instructions),
-                                       cmocka_unit_test(no_code)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drawn), cmocka_unit_test(machine_instructions), cmocka_unit_test(no_code)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,24 @@ struct code_program {
     uint64_t machine;
 };
 
+/* A program that the driver does not compile is the program's or the driver's fault, not the GPU's.
+ */
+static int check_compiler(const struct cuda_gpu *gpu, CUresult result, const char *what,
+                          struct err *err)
+{
+    switch (result) {
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+        return err_set(err, -ENOTSUP, "%s: the driver does not compile it (error %d)", what,
+                       (int)result);
+    default:
+        return cuda_check(gpu, result, what, err);
+    }
+}
+
 static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32_t capability,
                    struct code_program *out_program, struct err *err)
 {
@@ -24,15 +42,16 @@ static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32
     CUlinkState link;
     void *cubin = NULL;
     size_t size = 0;
-    int rc = cuda_check(gpu, driver->cuLinkCreate(0, NULL, NULL, &link), "cuLinkCreate", err);
+    int rc = check_compiler(gpu, driver->cuLinkCreate(0, NULL, NULL, &link), "cuLinkCreate", err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu,
-                    driver->cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)text, length + 1, "code",
-                                          0, NULL, NULL),
-                    "cuLinkAddData", err);
+    rc = check_compiler(gpu,
+                        driver->cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)text, length + 1,
+                                              "code", 0, NULL, NULL),
+                        "cuLinkAddData", err);
     if (!rc)
-        rc = cuda_check(gpu, driver->cuLinkComplete(link, &cubin, &size), "cuLinkComplete", err);
+        rc =
+            check_compiler(gpu, driver->cuLinkComplete(link, &cubin, &size), "cuLinkComplete", err);
     if (!rc)
         rc = cuda_check(gpu, driver->cuModuleLoadData(&out_program->module, cubin),
                         "loading compiled code", err);
@@ -41,9 +60,9 @@ static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32
     driver->cuLinkDestroy(link);
     if (rc)
         return rc;
-    return cuda_check(gpu,
-                      driver->cuModuleGetFunction(&out_program->kernel, out_program->module, "code"),
-                      "code", err);
+    return cuda_check(
+        gpu, driver->cuModuleGetFunction(&out_program->kernel, out_program->module, "code"), "code",
+        err);
 }
 
 /* Numbers near 1 in every format: floats if there are 32 bits, doubles if there are 64. */
@@ -102,11 +121,11 @@ static int launch(struct cuda_gpu *gpu, const struct device_code *code,
     if (!rc)
         rc = upload_data(gpu, instruction->bits, err);
     if (!rc)
-        rc = cuda_check(gpu,
-                        gpu->driver->cuFuncSetAttribute(
-                            program->kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                            (int)shared),
-                        "cuFuncSetAttribute", err);
+        rc = cuda_check(
+            gpu,
+            gpu->driver->cuFuncSetAttribute(
+                program->kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+            "cuFuncSetAttribute", err);
     if (rc)
         return rc;
     void *parameters[] = {&gpu->results.device, &gpu->jobs.device, &gpu->outputs.device, &asked};

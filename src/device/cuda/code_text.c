@@ -63,9 +63,9 @@ static void write_places(const struct device_code *code, const struct instructio
                 strbuf_puts(text, "sub.u32 i, i, lane;\n");
         }
         if (shared)
-            strbuf_printf(text,
-                          "mov.u32 r%u, own;\nmad.lo.u32 r%u, i, 4, r%u;\nst.shared.b32 [r%u], r%u;\n",
-                          c, c, c, c, c);
+            strbuf_printf(
+                text, "mov.u32 r%u, own;\nmad.lo.u32 r%u, i, 4, r%u;\nst.shared.b32 [r%u], r%u;\n",
+                c, c, c, c, c);
         else
             strbuf_printf(text,
                           "ld.param.u64 r%u, [words];\nmad.wide.u32 r%u, i, 8, r%u;\n"
@@ -104,8 +104,9 @@ static void write_tail(const struct device_code *code, const struct instruction 
                       i * WORD_BYTES, i);
     strbuf_printf(text, "mul.wide.u32 at, block, %zu;\nadd.u64 out, out, at;\n",
                   sizeof(struct code_result));
-    strbuf_puts(text, "setp.ne.u32 p, lane, 0;\n@p ret;\nmov.u32 i, %smid;\n"
-                      "st.global.b32 [out], i;\nmul.wide.u32 at, warp, 8;\nadd.u64 out, out, at;\n");
+    strbuf_puts(text,
+                "setp.ne.u32 p, lane, 0;\n@p ret;\nmov.u32 i, %smid;\n"
+                "st.global.b32 [out], i;\nmul.wide.u32 at, warp, 8;\nadd.u64 out, out, at;\n");
     strbuf_printf(text, "st.global.b64 [out+%zu], begin;\nst.global.b64 [out+%zu], end;\nret;\n}\n",
                   offsetof(struct code_result, begin), offsetof(struct code_result, end));
 }

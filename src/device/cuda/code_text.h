@@ -7,7 +7,8 @@
 #include "device/instruction.h"
 
 enum {
-    CODE_LANE_WORDS = 16, /* of 8 bytes that each lane reads: operands, then the chains' first values */
+    CODE_LANE_WORDS =
+        16, /* of 8 bytes that each lane reads: operands, then the chains' first values */
 };
 
 /* What a block writes. */

@@ -10,7 +10,7 @@ const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
         "look", "open",   "identify", "batch", "stream", "clocks", "health",
-        "link", "memory", "check",    "load",  "peers",  "peer", "code"};
+        "link", "memory", "check",    "load",  "peers",  "peer",   "code"};
     return names[call];
 }
 
@@ -200,9 +200,9 @@ struct ask ask_of_peer_test(const struct device_peer_test *test)
 
 struct ask ask_of_code(const struct device_code *code)
 {
-    return (struct ask){
-        .call = ASK_CODE,
-        .fields = {str_hash(instruction_table[code->instruction].name), code->chains, code->warps, code->length, code->repeats}};
+    return (struct ask){.call = ASK_CODE,
+                        .fields = {str_hash(instruction_table[code->instruction].name),
+                                   code->chains, code->warps, code->length, code->repeats}};
 }
 
 struct ask ask_of_call(enum ask_call call)
@@ -345,8 +345,8 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
     if (ask->call == ASK_CODE) {
         strbuf_printf(out_text, "code: %llu times %llu of %s in %llu chains, %llu warps",
                       (unsigned long long)fields[4], (unsigned long long)fields[3],
-                      instruction_name(fields[0]),
-                      (unsigned long long)fields[1], (unsigned long long)fields[2]);
+                      instruction_name(fields[0]), (unsigned long long)fields[1],
+                      (unsigned long long)fields[2]);
         return;
     }
     if (ask->call != ASK_BATCH) {

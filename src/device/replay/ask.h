@@ -63,7 +63,7 @@ struct ask ask_of_call(enum ask_call call);                           /* a call 
 struct ask ask_of_load(const struct device_load *load);
 struct ask ask_of_peer_test(const struct device_peer_test *test);
 struct ask ask_of_code(const struct device_code *code); /* its instruction by name */
-struct ask ask_of_call(enum ask_call call); /* a call without fields */
+struct ask ask_of_call(enum ask_call call);             /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);

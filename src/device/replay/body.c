@@ -15,8 +15,8 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer, last_code; /* the next requests are stored as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
+        last_code;           /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */

@@ -17,9 +17,9 @@ struct code_warp {
     uint64_t done;
 };
 
-/* A unit and the warps that use it. Most belong to a sub-core, which issues an instruction of one of
- * its warps in a cycle; that of shared memory and atomic operations to all sub-cores of the SM. The
- * unit begins an instruction every `interval` cycles. */
+/* A unit and the warps that use it. Most belong to a sub-core, which issues an instruction of one
+ * of its warps in a cycle; that of shared memory and atomic operations to all sub-cores of the SM.
+ * The unit begins an instruction every `interval` cycles. */
 struct unit {
     struct code_warp warps[INSTRUCTION_WARPS_MAX];
     uint32_t warp_count;

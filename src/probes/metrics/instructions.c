@@ -36,8 +36,7 @@ static int measure_cost(struct probe_context *context, size_t row, uint32_t chai
             return rc;
     }
     double more = LONG - SHORT;
-    out_cost->cycles =
-        ((double)answers[1].cycles - (double)answers[0].cycles) / (more * repeats);
+    out_cost->cycles = ((double)answers[1].cycles - (double)answers[0].cycles) / (more * repeats);
     out_cost->machine = ((double)answers[1].machine - (double)answers[0].machine) / more;
     if (out_cost->cycles <= 0)
         return err_set(err, -ENODATA, "a longer loop did not take longer");

@@ -20,8 +20,7 @@ static struct device *device;
 /* Cycles per instruction of a warp, or below 0. */
 static double cycles_each(uint32_t row, uint32_t chains, uint32_t warps, double *out_machine)
 {
-    struct device_code code = {
-        .instruction = row, .chains = chains, .warps = warps, .repeats = 16};
+    struct device_code code = {.instruction = row, .chains = chains, .warps = warps, .repeats = 16};
     struct device_code_answer answers[2];
     for (int i = 0; i < 2; i++) {
         struct err err = {0};
@@ -48,7 +47,8 @@ static void all_instructions(void **state)
         double two = cycles_each(i, 2, 1, &other);
         double busy = cycles_each(i, 4, 32, &other);
         clock_gettime(CLOCK_MONOTONIC, &b);
-        printf("%-16s latency %8.3f %8.3f cycles, two chains %8.3f, machine %.2f, rate %8.2f per cycle and SM, %.0f ms\n",
+        printf("%-16s latency %8.3f %8.3f cycles, two chains %8.3f, machine %.2f, rate %8.2f per "
+               "cycle and SM, %.0f ms\n",
                instruction_table[i].name, alone, again, two, machine,
                instruction_table[i].operations * 32 / busy,
                1e3 * (double)(b.tv_sec - a.tv_sec) + 1e-6 * (double)(b.tv_nsec - a.tv_nsec));

@@ -1,5 +1,5 @@
-/* The text of every instruction's program is accepted by the assembler, and its loop becomes so many
- * machine instructions that the compiler has not taken the chain apart.
+/* The text of every instruction's program is accepted by the assembler, and its loop becomes so
+ * many machine instructions that the compiler has not taken the chain apart.
  *
  * usage: code_text PTXAS */
 #include <setjmp.h>

@@ -11,6 +11,7 @@
 #include "device/check_program.h"
 #include "device/cuda/kernels.h"
 #include "device/device.h"
+#include "fake_code.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -260,6 +261,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         run_memory(name, parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
+    else if (strcmp(name, "code") == 0)
+        fake_code_run(grid, block, parameters);
     else if (strcmp(name, "load_both") == 0)
         run_load(parameters[0], grid);
     else if (strcmp(name, "load_fill") == 0)

@@ -1,0 +1,99 @@
+/* The part of the stand-in for libcuda.so.1 that compiles and runs code: it counts the instructions
+ * between the label `again` and the end of the loop. Each takes FAKE_CODE_CYCLES cycles, and is one
+ * machine instruction. */
+#include "fake_code.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/code_text.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { INSTRUCTION_BYTES = 16, FAKE_INSTRUCTION = 0x221, FAKE_NOP = 0x918, PADDING = 8 };
+
+static uint32_t loop_length; /* of the program compiled last */
+
+struct fake_cubin {
+    Elf64_Ehdr head;
+    Elf64_Shdr sections[3];
+    char names[32];
+    unsigned char code[(INSTRUCTION_LENGTH_MAX + PADDING) * INSTRUCTION_BYTES];
+};
+static struct fake_cubin cubin;
+
+static uint32_t count_loop(const char *text)
+{
+    const char *at = strstr(text, "again:\n"), *end = at ? strstr(at, "sub.u32 left") : NULL;
+    uint32_t count = 0;
+    for (; at && end && at < end; at++)
+        count += *at == '\n';
+    return count ? count - 1 : 0;
+}
+
+static void write_cubin(void)
+{
+    static const char names[] = "\0.shstrtab\0.text.code";
+    size_t size = (loop_length + PADDING) * INSTRUCTION_BYTES;
+    memset(&cubin, 0, sizeof cubin);
+    memcpy(cubin.head.e_ident, ELFMAG, SELFMAG);
+    cubin.head.e_shoff = offsetof(struct fake_cubin, sections);
+    cubin.head.e_shentsize = sizeof cubin.sections[0];
+    cubin.head.e_shnum = 3;
+    cubin.head.e_shstrndx = 1;
+    cubin.sections[1] =
+        (Elf64_Shdr){.sh_name = 1, .sh_offset = offsetof(struct fake_cubin, names), .sh_size = 32};
+    cubin.sections[2] = (Elf64_Shdr){
+        .sh_name = 11, .sh_offset = offsetof(struct fake_cubin, code), .sh_size = size};
+    memcpy(cubin.names, names, sizeof names);
+    for (uint32_t i = 0; i < loop_length + PADDING; i++) {
+        uint16_t word = i < loop_length ? FAKE_INSTRUCTION : FAKE_NOP;
+        memcpy(cubin.code + (size_t)i * INSTRUCTION_BYTES, &word, sizeof word);
+    }
+}
+
+void fake_code_run(unsigned grid, unsigned block, void **parameters)
+{
+    struct code_result *results = (struct code_result *)*(uintptr_t *)parameters[0];
+    uint32_t repeats = *(uint32_t *)parameters[3];
+    for (unsigned i = 0; i < grid; i++)
+        for (unsigned w = 0; w < block / 32; w++) {
+            results[i].begin[w] = 1000 + w;
+            results[i].end[w] = 1000 + w + (uint64_t)FAKE_CODE_CYCLES * loop_length * repeats;
+        }
+}
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+EXPORT CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values,
+                             CUlinkState *link)
+{
+    *link = (CUlinkState)(uintptr_t)8;
+    return CUDA_SUCCESS;
+}
+
+/* FAKE_CUDA_REFUSES="tanh": programs with this word are refused. */
+EXPORT CUresult cuLinkAddData(CUlinkState link, CUjitInputType type, void *data, size_t size,
+                              const char *name, unsigned count, CUjit_option *options,
+                              void **values)
+{
+    const char *refused = getenv("FAKE_CUDA_REFUSES");
+    if (refused && strstr(data, refused))
+        return CUDA_ERROR_INVALID_PTX;
+    loop_length = count_loop(data);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkComplete(CUlinkState link, void **out_cubin, size_t *size)
+{
+    write_cubin();
+    *out_cubin = &cubin;
+    *size = sizeof cubin;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkDestroy(CUlinkState link)
+{
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,12 @@
+/* Code on the stand-in for the driver. */
+#ifndef GPUMEMTOPO_TESTS_DEVICE_CUDA_FAKE_CODE_H
+#define GPUMEMTOPO_TESTS_DEVICE_CUDA_FAKE_CODE_H
+
+#include <cuda.h>
+
+enum { FAKE_CODE_CYCLES = 5 };
+
+/* Executes the program compiled last, as a launch of so many blocks of so many threads. */
+void fake_code_run(unsigned grid, unsigned block, void **parameters);
+
+#endif
