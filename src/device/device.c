@@ -301,6 +301,16 @@ int device_test_peer(struct device *device, const struct device_peer_test *test,
     return device->ops->test_peer(device, test, out_answer, err);
 }
 
+int device_share_host(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer, struct err *err)
+{
+    if (asked->kind < DEVICE_STREAM_H2D || asked->kind > DEVICE_STREAM_BIDIR || !asked->bytes)
+        return err_set(err, -EINVAL, "not a copy between host and GPU");
+    if (!device->ops->share_host)
+        return err_set(err, -ENOTSUP, "other GPUs of the node are not known");
+    return device->ops->share_host(device, asked, out_answer, err);
+}
+
 int device_read_health(struct device *device, struct facts *config, struct facts *health,
                        struct err *err)
 {

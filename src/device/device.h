@@ -273,8 +273,10 @@ struct device_load_answer {
 enum { DEVICE_PEERS_MAX = 32 }; /* GPUs of a node that are looked at */
 struct device_peer_test {
     uint32_t peer;
-    uint64_t bytes; /* of each transfer */
-    uint32_t loads; /* dependent loads of the peer's memory, timed together */
+    uint64_t bytes;    /* of each transfer */
+    uint32_t loads;    /* dependent loads of the peer's memory, timed together */
+    uint32_t wait_ms;  /* for other processes of the survey that use one of both GPUs */
+    uint32_t limit_ms; /* of the test itself: afterwards it is given up, and this GPU with it */
 };
 
 /* Times in ns. Read: from the peer to this GPU. */
@@ -283,8 +285,22 @@ struct device_peer_answer {
     uint64_t copy_both_ns;                /* both ways at once, `bytes` each way */
     bool mapped;                /* SMs can reach the peer's memory; otherwise the following are 0 */
     uint64_t read_ns, write_ns; /* by the SMs */
-    uint64_t cycles;            /* of all `loads`, by the clock of an SM */
+    uint64_t both_ns;           /* both ways at once, half of `bytes` each way; 0: not known */
+    uint64_t cycles, chase_ns;  /* of all `loads`: by the clock of an SM; 0: ns are not known */
     uint64_t wrong_words;       /* of 8 bytes that read back wrong, by copies and SMs together */
+};
+
+/* Copies between host and GPU, while all other GPUs of the node that the process sees copy the same
+ * way: GPUs that share a way to the host show it. */
+struct device_host_share {
+    enum device_stream_kind kind; /* H2D, D2H or BIDIR */
+    uint64_t bytes;               /* of one copy */
+    uint32_t window_ms;           /* how long is measured */
+    uint32_t limit_ms;            /* for all of it, with the time until the others come */
+};
+struct device_host_share_answer {
+    uint32_t gpus; /* that copied at the same time, this one among them */
+    uint64_t bytes, elapsed_ns;
 };
 
 enum { DEVICE_CARVEOUTS_MAX = 16 };
@@ -351,6 +367,9 @@ struct device_ops {
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err);
+    int (*share_host)(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer,
+                      struct err *err); /* may be NULL */
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -410,11 +429,18 @@ int device_load_answer_add(struct device_load_answer *answer,
  * them. The caller owns out_gpus, initialised empty. */
 int device_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 
-/* Measures the link to a peer. The last request to a device: afterwards, other processes of the
- * survey may use this GPU. Every error concerns this pair of GPUs only. -EAGAIN: another process
- * measures the peer, so nothing was done. -ETIMEDOUT: no answer; later tests fail at once. */
+/* Measures the link to a peer. The last kind of request to a device: afterwards, other processes
+ * of the survey may use this GPU. Every error concerns this pair of GPUs only. -EAGAIN: after
+ * wait_ms another process still used one of both, so nothing was done. -ETIMEDOUT: no answer after
+ * limit_ms; later tests fail at once. */
 int device_test_peer(struct device *device, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err);
+
+/* Waits for the workers of the other GPUs, and copies together with them. Those that have failed,
+ * or have done this before, are not waited for. -EAGAIN: nobody else came, somebody left meanwhile,
+ * or limit_ms is over. Before device_test_peer. */
+int device_share_host(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer, struct err *err);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

@@ -127,6 +127,7 @@ int judge_settings(struct judge *judge);       /* settings.c: facts against the 
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_self_checks(struct judge *judge);    /* self_checks.c: tests of the memory and the SMs */
 int judge_links(struct judge *judge);          /* links.c: links between GPUs */
+int judge_host_shares(struct judge *judge);    /* host_shares.c: host links of all GPUs at once */
 int judge_counters(struct judge *judge);       /* counters.c: errors that are corrected */
 int judge_heat(struct judge *judge);           /* heat.c: temperatures */
 int judge_tries(struct judge *judge);          /* tries.c: workers that crashed or hung */

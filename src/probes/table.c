@@ -55,6 +55,7 @@ const struct probe *const probe_table[] = {
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,
+    &probe_host_together,
     &probe_links,
     &probe_die_map,
     NULL,

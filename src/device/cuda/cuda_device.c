@@ -341,6 +341,7 @@ static void destroy(struct device *device)
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
     watch_end(&gpu->watch, &gpu->told);
+    flag_lower(gpu->seen.coming);
     turn_give(gpu->seen.turn);
     free(gpu->global.regions);
     free(gpu->host.regions);
@@ -358,6 +359,7 @@ static const struct device_ops cuda_ops = {
     .run_load = cuda_run_load,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
+    .share_host = cuda_share_host,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,

@@ -97,6 +97,8 @@ void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *ans
     wire_put_varint(buffer, answer->read_ns);
     wire_put_varint(buffer, answer->write_ns);
     wire_put_varint(buffer, answer->cycles);
+    wire_put_varint(buffer, answer->both_ns);
+    wire_put_varint(buffer, answer->chase_ns);
 }
 
 void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer)
@@ -111,7 +113,25 @@ void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_
         answer.write_ns = wire_get_varint(reader);
         answer.cycles = wire_get_varint(reader);
     }
+    if (answer.mapped && reader->position < reader->length) { /* older records end here */
+        answer.both_ns = wire_get_varint(reader);
+        answer.chase_ns = wire_get_varint(reader);
+    }
     *out_answer = answer;
+}
+
+void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer)
+{
+    wire_put_varint(buffer, answer->gpus);
+    wire_put_varint(buffer, answer->bytes);
+    wire_put_varint(buffer, answer->elapsed_ns);
+}
+
+void answer_get_share(struct wire_reader *reader, struct device_host_share_answer *out_answer)
+{
+    out_answer->gpus = (uint32_t)wire_get_varint(reader);
+    out_answer->bytes = wire_get_varint(reader);
+    out_answer->elapsed_ns = wire_get_varint(reader);
 }
 
 static void put_region(struct strbuf *buffer, uint32_t patterns, const struct device_region *region)

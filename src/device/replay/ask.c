@@ -9,7 +9,7 @@ const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
         "look", "open",   "identify", "batch", "stream", "clocks", "health",
-        "link", "memory", "check",    "load",  "peers",  "peer"};
+        "link", "memory", "check",    "load",  "peers",  "peer",   "share"};
     return names[call];
 }
 
@@ -197,6 +197,11 @@ struct ask ask_of_peer_test(const struct device_peer_test *test)
     return (struct ask){.call = ASK_PEER, .fields = {test->peer, test->bytes, test->loads}};
 }
 
+struct ask ask_of_host_share(const struct device_host_share *asked)
+{
+    return (struct ask){.call = ASK_SHARE, .fields = {asked->kind, asked->bytes}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -210,6 +215,7 @@ static size_t field_count(enum ask_call call)
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
            : call == ASK_LOAD   ? ASK_LOAD_FIELDS
            : call == ASK_PEER   ? ASK_PEER_FIELDS
+           : call == ASK_SHARE  ? ASK_SHARE_FIELDS
                                 : 0;
 }
 
@@ -322,6 +328,11 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
     }
     if (ask->call == ASK_PEER) {
         strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
+        describe_bytes(out_text, fields[1]);
+        return;
+    }
+    if (ask->call == ASK_SHARE) {
+        strbuf_puts(out_text, "host copies of all GPUs of the node at once: ");
         describe_bytes(out_text, fields[1]);
         return;
     }

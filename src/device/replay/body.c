@@ -15,8 +15,8 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer;           /* the next requests are stored as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
+        last_share;          /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */
@@ -83,6 +83,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_PEER) {
         ask_get(values, ASK_PEER, &reading->last_peer);
         ask = reading->last_peer;
+    } else if (call == ASK_SHARE) {
+        ask_get(values, ASK_SHARE, &reading->last_share);
+        ask = reading->last_share;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -105,6 +108,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_clocks clocks = {0};
     struct device_link link = {0};
     struct device_peer_answer peer = {0};
+    struct device_host_share_answer share = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -129,6 +133,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_PEER:
         answer_get_peer(values, &peer);
+        break;
+    case ASK_SHARE:
+        answer_get_share(values, &share);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

@@ -16,8 +16,8 @@ struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer; /* the next requests are written as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
+        last_share; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -61,6 +61,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
         ask_put(&payload, ask, &sink->last_load);
     if (ask->call == ASK_PEER)
         ask_put(&payload, ask, &sink->last_peer);
+    if (ask->call == ASK_SHARE)
+        ask_put(&payload, ask, &sink->last_share);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -232,6 +234,21 @@ static int recorder_test_peer(struct device *device, const struct device_peer_te
     return hand_on(&said, rc, err);
 }
 
+static int recorder_share_host(struct device *device, const struct device_host_share *asked,
+                               struct device_host_share_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_host_share(asked);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_share_host(self->inner, asked, out_answer, &said);
+    if (!rc)
+        answer_put_share(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_read_clocks(struct device *device, struct device_clocks *out_clocks,
                                 struct err *err)
 {
@@ -308,6 +325,7 @@ static const struct device_ops recorder_ops = {
     .run_load = recorder_run_load,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
+    .share_host = recorder_share_host,
     .read_clocks = recorder_read_clocks,
     .read_health = recorder_read_health,
     .begin_link = recorder_begin_link,

@@ -206,6 +206,18 @@ static int replay_test_peer(struct device *device, const struct device_peer_test
     return 0;
 }
 
+static int replay_share_host(struct device *device, const struct device_host_share *asked,
+                             struct device_host_share_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_host_share(asked);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_share(&values, out_answer);
+    return 0;
+}
+
 static int replay_read_clocks(struct device *device, struct device_clocks *out_clocks,
                               struct err *err)
 {
@@ -246,6 +258,7 @@ static const struct device_ops replay_ops = {
     .run_load = replay_run_load,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
+    .share_host = replay_share_host,
     .read_clocks = replay_read_clocks,
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,

@@ -92,7 +92,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_WRONG_SM] = {"sm", "share"},
     [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
     [SIM_DEAD_LINK] = {"?peer"},
-    [SIM_SLOW_LINK] = {"share", "?peer"},
+    [SIM_SLOW_LINK] = {"share", "?ns", "?peer"},
 };
 
 static const char *const reason_words[] = {
@@ -116,6 +116,7 @@ struct fault_text {
 
 static const struct yaml_field parameters[] = {
     {"share", YAML_F64, offsetof(struct fault_text, fault.share), .min = 0, .max = 0.95},
+    {"ns", YAML_F64, offsetof(struct fault_text, fault.ns), .min = 0, .max = 1e6},
     {"mhz", YAML_F64, offsetof(struct fault_text, fault.mhz), .min = 1, .max = 100000},
     {"w", YAML_F64, offsetof(struct fault_text, fault.w), .min = 1, .max = 10000},
     {"factor", YAML_F64, offsetof(struct fault_text, fault.factor), .min = 1, .max = 1000},

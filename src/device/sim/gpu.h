@@ -69,6 +69,8 @@ int gpu_run_load(struct device *device, const struct device_load *load,
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,
                   struct device_peer_answer *out_answer, struct err *err);
+int gpu_share_host(struct device *device, const struct device_host_share *asked,
+                   struct device_host_share_answer *out_answer, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,

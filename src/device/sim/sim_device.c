@@ -79,6 +79,7 @@ static const struct device_ops ops = {
     .run_load = gpu_run_load,
     .list_peers = gpu_list_peers,
     .test_peer = gpu_test_peer,
+    .share_host = gpu_share_host,
     .read_clocks = read_clocks,
     .read_health = read_health,
     .begin_link = begin_link,

@@ -545,6 +545,9 @@ static void sustained_load_errors(void **state)
 
 uint64_t cuda_turn_name(const char *uuid);
 
+static const struct device_host_share share = {
+    .kind = DEVICE_STREAM_H2D, .bytes = 4 << 20, .window_ms = 50, .limit_ms = 600000};
+
 /* Holds the turn of a GPU for a moment, in another process. */
 static void hold_for_a_moment(const char *uuid)
 {
@@ -568,7 +571,8 @@ static void hold_for_a_moment(const char *uuid)
 static void links(void **state)
 {
     (void)state;
-    const struct device_peer_test test = {.peer = 2, .bytes = 4 << 20, .loads = 8};
+    const struct device_peer_test test = {
+        .peer = 2, .bytes = 4 << 20, .loads = 8, .wait_ms = 60000, .limit_ms = 60000};
     struct device_peer_answer answer;
     struct facts gpus = {0};
     struct err err = {0};
@@ -576,12 +580,16 @@ static void links(void **state)
     assert_string_equal(facts_text(&gpus, "own"), "GPU-00112233-4455-6677-8899-aabbccddeeff");
     assert_string_equal(facts_text(&gpus, "2"), "GPU-02112233-4455-6677-8899-aabbccddeeff");
     assert_null(facts_get(&gpus, "3"));
+    struct device_peer_test hasty = test;
+    hasty.wait_ms = 0;
     hold_for_a_moment(facts_text(&gpus, "2"));
+    assert_int_equal(device_test_peer(device, &hasty, &answer, &err), -EAGAIN);
     assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     assert_int_equal(wait(NULL) > 0, 1);
     assert_true(answer.mapped && answer.wrong_words == 0);
     assert_true(answer.copy_read_ns == 1000000 && answer.copy_both_ns == 1000000 &&
-                answer.read_ns == 1000000 && answer.write_ns == 1000000);
+                answer.read_ns == 1000000 && answer.write_ns == 1000000 &&
+                answer.both_ns == 1000000 && answer.chase_ns == 1000000);
     assert_int_equal(setenv("FAKE_CUDA_APART", "1", 1), 0);
     assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     assert_true(!answer.mapped && answer.read_ns == 0 && answer.copy_write_ns == 1000000);
@@ -598,9 +606,56 @@ static void links(void **state)
         assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
         assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     }
-    const struct device_peer_test itself = {.peer = 0, .bytes = 4 << 20, .loads = 8};
+    struct device_peer_test itself = test;
+    itself.peer = 0;
     assert_int_equal(device_test_peer(device, &itself, &answer, &err), -EINVAL);
     facts_fini(&gpus);
+}
+
+/* Another worker of the node, which copies too, or ends in the middle. */
+static void start_other(size_t own, bool ends)
+{
+    int ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    if (fork() == 0) {
+        struct device_source *seen = NULL;
+        struct device *other = NULL;
+        struct device_host_share_answer answer;
+        struct err err = {0};
+        if (device_source_cuda(&seen, &err) || device_source_open(seen, own, &other, &err) ||
+            write(ready[1], &byte, 1) != 1)
+            _exit(2);
+        if (ends)
+            usleep(50000);
+        _exit(ends || device_share_host(other, &share, &answer, &err) == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* Workers that are there copy together. One that ended is not waited for. */
+static void host_links_at_once(void **state)
+{
+    (void)state;
+    struct device_host_share_answer answer = {0};
+    struct err err = {0};
+    int status;
+    assert_int_equal(device_share_host(device, &share, &answer, &err), -EAGAIN);
+    for (int round = 0; round < 2; round++) {
+        start_other(1, false);
+        start_other(2, round == 1);
+        int rc = device_share_host(device, &share, &answer, &err);
+        if (rc)
+            fail_msg("%s", err.text);
+        assert_int_equal(answer.gpus, round == 0 ? 3 : 2);
+        assert_true(answer.bytes > 0 && answer.elapsed_ns > 0);
+        for (int i = 0; i < 2; i++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+    }
 }
 
 static int set_up_three(void **state)
@@ -715,6 +770,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(links, set_up_three, tear_down_three),
+        cmocka_unit_test_setup_teardown(host_links_at_once, set_up_three, tear_down_three),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

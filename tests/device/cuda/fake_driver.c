@@ -204,6 +204,16 @@ static void run_memory(const char *name, const struct kernel_region *region)
     }
 }
 
+/* The first half of the region is written, the second one is checked. */
+static void run_exchange(struct kernel_region region)
+{
+    region.count /= 2;
+    run_memory("memory_write_address", &region);
+    region.base += 16 * region.count;
+    region.offset += 16 * region.count;
+    run_memory("memory_check_address", &region);
+}
+
 /* The checks: every warp has the host's hash. FAKE_CUDA_WRONG="1": those of the second SM have
  * another.
  */
@@ -258,6 +268,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         run_chase(parameters);
     else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
         run_memory(name, parameters[0]);
+    else if (strcmp(name, "memory_exchange") == 0)
+        run_exchange(*(const struct kernel_region *)parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
     else if (strcmp(name, "load_both") == 0)
