@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/check_program.h"
 #include "device/cuda/kernels.h"
@@ -34,6 +35,9 @@ static int chase_launches;
  * launches miss until scrub_l1 has run. */
 enum { TEXTURED_CYCLES = 200 };
 static bool textured;
+
+/* What is as large as this is neither moved nor looked at; a copy takes a moment. */
+enum { LARGE_BYTES = 32 << 20, LARGE_US = 500 };
 
 /* FAKE_CUDA_FAULT="cuLaunchKernel:3:700:sticky": the third call of the function fails with error
  * 700, and from then on everything that works on the GPU does. With FAKE_CUDA_FAULTY=1 that is so
@@ -190,6 +194,8 @@ static void run_memory(const char *name, const struct kernel_region *region)
     enum kernel_pattern pattern = KERNEL_PATTERN_ADDRESS;
     while (strcmp(name + 13, patterns[pattern]) != 0)
         pattern++;
+    if (16 * region->count >= LARGE_BYTES)
+        return;
     for (uint64_t i = 0; i < 2 * region->count; i++) {
         uint64_t right = kernel_pattern_word(pattern, region->offset + 8 * i, region->seed);
         if (writes)
@@ -422,9 +428,11 @@ EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_MEMORY="1024": so many MiB. */
 EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *free_bytes = *total = (size_t)1 << 26;
+    const char *text = getenv("FAKE_CUDA_MEMORY");
+    *free_bytes = *total = (text ? strtoull(text, NULL, 10) : 64) << 20;
     return CUDA_SUCCESS;
 }
 
@@ -433,7 +441,8 @@ static void *allocate(size_t bytes)
     void *memory = NULL;
     if (posix_memalign(&memory, PLACE_BYTES, bytes))
         return NULL;
-    memset(memory, 0xff, bytes); /* what nobody set is caught: no chain leads there */
+    if (bytes <= LARGE_BYTES)
+        memset(memory, 0xff, bytes); /* what nobody set is caught: no chain leads there */
     return memory;
 }
 
@@ -489,6 +498,8 @@ EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes
     MAY_FAIL;
     if (bytes <= PLACE_BYTES) /* larger ones are streams, whose content nobody reads */
         memcpy((void *)(uintptr_t)to, from, bytes);
+    if (bytes >= LARGE_BYTES)
+        usleep(LARGE_US);
     setenv("FAKE_COPYING", "1", 1);
     queries_left = 3;
     return CUDA_SUCCESS;
@@ -498,7 +509,10 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
 {
     (void)stream;
     MAY_FAIL;
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    if (bytes < LARGE_BYTES)
+        memcpy(to, (const void *)(uintptr_t)from, bytes);
+    else
+        usleep(LARGE_US);
     return CUDA_SUCCESS;
 }
 
@@ -532,7 +546,8 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevice
     MAY_FAIL;
     if (to_context == from_context)
         return CUDA_ERROR_INVALID_CONTEXT;
-    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    if (bytes < LARGE_BYTES)
+        memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     if (wrong)
         ((unsigned char *)(uintptr_t)to)[atoi(wrong)] = 0xa5;
     return CUDA_SUCCESS;
