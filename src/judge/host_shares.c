@@ -17,6 +17,7 @@ static const double BAD = 0.8, COMMON = 0.1;
 
 enum { TO_GPU, FROM_GPU, WAYS };
 static const char *const metrics[WAYS] = {"host.together.h2d", "host.together.d2h"};
+static const char *const alone[WAYS] = {"host.bandwidth.h2d", "host.bandwidth.d2h"};
 
 struct node {
     const uint32_t *gpus;
@@ -33,15 +34,10 @@ struct place {
     double usual[WAYS];   /* NaN: too few */
 };
 
-static double note_of(const struct fleet *fleet, const char *metric, uint32_t gpu, const char *key)
+static double value_of(const struct fleet *fleet, const char *metric, uint32_t gpu)
 {
-    const struct metric_column *column = fleet_metric(fleet, metric);
-    for (size_t i = 0; column && i < column->note_count; i++)
-        if (str_equal(fleet_text(fleet, column->notes[i].head.name), key) &&
-            (column->notes[i].notes[gpu].kind == FACT_INT ||
-             column->notes[i].notes[gpu].kind == FACT_REAL))
-            return column->notes[i].notes[gpu].number;
-    return NAN;
+    const struct cell *cell = fleet_number(fleet_metric(fleet, metric), gpu, true);
+    return cell ? cell->value : NAN;
 }
 
 /* Counts only if all GPUs of the node took part. */
@@ -49,10 +45,9 @@ static double share_of(const struct fleet *fleet, const struct node *node, size_
 {
     uint32_t gpu = node->gpus[at];
     if (!fleet_judged(&fleet->gpus[gpu]) ||
-        !fleet_number(fleet_metric(fleet, metrics[way]), gpu, true) ||
-        note_of(fleet, metrics[way], gpu, "gpus") != (double)node->count)
+        value_of(fleet, "host.together.gpus", gpu) != (double)node->count)
         return NAN;
-    return note_of(fleet, metrics[way], gpu, "share");
+    return value_of(fleet, metrics[way], gpu) / value_of(fleet, alone[way], gpu);
 }
 
 static void read_place(struct place *place)
@@ -81,7 +76,7 @@ static int watch(const struct place *place, size_t i)
     const struct fleet *fleet = &place->judge->fleet;
     const struct node *node = &place->nodes[i];
     uint32_t gpu = node->gpus[place->at];
-    double rate = fleet_number(fleet_metric(fleet, metrics[TO_GPU]), gpu, true)->value;
+    double rate = value_of(fleet, metrics[TO_GPU], gpu);
     char *text =
         str_format("while all %zu GPUs of the node copy, %.0f %% of its host link is "
                    "left, %.0f %% on other nodes: it shares the link with others, or a "

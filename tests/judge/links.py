@@ -25,6 +25,7 @@ except ImportError:
 SURVEY, ROOT = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 FLEETS, HEALTHY, SEED = ([int(a) for a in sys.argv[3:]] + [6, 960, 1][len(sys.argv[3:]):])[:3]
 NODES, GPUS, WANTED = 40, 8, 0.99
+REPORT = SURVEY.parent.parent / "report/gpumemtopo-report"
 Shape = collections.namedtuple("Shape", "name model links")
 SHAPES = [
     Shape("switches", "demo-h8.yaml", "{shape: switches, gb_per_s: 400}"),
@@ -106,6 +107,9 @@ def check_host_links(folder):
             assert entry["node"] == "n3" and finding["metric"] == "host.together.h2d", entry
             assert "while all 3 GPUs of the node copy, 50 % of its host link is left, 100 %" in finding["cause"]
         values = {(gpu["node"], gpu["index"]): gpu["values"] for gpu in data["gpus"]}
+        merged = folder / "merged.yaml"
+        subprocess.run([REPORT, "merge", folder / "out.yaml", "-o", merged], check=False, capture_output=True)
+        assert yaml.safe_load(merged.read_text())["watch"] == data["watch"], "judged again from its values"
         for index, rate in (0, 6), (1, 6), (2, 12):
             found = values["n3", index]
             assert abs(found["host.together.h2d"][0] / rate - 1) < 0.03, found

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "probes/method/repeats.h"
 #include "probes/probe.h"
@@ -35,14 +34,14 @@ static uint32_t limit_ms(const struct probe_context *context)
     return isfinite(left_s) ? (uint32_t)(1000 * fmin(fmax(left_s, 1), 86400)) : LIMIT_MS;
 }
 
-/* `gpus` is how many copied; `share` is the rate as a share of the GPU's rate alone. */
+/* `share` is the rate as a share of the GPU's rate alone. */
 static int report(struct probe_context *context, const struct way *way,
                   const struct device_host_share_answer *answer, struct err *err)
 {
     double rate = (double)answer->bytes / (double)answer->elapsed_ns, alone;
     struct measure *m = measures_add(context->measures, way->metric, rate, "GB/s",
                                      "copies while all GPUs of the node copy");
-    if (!m || facts_set_int(&m->notes, "gpus", answer->gpus))
+    if (!m)
         return err_no_memory(err);
     m->confidence = NAN;
     if (measures_value(context->measures, way->alone, &alone) && alone > 0 &&
@@ -51,7 +50,9 @@ static int report(struct probe_context *context, const struct way *way,
     return 0;
 }
 
-static int run_way(struct probe_context *context, const struct way *way, struct err *err)
+/* *gpus: how many copied, if they are fewer than before. */
+static int run_way(struct probe_context *context, const struct way *way, uint32_t *gpus,
+                   struct err *err)
 {
     uint64_t room = device_limits(context->device)->host_bytes / 2; /* for each direction */
     const struct device_host_share asked = {.kind = way->kind,
@@ -70,7 +71,19 @@ static int run_way(struct probe_context *context, const struct way *way, struct 
         return repeats_end(context, way->metric, rc, &own, err);
     if (!answer.bytes || !answer.elapsed_ns)
         return repeats_unsupported(context, way->metric, "the copies took no time", err);
+    *gpus = answer.gpus < *gpus ? answer.gpus : *gpus;
     return report(context, way, &answer, err);
+}
+
+static int report_gpus(struct probe_context *context, uint32_t gpus, struct err *err)
+{
+    if (gpus == UINT32_MAX)
+        return 0;
+    struct measure *m = measures_add(context->measures, "host.together.gpus", gpus, "",
+                                     "GPUs of the node that copied at once");
+    if (m)
+        m->confidence = NAN;
+    return m ? 0 : err_no_memory(err);
 }
 
 static int run(struct probe_context *context, struct err *err)
@@ -84,16 +97,18 @@ static int run(struct probe_context *context, struct err *err)
         return repeats_end(context, ways[0].metric, rc, &own, err);
     if (alone)
         return repeats_unsupported(context, ways[0].metric, one_gpu, err);
+    uint32_t least = UINT32_MAX;
     for (size_t i = 0; i < COUNT_OF(ways) && !rc; i++)
-        rc = run_way(context, &ways[i], err);
-    return rc;
+        rc = run_way(context, &ways[i], &least, err);
+    return rc ? rc : report_gpus(context, least, err);
 }
 
 const struct probe probe_host_together = {
     .description = {"host.together", "bandwidth of the host link while all GPUs of the node copy",
                     PROFILE_FULL},
     .depends = {"host.bandwidth.h2d", "host.bandwidth.d2h", "host.bandwidth.both"},
-    .metrics = {"host.together.h2d", "host.together.d2h", "host.together.both"},
+    .metrics = {"host.together.h2d", "host.together.d2h", "host.together.both",
+                "host.together.gpus"},
     .last = true,
     .run = run,
 };
