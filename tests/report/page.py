@@ -35,7 +35,8 @@ def page_of(name, data=None, path=demo):
 
 
 def single(data):
-    data["gpus"] = [g for g in data["gpus"] if g["status"] == "ok"][:1]
+    data["gpus"] = [dict(g) for g in data["gpus"] if g["status"] == "ok"][:1]
+    data["gpus"][0]["links"] = {"why": "this process sees one GPU"}
     data["models"] = [dict(m, count=1) for m in data["models"] if m["id"] == data["gpus"][0]["model"]]
     for key in "outliers", "watch", "nodes", "unmeasured":
         data[key] = []
@@ -60,7 +61,8 @@ def linked(data):
         bad = i >= 2
         gpu["links"] = {"gpus": data["gpus"][i ^ 1]["uuid"], "state": "failed" if bad else "ok",
                         "read": "-" if bad else "398", "write": "-" if bad else "392", "both": "-" if bad else "750",
-                        "latency": "-" if bad else "1737"}
+                        "sm_both": "-" if bad else "735", "latency": "-" if bad else "1737"}
+        gpu["values"] = {**gpu["values"], "host.together.h2d": [12.25, 0.1], "host.together.d2h": [12.75, 0.1]}
     for gpu in data["gpus"][2:]:
         gpu["status"] = "outlier"
         finding = {"metric": "links.peers", "value": 0, "expected": None, "unit": "", "deviation": None,
@@ -142,7 +144,9 @@ def check_text():
     links = links[links.index("<section id=links>"):]
     assert links.index("<h3>n1</h3>") < links.index("<h3>n0</h3>"), "nodes with findings come first"
     assert links.count("fails</td>") == 2 and links.count(">392</td>") == 2
-    assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 1737 cycles" in links
+    assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 735 by SMs, 1737 cycles" in links
+    assert links.count("<td>12.2</td>") + links.count("<td>12.3</td>") == 4 and "from host alone" in links
+    assert "Not measured: this process sees one GPU" in (folder / "single.html").read_text()
     assert "<p>GPU 0: no link: copies fail to GPU 1</p>" in links
     for name in fleet.HOSTILE[:7]:
         assert name[:70] in shown["hostile"], f"not shown as text: {name}"
