@@ -41,7 +41,7 @@ ONE_OF_THREE = {"FAKE_CUDA_DEVICES": "3", "FAKE_CUDA_FAULTY": "1",
 
 # The workers of a node meet: all host links at once, then every pair in turn. A GPU that fails before
 # that is not waited for, and its links are measured by the others.
-NODE = {"FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_MEMORY": "1024"}
+NODE = {"FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_MEMORY": "160"}
 NODES = [(NODE, 4, 12), ({**NODE, "FAKE_CUDA_FAULTY": "1", "FAKE_CUDA_FAULT": "cuStreamSynchronize:20:214:sticky"}, 3, 9)]
 
 # No GPU at all: no inventory, and the reason in one line.

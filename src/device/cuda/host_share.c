@@ -127,7 +127,7 @@ int cuda_share_host(struct device *device, const struct device_host_share *asked
     if (gpu->seen.count < 2 || gpu->seen.own >= MEETING_MAX)
         return err_set(err, -ENOTSUP, "this process sees one GPU");
     if (!gpu->seen.coming->raised)
-        return err_set(err, -EAGAIN, "the other GPUs are not waited for any more");
+        return err_set(err, -EAGAIN, "the workers of the other GPUs do not wait for this one");
     name_members(&share);
     affinity_near(&gpu->affinity, &gpu->told);
     int rc = meet(&share, out_answer, err);

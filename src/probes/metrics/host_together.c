@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "probes/method/repeats.h"
 #include "probes/probe.h"
@@ -9,7 +10,7 @@
 enum { WINDOW_MS = 200 };
 static const uint64_t COPY_BYTES = UINT64_C(32) << 20;
 
-/* Of the time that the GPU has left, for the workers of the others to come. */
+/* Of the time that the GPU has left, for all of it: most of that is waiting for the others. */
 static const double WAIT_SHARE = 0.5;
 
 /* Only a replay has no time limit. */
@@ -28,10 +29,10 @@ static const struct way {
     {DEVICE_STREAM_BIDIR, "host.together.both", "host.bandwidth.both"},
 };
 
-static uint32_t limit_ms(const struct probe_context *context)
+static uint32_t limit_ms(double stop_s)
 {
-    double left_s = WAIT_SHARE * probe_left_s(context);
-    return isfinite(left_s) ? (uint32_t)(1000 * fmin(fmax(left_s, 1), 86400)) : LIMIT_MS;
+    double left_s = stop_s - clock_monotonic_s();
+    return isfinite(left_s) ? (uint32_t)(1000 * fmin(fmax(left_s, 0.001), 86400)) : LIMIT_MS;
 }
 
 /* `share` is the rate as a share of the GPU's rate alone. */
@@ -51,14 +52,14 @@ static int report(struct probe_context *context, const struct way *way,
 }
 
 /* *gpus: how many copied, if they are fewer than before. */
-static int run_way(struct probe_context *context, const struct way *way, uint32_t *gpus,
-                   struct err *err)
+static int run_way(struct probe_context *context, const struct way *way, double stop_s,
+                   uint32_t *gpus, struct err *err)
 {
     uint64_t room = device_limits(context->device)->host_bytes / 2; /* for each direction */
     const struct device_host_share asked = {.kind = way->kind,
                                             .bytes = room < COPY_BYTES ? room : COPY_BYTES,
                                             .window_ms = WINDOW_MS,
-                                            .limit_ms = limit_ms(context)};
+                                            .limit_ms = limit_ms(stop_s)};
     struct device_host_share_answer answer = {0};
     struct err own = {0};
     if (!room)
@@ -97,9 +98,10 @@ static int run(struct probe_context *context, struct err *err)
         return repeats_end(context, ways[0].metric, rc, &own, err);
     if (alone)
         return repeats_unsupported(context, ways[0].metric, one_gpu, err);
+    double stop_s = clock_monotonic_s() + WAIT_SHARE * probe_left_s(context);
     uint32_t least = UINT32_MAX;
     for (size_t i = 0; i < COUNT_OF(ways) && !rc; i++)
-        rc = run_way(context, &ways[i], &least, err);
+        rc = run_way(context, &ways[i], stop_s, &least, err);
     return rc ? rc : report_gpus(context, least, err);
 }
 

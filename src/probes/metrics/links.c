@@ -50,6 +50,7 @@ struct row {
     size_t own, count, reached;
     size_t pending, tournaments; /* links that are not settled; how often they were visited */
     double stop_s;               /* by clock_monotonic_s; INFINITY: no limit */
+    double least_s;              /* for a link that is measured when that is near */
     struct link links[DEVICE_PEERS_MAX];
     char *reason; /* of the first link that failed; NULL: none did */
 };
@@ -76,7 +77,9 @@ static int list(struct probe_context *context, struct row *row, struct err *err)
         return err_set(err, -ENOTSUP, "the process sees more than %d GPUs of the node",
                        DEVICE_PEERS_MAX);
     row->pending = row->count ? row->count - 1 : 0;
-    row->stop_s = clock_monotonic_s() + WAIT_SHARE * probe_left_s(context);
+    double left_s = probe_left_s(context);
+    row->stop_s = clock_monotonic_s() + WAIT_SHARE * left_s;
+    row->least_s = (1 - WAIT_SHARE) / 2 * left_s / (double)(row->count + 1);
     return row->count > 1 ? 0 : err_set(err, -ENOTSUP, "%s", one_gpu);
 }
 
@@ -128,7 +131,9 @@ static struct device_peer_test test_of(const struct row *row, size_t peer)
                                     .limit_ms = LIMIT_MS};
     double left_s = row->stop_s - clock_monotonic_s();
     if (isfinite(left_s))
-        test.limit_ms = (uint32_t)(1000 * fmin(fmax(left_s / (double)row->pending, 1), 86400));
+        test.limit_ms =
+            (uint32_t)(1000 *
+                       fmin(fmax(fmax(left_s / (double)row->pending, row->least_s), 0.001), 86400));
     return test;
 }
 

@@ -566,6 +566,23 @@ static void hold_for_a_moment(const char *uuid)
     close(ready[1]);
 }
 
+/* A link on which the driver hangs costs its own time, and the links after it. */
+static void check_hanging_link(struct device_peer_test test)
+{
+    struct device_peer_answer answer;
+    struct err err = {0};
+    int status;
+    if (fork() == 0) { /* its thread is left behind */
+        test.limit_ms = 100;
+        setenv("FAKE_CUDA_HANG", "1", 1);
+        bool right = device_test_peer(device, &test, &answer, &err) == -ETIMEDOUT &&
+                     device_test_peer(device, &test, &answer, &err) == -ECANCELED;
+        _exit(!right);
+    }
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+}
+
 /* A stand-in with three GPUs: what is copied comes back right; an error, and data that arrive
  * wrong, are those of the pair; a peer that is being measured is waited for. */
 static void links(void **state)
@@ -609,6 +626,7 @@ static void links(void **state)
     struct device_peer_test itself = test;
     itself.peer = 0;
     assert_int_equal(device_test_peer(device, &itself, &answer, &err), -EINVAL);
+    check_hanging_link(test);
     facts_fini(&gpus);
 }
 

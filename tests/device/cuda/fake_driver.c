@@ -428,7 +428,7 @@ EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-/* FAKE_CUDA_MEMORY="1024": so many MiB. */
+/* FAKE_CUDA_MEMORY="160": so many MiB. */
 EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     const char *text = getenv("FAKE_CUDA_MEMORY");
@@ -537,7 +537,8 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
     return CUDA_SUCCESS;
 }
 
-/* FAKE_CUDA_WRONG="64": the byte at this offset of copies between GPUs arrives wrong. */
+/* FAKE_CUDA_WRONG="64": the byte at this offset of copies between GPUs arrives wrong.
+ * FAKE_CUDA_HANG="1": they never come back. */
 EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                   CUcontext from_context, size_t bytes, CUstream stream)
 {
@@ -546,6 +547,8 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevice
     MAY_FAIL;
     if (to_context == from_context)
         return CUDA_ERROR_INVALID_CONTEXT;
+    while (getenv("FAKE_CUDA_HANG"))
+        pause();
     if (bytes < LARGE_BYTES)
         memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     if (wrong)
