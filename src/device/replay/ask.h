@@ -24,6 +24,7 @@ enum ask_call {
     ASK_LOAD,
     ASK_PEERS,
     ASK_PEER,
+    ASK_SM_MAP,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -39,6 +40,7 @@ enum {
     ASK_CHECK_FIELDS = 2,
     ASK_LOAD_FIELDS = 1,
     ASK_PEER_FIELDS = 3,
+    ASK_SM_MAP_FIELDS = 6,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -60,6 +62,7 @@ struct ask ask_of_call(enum ask_call call);                           /* a call 
 /* The length of a load does not count. */
 struct ask ask_of_load(const struct device_load *load);
 struct ask ask_of_peer_test(const struct device_peer_test *test);
+struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /* turns as a hash */
 struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* A job from its fields. False for numbers that no job has. */

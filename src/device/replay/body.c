@@ -15,8 +15,8 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer;           /* the next requests are stored as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
+        last_sm_map;         /* the next requests are stored as differences */
     enum ask_call call;      /* the last one asked */
     bool asked;              /* it has no answer yet */
     size_t pending;          /* requests in the call */
@@ -83,6 +83,9 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
     } else if (call == ASK_PEER) {
         ask_get(values, ASK_PEER, &reading->last_peer);
         ask = reading->last_peer;
+    } else if (call == ASK_SM_MAP) {
+        ask_get(values, ASK_SM_MAP, &reading->last_sm_map);
+        ask = reading->last_sm_map;
     }
     if (!calls_add(reading->calls, ask_key(&ask)))
         wire_no_memory(values);
@@ -129,6 +132,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_PEER:
         answer_get_peer(values, &peer);
+        break;
+    case ASK_SM_MAP:
+        answer_get_sm_map(values, NULL);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

@@ -17,7 +17,7 @@ struct sink {
     size_t written;
     bool broken, closed;
     struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer; /* the next requests are written as differences */
+        last_peer, last_sm_map; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -61,6 +61,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
         ask_put(&payload, ask, &sink->last_load);
     if (ask->call == ASK_PEER)
         ask_put(&payload, ask, &sink->last_peer);
+    if (ask->call == ASK_SM_MAP)
+        ask_put(&payload, ask, &sink->last_sm_map);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -189,6 +191,21 @@ static int recorder_check_unit(struct device *device, const struct device_check 
     return hand_on(&said, rc, err);
 }
 
+static int recorder_map_sms(struct device *device, const struct device_sm_map *map,
+                            struct device_sm_map_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_sm_map(map, device->limits.sm_count);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_map_sms(self->inner, map, out_answer, &said);
+    if (!rc)
+        answer_put_sm_map(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_load(struct device *device, const struct device_load *load,
                              struct device_load_answer *out_answer, struct err *err)
 {
@@ -305,6 +322,7 @@ static const struct device_ops recorder_ops = {
     .run_stream = recorder_run_stream,
     .test_memory = recorder_test_memory,
     .check_unit = recorder_check_unit,
+    .map_sms = recorder_map_sms,
     .run_load = recorder_run_load,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
