@@ -13,6 +13,7 @@
 /* The fact of a board that has the text, and the note of a measure that has the map behind it. */
 #define FINGERPRINT_FACT "fingerprint"
 #define FINGERPRINT_MAP "slice_map"
+#define FINGERPRINT_REGIONS "region_map" /* of SMs and regions of the memory */
 
 enum { FINGERPRINT_SMS_MAX = 512, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
 

@@ -121,5 +121,7 @@ extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
 extern const struct probe probe_links;
 extern const struct probe probe_die_map;
+extern const struct probe probe_die_bandwidth;
+extern const struct probe probe_die_memory;
 
 #endif
