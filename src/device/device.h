@@ -231,11 +231,12 @@ struct device_check_answer {
     uint64_t elapsed_ns;         /* of all launches */
 };
 
-/* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its share
- * of them; the SMs that have no turn wait. */
+/* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its
+ * share of them; the SMs that have no turn wait. */
 enum device_sm_map_kind {
     DEVICE_SM_MAP_READ,   /* bytes read from L2: turn by turn */
-    DEVICE_SM_MAP_MEMORY, /* latency of lines of main memory that no SM has loaded: region by region */
+    DEVICE_SM_MAP_MEMORY, /* latency of lines of main memory that no SM has loaded: region by region
+                           */
     DEVICE_SM_MAP_KIND_COUNT
 };
 struct device_sm_map {

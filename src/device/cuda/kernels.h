@@ -92,7 +92,8 @@ struct kernel_check_result {
     uint32_t sm_id, reserved;
 };
 
-/* Maps of the SMs (sm_map.cu). Every SM is full of blocks, which wait for each other at the gate. */
+/* Maps of the SMs (sm_map.cu). Every SM is full of blocks, which wait for each other at the gate.
+ */
 enum {
     KERNEL_SM_MAP_THREADS = 1024,
     KERNEL_SM_MAP_UNROLL = 4,
@@ -114,14 +115,14 @@ struct kernel_sm_gate {
 };
 
 struct kernel_sm_read {
-    uint64_t base;              /* of the memory that is read */
-    uint64_t places, gate;      /* addresses */
-    uint64_t results;           /* address of a kernel_sm_result per SM */
-    uint32_t expected;          /* blocks of all launches with this one */
-    uint32_t turn;              /* the SMs that read in this launch; UINT32_MAX: all, uncounted */
-    uint32_t chunk_mask;        /* number of chunks, a power of two, less 1 */
-    uint32_t skip_cycles;       /* at the beginning, not counted */
-    uint32_t window_cycles;     /* counted */
+    uint64_t base;          /* of the memory that is read */
+    uint64_t places, gate;  /* addresses */
+    uint64_t results;       /* address of a kernel_sm_result per SM */
+    uint32_t expected;      /* blocks of all launches with this one */
+    uint32_t turn;          /* the SMs that read in this launch; UINT32_MAX: all, uncounted */
+    uint32_t chunk_mask;    /* number of chunks, a power of two, less 1 */
+    uint32_t skip_cycles;   /* at the beginning, not counted */
+    uint32_t window_cycles; /* counted */
     uint32_t seed;
 };
 struct kernel_sm_result {

@@ -91,8 +91,8 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     do {
         draw = draw * 1664525 + 1013904223;
         chunks += past >= skip;
-        sum ^= read_chunk(r.base + (uint64_t)(draw >> 8 & r.chunk_mask) * KERNEL_SM_MAP_CHUNK_BYTES +
-                          lane * 16);
+        sum ^= read_chunk(
+            r.base + (uint64_t)(draw >> 8 & r.chunk_mask) * KERNEL_SM_MAP_CHUNK_BYTES + lane * 16);
         past = __shfl_sync(0xffffffffu, clock64() - start, 0);
     } while (past < end);
     if (lane || r.turn == UINT32_MAX)
@@ -122,8 +122,7 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     if (!pass_gate(m.gate, m.expected))
         return;
     const struct kernel_sm_place place = own_place(m.places);
-    if (threadIdx.x || place.sm == UINT32_MAX ||
-        atomicExch((uint32_t *)m.claims + place.sm, 1))
+    if (threadIdx.x || place.sm == UINT32_MAX || atomicExch((uint32_t *)m.claims + place.sm, 1))
         return;
     uint64_t v = 0;
 #pragma unroll 1
@@ -133,9 +132,8 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
         const uint32_t pages =
             KERNEL_SM_MAP_SLOTS / (KERNEL_SM_MAP_PAGE_BYTES / KERNEL_SM_MAP_SLOT_BYTES);
         for (uint32_t page = 0; page < pages; page++)
-            v = load_after(from + KERNEL_SM_MAP_SLOT_BYTES / 2 +
-                               page * (uint64_t)KERNEL_SM_MAP_PAGE_BYTES,
-                           v);
+            v = load_after(
+                from + KERNEL_SM_MAP_SLOT_BYTES / 2 + page * (uint64_t)KERNEL_SM_MAP_PAGE_BYTES, v);
         const long long start = clock64() + (long long)v;
 #pragma unroll 1
         for (uint32_t k = 0; k < m.loads; k++) {

@@ -401,8 +401,7 @@ void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer 
     wire_put_varint(buffer, answer->region_bytes);
     wire_put_varint(buffer, answer->value_count);
     for (size_t i = 0; i < answer->value_count; i++)
-        wire_put_signed(buffer,
-                        (int64_t)(answer->values[i] - (i > 1 ? answer->values[i - 2] : 0)));
+        wire_put_signed(buffer, (int64_t)(answer->values[i] - (i > 1 ? answer->values[i - 2] : 0)));
 }
 
 void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer)

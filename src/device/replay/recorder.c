@@ -16,8 +16,8 @@ struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream, last_test, last_check, last_load,
-        last_peer, last_sm_map; /* the next requests are written as differences */
+    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
+        last_sm_map; /* the next requests are written as differences */
 };
 
 struct recorder {

@@ -66,8 +66,7 @@ static struct device_job job_of(const struct gpu *gpu, const struct device_sm_ma
                                 uint64_t offset)
 {
     uint64_t stride = (uint64_t)SLOT_BYTES * gpu->model.sms;
-    struct device_job job = {
-        .agents = {{.sm = (int32_t)sm}}, .agent_count = 1, .step_count = 2};
+    struct device_job job = {.agents = {{.sm = (int32_t)sm}}, .agent_count = 1, .step_count = 2};
     job.steps[0].array = (struct device_array){.path = DEVICE_GLOBAL_CG,
                                                .offset_bytes = offset + SLOT_BYTES / 2,
                                                .size_bytes = (uint64_t)PAGES * PAGE_BYTES,

@@ -458,8 +458,7 @@ static void sm_maps(void **state)
     unsetenv("FAKE_CUDA_SHARED");
     map.turns = late;
     assert_int_equal(device_map_sms(device, &map, &answer, &err), -EINVAL);
-    const struct device_sm_map memory = {
-        .kind = DEVICE_SM_MAP_MEMORY, .regions = 4, .loads = 8};
+    const struct device_sm_map memory = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4, .loads = 8};
     int rc = device_map_sms(device, &memory, &answer, &err);
     if (rc)
         print_error("%s\n", err.text);
