@@ -114,7 +114,8 @@ struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
     for (size_t i = 0; i < is->sms; i++) {
         double change = changes[i] - middle;
         squares += change * change;
-        score.moved += fabs(change) > limit + rescaled * fabs(was->cycles[i]);
+        score.moved_sms[i] = fabs(change) > limit + rescaled * fabs(was->cycles[i]);
+        score.moved += score.moved_sms[i];
         if (fabs(change) <= fabs(score.worst_cycles))
             continue;
         score.worst_sm = i;

@@ -42,7 +42,8 @@ enum fingerprint_match {
 };
 struct fingerprint_score {
     enum fingerprint_match match;
-    size_t moved;           /* SMs at another distance */
+    size_t moved; /* SMs at another distance */
+    bool moved_sms[FINGERPRINT_SMS_MAX];
     double distance_cycles; /* root mean square over the SMs; NaN if they cannot be compared */
     double noise_cycles;    /* what chance gives for it */
     size_t worst_sm;        /* the SM that moved most, and by how much */

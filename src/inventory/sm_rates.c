@@ -118,16 +118,15 @@ static size_t size_of(const struct sm_rates *rates, size_t group)
     return size;
 }
 
-/* The group that the slower SMs are; -1 if they are in several, or too few of one. */
-static int group_of(const struct sm_rates *rates, const struct sm_loss *loss)
+int sm_rates_group(const struct sm_rates *rates, const uint16_t *sms, size_t count)
 {
-    if (!rates->groups || loss->count < 2)
+    if (!rates->groups || count < 2)
         return -1;
-    uint8_t group = rates->group_of[loss->sms[0]];
-    for (size_t i = 1; i < loss->count; i++)
-        if (rates->group_of[loss->sms[i]] != group)
+    uint8_t group = rates->group_of[sms[0]];
+    for (size_t i = 1; i < count; i++)
+        if (rates->group_of[sms[i]] != group)
             return -1;
-    return (double)loss->count >= OF_GROUP * (double)size_of(rates, group) ? group : -1;
+    return (double)count >= OF_GROUP * (double)size_of(rates, group) ? group : -1;
 }
 
 /* ratios: of each SM. Those that are below the median one by more than the limit. */
@@ -146,7 +145,7 @@ static struct sm_loss find_slower(const struct sm_rates *rates, const double *ra
     if (!loss.count)
         return loss;
     loss.share = median(losses, loss.count);
-    loss.group = group_of(rates, &loss);
+    loss.group = sm_rates_group(rates, loss.sms, loss.count);
     return loss;
 }
 

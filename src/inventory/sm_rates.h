@@ -49,6 +49,10 @@ struct sm_loss sm_rates_slower(const struct sm_rates *was, const struct sm_rates
 /* SMs that are slower than the median one. */
 struct sm_loss sm_rates_weak(const struct sm_rates *rates);
 
+/* The group that these SMs are: at least three quarters of it, and no others. -1: they are not one.
+ */
+int sm_rates_group(const struct sm_rates *rates, const uint16_t *sms, size_t count);
+
 /* "the 16 SMs of group 3 read L2 12 % slower". */
 void sm_loss_put(struct strbuf *out, const struct sm_loss *loss);
 

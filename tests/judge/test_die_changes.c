@@ -167,6 +167,37 @@ static void slower_sms(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The SMs of one group that are farther from L2 are one die's, with the group named. */
+static void farther_group(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    char text[FINGERPRINT_TEXT_MAX];
+    double latencies[SMS];
+    struct fingerprint fingerprint;
+    for (size_t i = 0; i < COUNT; i++) {
+        struct sm_rates rates = draw_rates(i);
+        set_rates(&gpus[i], &rates);
+        set_die(&gpus[i], i, i);
+    }
+    struct inventory then = judged(gpus, NULL);
+    assert_int_equal(fingerprint_read(facts_text(&gpus[5].board, FINGERPRINT_FACT), &fingerprint),
+                     0);
+    for (size_t i = 0; i < SMS; i++)
+        latencies[i] = 280 + fingerprint.cycles[i] + (i / 2 % 8 == 4 ? 9 : 0);
+    fingerprint_make(latencies, SMS, 0.2, &fingerprint);
+    fingerprint_print(&fingerprint, text);
+    assert_int_equal(facts_set_text(&gpus[5].board, FINGERPRINT_FACT, text), 0);
+    struct inventory now = judged(gpus, &then);
+    assert_int_equal(now.watch_count, 1);
+    const struct inventory_outlier *watched = made_watched(&now, gpus[5].uuid);
+    assert_non_null(strstr(made_finding(watched, "board.fingerprint")->cause,
+                           "the 16 SMs of group 4 are up to 9.0 cycles farther from L2"));
+    inventory_fini(&now);
+    inventory_fini(&then);
+    made_free(gpus, COUNT);
+}
+
 static void bad_rates(void **state)
 {
     (void)state;
@@ -193,10 +224,8 @@ static void bad_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(swapped),
-        cmocka_unit_test(other_uuid),
-        cmocka_unit_test(slower_sms),
-        cmocka_unit_test(bad_rates),
+        cmocka_unit_test(swapped),       cmocka_unit_test(other_uuid), cmocka_unit_test(slower_sms),
+        cmocka_unit_test(farther_group), cmocka_unit_test(bad_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
