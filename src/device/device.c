@@ -244,6 +244,48 @@ void device_check_answer_fini(struct device_check_answer *answer)
     *answer = (struct device_check_answer){0};
 }
 
+static int check_map(const struct device *device, const struct device_sm_map *map, struct err *err)
+{
+    uint64_t footprint = map->footprint_bytes;
+    if (map->kind == DEVICE_SM_MAP_MEMORY)
+        return map->regions && map->regions <= DEVICE_SM_MAP_REGIONS_MAX && map->loads &&
+                       map->loads <= DEVICE_SM_MAP_LOADS_MAX
+                   ? 0
+                   : err_set(err, -EINVAL, "at most %d regions and %d loads",
+                             DEVICE_SM_MAP_REGIONS_MAX, DEVICE_SM_MAP_LOADS_MAX);
+    if (map->kind != DEVICE_SM_MAP_READ || !map->window_cycles || !map->turns)
+        return err_set(err, -EINVAL, "a map of reads has turns and a window");
+    if (footprint < DEVICE_REGION_MIN || (footprint & (footprint - 1)))
+        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d MiB",
+                       DEVICE_REGION_MIN >> 20);
+    for (uint32_t i = 0; i < device->limits.sm_count; i++)
+        if (map->turns[i] >= device->limits.sm_count)
+            return err_set(err, -EINVAL, "SM %u has turn %u: there are not more turns than SMs", i,
+                           map->turns[i]);
+    return 0;
+}
+
+int device_map_sms(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err)
+{
+    *out_answer = (struct device_sm_map_answer){0};
+    int rc = check_map(device, map, err);
+    if (rc)
+        return rc;
+    if (!device->ops->map_sms || !device->limits.sm_count)
+        return err_set(err, -ENOTSUP, "this device cannot measure single SMs");
+    rc = device->ops->map_sms(device, map, out_answer, err);
+    if (rc)
+        device_sm_map_answer_fini(out_answer);
+    return rc;
+}
+
+void device_sm_map_answer_fini(struct device_sm_map_answer *answer)
+{
+    free(answer->values);
+    *answer = (struct device_sm_map_answer){0};
+}
+
 int device_run_load(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err)
 {

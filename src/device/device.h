@@ -231,6 +231,30 @@ struct device_check_answer {
     uint64_t elapsed_ns;         /* of all launches */
 };
 
+/* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its
+ * share of them; the SMs that have no turn wait. */
+enum device_sm_map_kind {
+    DEVICE_SM_MAP_READ,   /* bytes read from L2: turn by turn */
+    DEVICE_SM_MAP_MEMORY, /* latency of lines of main memory that no SM has loaded: region by region
+                           */
+    DEVICE_SM_MAP_KIND_COUNT
+};
+struct device_sm_map {
+    enum device_sm_map_kind kind;
+    /* DEVICE_SM_MAP_READ: each SM reads at random places of the same memory. */
+    uint64_t footprint_bytes; /* a power of two, DEVICE_REGION_MIN or more */
+    uint32_t window_cycles;   /* counted in each turn */
+    const uint16_t *turns;    /* per SM: those with the same number read at once; from 0 on */
+    /* DEVICE_SM_MAP_MEMORY: regions are spread evenly over all memory that can be had. */
+    uint32_t regions, loads; /* dependent loads of each SM in each region, timed together */
+};
+enum { DEVICE_SM_MAP_REGIONS_MAX = 256, DEVICE_SM_MAP_LOADS_MAX = 64 };
+struct device_sm_map_answer {
+    uint64_t *values; /* read: by SM bytes and ns; memory: by SM, then by region: cycles */
+    size_t value_count;
+    uint64_t region_bytes; /* from the beginning of one region to that of the next */
+};
+
 /* Sustained load: every SM multiplies matrices and reads main memory at once, until the time is
  * over. */
 struct device_load {
@@ -361,6 +385,8 @@ struct device_ops {
                        struct device_memory_map *out_map, struct err *err); /* may be NULL */
     int (*check_unit)(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err); /* may be NULL */
+    int (*map_sms)(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_load)(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     /* Both may be NULL: other GPUs are not known. */
@@ -413,6 +439,13 @@ void device_memory_map_fini(struct device_memory_map *map);
 int device_check_unit(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err);
 void device_check_answer_fini(struct device_check_answer *answer);
+
+/* Measures every SM. -EBUSY if another process uses the GPU, or if the blocks do not run at once.
+ * out_answer is released by device_sm_map_answer_fini. */
+int device_map_sms(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err);
+void device_sm_map_answer_fini(struct device_sm_map_answer *answer);
+
 /* Loads the GPU. It ends early, with the samples until then, at limit_ms, when the hardware slows
  * itself down, and when another process comes; -EBUSY if one is there already. If this process is
  * killed, the load ends with it. out_answer is released by device_load_answer_fini. */

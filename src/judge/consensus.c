@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
 #include "judge/robust.h"
 
@@ -80,8 +81,8 @@ static int put_words(const struct fleet *fleet, const struct cell *cell, struct 
     return 0;
 }
 
-/* The curve of a load differs on every GPU: that of the GPU with the median figure stands for the
- * model. */
+/* The curve of a load, and maps of the die, differ on every GPU: that of the GPU with the median
+ * figure stands for the model. */
 static const struct note *median_note(const struct column *column, const struct cell *kind,
                                       const struct note_column *notes)
 {
@@ -103,10 +104,12 @@ static const struct note *median_note(const struct column *column, const struct 
     return nearest;
 }
 
-static bool is_load_curve(const struct column *column, const char *key)
+static bool is_of_one_gpu(const struct column *column, const char *key)
 {
     const char *metric = fleet_text(column->fleet, column->metric->head.name);
-    return strcmp(key, "curve") == 0 && strcmp(metric, "load.clock.steady") == 0;
+    return (strcmp(key, "curve") == 0 && strcmp(metric, "load.clock.steady") == 0) ||
+           (strcmp(key, "map") == 0 && strncmp(metric, "die.bandwidth.", 14) == 0) ||
+           strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
 /* Sets the note to the median of the numbers, or to the text that more than half have. */
@@ -142,7 +145,7 @@ static int merge_note(const struct column *column, const struct cell *kind,
         return facts_set_real(out_notes, key, robust_median(column->numbers, n));
     if (most == FACT_BOOL)
         return facts_set_bool(out_notes, key, robust_median(column->numbers, n) > 0.5);
-    if (is_load_curve(column, key) && is_number(kind)) {
+    if (is_of_one_gpu(column, key) && is_number(kind)) {
         candidate = median_note(column, kind, notes);
         const char *text = candidate ? fleet_text(column->fleet, candidate->text) : NULL;
         return text ? facts_set_text(out_notes, key, text) : 0;

@@ -279,12 +279,11 @@ static int prepare(struct judge *judge)
 static int run_stages(struct judge *judge)
 {
     static int (*const stages[])(struct judge *) = {
-        judge_settings,    judge_rules,         judge_self_checks, judge_counters,
-        judge_heat,        judge_tries,         judge_scores,      judge_few,
-        judge_groups,      judge_nodes,         judge_steadiness,  judge_specifications,
-        judge_drift,       judge_counter_drift, judge_dies,        judge_world,
-        judge_clocks,      judge_claims,        judge_load,        judge_links,
-        judge_host_shares, judge_causes,
+        judge_settings,   judge_rules,          judge_self_checks, judge_counters,      judge_heat,
+        judge_tries,      judge_scores,         judge_few,         judge_groups,        judge_nodes,
+        judge_steadiness, judge_specifications, judge_drift,       judge_counter_drift, judge_dies,
+        judge_sm_rates,   judge_world,          judge_clocks,      judge_claims,        judge_load,
+        judge_links,      judge_host_shares,    judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

@@ -140,6 +140,7 @@ int judge_specifications(struct judge *judge); /* specification.c: against refer
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_counter_drift(struct judge *judge);  /* counter_drift.c: counters since the baseline */
 int judge_dies(struct judge *judge);           /* die_changes.c: dies since the baseline */
+int judge_sm_rates(struct judge *judge);       /* sm_changes.c: SMs since the baseline */
 int judge_world(struct judge *judge);          /* world_scores.c: against GPUs elsewhere */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */

@@ -124,5 +124,7 @@ extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
 extern const struct probe probe_host_together, probe_links;
 extern const struct probe probe_die_map;
+extern const struct probe probe_die_bandwidth;
+extern const struct probe probe_die_memory;
 
 #endif

@@ -58,6 +58,8 @@ const struct probe *const probe_table[] = {
     &probe_host_together,
     &probe_links,
     &probe_die_map,
+    &probe_die_bandwidth,
+    &probe_die_memory,
     NULL,
 };
 /* clang-format on */

@@ -45,6 +45,10 @@ def single(data):
     data["models"][0]["memory"]["main"]["whole"] = {
         "latency": dict(figure, value=710, unit="cycles", map="710 730 709"),
         "slow_regions": dict(figure, value=1, read_map="4450 4080 4452", write_map="4320 4310 4325")}
+    # Two SMs, of which the second reads L2 slower, and their latency to three regions of the memory.
+    data["models"][0]["memory"]["die"] = {
+        "bandwidth": {"alone": dict(figure, value=85, unit="GB/s", map="90.0 80.0")},
+        "memory_latency": dict(figure, value=700, unit="cycles", region_map="690 4 2147483648 AAB AHC")}
     data["survey"].update(gpus=1, nodes=1, measured=1, unmeasured=0, outliers=0, exit_code=0)
     return data
 
@@ -140,6 +144,9 @@ def check_text():
         assert part in page, part
     regions = re.findall(r'<i([^>]*) title="region 1: ([\d.]+)"', (folder / "single.html").read_text())
     assert regions == [(" class=w", "730.0"), (" class=a", "4080.0"), ("", "4310.0")], regions
+    text = (folder / "single.html").read_text()
+    assert '<i class=b title="SM 1: 80.0">' in text, "bandwidth of the SMs"
+    assert "Latency of 2 SMs (columns) to 3 regions of the memory (rows, 2.0 GiB apart), 690 (light) to 718" in text
     links = (folder / "linked.html").read_text()
     links = links[links.index("<section id=links>"):]
     assert links.index("<h3>n1</h3>") < links.index("<h3>n0</h3>"), "nodes with findings come first"

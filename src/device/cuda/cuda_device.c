@@ -331,6 +331,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
+        if (gpu->sm_map_module)
+            driver->cuModuleUnload(gpu->sm_map_module);
         if (gpu->check_module)
             driver->cuModuleUnload(gpu->check_module);
         if (gpu->stream_module)
@@ -356,6 +358,7 @@ static const struct device_ops cuda_ops = {
     .run_stream = cuda_run_stream,
     .test_memory = cuda_test_memory,
     .check_unit = cuda_check_unit,
+    .map_sms = cuda_map_sms,
     .run_load = cuda_run_load,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,

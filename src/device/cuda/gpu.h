@@ -76,7 +76,7 @@ struct cuda_gpu {
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUmodule check_module, load_module, memory_module; /* loaded when first needed */
+    CUmodule check_module, load_module, memory_module, sm_map_module; /* loaded when first needed */
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
@@ -165,6 +165,8 @@ int cuda_run_stream(struct device *device, const struct device_stream *stream,
                     struct device_stream_answer *out_answer, struct err *err);
 int cuda_test_memory(struct device *device, const struct device_memory_test *test,
                      struct device_memory_map *out_map, struct err *err);
+int cuda_map_sms(struct device *device, const struct device_sm_map *asked,
+                 struct device_sm_map_answer *out_answer, struct err *err);
 int cuda_check_unit(struct device *device, const struct device_check *asked,
                     struct device_check_answer *out_answer, struct err *err);
 int cuda_run_load(struct device *device, const struct device_load *load,

@@ -414,6 +414,33 @@ void answer_get_check(struct wire_reader *reader, struct device_check_answer *ou
     if (out_answer)
         *out_answer = answer;
 }
+
+/* Every second value is near the one before the last: as differences from it. */
+void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer *answer)
+{
+    wire_put_varint(buffer, answer->region_bytes);
+    wire_put_varint(buffer, answer->value_count);
+    for (size_t i = 0; i < answer->value_count; i++)
+        wire_put_signed(buffer, (int64_t)(answer->values[i] - (i > 1 ? answer->values[i - 2] : 0)));
+}
+
+void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer)
+{
+    struct device_sm_map_answer answer = {.region_bytes = wire_get_varint(reader)};
+    uint32_t count = get_count(reader, 1);
+    uint64_t last[2] = {0};
+    if (out_answer && count && !reader->bad &&
+        !(answer.values = mem_array(count, sizeof *answer.values)))
+        wire_no_memory(reader);
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        last[i % 2] += (uint64_t)wire_get_signed(reader);
+        if (answer.values)
+            answer.values[answer.value_count++] = last[i % 2];
+    }
+    if (out_answer)
+        *out_answer = answer;
+}
+
 static void put_load_sample(struct strbuf *buffer, const struct device_load_sample *sample)
 {
     wire_put_varint(buffer, sample->at_ns);

@@ -29,6 +29,13 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
 void answer_get_map(struct wire_reader *reader, uint64_t patterns,
                     struct device_memory_map *out_map);
 
+/* The map of the SMs. */
+void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer *answer);
+
+/* Reads it back. out_answer: empty; released with device_sm_map_answer_fini, also when bad. NULL:
+ * only checks. */
+void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer);
+
 /* The samples of a load. */
 void answer_put_load(struct strbuf *buffer, const struct device_load_answer *answer);
 

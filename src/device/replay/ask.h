@@ -25,6 +25,7 @@ enum ask_call {
     ASK_PEERS,
     ASK_PEER,
     ASK_SHARE,
+    ASK_SM_MAP,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -41,6 +42,7 @@ enum {
     ASK_LOAD_FIELDS = 1,
     ASK_PEER_FIELDS = 3,
     ASK_SHARE_FIELDS = 2,
+    ASK_SM_MAP_FIELDS = 6,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -63,7 +65,11 @@ struct ask ask_of_call(enum ask_call call);                           /* a call 
 struct ask ask_of_load(const struct device_load *load);
 struct ask ask_of_peer_test(const struct device_peer_test *test);
 struct ask ask_of_host_share(const struct device_host_share *asked);
+struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /* turns as a hash */
 struct ask ask_of_call(enum ask_call call); /* a call without fields */
+
+/* Whether requests of a call differ by fields. */
+bool ask_has_fields(enum ask_call call);
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);

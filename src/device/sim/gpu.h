@@ -64,6 +64,8 @@ int gpu_check_unit(struct device *device, const struct device_check *check,
                    struct device_check_answer *out_answer, struct err *err);
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err);
+int gpu_map_sms(struct device *device, const struct device_sm_map *map,
+                struct device_sm_map_answer *out_answer, struct err *err);
 int gpu_run_load(struct device *device, const struct device_load *load,
                  struct device_load_answer *out_answer, struct err *err);
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);

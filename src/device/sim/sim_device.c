@@ -76,6 +76,7 @@ static const struct device_ops ops = {
     .run_stream = gpu_run_stream,
     .test_memory = gpu_test_memory,
     .check_unit = gpu_check_unit,
+    .map_sms = gpu_map_sms,
     .run_load = gpu_run_load,
     .list_peers = gpu_list_peers,
     .test_peer = gpu_test_peer,

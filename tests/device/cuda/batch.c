@@ -437,6 +437,40 @@ static void unit_checks(void **state)
     assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
 }
 
+/* SMs read in their turns, alone or together, and every one has its own value. */
+static void sm_maps(void **state)
+{
+    (void)state;
+    static const uint16_t alone[] = {0, 1, 2, 3}, groups[] = {1, 0, 1, 0}, late[] = {0, 0, 0, 4};
+    struct device_sm_map map = {.footprint_bytes = 4 << 20, .window_cycles = 1000, .turns = alone};
+    struct device_sm_map_answer answer;
+    struct err err = {0};
+    for (int i = 0; i < 2; i++, map.turns = groups) {
+        assert_int_equal(device_map_sms(device, &map, &answer, &err), 0);
+        assert_int_equal(answer.value_count, 8);
+        for (uint64_t sm = 0; sm < 4; sm++)
+            assert_true(answer.values[2 * sm] == 1000000 * (sm + 1) &&
+                        answer.values[2 * sm + 1] == 1000);
+        device_sm_map_answer_fini(&answer);
+    }
+    setenv("FAKE_CUDA_SHARED", "1", 1);
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_SHARED");
+    map.turns = late;
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EINVAL);
+    const struct device_sm_map memory = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4, .loads = 8};
+    int rc = device_map_sms(device, &memory, &answer, &err);
+    if (rc)
+        print_error("%s\n", err.text);
+    assert_int_equal(rc, 0);
+    assert_true(answer.value_count == 16 && answer.region_bytes % (2 << 20) == 0);
+    for (uint64_t i = 0; i < 16; i++)
+        assert_int_equal(answer.values[i], 8 * (500 + i / 4 + i % 4));
+    device_sm_map_answer_fini(&answer);
+    const struct device_sm_map none = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4};
+    assert_int_equal(device_map_sms(device, &none, &answer, &err), -EINVAL);
+}
+
 /* A test that fails leaves nothing behind: the next one is complete. Where memory cannot be
  * allocated, a little less is. */
 static void memory_test_errors(void **state)
@@ -785,6 +819,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(links, set_up_three, tear_down_three),

@@ -245,6 +245,30 @@ static void run_check(const char *name, unsigned grid, unsigned block,
     }
 }
 
+/* Every SM of the turn reads 1000 bytes per cycle of its index + 1, in 1 ns per cycle.
+ * FAKE_CUDA_SHARED="1": the blocks do not run at once. */
+static void run_sm_read(const struct kernel_sm_read *read, unsigned grid)
+{
+    struct kernel_sm_gate *gate = (struct kernel_sm_gate *)(uintptr_t)read->gate;
+    const struct kernel_sm_place *places = (const struct kernel_sm_place *)(uintptr_t)read->places;
+    struct kernel_sm_result *results = (struct kernel_sm_result *)(uintptr_t)read->results;
+    gate->came += grid;
+    for (int i = 0; i < SMS && gate->came == read->expected && !getenv("FAKE_CUDA_SHARED"); i++) {
+        const struct kernel_sm_place *place = &places[sm_ids[i]];
+        if (place->turn == read->turn)
+            results[place->sm] = (struct kernel_sm_result){
+                1000u * (place->sm + 1) * (uint64_t)read->window_cycles, read->window_cycles};
+    }
+}
+
+/* An SM takes as many cycles per load as its index and the region have together, and 500 more. */
+static void run_sm_memory(const struct kernel_sm_memory *memory)
+{
+    uint64_t *results = (uint64_t *)(uintptr_t)memory->results;
+    for (uint32_t i = 0; i < memory->sms * memory->regions; i++)
+        results[i] = (500 + i / memory->regions + i % memory->regions) * (uint64_t)memory->loads;
+}
+
 /* What events tell: each launch of the load takes 20 ms more, everything else 1 ms. */
 static float load_ms;
 
@@ -278,6 +302,10 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
         run_exchange(*(const struct kernel_region *)parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
+    else if (strcmp(name, "sm_map_read") == 0)
+        run_sm_read(parameters[0], grid);
+    else if (strcmp(name, "sm_map_memory") == 0)
+        run_sm_memory(parameters[0]);
     else if (strcmp(name, "load_both") == 0)
         run_load(parameters[0], grid);
     else if (strcmp(name, "load_fill") == 0)
