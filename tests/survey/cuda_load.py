@@ -142,7 +142,7 @@ def check_nodes(folder):
     text = pathlib.Path(f"{ROOT}/configs/survey.yaml").read_text()
     config = pathlib.Path(folder) / "config.yaml"
     check("stagger_s: 5" in text)
-    config.write_text(text.replace("stagger_s: 5", "stagger_s: 3"))
+    config.write_text(text.replace("stagger_s: 5", "stagger_s: 1"))
     named = "hostname node$OMPI_COMM_WORLD_RANK && FAKE_CUDA_NODE=$OMPI_COMM_WORLD_RANK exec \"$@\""
     inventory = survey(folder, ["--probes", "load", "--load", "1", "--config", config],
                        {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
