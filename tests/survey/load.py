@@ -28,7 +28,7 @@ def run(args, codes):
 
 def load(path):
     with open(path, encoding="utf-8") as file:
-        return yaml.safe_load(file)
+        return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def measure(folder, name, nodes, flags, codes=(0, 3)):
@@ -116,12 +116,12 @@ with tempfile.TemporaryDirectory() as folder:
         return ["--config", config]
 
     fast = configured("stagger_s: 5", "stagger_s: 0.5") + ["--load-one"]
-    spread = load(measure(folder, "spread", [dict(healthy, count=3)], flags + fast))
+    spread = load(measure(folder, "spread", [dict(healthy, count=3)], ["--probes", "load", *fast]))
     for gpu in spread["gpus"]:
         begun = gpu["load"]["begun_after_s"]
         assert gpu["load"]["gpus_of_node"] == "one after the other", gpu["load"]
         assert abs(begun - min(starts[gpu["node"]]) / 10) < 0.002, (begun, starts)
-    single = load(measure(folder, "single", [node("a", [])], flags))
+    single = load(measure(folder, "single", [node("a", [])], ["--probes", "load"]))
     assert single["gpus"][0]["load"]["begun_after_s"] == 0, "a node alone does not wait"
 
     # The regions of the memory test are a setting; an error that ECC corrects there is told.
