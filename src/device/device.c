@@ -289,7 +289,8 @@ void device_sm_map_answer_fini(struct device_sm_map_answer *answer)
 int device_run_load(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err)
 {
-    *out_answer = (struct device_load_answer){0};
+    *out_answer = (struct device_load_answer){
+        .start_known = true, .waited_ms = load->waited_ms, .alone = load->alone};
     if (!load->duration_ms || !load->sample_ms || !load->limit_ms)
         return err_set(err, -EINVAL, "a load has a duration, a limit and samples");
     if (!device->ops->run_load)

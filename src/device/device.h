@@ -187,10 +187,16 @@ struct device_region {
     uint64_t wrong_bits;   /* set where a bit was wrong in any word */
     uint64_t cycles;       /* of all `loads`, by the clock of an SM; of full regions only */
 };
+/* Error counters of the memory since the driver was loaded. */
+struct device_ecc {
+    uint64_t corrected, uncorrected;
+};
 struct device_memory_map {
     uint64_t free_bytes; /* before the test */
     struct device_region *regions;
     size_t region_count;
+    bool ecc_known; /* the GPU counts errors */
+    struct device_ecc ecc_before, ecc_after;
 };
 
 /* The check of the SMs: every warp of every SM executes the same program on the same data, so that
@@ -261,6 +267,8 @@ struct device_load {
     uint32_t duration_ms;
     uint32_t sample_ms; /* about this long between two samples */
     uint32_t limit_ms;  /* it ends after this time if that is shorter: what is left to this GPU */
+    uint32_t waited_ms; /* before this request, for other nodes and for its turn */
+    bool alone;         /* no other GPU of the node is under load meanwhile */
 };
 enum device_load_unit {
     DEVICE_LOAD_FP32,  /* multiply-add of the ordinary cores: the GPU has no bf16 tensor cores */
@@ -289,6 +297,10 @@ struct device_load_answer {
     enum device_load_end end;
     struct device_load_sample *samples; /* rising in time; the first one is of the beginning */
     size_t sample_count;
+    /* waited_ms and alone of the request, or of the recorded one; old records do not have them. */
+    bool start_known;
+    uint32_t waited_ms;
+    bool alone;
 };
 
 /* The links from this GPU to another one of its node that the process sees: copies by a copy

@@ -174,7 +174,7 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
         str_copy_to(&out->first_reason, fleet_text(fleet, gpu->first_reason)) ||
         all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
         confirmations_list(judge, number, &out->measured_again) ||
-        link_row_list(fleet, number, &out->links))
+        link_row_list(fleet, number, &out->links) || judge_load_list(judge, number, &out->load))
         return -ENOMEM;
     if (gpu->group == GROUP_NONE)
         return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||

@@ -145,7 +145,12 @@ int judge_world(struct judge *judge);          /* world_scores.c: against GPUs e
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_load(struct judge *judge);           /* load_falls.c: sustained load */
-int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
+
+/* load_falls.c: how the load of a GPU began; of a GPU that is accused, or has a finding about its
+ * load, also the curve. 0 or -ENOMEM. */
+int judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_load);
+
+int judge_causes(struct judge *judge); /* causes.c: what explains a figure */
 
 /* Adds an entry to the inventory's nodes for each setting and version in which the model is
  * divided. 0 or -ENOMEM. */

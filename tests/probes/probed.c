@@ -33,6 +33,7 @@ struct measures probed_run(const struct probed *probed)
     const struct probe_options options = {
         .profile = probed->profile,
         .seed = 5,
+        .region_bytes = probed->region_bytes,
         .ends_s = probed->limit_s > 0 ? clock_monotonic_s() + probed->limit_s : 0};
     if (sim_model_read_text(probed->model, strlen(probed->model), "model", &model, &err) ||
         sim_open(model, &probed->fault, probed->faulty, 5, &device, &err) ||

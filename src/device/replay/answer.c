@@ -155,6 +155,24 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
     wire_put_varint(buffer, map->region_count);
     for (size_t i = 0; i < map->region_count; i++)
         put_region(buffer, patterns, &map->regions[i]);
+    if (!map->ecc_known)
+        return;
+    wire_put_varint(buffer, map->ecc_before.corrected);
+    wire_put_varint(buffer, map->ecc_before.uncorrected);
+    wire_put_varint(buffer, map->ecc_after.corrected);
+    wire_put_varint(buffer, map->ecc_after.uncorrected);
+}
+
+/* The counters are the last part. A record without them ends here. */
+static void get_ecc(struct wire_reader *reader, struct device_memory_map *map)
+{
+    if (reader->bad || reader->position == reader->length)
+        return;
+    map->ecc_known = true;
+    map->ecc_before.corrected = wire_get_varint(reader);
+    map->ecc_before.uncorrected = wire_get_varint(reader);
+    map->ecc_after.corrected = wire_get_varint(reader);
+    map->ecc_after.uncorrected = wire_get_varint(reader);
 }
 
 static void get_region(struct wire_reader *reader, uint64_t patterns, struct device_region *region)
@@ -253,6 +271,7 @@ void answer_get_map(struct wire_reader *reader, uint64_t patterns,
         if (out_map)
             map.regions[map.region_count++] = region;
     }
+    get_ecc(reader, &map);
     if (out_map)
         *out_map = map;
 }
@@ -465,6 +484,25 @@ void answer_put_load(struct strbuf *buffer, const struct device_load_answer *ans
     wire_put_varint(buffer, answer->sample_count);
     for (size_t i = 0; i < answer->sample_count; i++)
         put_load_sample(buffer, &answer->samples[i]);
+    if (!answer->start_known)
+        return;
+    wire_put_varint(buffer, answer->waited_ms);
+    wire_put_varint(buffer, answer->alone);
+}
+
+/* How the load began is the last part. An older record ends here. */
+static void get_start(struct wire_reader *reader, struct device_load_answer *out_answer)
+{
+    bool known = !reader->bad && reader->position < reader->length;
+    uint64_t waited_ms = known ? wire_get_varint(reader) : 0;
+    uint64_t alone = known ? wire_get_varint(reader) : 0;
+    if (waited_ms > UINT32_MAX || alone > 1)
+        reader->bad = true;
+    if (!out_answer)
+        return;
+    out_answer->start_known = known;
+    out_answer->waited_ms = (uint32_t)waited_ms;
+    out_answer->alone = alone != 0;
 }
 
 static void get_load_sample(struct wire_reader *reader, struct device_load_sample *sample)
@@ -501,4 +539,5 @@ void answer_get_load(struct wire_reader *reader, struct device_load_answer *out_
         if (out_answer && !reader->bad && device_load_answer_add(out_answer, &sample))
             wire_no_memory(reader);
     }
+    get_start(reader, out_answer);
 }

@@ -150,7 +150,7 @@ struct sim_fault {
     int kind; /* enum sim_fault_kind */
     struct sim_when when;
     double share, ns, mhz, w, factor, per_s, degrees;
-    uint32_t count, sm, gen, width, number;
+    uint32_t count, corrected, sm, gen, width, number;
     int32_t peer; /* index on the node, or SIM_ANY_PEER */
     uint64_t after, bytes;
     uint32_t tries; /* only so many workers meet the fault; 0: all */

@@ -116,5 +116,7 @@ void html_maps(struct strbuf *out, const struct inventory_model *model)
     put_maps(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
     put_maps(out, model, "bandwidth from L2, by SM", bandwidth_maps, COUNT_OF(bandwidth_maps));
     html_die_map(out, model);
-    put_maps(out, model, "memory, by region", memory_maps, COUNT_OF(memory_maps));
+    put_maps(out, model,
+             model->count > 1 ? "memory, by region, of a usual GPU" : "memory, by region",
+             memory_maps, COUNT_OF(memory_maps));
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/check_program.h"
@@ -182,6 +183,18 @@ static void tell_stream(const char *name, unsigned grid, unsigned block)
     setenv("FAKE_STREAM", text, 1);
 }
 
+/* FAKE_CUDA_LATER="5:FAKE_NVML_PIDS=99": before the fifth launch that tests memory or is part of a
+ * load, this variable gets this value. */
+static void let_time_pass(void)
+{
+    static int launches;
+    const char *text = getenv("FAKE_CUDA_LATER");
+    char name[64];
+    int call = 0, at = 0;
+    if (text && sscanf(text, "%d:%63[^=]=%n", &call, name, &at) == 2 && ++launches == call)
+        setenv(name, text + at, 1);
+}
+
 /* FAKE_CUDA_STUCK="4096": in memory tests, bit 5 of the word at this offset is always 1. */
 static void run_memory(const char *name, const struct kernel_region *region)
 {
@@ -272,8 +285,27 @@ static void run_sm_memory(const struct kernel_sm_memory *memory)
 /* What events tell: each launch of the load takes 20 ms more, everything else 1 ms. */
 static float load_ms;
 
+/* FAKE_CUDA_PACE="path": each launch of a load takes 20 ms indeed, and adds a line to this file:
+ * the process, and when the launch began and ended, in ns. */
+static void take_time(const char *path)
+{
+    static const struct timespec pause = {.tv_nsec = 20000000};
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return;
+    fprintf(file, "%d %lld%09ld %lld%09ld\n", (int)getpid(), (long long)begin.tv_sec, begin.tv_nsec,
+            (long long)end.tv_sec, end.tv_nsec);
+    fclose(file);
+}
+
 static void run_load(const struct kernel_load *load, unsigned grid)
 {
+    if (getenv("FAKE_CUDA_PACE"))
+        take_time(getenv("FAKE_CUDA_PACE"));
     struct kernel_load_result *result = (struct kernel_load_result *)(uintptr_t)load->result;
     result->operations += load->rounds * (uint64_t)grid;
     result->bytes += load->chunks;
@@ -292,6 +324,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
     (void)y, (void)z, (void)by, (void)bz, (void)stream, (void)extra;
     if (shared > SHARED_MAX - KERNEL_STATIC_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
+    if (strncmp(name, "memory_", 7) == 0 || strncmp(name, "load_", 5) == 0)
+        let_time_pass();
     if (strncmp(name, "stream_", 7) == 0)
         tell_stream(name, grid, block);
     else if (strncmp(name, "chase_", 6) == 0)
@@ -374,10 +408,13 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_NODE="2": as the stand-ins of other nodes have another number, other UUIDs. */
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
+    const char *text = getenv("FAKE_CUDA_NODE");
+    int node = text ? atoi(text) : 0;
     for (int i = 0; i < 16; i++)
-        uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : 0));
+        uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : i == 1 ? node : 0));
     return CUDA_SUCCESS;
 }
 
