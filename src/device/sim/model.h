@@ -83,6 +83,7 @@ struct sim_noise {
 struct sim_bandwidth {
     double sm, l1, shared;
     double l2_read, l2_write;
+    double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
@@ -113,6 +114,7 @@ struct sim_model {
     char key[3 * SIM_TEXT_MAX];
     char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
     uint32_t sms, sms_per_tpc, gpc_count;
+    uint32_t sms_per_cpc; /* at most; 0: GPCs have no CPCs */
     uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
     bool across;                    /* SMs are numbered across the GPCs */
     struct sim_clock clock;         /* reached; faults lower it */

@@ -11,6 +11,8 @@ enum {
     SLOT_BYTES = 512,             /* lines of one SM lie between those of the others */
     PAGE_BYTES = 2 << 20,
     PAGES = 4, /* of a region */
+    GPC_SHIFT = 16,
+    ALL_SHIFT = 31, /* no GPC has so high a number */
 };
 
 /* What an SM reads in a ns if it is alone. */
@@ -23,41 +25,92 @@ static double alone_rate(const struct sim_model *model, uint32_t sm, double mhz)
     return cycle_bytes * mhz / 1e3 / (slow ? 1 + model->slow_share : 1);
 }
 
-/* The SMs of a turn share what L2 delivers. */
+/* The CPC of each SM, or its GPC if that has no CPCs. */
+static void find_cpcs(const struct sim_model *model, uint32_t *cpcs)
+{
+    uint32_t ranks[SIM_SMS_MAX] = {0};
+    for (uint32_t sm = 0; sm < model->sms; sm++) {
+        uint32_t gpc = model->gpc_of[sm], rank = ranks[gpc]++;
+        cpcs[sm] = gpc << GPC_SHIFT | (model->sms_per_cpc ? rank / model->sms_per_cpc : 0);
+    }
+}
+
+/* How many SMs of a turn are in the same group as this one. */
+static double readers_with(const struct sim_model *model, const struct device_sm_map *map,
+                           const uint32_t *groups, uint32_t shift, uint32_t sm)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->sms; i++)
+        count += map->turns[i] == map->turns[sm] && groups[i] >> shift == groups[sm] >> shift;
+    return count;
+}
+
+/* What an SM gets of L2 if all of its turn read. Where GPCs have CPCs, L2 serves each CPC alike,
+ * however many SMs it has: on an H200 the SMs of a CPC with two TPCs get 1.4 times as much as those
+ * of a CPC with three. A stream, in which all SMs read the same amount, ends with the slowest SM.
+ */
+static double share_of_l2(const struct sim_model *model, const struct device_sm_map *map,
+                          const uint32_t *cpcs, uint32_t sm)
+{
+    uint32_t full = model->sms_per_cpc ? model->sms_per_cpc : model->sms;
+    double share = model->bandwidth.l2_read / model->sms;
+    if (model->sms_per_cpc)
+        share *= full / readers_with(model, map, cpcs, 0, sm);
+    double all = readers_with(model, map, cpcs, ALL_SHIFT, sm);
+    share *= model->sms / all;
+    return share;
+}
+
+/* All SMs of a GPC together get no more than its limit. */
+static double rate_of(const struct sim_model *model, const struct device_sm_map *map,
+                      const uint32_t *cpcs, uint32_t sm, double mhz)
+{
+    double clock = mhz / model->nominal_clock.sm_mhz, own = 0, sum = 0;
+    for (uint32_t i = 0; i < model->sms; i++) {
+        if (map->turns[i] != map->turns[sm] || model->gpc_of[i] != model->gpc_of[sm])
+            continue;
+        double rate = fmin(alone_rate(model, i, mhz), clock * share_of_l2(model, map, cpcs, i));
+        own = i == sm ? rate : own;
+        sum += rate;
+    }
+    double limit = clock * model->bandwidth.gpc;
+    return limit > 0 && sum > limit ? own * limit / sum : own;
+}
+
 static void read_turn(struct gpu *gpu, const struct device_sm_map *map, uint32_t turn, double mhz,
-                      struct rng *rng, uint64_t *values)
+                      const uint32_t *cpcs, struct rng *rng, uint64_t *values)
 {
     const struct sim_model *model = &gpu->model;
-    double ns = map->window_cycles * 1e3 / mhz, sum = 0;
-    double limit = model->bandwidth.l2_read * mhz / model->nominal_clock.sm_mhz;
-    for (uint32_t sm = 0; sm < model->sms; sm++)
-        sum += map->turns[sm] == turn ? alone_rate(model, sm, mhz) : 0;
+    double ns = map->window_cycles * 1e3 / mhz;
+    bool any = false;
     for (uint32_t sm = 0; sm < model->sms; sm++) {
         if (map->turns[sm] != turn)
             continue;
-        double rate = alone_rate(model, sm, mhz) * fmin(1, limit / sum);
+        double rate = rate_of(model, map, cpcs, sm, mhz);
         /* Disturbances can only cost time. */
         rate /= 1 + fabs(model->noise.bandwidth * rng_normal(rng));
         rate /= 1 + model->health[SIM_PROCESSES];
         values[2 * sm] = (uint64_t)(rate * ns + 0.5);
         values[2 * sm + 1] = (uint64_t)fmax(ns + 0.5, 1);
+        any = true;
     }
-    if (sum > 0)
-        gpu->busy_ns += ns;
+    gpu->busy_ns += any ? ns : 0;
 }
 
 static int map_reads(struct gpu *gpu, const struct device_sm_map *map,
                      struct device_sm_map_answer *answer, struct err *err)
 {
     struct rng rng;
+    uint32_t cpcs[SIM_SMS_MAX];
     double mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
+    find_cpcs(&gpu->model, cpcs);
     answer->value_count = 2 * (size_t)gpu->model.sms;
     answer->values = mem_array(answer->value_count, sizeof *answer->values);
     if (!answer->values)
         return err_no_memory(err);
     rng_init(&rng, rng_derive(gpu->noise_seed, "sm map", gpu->stream_number++), "noise");
     for (uint32_t turn = 0; turn < gpu->model.sms; turn++)
-        read_turn(gpu, map, turn, mhz, &rng, answer->values);
+        read_turn(gpu, map, turn, mhz, cpcs, &rng, answer->values);
     return 0;
 }
 
