@@ -245,10 +245,53 @@ void device_check_answer_fini(struct device_check_answer *answer)
     *answer = (struct device_check_answer){0};
 }
 
+static int check_map(const struct device *device, const struct device_sm_map *map, struct err *err)
+{
+    uint64_t footprint = map->footprint_bytes;
+    if (map->kind == DEVICE_SM_MAP_MEMORY)
+        return map->regions && map->regions <= DEVICE_SM_MAP_REGIONS_MAX && map->loads &&
+                       map->loads <= DEVICE_SM_MAP_LOADS_MAX
+                   ? 0
+                   : err_set(err, -EINVAL, "at most %d regions and %d loads",
+                             DEVICE_SM_MAP_REGIONS_MAX, DEVICE_SM_MAP_LOADS_MAX);
+    if (map->kind != DEVICE_SM_MAP_READ || !map->window_cycles || !map->turns)
+        return err_set(err, -EINVAL, "a map of reads has turns and a window");
+    if (footprint < DEVICE_REGION_MIN || (footprint & (footprint - 1)))
+        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d MiB",
+                       DEVICE_REGION_MIN >> 20);
+    for (uint32_t i = 0; i < device->limits.sm_count; i++)
+        if (map->turns[i] >= device->limits.sm_count)
+            return err_set(err, -EINVAL, "SM %u has turn %u: there are not more turns than SMs", i,
+                           map->turns[i]);
+    return 0;
+}
+
+int device_map_sms(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err)
+{
+    *out_answer = (struct device_sm_map_answer){0};
+    int rc = check_map(device, map, err);
+    if (rc)
+        return rc;
+    if (!device->ops->map_sms || !device->limits.sm_count)
+        return err_set(err, -ENOTSUP, "this device cannot measure single SMs");
+    rc = device->ops->map_sms(device, map, out_answer, err);
+    if (rc)
+        device_sm_map_answer_fini(out_answer);
+    return rc;
+}
+
+void device_sm_map_answer_fini(struct device_sm_map_answer *answer)
+{
+    free(answer->values);
+    *answer = (struct device_sm_map_answer){0};
+}
+
 int device_run_load(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err)
 {
-    *out_answer = (struct device_load_answer){0};
+    *out_answer = (struct device_load_answer){
+        .start_known = true, .waited_ms = load->waited_ms, .alone = load->alone};
     if (!load->duration_ms || !load->sample_ms || !load->limit_ms)
         return err_set(err, -EINVAL, "a load has a duration, a limit and samples");
     if (!device->ops->run_load)
@@ -325,6 +368,16 @@ int device_test_peer(struct device *device, const struct device_peer_test *test,
     if (!device->ops->test_peer)
         return err_set(err, -ENOTSUP, "links to other GPUs cannot be measured");
     return device->ops->test_peer(device, test, out_answer, err);
+}
+
+int device_share_host(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer, struct err *err)
+{
+    if (asked->kind < DEVICE_STREAM_H2D || asked->kind > DEVICE_STREAM_BIDIR || !asked->bytes)
+        return err_set(err, -EINVAL, "not a copy between host and GPU");
+    if (!device->ops->share_host)
+        return err_set(err, -ENOTSUP, "other GPUs of the node are not known");
+    return device->ops->share_host(device, asked, out_answer, err);
 }
 
 int device_read_health(struct device *device, struct facts *config, struct facts *health,

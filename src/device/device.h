@@ -187,10 +187,16 @@ struct device_region {
     uint64_t wrong_bits;   /* set where a bit was wrong in any word */
     uint64_t cycles;       /* of all `loads`, by the clock of an SM; of full regions only */
 };
+/* Error counters of the memory since the driver was loaded. */
+struct device_ecc {
+    uint64_t corrected, uncorrected;
+};
 struct device_memory_map {
     uint64_t free_bytes; /* before the test */
     struct device_region *regions;
     size_t region_count;
+    bool ecc_known; /* the GPU counts errors */
+    struct device_ecc ecc_before, ecc_after;
 };
 
 /* The check of the SMs: every warp of every SM executes the same program on the same data, so that
@@ -231,12 +237,38 @@ struct device_check_answer {
     uint64_t elapsed_ns;         /* of all launches */
 };
 
+/* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its
+ * share of them; the SMs that have no turn wait. */
+enum device_sm_map_kind {
+    DEVICE_SM_MAP_READ,   /* bytes read from L2: turn by turn */
+    DEVICE_SM_MAP_MEMORY, /* latency of lines of main memory that no SM has loaded: region by region
+                           */
+    DEVICE_SM_MAP_KIND_COUNT
+};
+struct device_sm_map {
+    enum device_sm_map_kind kind;
+    /* DEVICE_SM_MAP_READ: each SM reads at random places of the same memory. */
+    uint64_t footprint_bytes; /* a power of two, DEVICE_REGION_MIN or more */
+    uint32_t window_cycles;   /* counted in each turn */
+    const uint16_t *turns;    /* per SM: those with the same number read at once; from 0 on */
+    /* DEVICE_SM_MAP_MEMORY: regions are spread evenly over all memory that can be had. */
+    uint32_t regions, loads; /* dependent loads of each SM in each region, timed together */
+};
+enum { DEVICE_SM_MAP_REGIONS_MAX = 256, DEVICE_SM_MAP_LOADS_MAX = 64 };
+struct device_sm_map_answer {
+    uint64_t *values; /* read: by SM bytes and ns; memory: by SM, then by region: cycles */
+    size_t value_count;
+    uint64_t region_bytes; /* from the beginning of one region to that of the next */
+};
+
 /* Sustained load: every SM multiplies matrices and reads main memory at once, until the time is
  * over. */
 struct device_load {
     uint32_t duration_ms;
     uint32_t sample_ms; /* about this long between two samples */
     uint32_t limit_ms;  /* it ends after this time if that is shorter: what is left to this GPU */
+    uint32_t waited_ms; /* before this request, for other nodes and for its turn */
+    bool alone;         /* no other GPU of the node is under load meanwhile */
 };
 enum device_load_unit {
     DEVICE_LOAD_FP32,  /* multiply-add of the ordinary cores: the GPU has no bf16 tensor cores */
@@ -265,6 +297,10 @@ struct device_load_answer {
     enum device_load_end end;
     struct device_load_sample *samples; /* rising in time; the first one is of the beginning */
     size_t sample_count;
+    /* waited_ms and alone of the request, or of the recorded one; old records do not have them. */
+    bool start_known;
+    uint32_t waited_ms;
+    bool alone;
 };
 
 /* The links from this GPU to another one of its node that the process sees: copies by a copy
@@ -273,8 +309,10 @@ struct device_load_answer {
 enum { DEVICE_PEERS_MAX = 32 }; /* GPUs of a node that are looked at */
 struct device_peer_test {
     uint32_t peer;
-    uint64_t bytes; /* of each transfer */
-    uint32_t loads; /* dependent loads of the peer's memory, timed together */
+    uint64_t bytes;    /* of each transfer */
+    uint32_t loads;    /* dependent loads of the peer's memory, timed together */
+    uint32_t wait_ms;  /* for other processes of the survey that use one of both GPUs */
+    uint32_t limit_ms; /* of the test itself: afterwards it is given up, and this GPU with it */
 };
 
 /* Times in ns. Read: from the peer to this GPU. */
@@ -283,8 +321,22 @@ struct device_peer_answer {
     uint64_t copy_both_ns;                /* both ways at once, `bytes` each way */
     bool mapped;                /* SMs can reach the peer's memory; otherwise the following are 0 */
     uint64_t read_ns, write_ns; /* by the SMs */
-    uint64_t cycles;            /* of all `loads`, by the clock of an SM */
+    uint64_t both_ns;           /* both ways at once, half of `bytes` each way; 0: not known */
+    uint64_t cycles, chase_ns;  /* of all `loads`: by the clock of an SM; 0: ns are not known */
     uint64_t wrong_words;       /* of 8 bytes that read back wrong, by copies and SMs together */
+};
+
+/* Copies between host and GPU, while all other GPUs of the node that the process sees copy the same
+ * way: GPUs that share a way to the host show it. */
+struct device_host_share {
+    enum device_stream_kind kind; /* H2D, D2H or BIDIR */
+    uint64_t bytes;               /* of one copy */
+    uint32_t window_ms;           /* how long is measured */
+    uint32_t limit_ms;            /* for all of it, with the time until the others come */
+};
+struct device_host_share_answer {
+    uint32_t gpus; /* that copied at the same time, this one among them */
+    uint64_t bytes, elapsed_ns;
 };
 
 /* Code: one block on every SM, all at once, executes a loop of one instruction (instruction.h). The
@@ -359,6 +411,8 @@ struct device_ops {
                        struct device_memory_map *out_map, struct err *err); /* may be NULL */
     int (*check_unit)(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err); /* may be NULL */
+    int (*map_sms)(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_load)(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_code)(struct device *device, const struct device_code *code,
@@ -367,6 +421,9 @@ struct device_ops {
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err);
+    int (*share_host)(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer,
+                      struct err *err); /* may be NULL */
     int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
     int (*read_health)(struct device *device, struct facts *config, struct facts *health,
                        struct err *err); /* NULL: there is nothing to read */
@@ -410,6 +467,13 @@ void device_memory_map_fini(struct device_memory_map *map);
 int device_check_unit(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err);
 void device_check_answer_fini(struct device_check_answer *answer);
+
+/* Measures every SM. -EBUSY if another process uses the GPU, or if the blocks do not run at once.
+ * out_answer is released by device_sm_map_answer_fini. */
+int device_map_sms(struct device *device, const struct device_sm_map *map,
+                   struct device_sm_map_answer *out_answer, struct err *err);
+void device_sm_map_answer_fini(struct device_sm_map_answer *answer);
+
 /* Loads the GPU. It ends early, with the samples until then, at limit_ms, when the hardware slows
  * itself down, and when another process comes; -EBUSY if one is there already. If this process is
  * killed, the load ends with it. out_answer is released by device_load_answer_fini. */
@@ -431,11 +495,18 @@ int device_run_code(struct device *device, const struct device_code *code,
  * them. The caller owns out_gpus, initialised empty. */
 int device_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 
-/* Measures the link to a peer. The last request to a device: afterwards, other processes of the
- * survey may use this GPU. Every error concerns this pair of GPUs only. -EAGAIN: another process
- * measures the peer, so nothing was done. -ETIMEDOUT: no answer; later tests fail at once. */
+/* Measures the link to a peer. The last kind of request to a device: afterwards, other processes
+ * of the survey may use this GPU. Every error concerns this pair of GPUs only. -EAGAIN: after
+ * wait_ms another process still used one of both, so nothing was done. -ETIMEDOUT: no answer after
+ * limit_ms; later tests fail at once. */
 int device_test_peer(struct device *device, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err);
+
+/* Waits for the workers of the other GPUs, and copies together with them. Those that have failed,
+ * or have done this before, are not waited for. -EAGAIN: nobody else came, somebody left meanwhile,
+ * or limit_ms is over. Before device_test_peer. */
+int device_share_host(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer, struct err *err);
 
 int device_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 

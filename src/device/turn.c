@@ -60,7 +60,7 @@ bool turn_claim(const char *what, const char *name)
     return rc != -EADDRINUSE;
 }
 
-static void wait_for_holder(const struct turn *turn, int ms)
+void turn_await(const struct turn *turn, int ms)
 {
     struct sockaddr_un address;
     socklen_t length = make_address(turn->name, &address);
@@ -89,7 +89,7 @@ bool turn_take(struct turn *turn, int patience_ms)
             turn->impatient = true;
             return false;
         }
-        wait_for_holder(turn, patience_ms - waited_ms);
+        turn_await(turn, patience_ms - waited_ms);
     }
 }
 

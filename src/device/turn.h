@@ -25,6 +25,9 @@ int turn_try(struct turn *turn);
  * gets it. False: another process has it. True also if that cannot be found out. */
 bool turn_claim(const char *what, const char *name);
 
+/* Waits until the turn's holder gives it back or ends, at most ms. The turn is not taken. */
+void turn_await(const struct turn *turn, int ms);
+
 /* Waits for the turn, at most patience_ms. After one timeout it never waits again: a holder that
  * hangs must not cost every process its time. True: it is held now. */
 bool turn_take(struct turn *turn, int patience_ms);

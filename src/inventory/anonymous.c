@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
+#include "inventory/sm_rates.h"
 
 static int learn_gpu(struct pseudonyms *names, const struct inventory_gpu *gpu)
 {
@@ -55,24 +56,13 @@ int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
                : 0;
 }
 
-/* A fingerprint, and the map that it comes from, identify the die. */
-static bool identifies(const struct fact *fact)
-{
-    return strcmp(fact->key, FINGERPRINT_FACT) == 0 || strcmp(fact->key, FINGERPRINT_MAP) == 0;
-}
-
+/* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die. */
 static void leave_out_fingerprint(struct facts *facts)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < facts->count; i++) {
-        if (!identifies(&facts->items[i])) {
-            facts->items[kept++] = facts->items[i];
-            continue;
-        }
-        free(facts->items[i].key);
-        free(facts->items[i].text);
-    }
-    facts->count = kept;
+    facts_remove(facts, FINGERPRINT_FACT);
+    facts_remove(facts, FINGERPRINT_MAP);
+    facts_remove(facts, FINGERPRINT_REGIONS);
+    facts_remove(facts, SM_RATES_FACT);
 }
 
 int anonymous_facts(struct pseudonyms *names, struct facts *facts)

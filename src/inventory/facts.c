@@ -76,6 +76,20 @@ int facts_set_unknown(struct facts *facts, const char *key, const char *reason)
         facts, &(struct fact){.key = (char *)key, .kind = FACT_UNKNOWN, .text = (char *)reason});
 }
 
+void facts_remove(struct facts *facts, const char *key)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < facts->count; i++) {
+        if (strcmp(facts->items[i].key, key) != 0) {
+            facts->items[kept++] = facts->items[i];
+            continue;
+        }
+        free(facts->items[i].key);
+        free(facts->items[i].text);
+    }
+    facts->count = kept;
+}
+
 const struct fact *facts_get(const struct facts *facts, const char *key)
 {
     return find(facts, key);

@@ -33,6 +33,8 @@ int facts_set_text(struct facts *facts, const char *key, const char *value);
 int facts_set_unknown(struct facts *facts, const char *key, const char *reason);
 int facts_set(struct facts *facts, const struct fact *fact);
 
+void facts_remove(struct facts *facts, const char *key); /* if it is there */
+
 const struct fact *facts_get(const struct facts *facts, const char *key); /* NULL: absent */
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);

@@ -22,9 +22,9 @@ static const double MOVED_CYCLES = 3, MOVED_NOISE = 6;
 /* With more noise than this a step could not be seen. */
 static const double NOISE_MAX_CYCLES = 0.6;
 
-/* A latency in cycles of the SM depends on the clocks of SM and L2: with other clocks distances are
- * other numbers. */
-static const double USUAL_WITHIN = 0.03;
+/* A latency in cycles of the SM depends on the clocks of SM and L2: with other clocks a distance is
+ * another number, at most by the same share. Above this one they are not compared. */
+static const double USUAL_WITHIN = 0.06;
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -110,10 +110,12 @@ struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
     for (size_t i = 0; i < is->sms; i++)
         changes[i] = is->cycles[i] - was->cycles[i];
     double middle = median(changes, is->sms);
+    double rescaled = fabs(is->usual_cycles / was->usual_cycles - 1);
     for (size_t i = 0; i < is->sms; i++) {
         double change = changes[i] - middle;
         squares += change * change;
-        score.moved += fabs(change) > limit;
+        score.moved_sms[i] = fabs(change) > limit + rescaled * fabs(was->cycles[i]);
+        score.moved += score.moved_sms[i];
         if (fabs(change) <= fabs(score.worst_cycles))
             continue;
         score.worst_sm = i;

@@ -13,6 +13,7 @@
 /* The fact of a board that has the text, and the note of a measure that has the map behind it. */
 #define FINGERPRINT_FACT "fingerprint"
 #define FINGERPRINT_MAP "slice_map"
+#define FINGERPRINT_REGIONS "region_map" /* of SMs and regions of the memory */
 
 enum { FINGERPRINT_SMS_MAX = 512, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
 
@@ -41,7 +42,8 @@ enum fingerprint_match {
 };
 struct fingerprint_score {
     enum fingerprint_match match;
-    size_t moved;           /* SMs at another distance */
+    size_t moved; /* SMs at another distance */
+    bool moved_sms[FINGERPRINT_SMS_MAX];
     double distance_cycles; /* root mean square over the SMs; NaN if they cannot be compared */
     double noise_cycles;    /* what chance gives for it */
     size_t worst_sm;        /* the SM that moved most, and by how much */

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "inventory/fingerprint.h"
 #include "inventory/names.h"
+#include "inventory/sm_rates.h"
 
 const char *const gpu_status_names[] = {"ok",     "outlier", "timed_out", "crashed",
                                         "failed", "lost",    "busy",      NULL};
@@ -98,16 +99,22 @@ int gpu_result_second_values(const struct gpu_result *again, struct facts *out_v
     return facts_set_real(out_values, GPU_RESULT_THROTTLED, !str_equal(throttle->text, "none"));
 }
 
-int gpu_result_take_fingerprint(struct gpu_result *result)
+static int take_note(struct gpu_result *result, const char *key)
 {
     for (size_t i = 0; i < result->measures.count; i++) {
-        struct measure *m = &result->measures.items[i];
-        const char *text = facts_text(&m->notes, FINGERPRINT_FACT);
+        struct facts *notes = &result->measures.items[i].notes;
+        const char *text = facts_text(notes, key);
         if (!text)
             continue;
-        int rc = facts_set_text(&result->board, FINGERPRINT_FACT, text);
-        facts_fini(&m->notes);
-        return rc;
+        if (facts_set_text(&result->board, key, text))
+            return -ENOMEM;
+        facts_remove(notes, key);
     }
     return 0;
+}
+
+int gpu_result_take_fingerprint(struct gpu_result *result)
+{
+    int rc = take_note(result, FINGERPRINT_FACT);
+    return rc ? rc : take_note(result, SM_RATES_FACT);
 }

@@ -62,8 +62,8 @@ int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from
 /* What a second measurement of a GPU says: its figures and GPU_RESULT_THROTTLED. 0 or -ENOMEM. */
 int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values);
 
-/* Moves the fingerprint of the die from the notes of its measure to the facts of the board. 0 or
- * -ENOMEM. */
+/* Moves the fingerprint of the die and the rates of its SMs from the notes of their measures to the
+ * facts of the board. 0 or -ENOMEM. */
 int gpu_result_take_fingerprint(struct gpu_result *result);
 
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */

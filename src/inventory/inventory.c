@@ -62,6 +62,7 @@ void inventory_gpu_fini(struct inventory_gpu *gpu)
     free(gpu->values);
     facts_fini(&gpu->measured_again);
     facts_fini(&gpu->links);
+    facts_fini(&gpu->load);
 }
 
 static void outliers_fini(struct inventory_outlier *outliers, size_t count)

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const link_row_keys[LINK_ROW_KEYS] = {"gpus",    "state",    "read",    "write", "both",
-                                                  "sm_read", "sm_write", "latency", "why"};
+const char *const link_row_keys[LINK_ROW_KEYS] = {"gpus",    "state",      "read",     "write",
+                                                  "both",    "sm_read",    "sm_write", "sm_both",
+                                                  "latency", "latency_ns", "why"};
 
 bool link_row_word(const char **at, size_t *out_length)
 {

@@ -10,7 +10,7 @@
 #define LINK_ROW_METRIC "links.peers"
 
 /* gpus, state, the figures, and last `why`, which is a sentence. */
-enum { LINK_ROW_KEYS = 9, LINK_ROW_LISTS = 8 };
+enum { LINK_ROW_KEYS = 11, LINK_ROW_LISTS = 10 };
 extern const char *const link_row_keys[LINK_ROW_KEYS];
 
 /* Moves *at to the next word and sets its length. False: there is none. */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/link_row.h"
+#include "inventory/load_curve.h"
 
 /* Texts and their indices, sorted for look-up. */
 struct indexed_text {
@@ -180,13 +181,13 @@ static int copy_texts(const struct inventory_gpu *gpu, const struct inventory_mo
     return unmeasured ? str_copy_to(&result->reason, unmeasured->reason) : 0;
 }
 
-/* The row is kept as notes of a measure. */
-static int add_links(const struct facts *links, struct measures *measures)
+/* Links and load were notes of a measure. */
+static int add_notes(const struct facts *notes, const char *metric, struct measures *measures)
 {
     for (size_t i = 0; i < measures->count; i++) {
         struct measure *m = &measures->items[i];
-        for (size_t k = 0; k < links->count && str_equal(m->metric, LINK_ROW_METRIC); k++)
-            if (facts_set(&m->notes, &links->items[k]))
+        for (size_t k = 0; k < notes->count && str_equal(m->metric, metric); k++)
+            if (facts_set(&m->notes, &notes->items[k]))
                 return -ENOMEM;
     }
     return 0;
@@ -214,7 +215,8 @@ int inventory_result(const struct inventory_lookup *lookup, const struct invento
         if (add_value(model, &gpu->values[i], &result.measures))
             goto no_memory;
     if (facts_copy(&result.measured_again, &gpu->measured_again) ||
-        add_links(&gpu->links, &result.measures))
+        add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures) ||
+        add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures))
         goto no_memory;
     *out_result = result;
     return 0;

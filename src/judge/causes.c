@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/sm_rates.h"
 #include "judge/fact_text.h"
 #include "judge/yardstick.h"
 
@@ -154,6 +155,22 @@ static void put_sm(struct strbuf *out, const struct judge *judge, const struct f
         strbuf_printf(out, "SM %.0f is slower than the others, ", cell->value);
 }
 
+/* Names the SMs that are slower than the others where a bandwidth of L2 is low. */
+static void put_slow_sms(struct strbuf *out, const struct judge *judge,
+                         const struct judge_metric *rule, uint32_t gpu)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_BOARD, SM_RATES_FACT);
+    const char *text = column ? fleet_fact_text(&judge->fleet, column, gpu) : NULL;
+    struct sm_rates rates;
+    if (strncmp(rule->metric, "l2.bandwidth", 12) != 0 || !text || sm_rates_read(text, &rates))
+        return;
+    struct sm_loss loss = sm_rates_weak(&rates);
+    if (!loss.count)
+        return;
+    sm_loss_put(out, &loss);
+    strbuf_puts(out, " than the others, ");
+}
+
 static int find_cause(struct judge *judge, struct finding *finding)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[finding->rule];
@@ -175,6 +192,7 @@ static int find_cause(struct judge *judge, struct finding *finding)
         finding->explained_by = explanation.bits | 1u << BIT_PARTLY;
     } else {
         put_sm(&text, judge, finding);
+        put_slow_sms(&text, judge, rule, finding->gpu);
         put_unexplained(&text, rule);
     }
     strbuf_fini(&explanation.words);

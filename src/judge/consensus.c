@@ -8,7 +8,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
+#include "inventory/load_curve.h"
 #include "judge/robust.h"
 
 /* At most this many kinds of cells are counted for the majority. */
@@ -80,7 +82,7 @@ static int put_words(const struct fleet *fleet, const struct cell *cell, struct 
     return 0;
 }
 
-/* The curve of a load differs on every GPU: that of the GPU with the median figure stands for the
+/* A picture differs on every GPU: that of the GPU with the median figure stands for the
  * model. */
 static const struct note *median_note(const struct column *column, const struct cell *kind,
                                       const struct note_column *notes)
@@ -103,10 +105,19 @@ static const struct note *median_note(const struct column *column, const struct 
     return nearest;
 }
 
-static bool is_load_curve(const struct column *column, const char *key)
+/* Pictures of one GPU, which no two GPUs have alike: the page draws them. */
+static bool is_picture(const struct column *column, const char *key)
 {
+    static const char *const pictures[][2] = {{LOAD_CURVE_METRIC, LOAD_CURVE_KEY},
+                                              {"main.whole.latency", "map"},
+                                              {"main.whole.slow_regions", "read_map"},
+                                              {"main.whole.slow_regions", "write_map"}};
     const char *metric = fleet_text(column->fleet, column->metric->head.name);
-    return strcmp(key, "curve") == 0 && strcmp(metric, "load.clock.steady") == 0;
+    for (size_t i = 0; i < COUNT_OF(pictures); i++)
+        if (strcmp(metric, pictures[i][0]) == 0 && strcmp(key, pictures[i][1]) == 0)
+            return true;
+    return (strcmp(key, "map") == 0 && strncmp(metric, "die.bandwidth.", 14) == 0) ||
+           strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
 /* Sets the note to the median of the numbers, or to the text that more than half have. */
@@ -142,7 +153,7 @@ static int merge_note(const struct column *column, const struct cell *kind,
         return facts_set_real(out_notes, key, robust_median(column->numbers, n));
     if (most == FACT_BOOL)
         return facts_set_bool(out_notes, key, robust_median(column->numbers, n) > 0.5);
-    if (is_load_curve(column, key) && is_number(kind)) {
+    if (is_picture(column, key) && is_number(kind)) {
         candidate = median_note(column, kind, notes);
         const char *text = candidate ? fleet_text(column->fleet, candidate->text) : NULL;
         return text ? facts_set_text(out_notes, key, text) : 0;

@@ -174,7 +174,7 @@ static int add_gpu(const struct judge *judge, uint32_t number, struct inventory 
         str_copy_to(&out->first_reason, fleet_text(fleet, gpu->first_reason)) ||
         all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
         confirmations_list(judge, number, &out->measured_again) ||
-        link_row_list(fleet, number, &out->links))
+        link_row_list(fleet, number, &out->links) || judge_load_list(judge, number, &out->load))
         return -ENOMEM;
     if (gpu->group == GROUP_NONE)
         return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||
@@ -282,8 +282,8 @@ static int run_stages(struct judge *judge)
         judge_settings,   judge_rules,          judge_self_checks, judge_counters,      judge_heat,
         judge_tries,      judge_scores,         judge_few,         judge_groups,        judge_nodes,
         judge_steadiness, judge_specifications, judge_drift,       judge_counter_drift, judge_dies,
-        judge_world,      judge_clocks,         judge_claims,      judge_load,          judge_links,
-        judge_causes,
+        judge_sm_rates,   judge_world,          judge_clocks,      judge_claims,        judge_load,
+        judge_links,      judge_host_shares,    judge_causes,
     };
     if (prepare(judge))
         return -ENOMEM;

@@ -13,10 +13,22 @@
 #include "inventory/link_row.h"
 #include "judge/robust.h"
 
-const double link_slow = 0.9;
+/* A figure is bad below this merit. */
+static const double BAD_MERITS[LINK_FIGURES] = {
+    [LINK_READ] = 0.9, [LINK_WRITE] = 0.9, [LINK_CYCLES] = 0.8, [LINK_NS] = 0.8};
 
 enum { ALIKE_MIN = 5, SLOW_MIN = 3 };
 static const double MOST_SHARE = 2.0 / 3;
+
+double link_merit(enum link_figure figure, double value, double expected)
+{
+    return figure >= LINK_CYCLES ? expected / value : value / expected;
+}
+
+bool link_is_bad(enum link_figure figure, double value, double expected)
+{
+    return link_merit(figure, value, expected) < BAD_MERITS[figure];
+}
 
 const char *link_note(const struct fleet *fleet, uint32_t gpu, const char *key)
 {
@@ -63,28 +75,37 @@ static size_t find_peer(const struct fleet *fleet, const struct link_node *node,
     return node->count;
 }
 
-/* Reads the row of the node's GPU i. */
+/* The next word of each list, of which the first two must be there; others may be missing. */
+static bool next_words(const char **words, size_t *lengths, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (words[k] && link_row_word(&words[k], &lengths[k]))
+            continue;
+        if (k < 2)
+            return false;
+        words[k] = NULL;
+    }
+    return true;
+}
+
+/* Reads the row of the node's GPU i. Older inventories have no latency in ns. */
 static void read_row(const struct fleet *fleet, struct link_node *node, size_t i)
 {
-    const char *keys[] = {"gpus", "state", "read", "write"}, *words[COUNT_OF(keys)];
+    const char *keys[] = {"gpus", "state", "read", "write", "latency", "latency_ns"};
+    const char *words[COUNT_OF(keys)];
     size_t lengths[COUNT_OF(keys)];
     for (size_t k = 0; k < COUNT_OF(keys); k++)
         words[k] = link_note(fleet, node->gpus[i], keys[k]);
-    if (!words[0] || !words[1] || !words[2] || !words[3])
-        return;
-    for (;;) {
-        for (size_t k = 0; k < COUNT_OF(keys); k++)
-            if (!link_row_word(&words[k], &lengths[k]))
-                return;
+    while (next_words(words, lengths, COUNT_OF(keys))) {
         size_t peer = find_peer(fleet, node, words[0], lengths[0]);
-        if (peer < node->count && peer != i) {
-            struct link_cell *cell = &node->cells[i * node->count + peer];
+        struct link_cell *cell = &node->cells[i * node->count + peer];
+        if (peer < node->count && peer != i)
             cell->state = state_of(words[1], lengths[1]);
-            cell->rates[LINK_READ] = link_row_number(words[2], lengths[2]);
-            cell->rates[LINK_WRITE] = link_row_number(words[3], lengths[3]);
+        for (size_t k = 0; k < COUNT_OF(keys); k++) {
+            if (k >= 2 && words[k] && peer < node->count && peer != i)
+                cell->figures[k - 2] = link_row_number(words[k], lengths[k]);
+            words[k] = words[k] ? words[k] + lengths[k] : NULL;
         }
-        for (size_t k = 0; k < COUNT_OF(keys); k++)
-            words[k] += lengths[k];
     }
 }
 
@@ -99,29 +120,35 @@ static int read_node(const struct fleet *fleet, struct link_node *node)
     node->cells = mem_array(node->count * node->count, sizeof *node->cells);
     if (!node->cells)
         return -ENOMEM;
-    for (size_t i = 0; i < node->count * node->count; i++)
-        node->cells[i] = (struct link_cell){.rates = {NAN, NAN}, .expected = {NAN, NAN}};
+    for (size_t i = 0; i < node->count * node->count * LINK_FIGURES; i++) {
+        struct link_cell *cell = &node->cells[i / LINK_FIGURES];
+        cell->figures[i % LINK_FIGURES] = cell->expected[i % LINK_FIGURES] = NAN;
+    }
     for (size_t i = 0; i < node->count; i++)
         if (fleet_judged(&fleet->gpus[node->gpus[i]]))
             read_row(fleet, node, i);
     return 0;
 }
 
-/* Nodes are wired alike if they have the same models in the same order. */
-static int by_models(const void *left, const void *right, void *user)
+int link_models_order(const struct fleet *fleet, const uint32_t *a, size_t a_count,
+                      const uint32_t *b, size_t b_count)
 {
-    const struct fleet *fleet = user;
-    const struct link_node *a = left, *b = right;
-    if (!a->cells != !b->cells)
-        return a->cells ? -1 : 1;
-    if (a->count != b->count)
-        return a->count < b->count ? -1 : 1;
-    for (size_t i = 0; i < a->count; i++) {
-        uint32_t x = fleet->gpus[a->gpus[i]].group, y = fleet->gpus[b->gpus[i]].group;
+    if (a_count != b_count)
+        return a_count < b_count ? -1 : 1;
+    for (size_t i = 0; i < a_count; i++) {
+        uint32_t x = fleet->gpus[a[i]].group, y = fleet->gpus[b[i]].group;
         if (x != y)
             return x < y ? -1 : 1;
     }
     return 0;
+}
+
+static int by_models(const void *left, const void *right, void *user)
+{
+    const struct link_node *a = left, *b = right;
+    if (!a->cells != !b->cells)
+        return a->cells ? -1 : 1;
+    return link_models_order(user, a->gpus, a->count, b->gpus, b->count);
 }
 
 static int by_place(const void *left, const void *right)
@@ -131,57 +158,61 @@ static int by_place(const void *left, const void *right)
 }
 
 /* What one link reaches on each of the nodes; numbers: room for one each. */
-static void expect_alike(struct link_node *nodes, size_t count, size_t cell, int way,
-                         double *numbers)
+static void expect_alike(struct link_node *nodes, size_t count, size_t cell,
+                         enum link_figure figure, double *numbers)
 {
     size_t n = 0, slow = 0;
     for (size_t i = 0; i < count; i++)
-        if (isfinite(nodes[i].cells[cell].rates[way]))
-            numbers[n++] = nodes[i].cells[cell].rates[way];
+        if (isfinite(nodes[i].cells[cell].figures[figure]))
+            numbers[n++] = nodes[i].cells[cell].figures[figure];
     if (n < ALIKE_MIN)
         return;
     double median = robust_median(numbers, n);
     for (size_t i = 0; i < n; i++)
-        slow += numbers[i] < link_slow * median;
+        slow += link_is_bad(figure, numbers[i], median);
     for (size_t i = 0; i < count; i++) {
-        nodes[i].cells[cell].expected[way] = median;
-        nodes[i].cells[cell].slow_share[way] = slow >= SLOW_MIN ? (double)slow / (double)n : 0;
+        nodes[i].cells[cell].expected[figure] = median;
+        nodes[i].cells[cell].slow_share[figure] = slow >= SLOW_MIN ? (double)slow / (double)n : 0;
     }
 }
 
-/* With few nodes: what most of their links reach, if two thirds of them agree. numbers: room for
- * all of them. */
-static void expect_most(struct link_node *nodes, size_t count, double *numbers)
+/* With few nodes: what most of their links reach in the figures first to last, if two thirds of
+ * them agree. numbers: room for all of them. */
+static void expect_most(struct link_node *nodes, size_t count, enum link_figure first,
+                        enum link_figure last, double *numbers)
 {
-    size_t n = 0, agree = 0, all = LINK_WAYS * nodes->count * nodes->count;
-    for (size_t i = 0; i < count * all; i++) {
-        double rate = nodes[i / all].cells[i % all / LINK_WAYS].rates[i % LINK_WAYS];
-        if (isfinite(rate))
-            numbers[n++] = rate;
-    }
+    size_t n = 0, agree = 0, cells = nodes->count * nodes->count;
+    for (size_t i = 0; i < count * cells; i++)
+        for (size_t f = first; f <= last; f++)
+            if (isfinite(nodes[i / cells].cells[i % cells].figures[f]))
+                numbers[n++] = nodes[i / cells].cells[i % cells].figures[f];
     double median = robust_median(numbers, n);
     for (size_t i = 0; i < n; i++)
-        agree += fabs(numbers[i] - median) <= (1 - link_slow) * median;
+        agree += fabs(numbers[i] - median) <= (1 - BAD_MERITS[first]) * median;
     if (n < 4 || (double)agree < MOST_SHARE * (double)n)
         return;
-    for (size_t i = 0; i < count * all; i++)
-        nodes[i / all].cells[i % all / LINK_WAYS].expected[i % LINK_WAYS] = median;
+    for (size_t i = 0; i < count * cells; i++)
+        for (size_t f = first; f <= last; f++)
+            nodes[i / cells].cells[i % cells].expected[f] = median;
 }
 
 /* nodes: all that are wired alike. */
 static int expect(struct link_node *nodes, size_t count)
 {
-    size_t all = LINK_WAYS * nodes->count * nodes->count;
+    size_t cells = nodes->count * nodes->count;
     bool few = count < ALIKE_MIN;
-    double *numbers = mem_array(few ? count * all : count, sizeof *numbers);
+    double *numbers = mem_array(few ? 2 * count * cells : count, sizeof *numbers);
     if (!numbers)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         nodes[i].nodes = count;
-    if (few)
-        expect_most(nodes, count, numbers);
-    for (size_t i = 0; i < all && !few; i++)
-        expect_alike(nodes, count, i / LINK_WAYS, (int)(i % LINK_WAYS), numbers);
+    if (few) {
+        expect_most(nodes, count, LINK_READ, LINK_WRITE, numbers);
+        expect_most(nodes, count, LINK_CYCLES, LINK_CYCLES, numbers);
+        expect_most(nodes, count, LINK_NS, LINK_NS, numbers);
+    }
+    for (size_t i = 0; i < cells * LINK_FIGURES && !few; i++)
+        expect_alike(nodes, count, i / LINK_FIGURES, (enum link_figure)(i % LINK_FIGURES), numbers);
     free(numbers);
     return 0;
 }

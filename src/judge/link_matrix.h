@@ -12,13 +12,14 @@ enum link_state {
     LINK_WRONG, /* data arrived wrong */
 };
 
-/* One cell: row GPU i, column peer j. Rates in GB/s; NaN: not measured. */
-enum { LINK_READ, LINK_WRITE, LINK_WAYS }; /* from j to i; from i to j */
+/* One cell: row GPU i, column peer j. The rates are in GB/s: from j to i, and from i to j. The
+ * latency of loads of i in j's memory, in cycles of i and in ns, holds both ways. */
+enum link_figure { LINK_READ, LINK_WRITE, LINK_CYCLES, LINK_NS, LINK_FIGURES };
 struct link_cell {
     enum link_state state;
-    double rates[LINK_WAYS];
-    double expected[LINK_WAYS];   /* NaN: nothing to compare with */
-    double slow_share[LINK_WAYS]; /* of the nodes that are wired alike, if they are at least 3 */
+    double figures[LINK_FIGURES];    /* NaN: not measured */
+    double expected[LINK_FIGURES];   /* NaN: nothing to compare with */
+    double slow_share[LINK_FIGURES]; /* of the nodes that are wired alike, if they are at least 3 */
 };
 
 /* The GPUs of one node, in the fleet's order. */
@@ -34,12 +35,20 @@ struct link_nodes {
     size_t count;
 };
 
-/* A rate is slow below this share of what is expected. */
-extern const double link_slow;
+/* What a figure is worth of what is expected: 1 or more is as good or better. NaN: unknown. */
+double link_merit(enum link_figure figure, double value, double expected);
+
+/* Whether a figure is bad compared with what is expected; not if one of both is NaN. */
+bool link_is_bad(enum link_figure figure, double value, double expected);
 
 /* 0 or -ENOMEM; released with link_nodes_fini. */
 int link_nodes_build(const struct fleet *fleet, struct link_nodes *out_nodes);
 void link_nodes_fini(struct link_nodes *nodes);
+
+/* Orders the GPUs of two nodes by their models. 0: the nodes have the same models in the same
+ * order, and are taken to be wired alike. */
+int link_models_order(const struct fleet *fleet, const uint32_t *a, size_t a_count,
+                      const uint32_t *b, size_t b_count);
 
 /* A note of the row of a GPU; NULL: none. */
 const char *link_note(const struct fleet *fleet, uint32_t gpu, const char *key);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/load_curve.h"
 #include "inventory/throttle.h"
 #include "judge/stages.h"
 
@@ -117,5 +118,39 @@ int judge_load(struct judge *judge)
     for (size_t i = 0; i < judge->findings.count; i++)
         if (explain(judge, &judge->findings.items[i]))
             return -ENOMEM;
+    return 0;
+}
+
+static bool is_bad(const struct judge *judge, uint32_t gpu)
+{
+    if (judge->fleet.gpus[gpu].outlier)
+        return true;
+    for (uint32_t at = judge->findings.last[gpu]; at;) {
+        const struct finding *finding = &judge->findings.items[at - 1];
+        const char *metric = fleet_text(&judge->fleet, finding->metric);
+        if (!finding->dropped && strncmp(metric, "load.", 5) == 0)
+            return true;
+        at = finding->previous;
+    }
+    return false;
+}
+
+int judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_load)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *column = fleet_metric(fleet, LOAD_CURVE_METRIC);
+    for (size_t k = 0; column && k < LOAD_CURVE_KEYS; k++)
+        for (size_t i = 0; i < column->note_count; i++) {
+            const char *key = fleet_text(fleet, column->notes[i].head.name);
+            const struct note *note = &column->notes[i].notes[gpu];
+            bool curve = str_equal(key, LOAD_CURVE_KEY);
+            if (!str_equal(key, load_curve_keys[k]) || (curve && !is_bad(judge, gpu)))
+                continue;
+            if ((note->kind == FACT_TEXT &&
+                 facts_set_text(out_load, key, fleet_text(fleet, note->text))) ||
+                (note->kind == FACT_INT && facts_set_int(out_load, key, (int64_t)note->number)) ||
+                (note->kind == FACT_REAL && facts_set_real(out_load, key, note->number)))
+                return -ENOMEM;
+        }
     return 0;
 }

@@ -24,6 +24,11 @@ static const struct count {
 } counts[] = {
     {"main.whole.errors", "main.whole.first_error", true, KIND_FAILING,
      "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY},
+    {"main.whole.ecc_uncorrected", NULL, true, KIND_FAILING,
+     "uncorrectable ECC errors while all memory was written and read: ", NULL, NULL, NULL},
+    /* Healthy GPUs have a few. A storm of them is accused by the counters of the survey. */
+    {"main.whole.ecc_corrected", NULL, false, KIND_DEGRADED,
+     "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL},
     /* Not known well enough to accuse: no GPU with a weak region was met. */
     {"main.whole.slow_regions", "main.whole.slowest_region", false, KIND_DEGRADED,
      "regions of memory that are slower than the others in every pass of writing, or of reading: ",
@@ -71,7 +76,8 @@ int judge_self_checks(struct judge *judge)
         for (size_t k = 0; k < COUNT_OF(counts); k++) {
             uint32_t gpu = fleet->order[i];
             double value = value_of(fleet, counts[k].metric, gpu);
-            double place = value_of(fleet, counts[k].place_metric, gpu);
+            double place =
+                counts[k].place_metric ? value_of(fleet, counts[k].place_metric, gpu) : NAN;
             if (value > 0 &&
                 findings_add_rule(judge, gpu, counts[k].metric, counts[k].accuses, counts[k].kind,
                                   value, cause_of(&counts[k], value, place)))

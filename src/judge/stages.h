@@ -127,6 +127,7 @@ int judge_settings(struct judge *judge);       /* settings.c: facts against the 
 int judge_rules(struct judge *judge);          /* rules.c: facts that need no peers */
 int judge_self_checks(struct judge *judge);    /* self_checks.c: tests of the memory and the SMs */
 int judge_links(struct judge *judge);          /* links.c: links between GPUs */
+int judge_host_shares(struct judge *judge);    /* host_shares.c: host links of all GPUs at once */
 int judge_counters(struct judge *judge);       /* counters.c: errors that are corrected */
 int judge_heat(struct judge *judge);           /* heat.c: temperatures */
 int judge_tries(struct judge *judge);          /* tries.c: workers that crashed or hung */
@@ -139,11 +140,17 @@ int judge_specifications(struct judge *judge); /* specification.c: against refer
 int judge_drift(struct judge *judge);          /* drift.c: against the baseline */
 int judge_counter_drift(struct judge *judge);  /* counter_drift.c: counters since the baseline */
 int judge_dies(struct judge *judge);           /* die_changes.c: dies since the baseline */
+int judge_sm_rates(struct judge *judge);       /* sm_changes.c: SMs since the baseline */
 int judge_world(struct judge *judge);          /* world_scores.c: against GPUs elsewhere */
 int judge_clocks(struct judge *judge);         /* clocks.c: the SM clock and what follows it */
 int judge_claims(struct judge *judge);         /* claims.c: measured against reported */
 int judge_load(struct judge *judge);           /* load_falls.c: sustained load */
-int judge_causes(struct judge *judge);         /* causes.c: what explains a figure */
+
+/* load_falls.c: how the load of a GPU began; of a GPU that is accused, or has a finding about its
+ * load, also the curve. 0 or -ENOMEM. */
+int judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_load);
+
+int judge_causes(struct judge *judge); /* causes.c: what explains a figure */
 
 /* Adds an entry to the inventory's nodes for each setting and version in which the model is
  * divided. 0 or -ENOMEM. */

@@ -41,6 +41,9 @@ void probe_begin(struct probe_context *context, const char *probe, uint32_t roun
  * the profile quick, which has only short rounds. */
 size_t probe_repeats(const struct probe_context *context, size_t first);
 
+/* Seconds until the time limit of the GPU; INFINITY: there is none. */
+double probe_left_s(const struct probe_context *context);
+
 /* A new seed for a job: the same sequence for the same options, probe and round. It does not depend
  * on other probes or the analysis, so that a replayed probe makes the same requests and finds them
  * in the record. */
@@ -126,7 +129,9 @@ extern const struct probe probe_clock_memory;
 extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
-extern const struct probe probe_links;
+extern const struct probe probe_host_together, probe_links;
 extern const struct probe probe_die_map;
+extern const struct probe probe_die_bandwidth;
+extern const struct probe probe_die_memory;
 
 #endif

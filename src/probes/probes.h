@@ -50,10 +50,11 @@ void probes_remove(struct probe_selection *selection, const char *name);
 struct probe_options {
     enum probe_profile profile;
     uint64_t seed;
-    double load_s;      /* how long the GPU is put under load; 0: the usual time */
-    double load_wait_s; /* before that */
-    bool load_one;      /* one GPU of the node at a time */
-    double ends_s;      /* by clock_monotonic_s: the time limit of the GPU; 0: none */
+    uint64_t region_bytes; /* memory.whole: a power of two; 0: the usual size */
+    double load_s;         /* how long the GPU is put under load; 0: the usual time */
+    double load_wait_s;    /* before that */
+    bool load_one;         /* one GPU of the node at a time */
+    double ends_s;         /* by clock_monotonic_s: the time limit of the GPU; 0: none */
 };
 
 /* Called before and after each probe; a worker uses it to report progress and partial results.

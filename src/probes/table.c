@@ -56,8 +56,11 @@ const struct probe *const probe_table[] = {
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,
+    &probe_host_together,
     &probe_links,
     &probe_die_map,
+    &probe_die_bandwidth,
+    &probe_die_memory,
     NULL,
 };
 /* clang-format on */

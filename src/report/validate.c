@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "judge/judge.h"
 #include "report/validate_links.h"
+#include "report/validate_load.h"
 #include "report/validate_repeats.h"
 
 /* Texts and their indices, sorted for look-up. */
@@ -122,6 +123,9 @@ static int check_gpus(struct checker *c, struct err *err)
         if (rc)
             return rc;
         rc = report_validate_links(gpu, err);
+        if (rc)
+            return rc;
+        rc = report_validate_load(gpu, err);
         if (rc)
             return rc;
     }

@@ -47,7 +47,8 @@ static bool is_list(const char *key)
 int report_validate_links(const struct inventory_gpu *gpu, struct err *err)
 {
     const char *gpus = facts_text(&gpu->links, "gpus");
-    if (gpu->links.count && (!gpus || !facts_text(&gpu->links, "state")))
+    bool only_why = gpu->links.count == 1 && facts_text(&gpu->links, "why");
+    if (gpu->links.count && !only_why && (!gpus || !facts_text(&gpu->links, "state")))
         return err_set(err, -EINVAL, "%.80s: links: expected the lists gpus and state",
                        name_of(gpu));
     size_t count = gpus ? count_words("gpus", gpus) : 0;

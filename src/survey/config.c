@@ -15,6 +15,7 @@ struct config_nodes {
     const struct yaml_node *time_limit_s;
     const struct yaml_node *start;
     const struct yaml_node *load;
+    const struct yaml_node *memory;
     const struct yaml_node *judge;
 };
 
@@ -36,8 +37,23 @@ static int check_metrics(const struct yaml_node *judge, struct err *err)
 
 void survey_config_defaults(struct survey_config *out_config)
 {
-    *out_config =
-        (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1}, .load_stagger_s = 5};
+    *out_config = (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1},
+                                         .load_stagger_s = 5,
+                                         .region_bytes = UINT64_C(1) << 30};
+}
+
+static int read_memory(const struct yaml_node *memory, struct survey_config *config,
+                       struct err *err)
+{
+    static const struct yaml_field fields[] = {
+        {"region", YAML_BYTES, offsetof(struct survey_config, region_bytes), true, 0x1p26, 0x1p34},
+    };
+    int rc = yaml_read_fields(memory, fields, COUNT_OF(fields), config, err);
+    if (rc)
+        return rc;
+    if (config->region_bytes & (config->region_bytes - 1))
+        return yaml_error(memory, err, "region: expected a power of two, such as 512 MiB or 1 GiB");
+    return 0;
 }
 
 static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
@@ -46,6 +62,7 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
         {"time_limit_s", YAML_NODE, offsetof(struct config_nodes, time_limit_s), .required = true},
         {"start_patience_s", YAML_NODE, offsetof(struct config_nodes, start)},
         {"load", YAML_NODE, offsetof(struct config_nodes, load)},
+        {"memory", YAML_NODE, offsetof(struct config_nodes, memory)},
         {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
     };
     static const struct yaml_field limits[] = {
@@ -75,6 +92,10 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
         goto fail;
     if (nodes.load)
         rc = yaml_read_fields(nodes.load, load, COUNT_OF(load), &config, err);
+    if (rc)
+        goto fail;
+    if (nodes.memory)
+        rc = read_memory(nodes.memory, &config, err);
     if (rc)
         goto fail;
     rc = judge_config_read(nodes.judge, &config.judge, err);

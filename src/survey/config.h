@@ -17,6 +17,7 @@ struct survey_config {
     double time_limit_s[PROFILE_COUNT]; /* for one GPU, by profile */
     struct survey_patience start;
     double load_stagger_s;
+    uint64_t region_bytes; /* of the memory test: a power of two */
     struct judge_config judge;
     char *name; /* of the file */
     char *text;
@@ -30,7 +31,8 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
 /* The same from a text. name: what error messages call it. */
 int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
                        struct err *err);
-/* The values that are used when no file can be read: only the patience is set. */
+/* The values that are used when no file can be read: no limits, nothing is
+ * judged. */
 void survey_config_defaults(struct survey_config *out_config);
 void survey_config_fini(struct survey_config *config);
 

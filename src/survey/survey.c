@@ -381,6 +381,7 @@ static int survey_all(struct run *run, struct inputs *prepared, double limit_s, 
     if (rc)
         return rc;
     root_stagger(run->root, prepared->config.load_stagger_s);
+    root_set_region(run->root, prepared->config.region_bytes);
     connect_root(run, prepared);
     rc = rank_create(run->comm, options, tick(run), &run->rank, err);
     if (!rc)

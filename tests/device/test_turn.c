@@ -1,5 +1,5 @@
 /* Turns among processes: one at a time, freed by the holder's end, never waited for without bound.
- */
+ * Meetings of processes: all work while one measures, and who ends is not waited for. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include "../check.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "device/meeting.h"
 #include "device/turn.h"
 
 /* Between the processes of this test. */
@@ -141,12 +142,67 @@ static void patience_ends(void **state)
     turn_give(&turn);
 }
 
+/* A member of a meeting. The last one ends as soon as it is there. */
+static void take_part(size_t own, size_t count)
+{
+    struct meeting meeting;
+    meeting_init(&meeting, count, own);
+    for (size_t i = 0; i < count; i++) {
+        meeting.names[i] = name + 10 * i;
+        meeting.coming[i] = name + 10 * i + MEETING_PHASES;
+    }
+    struct flag coming = {.name = meeting.coming[own]};
+    bool fine = flag_raise(&coming) == 0;
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < (int)count)
+        usleep(1000);
+    usleep(20000 * (useconds_t)own); /* some come later */
+    fine = fine && meeting_enter(&meeting, MEETING_HERE) == 0;
+    while (!meeting_reached(&meeting, MEETING_HERE))
+        usleep(1000);
+    if (own + 1 == count)
+        _exit(0);
+    atomic_fetch_add(&shared->inside, 1);
+    fine = fine && meeting_enter(&meeting, MEETING_ACTIVE) == 0;
+    while (!meeting_reached(&meeting, MEETING_ACTIVE))
+        usleep(1000);
+    fine = fine && meeting_present(&meeting) == count - 1;
+    for (int i = 0; i < 20; i++, usleep(1000)) /* nobody leaves while one measures */
+        atomic_fetch_add(&shared->overlaps, atomic_load(&shared->inside) != (int)count - 1);
+    fine = fine && meeting_enter(&meeting, MEETING_DONE) == 0;
+    while (!meeting_reached(&meeting, MEETING_DONE))
+        usleep(1000);
+    atomic_fetch_sub(&shared->inside, 1);
+    meeting_leave(&meeting);
+    _exit(!fine);
+}
+
+static void meetings(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 4 };
+    for (size_t i = 0; i < MEMBERS; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            take_part(i, MEMBERS);
+    }
+    for (size_t i = 0; i < MEMBERS; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(atomic_load(&shared->overlaps), 0);
+    assert_false(flag_is_up(name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ends_with_its_holder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(patience_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(meetings, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

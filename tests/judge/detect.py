@@ -104,6 +104,10 @@ def catalogue(model):
         add("slow host link", f"kind: slow_host, share: {size}", "degraded", "unexplained", size)
         add("hot node", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: thermal",
             "degraded", "heat", size, "node", True)
+        for reason, cause in (("thermal", "sw_thermal"), ("power_brake", "hw_power_brake")):
+            add(f"falls under load, {reason}",
+                f"kind: falls_under_load, share: {size}, seconds: 3, reason: {reason}", "degraded",
+                f"under load the SM clock (fell from|is) .*: {cause}", size)
         if size > 0.02:  # below the resolution of the sweep
             add("l1_ways", f"kind: l1_ways, share: {size}", "degraded", "unexplained", size)
         if size >= 0.1:  # healthy clocks differ by nearly as much
@@ -258,7 +262,7 @@ def survey(number, model, folder):
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
-                           "--no-progress", "-o", out],
+                           "--load", "10", "--no-progress", "-o", out],
                           capture_output=True, text=True)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"fleet {number}: exit {done.returncode}\n{done.stderr}")

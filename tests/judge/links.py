@@ -3,9 +3,10 @@
 links.py SURVEY SOURCE_ROOT [FLEETS [HEALTHY [SEED]]]
 
 Each fleet has 40 nodes of 8 GPUs in one of three wirings. Every fifth node has one fault: a pair of GPUs
-whose link is dead or slow, a GPU whose links are, a GPU or a whole node without the fabric behind its
+whose link is dead, slow or late, a GPU whose links are, a GPU or a whole node without the fabric behind its
 links. Found: just the GPUs concerned are accused, with kind and cause. Then fleets of HEALTHY GPUs in
-all: nobody may be accused or watched. Fails if less than 99 % were found, or at any false alarm.
+all: nobody may be accused or watched. Last, host links of all GPUs at once: switches that all nodes share
+say nothing, the node that shares more than the others is watched. Fails if less than 99 % were found, or at any false alarm.
 """
 import collections
 import pathlib
@@ -24,6 +25,7 @@ except ImportError:
 SURVEY, ROOT = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 FLEETS, HEALTHY, SEED = ([int(a) for a in sys.argv[3:]] + [6, 960, 1][len(sys.argv[3:]):])[:3]
 NODES, GPUS, WANTED = 40, 8, 0.99
+REPORT = SURVEY.parent.parent / "report/gpumemtopo-report"
 Shape = collections.namedtuple("Shape", "name model links")
 SHAPES = [
     Shape("switches", "demo-h8.yaml", "{shape: switches, gb_per_s: 400}"),
@@ -47,6 +49,13 @@ def catalogue(shape, draw):
         Fault("slow GPU", f"{{kind: slow_link, share: {slow}, gpu: {gpu}}}", {gpu}, "degraded",
               "slow links to 7 of 7 GPUs"),
     ]
+    late = draw.choice((700, 1000, 2000))
+    faults += [
+        Fault("late pair", f"{{kind: slow_link, share: 0, ns: {late}, {pair}}}", {gpu, peer}, "degraded",
+              "high latency of the link to GPU "),
+        Fault("late GPU", f"{{kind: slow_link, share: 0, ns: {late}, gpu: {gpu}}}", {gpu}, "degraded",
+              "high latency of the links to "),
+    ]
     if shape.name == "switches":
         nobody = "reaches nobody above 2[01] GB/s, although 4 NVLinks are active"
         faults += [Fault("fabric of a GPU", f"{{kind: fabric_down, gpu: {gpu}}}", {gpu}, "failing", nobody),
@@ -63,10 +72,10 @@ def fleet_text(shape, seed, faults):
     return "\n".join(lines) + "\n"
 
 
-def survey(text, folder):
+def survey(text, folder, probes="links"):
     fleet, out = folder / "fleet.yaml", folder / "out.yaml"
     fleet.write_text(text)
-    done = subprocess.run([SURVEY, "--simulate", fleet, "--probes", "links", "--no-progress", "--quiet", "-o", out],
+    done = subprocess.run([SURVEY, "--simulate", fleet, "--probes", probes, "--no-progress", "--quiet", "-o", out],
                           capture_output=True, text=True)
     assert done.returncode in (0, 3), done.stderr
     return yaml.load(out.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -82,12 +91,37 @@ def said_of(data, list_name):
     return said
 
 
+def check_host_links(folder):
+    """Eight nodes, two GPUs per switch, one GPU with a switch of its own; alone, each has 12 GB/s."""
+    model = ROOT / "configs/sim/demo-t20.yaml"
+    for odd, watched in (24, 2), (12, 0):
+        lines = [f"seed: {SEED}", "nodes:"]
+        for node in range(8):
+            uplink = 12 if node == 3 else odd
+            lines.append(f"  - {{name: n{node}, gpus: 3, model: {model}, "
+                         f"links: {{shape: pcie, gb_per_s: 24, uplink_gb_per_s: {uplink}, per_switch: 2}}}}")
+        data = survey("\n".join(lines) + "\n", folder, "host.together")
+        assert not data["outliers"] and len(data["watch"]) == watched, data["watch"]
+        for entry in data["watch"]:
+            finding, = entry["findings"]
+            assert entry["node"] == "n3" and finding["metric"] == "host.together.h2d", entry
+            assert "while all 3 GPUs of the node copy, 50 % of its host link is left, 100 %" in finding["cause"]
+        values = {(gpu["node"], gpu["index"]): gpu["values"] for gpu in data["gpus"]}
+        merged = folder / "merged.yaml"
+        subprocess.run([REPORT, "merge", folder / "out.yaml", "-o", merged], check=False, capture_output=True)
+        assert yaml.safe_load(merged.read_text())["watch"] == data["watch"], "judged again from its values"
+        for index, rate in (0, 6), (1, 6), (2, 12):
+            found = values["n3", index]
+            assert abs(found["host.together.h2d"][0] / rate - 1) < 0.03, found
+            assert abs(found["host.bandwidth.h2d"][0] / 12 - 1) < 0.03, found
+
+
 def check_record(folder):
     """A record of the last fleet gives the same rows and the same verdicts."""
     outs = []
     for flag in "--record", "--replay":
         command = [SURVEY, flag, folder / "links.gmr", "--no-progress", "--quiet", "-o", folder / "out.yaml"]
-        command += ["--simulate", folder / "fleet.yaml", "--probes", "links"] if flag == "--record" else []
+        command += ["--simulate", folder / "fleet.yaml", "--probes", "links,host.together"] if flag == "--record" else []
         assert subprocess.run(command, check=False).returncode in (0, 3)
         outs.append((folder / "out.yaml").read_text().split("\nmodels:")[1])
     assert outs[0] == outs[1] and "links:" in outs[0]
@@ -117,6 +151,7 @@ def main():
                 if not right:
                     print(f"{shape.name} {name} {fault}: {dict(seen)}, watched {watched[name]}")
         check_record(folder)
+        check_host_links(folder)
         healthy = 0
         while healthy < HEALTHY:
             shape = SHAPES[healthy // (NODES * GPUS) % len(SHAPES)]

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inventory/sm_rates.h"
+
 enum { COUNT = 256, SUSPECT = 37 };
 static const char suspect[] = "GPU-037";
 
@@ -184,6 +186,26 @@ static void slow_sm(void **state)
     made_free(gpus, COUNT);
 }
 
+/* A low bandwidth of L2 is that of SMs 16 to 31, which are a group. */
+static void slow_group(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 9);
+    struct sm_rates rates = {.sms = 128, .groups = 8, .noise = 0.001};
+    char text[SM_RATES_TEXT_MAX];
+    for (size_t i = 0; i < rates.sms; i++) {
+        rates.group_of[i] = (uint8_t)(i / 16);
+        rates.group_gbs[i / 16] = 1200;
+        rates.gbs[i] = i / 16 == 1 ? 45 : 90;
+    }
+    sm_rates_print(&rates, text);
+    assert_int_equal(facts_set_text(&gpus[SUSPECT].board, SM_RATES_FACT, text), 0);
+    made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.9);
+    expect(gpus, "l2.bandwidth.read", KIND_DEGRADED,
+           "the 16 SMs of group 1 read L2 50 % slower than the others, unexplained");
+    made_free(gpus, COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +213,7 @@ int main(void)
         cmocka_unit_test(link_width),      cmocka_unit_test(ecc_on),
         cmocka_unit_test(sm_clock),        cmocka_unit_test(small_clock_losses),
         cmocka_unit_test(lopsided_clocks), cmocka_unit_test(slow_sm),
+        cmocka_unit_test(slow_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,16 @@
 
 #include "../check.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "inventory/fingerprint.h"
+#include "inventory/sm_rates.h"
 
 enum { COUNT = 16, SMS = 132 };
 
@@ -86,11 +90,142 @@ static void other_uuid(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Each SM reads 90 GB/s, in eight groups, with chance of 0.2 %. */
+static struct sm_rates draw_rates(uint64_t run)
+{
+    struct sm_rates rates = {.sms = SMS, .groups = 8, .noise = 0.002};
+    struct rng chance;
+    rng_init(&chance, run, "rates");
+    for (size_t i = 0; i < SMS; i++) {
+        rates.gbs[i] = 90 * (1 + 0.002 * rng_normal(&chance));
+        rates.group_of[i] = (uint8_t)(i / 2 % 8);
+        rates.group_gbs[i / 2 % 8] += 70 * (1 + 0.002 * rng_normal(&chance));
+    }
+    return rates;
+}
+
+static void set_rates(struct gpu_result *gpu, const struct sm_rates *rates)
+{
+    char text[SM_RATES_TEXT_MAX];
+    struct sm_rates back;
+    sm_rates_print(rates, text);
+    assert_int_equal(sm_rates_read(text, &back), 0);
+    for (size_t i = 0; i < SMS; i++)
+        assert_true(fabs(back.gbs[i] - rates->gbs[i]) < 0.05 &&
+                    back.group_of[i] == rates->group_of[i]);
+    assert_int_equal(facts_set_text(&gpu->board, SM_RATES_FACT, text), 0);
+}
+
+static void slow_down(struct sm_rates *rates, size_t group)
+{
+    for (size_t i = 0; i < SMS; i++)
+        rates->gbs[i] *= rates->group_of[i] == group ? 0.8 : 1;
+}
+
+/* Of 16 GPUs one has a slower SM, one a slower group, one a group that is slower only together; one
+ * is slower as a whole, which is not a matter of its SMs. */
+static void slower_sms(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t gpu;
+        const char *words;
+    } rows[] = {
+        {3, "SM 20 reads L2 20 % slower than in the baseline"},
+        {6, "the 16 SMs of group 4 read L2 20 % slower than in the baseline"},
+        {9, "the 18 SMs of group 1 read L2 30 % slower when they read at once than"},
+    };
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct sm_rates rates = draw_rates(i);
+        set_rates(&gpus[i], &rates);
+    }
+    struct inventory then = judged(gpus, NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct sm_rates rates = draw_rates(100 + i);
+        rates.gbs[20] *= i == 3 ? 0.8 : 1;
+        rates.group_gbs[1] *= i == 9 ? 0.7 : 1;
+        if (i == 6)
+            slow_down(&rates, 4);
+        for (size_t k = 0; k < SMS && i == 12; k++)
+            rates.gbs[k] *= 0.8;
+        set_rates(&gpus[i], &rates);
+    }
+    struct inventory now = judged(gpus, &then);
+    assert_int_equal(now.total_outliers, 0);
+    assert_int_equal(now.watch_count, COUNT_OF(rows));
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct inventory_outlier *watched = made_watched(&now, gpus[rows[i].gpu].uuid);
+        assert_non_null(watched);
+        const char *cause = made_finding(watched, "board.sm_bandwidth")->cause;
+        if (!strstr(cause, rows[i].words))
+            print_error("%s\n", cause);
+        assert_non_null(strstr(cause, rows[i].words));
+    }
+    inventory_fini(&now);
+    inventory_fini(&then);
+    made_free(gpus, COUNT);
+}
+
+/* The SMs of one group that are farther from L2 are one die's, with the group named. */
+static void farther_group(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    char text[FINGERPRINT_TEXT_MAX];
+    double latencies[SMS];
+    struct fingerprint fingerprint;
+    for (size_t i = 0; i < COUNT; i++) {
+        struct sm_rates rates = draw_rates(i);
+        set_rates(&gpus[i], &rates);
+        set_die(&gpus[i], i, i);
+    }
+    struct inventory then = judged(gpus, NULL);
+    assert_int_equal(fingerprint_read(facts_text(&gpus[5].board, FINGERPRINT_FACT), &fingerprint),
+                     0);
+    for (size_t i = 0; i < SMS; i++)
+        latencies[i] = 280 + fingerprint.cycles[i] + (i / 2 % 8 == 4 ? 9 : 0);
+    fingerprint_make(latencies, SMS, 0.2, &fingerprint);
+    fingerprint_print(&fingerprint, text);
+    assert_int_equal(facts_set_text(&gpus[5].board, FINGERPRINT_FACT, text), 0);
+    struct inventory now = judged(gpus, &then);
+    assert_int_equal(now.watch_count, 1);
+    const struct inventory_outlier *watched = made_watched(&now, gpus[5].uuid);
+    assert_non_null(strstr(made_finding(watched, "board.fingerprint")->cause,
+                           "the 16 SMs of group 4 are up to 9.0 cycles farther from L2"));
+    inventory_fini(&now);
+    inventory_fini(&then);
+    made_free(gpus, COUNT);
+}
+
+static void bad_rates(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "2 90 0.01 gAgA",
+                                        "1 90 0.01 ",
+                                        "1 0 0.01 gAgA",
+                                        "1 90 x gA",
+                                        "1 90 0.01 gAg",
+                                        "1 90 0.01 g.gA",
+                                        "1 90 0.01 gAgA A",
+                                        "1 90 -1 gA",
+                                        "1 90 0.01 gAgA AB 1200",
+                                        "1 90 0.01 gAgA AB 1 2 3",
+                                        "1 nan 0.01 gAgA",
+                                        "1 90 0.01 gAgA AA -5"};
+    struct sm_rates rates;
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        assert_int_equal(sm_rates_read(texts[i], &rates), -EINVAL);
+    assert_int_equal(sm_rates_read("1 90 0.01 gAgA", &rates), 0);
+    assert_int_equal(sm_rates_read("1 90 0.01 gAgA AB 1 2", &rates), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(swapped),
-        cmocka_unit_test(other_uuid),
+        cmocka_unit_test(swapped),       cmocka_unit_test(other_uuid), cmocka_unit_test(slower_sms),
+        cmocka_unit_test(farther_group), cmocka_unit_test(bad_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ enum { COUNT = 8, PER = MADE_PER_NODE }; /* two nodes */
 struct cell {
     const char *state;
     double read, write;
+    double cycles, mhz; /* of a load; 0: 1000, at 1000 MHz */
 };
 static struct cell cells[COUNT][PER]; /* by GPU and place on its node */
 
@@ -38,8 +39,8 @@ static void put(struct strbuf *text, double rate)
 
 static void add_row(struct gpu_result *gpus, size_t i, int nvlinks)
 {
-    struct strbuf lists[4] = {{0}};
-    static const char *const keys[] = {"gpus", "state", "read", "write"};
+    struct strbuf lists[6] = {{0}};
+    static const char *const keys[] = {"gpus", "state", "read", "write", "latency", "latency_ns"};
     struct measure *m = measures_add(&gpus[i].measures, "links.peers", PER - 1, "", "test");
     assert_non_null(m);
     for (size_t j = 0; j < PER; j++) {
@@ -49,8 +50,11 @@ static void add_row(struct gpu_result *gpus, size_t i, int nvlinks)
         strbuf_printf(&lists[1], " %s", cells[i][j].state);
         put(&lists[2], cells[i][j].read);
         put(&lists[3], cells[i][j].write);
+        double cycles = cells[i][j].cycles ? cells[i][j].cycles : 1000;
+        put(&lists[4], cycles);
+        put(&lists[5], cycles * 1000 / (cells[i][j].mhz ? cells[i][j].mhz : 1000));
     }
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < 6; k++) {
         assert_int_equal(facts_set_text(&m->notes, keys[k], lists[k].data), 0);
         strbuf_fini(&lists[k]);
     }
@@ -185,6 +189,42 @@ static void a_dead_fabric(void **state)
     done(&inventory, gpus);
 }
 
+static void high_latencies(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus;
+    reset(400);
+    cells[1][3].cycles = cells[3][1].cycles = 1600;
+    struct inventory inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 2);
+    expect(made_outlier(&inventory, gpus[1].uuid), "links.latency",
+           "high latency of the link to GPU 3");
+    const struct inventory_finding *finding =
+        made_finding(made_outlier(&inventory, gpus[3].uuid), "links.latency");
+    assert_true(finding->value == 1600 && finding->expected == 1000);
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_DEGRADED);
+    done(&inventory, gpus);
+    reset(400);
+    for (size_t j = 0; j < 3; j++)
+        cells[3][j].cycles = cells[j][3].cycles = 1400;
+    inventory = judged(18, &gpus);
+    assert_int_equal(inventory.total_outliers, 1);
+    expect(made_outlier(&inventory, gpus[3].uuid), "links.latency",
+           "high latency of the links to 3 of 3 GPUs of the node");
+    done(&inventory, gpus);
+    /* Another clock is no other latency: more cycles in the same time, or more time for the same
+     * cycles. */
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t j = 0; j < 3; j++) {
+            cells[3][j].cycles = cells[j][3].cycles = i ? 1000 : 1600;
+            cells[3][j].mhz = cells[j][3].mhz = i ? 600 : 1600;
+        }
+        inventory = judged(18, &gpus);
+        assert_int_equal(inventory.total_outliers + inventory.watch_count, 0);
+        done(&inventory, gpus);
+    }
+}
+
 static void wrong_data(void **state)
 {
     (void)state;
@@ -221,10 +261,10 @@ static void odd_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),       cmocka_unit_test(a_dead_pair),
-        cmocka_unit_test(no_link_works), cmocka_unit_test(a_slow_gpu),
-        cmocka_unit_test(a_dead_fabric), cmocka_unit_test(wrong_data),
-        cmocka_unit_test(odd_rows),
+        cmocka_unit_test(healthy),        cmocka_unit_test(a_dead_pair),
+        cmocka_unit_test(no_link_works),  cmocka_unit_test(a_slow_gpu),
+        cmocka_unit_test(a_dead_fabric),  cmocka_unit_test(wrong_data),
+        cmocka_unit_test(high_latencies), cmocka_unit_test(odd_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,29 @@ static void wrong_words_accuse(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Errors that ECC could not correct accuse; those that it corrected are watched. */
+static void ecc_errors_in_the_test(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++) {
+        add(&gpus[i], "main.whole.ecc_corrected", i == 2 ? 14 : 0);
+        add(&gpus[i], "main.whole.ecc_uncorrected", i == 5 ? 1 : 0);
+    }
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.total_outliers, 1);
+    const struct inventory_outlier *accused = made_outlier(&inventory, gpus[5].uuid);
+    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_string_equal(made_finding(accused, "main.whole.ecc_uncorrected")->cause,
+                        "uncorrectable ECC errors while all memory was written and read: 1");
+    assert_int_equal(inventory.watch_count, 1);
+    assert_string_equal(
+        made_finding(made_watched(&inventory, gpus[2].uuid), "main.whole.ecc_corrected")->cause,
+        "corrected ECC errors while all memory was written and read: 14");
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* The finding names the unit, how often and the SM. */
 static void wrong_results_accuse(void **state)
 {
@@ -75,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_words_accuse),
+        cmocka_unit_test(ecc_errors_in_the_test),
         cmocka_unit_test(wrong_results_accuse),
         cmocka_unit_test(places_have_no_median),
     };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 static const double TOLERANCE = 0.02;
 
 const char probed_plain[] =
@@ -28,7 +30,11 @@ struct measures probed_run(const struct probed *probed)
     struct probe_selection selection = {0};
     struct measures measures = {0};
     struct err err = {0};
-    const struct probe_options options = {.profile = probed->profile, .seed = 5};
+    const struct probe_options options = {
+        .profile = probed->profile,
+        .seed = 5,
+        .region_bytes = probed->region_bytes,
+        .ends_s = probed->limit_s > 0 ? clock_monotonic_s() + probed->limit_s : 0};
     if (sim_model_read_text(probed->model, strlen(probed->model), "model", &model, &err) ||
         sim_open(model, &probed->fault, probed->faulty, 5, &device, &err) ||
         probes_select(probed->profile, probed->list, &selection, &err))

@@ -12,7 +12,9 @@ struct probed {
     bool faulty;
     enum probe_profile profile;
     const char *list;                       /* NULL: all of the profile */
+    uint64_t region_bytes;                  /* as in struct probe_options */
     void (*prepare)(struct device *device); /* NULL, or called before the probes run */
+    double limit_s;                         /* time limit of the GPU; 0: none */
 };
 
 /* Fails the test when the model is refused or the run ends early. Released by measures_fini. */

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
+#include "inventory/sm_rates.h"
 #include "probed.h"
 #include "probes/method/die_sides.h"
 #include "probes/method/slice_groups.h"
@@ -46,6 +47,63 @@ static void slow_sm(void **state)
     assert_int_equal(score.match, FINGERPRINT_CHANGED);
     assert_int_equal(score.worst_sm, 7);
     assert_true(score.worst_cycles > 8 && score.worst_cycles < 12);
+}
+
+static struct measures run_maps(const struct sim_fault *fault, struct sm_rates *out_rates)
+{
+    struct probed probed = {
+        .model = MODEL, .profile = PROFILE_FULL, .list = "die.bandwidth,die.memory"};
+    probed.faulty = fault != NULL;
+    if (fault)
+        probed.fault = *fault;
+    struct measures measures = probed_run(&probed);
+    const struct measure *m = measures_get(&measures, "die.bandwidth.alone");
+    assert_int_equal(sm_rates_read(facts_text(&m->notes, SM_RATES_FACT), out_rates), 0);
+    return measures;
+}
+
+/* An SM reads 64 bytes per cycle of 1 ns; 32 of them share 400 GB/s. An SM that is slow shows
+ * alone, and nothing else does. */
+static void bandwidths(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_SLOW_SM, .sm = 7, .share = 0.25};
+    struct sm_rates healthy, slow;
+    struct measures measures = run_maps(NULL, &healthy);
+    probed_expect(&measures, "die.bandwidth.alone", 64, "alone");
+    probed_expect(&measures, "die.bandwidth.together", 12.5, "together");
+    assert_int_equal(healthy.sms, 32);
+    assert_int_equal(sm_rates_weak(&healthy).count, 0);
+    measures_fini(&measures);
+    measures = run_maps(&fault, &slow);
+    struct sm_loss loss = sm_rates_slower(&healthy, &slow), weak = sm_rates_weak(&slow);
+    assert_true(loss.count == 1 && loss.sms[0] == 7 && loss.group == -1);
+    assert_true(weak.count == 1 && weak.sms[0] == 7 && fabs(weak.share - 0.2) < 0.02);
+    assert_int_equal(sm_rates_slower(&slow, &healthy).count, 0);
+    measures_fini(&measures);
+}
+
+/* 300 cycles behind L2, whose slow SM takes a quarter longer: one row of the map is dark. */
+static void regions(void **state)
+{
+    (void)state;
+    struct sim_fault fault = {.kind = SIM_SLOW_SM, .sm = 7, .share = 0.25};
+    struct sm_rates rates;
+    struct measures measures = run_maps(&fault, &rates);
+    probed_expect(&measures, "die.memory_latency", 500, "memory");
+    const struct measure *m = measures_get(&measures, "die.memory_latency");
+    const char *text = facts_text(&m->notes, FINGERPRINT_REGIONS);
+    for (int i = 0; i < 3; i++)
+        text = strchr(text, ' ') + 1;
+    for (size_t sm = 0; sm < 32; sm++) {
+        assert_int_equal(strcspn(text, " "), 16);
+        size_t dark = 0;
+        for (size_t i = 0; i < 16; i++)
+            dark += text[i] > 'P';
+        assert_true(sm == 7 ? dark > 13 : dark < 3); /* a spike may be in a cell */
+        text += 17;
+    }
+    measures_fini(&measures);
 }
 
 enum { SMS = 24, LINES = 60, SLICES = 6 };
@@ -94,6 +152,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slow_sm),
+        cmocka_unit_test(bandwidths),
+        cmocka_unit_test(regions),
         cmocka_unit_test(groups_are_slices),
         cmocka_unit_test(sides_count_equally),
     };

@@ -2,6 +2,7 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,9 @@ enum { GPUS_MAX = 9 };
 static size_t gpu_count, own;
 static size_t order[GPUS_MAX], tested; /* the peers, in the order of the requests */
 static int errors[GPUS_MAX];           /* by peer */
+static size_t busy;                    /* so many requests find their peer in use */
+static uint32_t gpus_at_once;          /* host links; 0: nobody came */
+static double limit_s;
 static uint64_t wrong_words;
 
 static int list_peers(struct device *device, struct facts *out_gpus, struct err *err)
@@ -34,7 +38,12 @@ static int test_peer(struct device *device, const struct device_peer_test *test,
                      struct device_peer_answer *out_answer, struct err *err)
 {
     (void)device;
-    order[tested++] = test->peer;
+    assert_true(test->wait_ms && test->limit_ms);
+    if (tested < GPUS_MAX)
+        order[tested] = test->peer;
+    tested++;
+    if (busy && busy-- > 0)
+        return err_set(err, -EAGAIN, "in use");
     if (errors[test->peer])
         return err_set(err, errors[test->peer], "made up");
     *out_answer = (struct device_peer_answer){.copy_read_ns = test->peer == 1 ? 2000000 : 1000000,
@@ -43,8 +52,22 @@ static int test_peer(struct device *device, const struct device_peer_test *test,
                                               .mapped = test->peer != 2,
                                               .read_ns = 1000000,
                                               .write_ns = 1000000,
+                                              .both_ns = 800000,
                                               .cycles = UINT64_C(1500) * test->loads,
+                                              .chase_ns = UINT64_C(750) * test->loads,
                                               .wrong_words = wrong_words};
+    return 0;
+}
+
+/* Half of what a GPU has alone. */
+static int share_host(struct device *device, const struct device_host_share *asked,
+                      struct device_host_share_answer *out_answer, struct err *err)
+{
+    (void)device;
+    assert_true(asked->limit_ms && asked->window_ms);
+    if (!gpus_at_once)
+        return err_set(err, -EAGAIN, "no worker of another GPU came");
+    *out_answer = (struct device_host_share_answer){gpus_at_once, 12000, 1000};
     return 0;
 }
 
@@ -54,16 +77,23 @@ static void give_peers(struct device *device)
     ops = *device->ops;
     ops.list_peers = list_peers;
     ops.test_peer = test_peer;
+    ops.share_host = share_host;
     device->ops = &ops;
 }
 
-static struct measures run(size_t count, size_t number)
+static struct measures run_list(const char *list, size_t count, size_t number)
 {
-    const struct probed probed = {.model = probed_plain, .list = "links", .prepare = give_peers};
+    const struct probed probed = {
+        .model = probed_plain, .list = list, .prepare = give_peers, .limit_s = limit_s};
     gpu_count = count;
     own = number;
     tested = 0;
     return probed_run(&probed);
+}
+
+static struct measures run(size_t count, size_t number)
+{
+    return run_list("links", count, number);
 }
 
 static const char *note(const struct measures *measures, const char *key)
@@ -81,7 +111,9 @@ static void a_row(void **state)
     assert_string_equal(note(&measures, "read"), "134.2 268.4 268.4");
     assert_string_equal(note(&measures, "both"), "536.9 536.9 536.9");
     assert_string_equal(note(&measures, "sm_read"), "268.4 - 268.4");
+    assert_string_equal(note(&measures, "sm_both"), "335.5 - 335.5");
     assert_string_equal(note(&measures, "latency"), "1500 - 1500");
+    assert_string_equal(note(&measures, "latency_ns"), "750 - 750");
     assert_null(note(&measures, "why"));
     probed_expect(&measures, "links.read", 268.4, "median");
     probed_expect(&measures, "links.least", 134.2, "slowest");
@@ -120,7 +152,6 @@ static void failing_peers(void **state)
         const char *states;
     } rows[] = {{-EIO, "ok failed ok"},
                 {-ETIMEDOUT, "ok unknown ok"}, /* a slow machine is no bad link */
-                {-EAGAIN, "ok unknown ok"},
                 {-EBUSY, "ok unknown ok"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         errors[2] = rows[i].error;
@@ -140,6 +171,48 @@ static void failing_peers(void **state)
     wrong_words = 0;
 }
 
+/* A peer that is in use is visited again, as long as the GPU has time. */
+static void peers_in_use(void **state)
+{
+    (void)state;
+    busy = 4;
+    struct measures measures = run(4, 0);
+    assert_int_equal(tested, 3 + 4);
+    assert_string_equal(note(&measures, "state"), "ok host ok");
+    assert_null(note(&measures, "why"));
+    measures_fini(&measures);
+    busy = SIZE_MAX;
+    limit_s = 0.2;
+    measures = run(4, 0);
+    assert_string_equal(note(&measures, "state"), "unknown unknown unknown");
+    assert_non_null(strstr(note(&measures, "why"), "in use"));
+    measures_fini(&measures);
+    busy = 0;
+    limit_s = 0;
+}
+
+/* Both figures of the host link are reported: 24 GB/s alone, 12 with all others. */
+static void host_links(void **state)
+{
+    (void)state;
+    gpus_at_once = 4;
+    struct measures measures = run_list("host.together", 4, 0);
+    const struct measure *together = measures_get(&measures, "host.together.h2d");
+    probed_expect(&measures, "host.bandwidth.h2d", 24, "alone");
+    probed_expect(&measures, "host.together.h2d", 12, "all at once");
+    probed_expect(&measures, "host.together.both", 12, "both ways");
+    assert_true(probed_value(&measures, "host.together.gpus") == 4);
+    assert_true(fabs(facts_get(&together->notes, "share")->real - 0.5) < 0.01);
+    measures_fini(&measures);
+    gpus_at_once = 0;
+    measures = run_list("host.together", 4, 0);
+    assert_int_equal(measures_get(&measures, "host.together.d2h")->status, MEASURE_UNSUPPORTED);
+    measures_fini(&measures);
+    measures = run_list("host.together", 1, 0);
+    assert_non_null(strstr(measures_get(&measures, "host.together.h2d")->reason, "srun"));
+    measures_fini(&measures);
+}
+
 static void one_gpu(void **state)
 {
     (void)state;
@@ -147,6 +220,7 @@ static void one_gpu(void **state)
     const struct measure *peers = measures_get(&measures, "links.peers");
     assert_int_equal(peers->status, MEASURE_UNSUPPORTED);
     assert_non_null(strstr(peers->reason, "--ntasks-per-node=1"));
+    assert_non_null(strstr(note(&measures, "why"), "--ntasks-per-node=1"));
     assert_int_equal(tested, 0);
     measures_fini(&measures);
 }
@@ -154,10 +228,9 @@ static void one_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row),
-        cmocka_unit_test(rounds_have_no_conflict),
-        cmocka_unit_test(failing_peers),
-        cmocka_unit_test(one_gpu),
+        cmocka_unit_test(a_row),         cmocka_unit_test(rounds_have_no_conflict),
+        cmocka_unit_test(failing_peers), cmocka_unit_test(peers_in_use),
+        cmocka_unit_test(host_links),    cmocka_unit_test(one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,82 @@ static void weak_regions(void **state)
     }
 }
 
+/* A region is as large as was asked for, as long as there are at least 16 and at most 1024. */
+static void region_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked, used;
+    } rows[] = {{0, 256 << 20}, {1 << 30, 256 << 20}, {128 << 20, 128 << 20}, {2 << 20, 4 << 20}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct probed probed = {
+            .model = MODEL, .list = "memory.whole", .region_bytes = rows[i].asked};
+        struct measures measures = probed_run(&probed);
+        const struct measure *slow = measures_get(&measures, "main.whole.slow_regions");
+        assert_int_equal(facts_get(&slow->notes, "region_bytes")->integer, rows[i].used);
+        assert_true(probed_value(&measures, "main.whole.slow_regions") == 0);
+        measures_fini(&measures);
+    }
+}
+
+static void check_ecc(const struct measures *measures, double corrected, int64_t before)
+{
+    const struct measure *m = measures_get(measures, "main.whole.ecc_corrected");
+    assert_true(probed_value(measures, "main.whole.ecc_corrected") == corrected);
+    assert_true(probed_value(measures, "main.whole.ecc_uncorrected") == 0);
+    assert_int_equal(facts_get(&m->notes, "before")->integer, before);
+    assert_int_equal(facts_get(&m->notes, "after")->integer, before + (int64_t)corrected);
+}
+
+/* Only errors that come during the test count: three in each of two patterns; those that were there
+ * before do not. */
+static void ecc_counters(void **state)
+{
+    (void)state;
+    struct sim_fault weak = {.kind = SIM_WEAK_REGION, .bytes = 1 << 30, .corrected = 3};
+    struct sim_fault old = {.kind = SIM_HEALTH};
+    old.health[SIM_ECC_CORRECTED_VOLATILE] = (struct sim_health_value){true, 1000};
+    struct measures measures = run(&weak, PROFILE_QUICK);
+    check_ecc(&measures, 6, 0);
+    measures_fini(&measures);
+    measures = run(&old, PROFILE_QUICK);
+    check_ecc(&measures, 0, 1000);
+    measures_fini(&measures);
+}
+
+static int test_without_ecc(struct device *device, const struct device_memory_test *test,
+                            struct device_memory_map *out_map, struct err *err);
+static const struct device_ops *usual_ops;
+
+static void forget_ecc(struct device *device)
+{
+    static struct device_ops ops;
+    usual_ops = device->ops;
+    ops = *device->ops;
+    ops.test_memory = test_without_ecc;
+    device->ops = &ops;
+}
+
+static int test_without_ecc(struct device *device, const struct device_memory_test *test,
+                            struct device_memory_map *out_map, struct err *err)
+{
+    int rc = usual_ops->test_memory(device, test, out_map, err);
+    out_map->ecc_known = false;
+    return rc;
+}
+
+/* A GPU that does not count errors has no number of them, not even 0. */
+static void no_ecc_counters(void **state)
+{
+    (void)state;
+    const struct probed probed = {.model = MODEL, .list = "memory.whole", .prepare = forget_ecc};
+    struct measures measures = probed_run(&probed);
+    assert_null(measures_get(&measures, "main.whole.ecc_corrected"));
+    assert_null(measures_get(&measures, "main.whole.ecc_uncorrected"));
+    assert_true(probed_value(&measures, "main.whole.errors") == 0);
+    measures_fini(&measures);
+}
+
 static int identify_nothing(struct device *device, struct facts *hardware, struct facts *board,
                             struct facts *config, struct err *err)
 {
@@ -123,7 +199,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(healthy),      cmocka_unit_test(wrong_words),
         cmocka_unit_test(weak_regions), cmocka_unit_test(unknown_size),
-        cmocka_unit_test(busy),
+        cmocka_unit_test(busy),         cmocka_unit_test(region_sizes),
+        cmocka_unit_test(ecc_counters), cmocka_unit_test(no_ecc_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

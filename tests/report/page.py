@@ -1,6 +1,6 @@
 """The page: its text by itself, and in headless Chromium where that is installed.
 
-page.py text|browser REPORT SOURCE_ROOT [FOLDER for screenshots]
+page.py text|browser REPORT SOURCE_ROOT FOLDER_FOR_SCREENSHOTS SURVEY
 """
 import html.parser
 import pathlib
@@ -35,7 +35,8 @@ def page_of(name, data=None, path=demo):
 
 
 def single(data):
-    data["gpus"] = [g for g in data["gpus"] if g["status"] == "ok"][:1]
+    data["gpus"] = [dict(g) for g in data["gpus"] if g["status"] == "ok"][:1]
+    data["gpus"][0]["links"] = {"why": "this process sees one GPU"}
     data["models"] = [dict(m, count=1) for m in data["models"] if m["id"] == data["gpus"][0]["model"]]
     for key in "outliers", "watch", "nodes", "unmeasured":
         data[key] = []
@@ -44,6 +45,10 @@ def single(data):
     data["models"][0]["memory"]["main"]["whole"] = {
         "latency": dict(figure, value=710, unit="cycles", map="710 730 709"),
         "slow_regions": dict(figure, value=1, read_map="4450 4080 4452", write_map="4320 4310 4325")}
+    # Two SMs, of which the second reads L2 slower, and their latency to three regions of the memory.
+    data["models"][0]["memory"]["die"] = {
+        "bandwidth": {"alone": dict(figure, value=85, unit="GB/s", map="90.0 80.0")},
+        "memory_latency": dict(figure, value=700, unit="cycles", region_map="690 4 2147483648 AAB AHC")}
     data["survey"].update(gpus=1, nodes=1, measured=1, unmeasured=0, outliers=0, exit_code=0)
     return data
 
@@ -60,7 +65,8 @@ def linked(data):
         bad = i >= 2
         gpu["links"] = {"gpus": data["gpus"][i ^ 1]["uuid"], "state": "failed" if bad else "ok",
                         "read": "-" if bad else "398", "write": "-" if bad else "392", "both": "-" if bad else "750",
-                        "latency": "-" if bad else "1737"}
+                        "sm_both": "-" if bad else "735", "latency": "-" if bad else "1737"}
+        gpu["values"] = {**gpu["values"], "host.together.h2d": [12.25, 0.1], "host.together.d2h": [12.75, 0.1]}
     for gpu in data["gpus"][2:]:
         gpu["status"] = "outlier"
         finding = {"metric": "links.peers", "value": 0, "expected": None, "unit": "", "deviation": None,
@@ -71,8 +77,19 @@ def linked(data):
     return data
 
 
+def loaded():
+    """The inventory of the fleet of docs/load.png: loads, links and maps, with faults."""
+    path = folder / "loaded.yaml"
+    if not path.exists():
+        code = subprocess.run([sys.argv[5], "--simulate", root / "tools/samples/load.yaml", "--profile", "full",
+                               "--probes", "load,memory.whole,links,die.map", "--quiet", "-o", path]).returncode
+        assert code == 3, code
+    return path
+
+
 def pages():
     return {
+        "loaded": page_of("loaded", path=loaded()),
         "linked": page_of("linked", linked(fleet.base(demo))),
         "demo": page_of("demo"),
         "single": page_of("single", single(fleet.base(demo))),
@@ -138,11 +155,16 @@ def check_text():
         assert part in page, part
     regions = re.findall(r'<i([^>]*) title="region 1: ([\d.]+)"', (folder / "single.html").read_text())
     assert regions == [(" class=w", "730.0"), (" class=a", "4080.0"), ("", "4310.0")], regions
+    text = (folder / "single.html").read_text()
+    assert '<i class=b title="SM 1: 80.0">' in text, "bandwidth of the SMs"
+    assert "Latency of 2 SMs (columns) to 3 regions of the memory (rows, 2.0 GiB apart), 690 (light) to 718" in text
     links = (folder / "linked.html").read_text()
     links = links[links.index("<section id=links>"):]
     assert links.index("<h3>n1</h3>") < links.index("<h3>n0</h3>"), "nodes with findings come first"
     assert links.count("fails</td>") == 2 and links.count(">392</td>") == 2
-    assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 1737 cycles" in links
+    assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 735 by SMs, 1737 cycles" in links
+    assert links.count("<td>12.2</td>") + links.count("<td>12.3</td>") == 4 and "from host alone" in links
+    assert "Not measured: this process sees one GPU" in (folder / "single.html").read_text()
     assert "<p>GPU 0: no link: copies fail to GPU 1</p>" in links
     for name in fleet.HOSTILE[:7]:
         assert name[:70] in shown["hostile"], f"not shown as text: {name}"
@@ -223,6 +245,106 @@ def check_h200(chromium):
         assert len(cells) == 132 and len(painted) == len(wanted), (painted, wanted)
 
 
+def curve_of(text):
+    return [[float(word) for word in point.split()] for point in text.split(";")[1:]]
+
+
+def check_curves(chromium, where, curve):
+    """Three charts; each line has the points of the inventory, as far as a tenth of a pixel goes."""
+    charts = chromium.run("""Array.from(document.querySelectorAll('%s svg.plot'), (s) => ({
+      title: s.querySelector('title').textContent, label: s.querySelector('text.title').textContent,
+      top: Math.max(...Array.from(s.querySelectorAll('text'), (t) => +t.textContent || 0)),
+      end: s.querySelector('text:last-of-type').textContent,
+      box: ['x', 'y', 'width', 'height'].map((n) => +s.querySelector('rect.frame').getAttribute(n)),
+      lines: Array.from(s.querySelectorAll('polyline'), (l) => Array.from(l.points, (p) => [p.x, p.y]))}))""" % where)
+    assert [chart["title"] for chart in charts] == [
+        "SM clock under load (MHz)", "Power under load (W)",
+        "Temperature of GPU (dashed) and memory under load (C)"], (where, charts)
+    for chart, columns in zip(charts, ((1,), (2,), (3, 4))):
+        assert chart["label"] == chart["title"] and chart["end"] == "%.3g s" % curve[-1][0], chart
+        assert len(chart["lines"]) == len(columns), chart
+        x, y, width, height = chart["box"]
+        for line, column in zip(chart["lines"], columns):
+            assert len(line) == len(curve), (where, column, len(line))
+            for (at_x, at_y), point in zip(line, curve):
+                assert abs((at_x - x) / width * curve[-1][0] - point[0]) < 0.01, (where, point)
+                value = (y + height - at_y) / height * chart["top"]
+                assert abs(value - point[column]) <= 0.06 / height * chart["top"] + 0.001, (where, column, value, point)
+
+
+def check_die(chromium, model):
+    """Every cell of the map is as dark as its letter says."""
+    note = model["memory"]["die"]["slice_groups"]
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    rows = [[letters.index(letter) for letter in row] for row in note["slice_map"].split()]
+    highest = max(map(max, rows))
+    drawn = chromium.run("""(() => {
+      const svg = document.querySelector('svg[aria-label="latency of each SM to each group of slices"]');
+      return {text: svg.parentElement.textContent, box: [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height],
+              levels: Array.from(svg.querySelectorAll('path'), (p) => [p.getAttribute('stroke-opacity'),
+                                                                       p.getAttribute('d')])} })()""")
+    assert drawn["box"] == [len(rows), len(rows[0])], drawn["box"]
+    assert f"Latency of {len(rows)} SMs (columns) to {len(rows[0])} groups of L2 slices (rows)" in drawn["text"]
+    ends = re.search(r"(\d+) \(light\) to (\d+) cycles", drawn["text"])
+    assert [float(end) for end in ends.groups()] == [
+        round(note["from_cycles"]), round(note["from_cycles"] + highest * note["step_cycles"])], (ends, note)
+    cells = {}
+    for opacity, path in drawn["levels"]:
+        for x, y, length in re.findall(r"M(\d+) (\d+)\.5h(\d+)", path):
+            cells.update({(int(x) + i, int(y)): float(opacity) for i in range(int(length))})
+    assert len(cells) == len(rows) * len(rows[0]), len(cells)
+    for (sm, group), opacity in cells.items():
+        level = rows[sm][group] * 7 // highest
+        assert abs(opacity - (level + 1) / 8) < 0.006, (sm, group, opacity, level)
+
+
+def check_memory(chromium, number, model):
+    """Every region has its figure, and each map its range."""
+    whole = model["memory"]["main"]["whole"]
+    notes = [whole["latency"]["map"], whole["slow_regions"]["read_map"], whole["slow_regions"]["write_map"]]
+    wanted = [[float(word) for word in text.split()] for text in notes]
+    shown = chromium.run("""Array.from(document.querySelectorAll('#m%d .map:has(i[title^=region])'), (m) => [
+      m.previousElementSibling.textContent, Array.from(m.children, (i) => i.title)])""" % number)
+    assert len(shown) == 3, shown
+    for (label, titles), values, unit in zip(shown, wanted, ("cycles", "GB/s read", "GB/s written")):
+        assert titles == [f"region {i}: {value:.1f}" for i, value in enumerate(values)], label
+        assert label.endswith(f": {min(values):.1f} to {max(values):.1f} {unit}"), label
+
+
+def check_links(chromium, data):
+    """The matrix of each node has what its GPUs measured."""
+    shown = chromium.run("""Object.fromEntries(Array.from(document.querySelectorAll('#links table.links'), (t) => [
+      t.parentElement.previousElementSibling.matches('h3') ? t.parentElement.previousElementSibling.textContent :
+        Array.from(document.querySelectorAll('#links h3')).filter((h) => h.compareDocumentPosition(t) & 4).pop().textContent,
+      Array.from(t.rows, (r) => Array.from(r.cells, (c) => c.textContent))]))""")
+    nodes = {gpu["node"] for gpu in data["gpus"] if "why" not in gpu.get("links", {"why": ""})}
+    assert set(shown) == nodes and len(nodes) == 3, (set(shown), nodes)
+    for node, rows in shown.items():
+        gpus = sorted((gpu for gpu in data["gpus"] if gpu["node"] == node), key=lambda gpu: gpu["index"])
+        assert rows[0] == ["GPU"] + [str(gpu["index"]) for gpu in gpus], rows[0]
+        for gpu, row in zip(gpus, rows[1:]):
+            lists = {key: str(value).split() for key, value in gpu["links"].items()}
+            reads = {uuid: min(float(read), float(write)) for uuid, read, write in
+                     zip(lists["gpus"], lists["read"], lists["write"])}
+            wanted = ["%.0f" % reads[peer["uuid"]] if peer is not gpu else "" for peer in gpus]
+            assert row == [str(gpu["index"])] + wanted, (node, row, wanted)
+
+
+def check_loaded(chromium):
+    data = fleet.base(loaded())
+    alone = next(i for i, model in enumerate(data["models"]) if model["count"] == 1)
+    curves = {gpu["uuid"]: gpu["load"]["curve"] for gpu in data["gpus"] if "curve" in gpu["load"]}
+    bad = [outlier["uuid"] for outlier in data["outliers"]]
+    assert len(bad) == 3 and set(bad) <= set(curves), (bad, curves)
+    for number, uuid in enumerate(bad):
+        check_curves(chromium, f"#o{number} details.load", curve_of(curves[uuid]))
+    for number, model in enumerate(data["models"]):
+        check_curves(chromium, f"#m{number} details.load", curve_of(model["memory"]["load"]["clock"]["steady"]["curve"]))
+        check_memory(chromium, number, model)
+    check_die(chromium, data["models"][alone])
+    check_links(chromium, data)
+
+
 def check_demo(chromium):
     column = "Array.from(document.querySelectorAll('#gpus tbody tr'), (r) => r.cells[1].textContent)"
     click = "document.querySelectorAll('#gpus th button')[1].click()"
@@ -264,6 +386,9 @@ def check_browser():
             if name == "demo":
                 check_looks(chromium, shots, name)
                 check_demo(chromium)
+            elif name == "loaded":
+                check_looks(chromium, shots, name)
+                check_loaded(chromium)
             elif name == "h200":
                 check_looks(chromium, shots, name)
                 check_h200(chromium)

@@ -155,6 +155,21 @@ static void links_in_no_state(struct inventory *v)
     facts_set_text(&v->gpus[1].links, "state", "ok fine");
 }
 
+static void load_without_a_curve(struct inventory *v)
+{
+    facts_set_text(&v->gpus[1].load, "curve", "s MHz W C C; 1 2 3");
+}
+
+static void load_of_the_past(struct inventory *v)
+{
+    facts_set_real(&v->gpus[1].load, "begun_after_s", -1.5);
+}
+
+static void load_of_something(struct inventory *v)
+{
+    facts_set_text(&v->gpus[1].load, "colour", "red");
+}
+
 static void confirmed_somehow(struct inventory *v)
 {
     replace(&v->outliers[0].findings[0].confirmed, "by 1 figures");
@@ -204,6 +219,9 @@ static void contradictions_are_named(void **state)
         {links_without_state, "GPU-00000001: links: expected the lists gpus and state"},
         {links_of_other_length, "GPU-00000001: links: read is not a list of 2 words"},
         {links_in_no_state, "GPU-00000001: links: state is not a list of 2 words"},
+        {load_without_a_curve, "GPU-00000001: load: curve is not what a load has"},
+        {load_of_the_past, "GPU-00000001: load: begun_after_s is not what a load has"},
+        {load_of_something, "GPU-00000001: load: colour is not what a load has"},
         {confirmed_somehow, "main.bandwidth.read is confirmed \"by 1 figures\", expected"},
         {confirmed_without_second_value, "confirmed \"2 of 2\", but measured_again has no value"},
         {accused_though_seen_once, "confirmed \"1 of 2\", but is among the outliers"},

@@ -39,6 +39,11 @@ CASES = [
 ONE_OF_THREE = {"FAKE_CUDA_DEVICES": "3", "FAKE_CUDA_FAULTY": "1",
                 "FAKE_CUDA_FAULT": "cuStreamSynchronize:230:719:sticky"}
 
+# The workers of a node meet: all host links at once, then every pair in turn. A GPU that fails before
+# that is not waited for, and its links are measured by the others.
+NODE = {"FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_MEMORY": "160"}
+NODES = [(NODE, 4, 12), ({**NODE, "FAKE_CUDA_FAULTY": "1", "FAKE_CUDA_FAULT": "cuStreamSynchronize:20:214:sticky"}, 3, 9)]
+
 # No GPU at all: no inventory, and the reason in one line.
 NOTHING = [
     ({"FAKE_CUDA_INIT": "100"}, r"finds no GPU"),
@@ -49,16 +54,25 @@ NOTHING = [
 ]
 
 
-def survey(folder, changes, flags):
+def survey(folder, changes, flags, probes="main.latency"):
     inventory = pathlib.Path(folder) / "out.yaml"
     inventory.unlink(missing_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
     environment.update(LD_LIBRARY_PATH=LIBRARIES, GPUMEMTOPO_CONFIG_DIR=f"{ROOT}/configs",
                        ASAN_OPTIONS="detect_leaks=0")  # many short processes; others look for leaks
     environment.update(changes)
-    done = subprocess.run([PROGRAM, "--quiet", "--probes", "main.latency", "-o", inventory, *flags],
+    done = subprocess.run([PROGRAM, "--quiet", "--probes", probes, "-o", inventory, *flags],
                           env=environment, capture_output=True, text=True, timeout=100)
     return done.returncode, done.stderr, inventory.read_text() if inventory.exists() else ""
+
+
+def check_nodes(folder):
+    for changes, gpus, pairs in NODES:
+        got, said, text = survey(folder, changes, (), "links,host.together")
+        check(got in (3, 4), got, said, text)
+        states = " ".join(re.findall(r"^    links: {gpus: .*?, state: ([a-z ]+),", text, re.M)).split()
+        check(states == ["ok"] * pairs, changes, states, text)
+        check(re.findall(r"host\.together\.gpus: \[(\d+)", text) == [str(gpus)] * gpus, changes, text)
 
 
 def check(condition, *text):
@@ -83,6 +97,7 @@ def main():
         check(len(re.findall(r"main\.latency: \[\d", text)) == 2, text)
         config = re.findall(r"^    config: {(.*)}", text, re.M)[-3:]  # the first is the model's
         check(config == ["", "pcie_gen: 1, pcie_under_load: false, pcie_width: 2", ""], config)
+        check_nodes(folder)
         for changes, reason in NOTHING:
             if not changes.get("LD_LIBRARY_PATH", "-") and os.path.exists("/dev/nvidia0"):
                 continue

@@ -5,7 +5,8 @@ load.py SURVEY REPORT SOURCE HEALTHY_NODES
 
 GPUs that fall under load are found with their cause, and a power limit explains its loss; a fall
 that is gone in the second measurement accuses nobody; nor do healthy GPUs; a replay and a
-merge give the same; --load 0 leaves the load out of `full`; the page has the curves.
+merge give the same; --load 0 leaves the load out of `full`; the page has the curves, of the model
+and of each outlier; nodes begin at different times, and the inventory says when.
 """
 import os
 import subprocess
@@ -27,7 +28,7 @@ def run(args, codes):
 
 def load(path):
     with open(path, encoding="utf-8") as file:
-        return yaml.safe_load(file)
+        return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def measure(folder, name, nodes, flags, codes=(0, 3)):
@@ -88,11 +89,58 @@ with tempfile.TemporaryDirectory() as folder:
         for key in "models", "gpus", "outliers", "watch":
             assert other[key] == inventory[key], (path, key)
 
+    # The curves of outliers and of GPUs that are watched for their load are kept; the others' are not.
+    kept = {gpu["node"] for gpu in inventory["gpus"] if "curve" in gpu["load"]}
+    assert {"hot", "brake", "limited", "once"} <= kept and len(kept) <= 5, kept
     page = run([report, "html", out], (0,)).stdout
     for title in "SM clock under load", "Power under load", "Temperature of GPU":
-        assert page.count(f"<title>{title}") == 1, title
-    start = page.index("<title>SM clock under load")
+        assert page.count(f"<title>{title}") == 4, title  # of the model and of three outliers
+    start = page.rindex("<title>SM clock under load")
     assert page[start:page.index("</svg>", start)].count(",") >= len(points)
+
+    # The starts are spread over load.stagger_s by the names of the nodes; a node begins as a whole.
+    starts = {}
+    for gpu in inventory["gpus"]:
+        assert gpu["load"]["gpus_of_node"] == "together", gpu["load"]
+        starts.setdefault(gpu["node"], set()).add(gpu["load"]["begun_after_s"])
+    assert all(len(times) == 1 and 0 <= min(times) < 5 for times in starts.values()), starts
+    assert len(set.union(*starts.values())) >= 8, starts  # of 10 nodes
+    with open(os.path.join(source, "configs/survey.yaml"), encoding="utf-8") as file:
+        shipped = file.read()
+    config = os.path.join(folder, "config.yaml")
+
+    def configured(old, new):
+        assert old in shipped
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(shipped.replace(old, new))
+        return ["--config", config]
+
+    fast = configured("stagger_s: 5", "stagger_s: 0.5") + ["--load-one"]
+    spread = load(measure(folder, "spread", [dict(healthy, count=3)], ["--probes", "load", *fast]))
+    for gpu in spread["gpus"]:
+        begun = gpu["load"]["begun_after_s"]
+        assert gpu["load"]["gpus_of_node"] == "one after the other", gpu["load"]
+        assert abs(begun - min(starts[gpu["node"]]) / 10) < 0.002, (begun, starts)
+    single = load(measure(folder, "single", [node("a", [])], ["--probes", "load"]))
+    assert single["gpus"][0]["load"]["begun_after_s"] == 0, "a node alone does not wait"
+
+    # The regions of the memory test are a setting; an error that ECC corrects there is told.
+    weak = node("weak", [dict(kind="weak_region", bytes="3 GiB", share=0.5, corrected=7)])
+    for size, count in ("256 MiB", 518), ("1 GiB", 129):
+        regions = configured("region: 1 GiB", f"region: {size}")
+        tested = load(measure(folder, "regions", [dict(healthy, count=2), weak],
+                              ["--probes", "memory.whole", *regions]))
+        whole = tested["models"][0]["memory"]["main"]["whole"]
+        assert len(whole["slow_regions"]["read_map"].split()) == count, whole["slow_regions"]
+        assert len(whole["latency"]["map"].split()) == count, whole["latency"]
+        watched = findings(tested, "watch")
+        assert set(watched) == {("weak", "main.whole.slow_regions"), ("weak", "main.whole.ecc_corrected"),
+                                ("weak", "health.ecc_corrected_new")} and not tested["outliers"], watched
+        assert watched["weak", "main.whole.slow_regions"][1].endswith("at 3 GiB of the memory that was tested")
+        assert watched["weak", "main.whole.ecc_corrected"][1].endswith(": 14"), watched
+    for bad in "3 GiB", "1 MiB", "32 GiB", "large":
+        run([survey, "--simulate", os.path.join(folder, "regions.fleet"), *configured("region: 1 GiB", f"region: {bad}"),
+             "-o", out + ".none"], (2,))
 
     # Without peers a fall is watched; a slowdown by hardware is accused, and ends the load.
     alone = load(measure(folder, "alone", [node("a", [falls(reason="thermal")])], flags))

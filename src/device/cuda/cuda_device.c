@@ -331,6 +331,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
+        if (gpu->sm_map_module)
+            driver->cuModuleUnload(gpu->sm_map_module);
         if (gpu->check_module)
             driver->cuModuleUnload(gpu->check_module);
         if (gpu->stream_module)
@@ -341,6 +343,7 @@ static void destroy(struct device *device)
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
     watch_end(&gpu->watch, &gpu->told);
+    flag_lower(gpu->seen.coming);
     turn_give(gpu->seen.turn);
     free(gpu->global.regions);
     free(gpu->host.regions);
@@ -355,10 +358,12 @@ static const struct device_ops cuda_ops = {
     .run_stream = cuda_run_stream,
     .test_memory = cuda_test_memory,
     .check_unit = cuda_check_unit,
+    .map_sms = cuda_map_sms,
     .run_load = cuda_run_load,
     .run_code = cuda_run_code,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
+    .share_host = cuda_share_host,
     .read_clocks = cuda_read_clocks,
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,

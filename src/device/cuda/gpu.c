@@ -58,8 +58,34 @@ int cuda_wait(struct cuda_gpu *gpu, struct err *err)
                       err);
 }
 
+/* Apart from the name of any other turn: hashes of equal texts only are equal. */
+static uint64_t name_of(const char *uuid, uint64_t what)
+{
+    return str_hash(uuid) ^ what;
+}
+
 uint64_t cuda_turn_name(const char *uuid)
 {
-    /* Apart from the name of any other turn: hashes of equal texts only are equal. */
-    return str_hash(uuid) ^ UINT64_C(0x6770752f7475726e);
+    return name_of(uuid, UINT64_C(0x6770752f7475726e));
+}
+
+uint64_t cuda_coming_name(const char *uuid)
+{
+    return name_of(uuid, UINT64_C(0x6770752f636f6d65));
+}
+
+uint64_t cuda_visit_name(const char *uuid)
+{
+    return name_of(uuid, UINT64_C(0x6770752f76697374));
+}
+
+uint64_t cuda_share_name(const char *uuid)
+{
+    return name_of(uuid, UINT64_C(0x6770752f686f7374));
+}
+
+void cuda_take_turn(struct turn *turn, const char *uuid)
+{
+    while (!turn_take(turn, TURN_LINK_MS) && flag_is_up(cuda_visit_name(uuid)))
+        turn->impatient = false;
 }

@@ -11,6 +11,7 @@
 #include "device/cuda/layout.h"
 #include "device/cuda/nvml_facts.h"
 #include "device/device.h"
+#include "device/flag.h"
 #include "device/source.h"
 #include "device/turn.h"
 
@@ -44,11 +45,21 @@ struct cuda_seen {
     const struct device_info *infos;
     const CUdevice *devices;
     size_t count, own;
-    struct turn *turn; /* of this GPU: held while nobody else of the survey may use it */
+    struct turn *turn;   /* of this GPU: held while nobody else of the survey may use it */
+    struct flag *coming; /* of this GPU: raised until it is open to others */
 };
 
-/* The name of a GPU's turn: the same in all processes. */
+/* Names that belong to a GPU, the same in all processes: its turn; flags that are up while its
+ * worker may still come to a meeting, and while the worker of another GPU has its turn; and its
+ * meetings. */
 uint64_t cuda_turn_name(const char *uuid);
+uint64_t cuda_coming_name(const char *uuid);
+uint64_t cuda_visit_name(const char *uuid);
+uint64_t cuda_share_name(const char *uuid);
+
+/* Takes the turn of a GPU. While the worker of another GPU measures its link to this one, it waits.
+ * If something else has the turn for long, it goes on without. */
+void cuda_take_turn(struct turn *turn, const char *uuid);
 
 enum { CUDA_STREAMS = 2, CUDA_EVENTS = 3 };
 
@@ -60,13 +71,12 @@ struct cuda_gpu {
     struct turn link;
     struct affinity affinity;
     struct cuda_seen seen;
-    struct turn peer_turns[DEVICE_PEERS_MAX];
     bool lost; /* a call of the driver did not come back: make no other one */
 
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUmodule check_module, load_module, memory_module; /* loaded when first needed */
+    CUmodule check_module, load_module, memory_module, sm_map_module; /* loaded when first needed */
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
@@ -155,6 +165,8 @@ int cuda_run_stream(struct device *device, const struct device_stream *stream,
                     struct device_stream_answer *out_answer, struct err *err);
 int cuda_test_memory(struct device *device, const struct device_memory_test *test,
                      struct device_memory_map *out_map, struct err *err);
+int cuda_map_sms(struct device *device, const struct device_sm_map *asked,
+                 struct device_sm_map_answer *out_answer, struct err *err);
 int cuda_check_unit(struct device *device, const struct device_check *asked,
                     struct device_check_answer *out_answer, struct err *err);
 int cuda_run_load(struct device *device, const struct device_load *load,
@@ -164,6 +176,8 @@ int cuda_run_code(struct device *device, const struct device_code *code,
 int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int cuda_test_peer(struct device *device, const struct device_peer_test *test,
                    struct device_peer_answer *out_answer, struct err *err);
+int cuda_share_host(struct device *device, const struct device_host_share *asked,
+                    struct device_host_share_answer *out_answer, struct err *err);
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "device/cuda/nvlink.h"
 #include "device/cuda/processes.h"
-#include "device/device.h"
 #include "inventory/throttle.h"
 
 static const uint64_t POLL_NS = 20000000;
@@ -221,6 +220,16 @@ static int tell_watched(const struct nvml_gpu *gpu, const struct watch *watch, s
     if (rc)
         return rc;
     return tell_growth(gpu, "ecc_uncorrected_new", &watch->ecc_uncorrected, &ecc, health);
+}
+
+bool health_read_ecc(const struct nvml_gpu *gpu, struct device_ecc *out_ecc)
+{
+    const struct nvml_value corrected = read_row(gpu, &ecc_corrected_row);
+    const struct nvml_value uncorrected = read_row(gpu, &ecc_uncorrected_row);
+    if (corrected.result != NVML_OK || uncorrected.result != NVML_OK)
+        return false;
+    *out_ecc = (struct device_ecc){(uint64_t)corrected.number, (uint64_t)uncorrected.number};
+    return true;
 }
 
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)

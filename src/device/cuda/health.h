@@ -4,6 +4,7 @@
 
 #include "device/cuda/nvml_facts.h"
 #include "device/cuda/xid_watch.h"
+#include "device/device.h"
 
 /* The counters when the GPU was opened, and what was seen since. */
 struct watch {
@@ -36,6 +37,9 @@ void watch_poll(struct watch *watch, const struct nvml_gpu *gpu);
 /* How many other processes compute on the GPU; 0 if that is not known. watch: NULL for a GPU that
  * is not open. */
 uint32_t watch_others(const struct watch *watch, const struct nvml_gpu *gpu);
+
+/* Reads the error counters since the driver was loaded. False if the GPU does not count. */
+bool health_read_ecc(const struct nvml_gpu *gpu, struct device_ecc *out_ecc);
 
 /* What can be read at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);

@@ -183,7 +183,7 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
     struct link_seen seen;
     struct device_link link;
     if (gpu->watch.counted) /* peers may measure their links to this GPU */
-        turn_take(gpu->seen.turn, TURN_LINK_MS);
+        cuda_take_turn(gpu->seen.turn, gpu->seen.infos[gpu->seen.own].uuid);
     watch_poll(&gpu->watch, &gpu->told);
     cuda_begin_link(device, &link);
     bool loaded = !gpu->lost && cuda_watch_link(gpu, &seen, NULL) == 0;

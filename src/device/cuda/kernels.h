@@ -92,6 +92,52 @@ struct kernel_check_result {
     uint32_t sm_id, reserved;
 };
 
+/* Maps of the SMs (sm_map.cu). Every SM is full of blocks, which wait for each other at the gate.
+ */
+enum {
+    KERNEL_SM_MAP_THREADS = 1024,
+    KERNEL_SM_MAP_UNROLL = 4,
+    KERNEL_SM_MAP_CHUNK_BYTES = 32 * 16 * KERNEL_SM_MAP_UNROLL, /* that a warp reads at once */
+    KERNEL_SM_MAP_SLOT_BYTES = 512, /* of lines that one SM loads; beyond the reach of a fetch */
+    KERNEL_SM_MAP_PAGE_BYTES = 2 << 20,
+    KERNEL_SM_MAP_SLOTS = 16384, /* of a region: four pages */
+};
+
+/* By the hardware's id of an SM; sm: its index, UINT32_MAX if it has none. */
+struct kernel_sm_place {
+    uint32_t sm, turn;
+};
+
+/* Zeroed before the first launch. */
+struct kernel_sm_gate {
+    uint32_t came;   /* blocks of all launches so far */
+    uint32_t closed; /* 1: some did not come in time, so nothing is measured */
+};
+
+struct kernel_sm_read {
+    uint64_t base;          /* of the memory that is read */
+    uint64_t places, gate;  /* addresses */
+    uint64_t results;       /* address of a kernel_sm_result per SM */
+    uint32_t expected;      /* blocks of all launches with this one */
+    uint32_t turn;          /* the SMs that read in this launch; UINT32_MAX: all, uncounted */
+    uint32_t chunk_mask;    /* number of chunks, a power of two, less 1 */
+    uint32_t skip_cycles;   /* at the beginning, not counted */
+    uint32_t window_cycles; /* counted */
+    uint32_t seed;
+};
+struct kernel_sm_result {
+    uint64_t bytes, ns;
+};
+
+struct kernel_sm_memory {
+    uint64_t base, region_bytes;
+    uint64_t places, gate;
+    uint64_t claims;  /* address of a word per SM, zeroed */
+    uint64_t results; /* address of the cycles: by SM, then by region */
+    uint32_t expected;
+    uint32_t sms, regions, loads;
+};
+
 /* Sustained load. A block has as many threads that compute as threads that read memory. Each of the
  * latter reads KERNEL_LOAD_UNROLL elements of 16 bytes at once: together, a chunk. */
 enum {

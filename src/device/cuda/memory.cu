@@ -4,17 +4,22 @@
 
 enum { UNROLL = 4 };
 
-/* A thread's place among all threads of the launch. */
-static __device__ __forceinline__ uint64_t thread_index(void)
+/* A thread's place among those that share the work. */
+struct place {
+    uint64_t index, threads;
+};
+
+/* All threads of the launch. */
+static __device__ __forceinline__ struct place place_of_all(void)
 {
-    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    return {(uint64_t)blockIdx.x * blockDim.x + threadIdx.x, (uint64_t)gridDim.x * blockDim.x};
 }
 
 template <enum kernel_pattern PATTERN>
-static __device__ __forceinline__ void write_all(const struct kernel_region region)
+static __device__ __forceinline__ void write_all(const struct kernel_region region,
+                                                 struct place place)
 {
-    uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = thread_index(); i < region.count; i += threads) {
+    for (uint64_t i = place.index; i < region.count; i += place.threads) {
         uint64_t at = region.offset + 16 * i;
         ulonglong2 v = make_ulonglong2(kernel_pattern_word(PATTERN, at, region.seed),
                                        kernel_pattern_word(PATTERN, at + 8, region.seed));
@@ -48,9 +53,10 @@ static __device__ __forceinline__ void compare(const struct kernel_region *regio
  * before it is read, so what L2 still holds is a small part of the regions that were written last,
  * and the untimed launches before the first region replace that. */
 template <enum kernel_pattern PATTERN>
-static __device__ __forceinline__ void check_all(const struct kernel_region region)
+static __device__ __forceinline__ void check_all(const struct kernel_region region,
+                                                 struct place place)
 {
-    uint64_t threads = (uint64_t)gridDim.x * blockDim.x, i = thread_index();
+    uint64_t threads = place.threads, i = place.index;
     for (; i + (UNROLL - 1) * threads < region.count; i += UNROLL * threads) {
         ulonglong2 v[UNROLL];
 #pragma unroll
@@ -68,18 +74,37 @@ static __device__ __forceinline__ void check_all(const struct kernel_region regi
     extern "C" __global__ void __launch_bounds__(1024)                                             \
         memory_write_##name(const struct kernel_region region)                                     \
     {                                                                                              \
-        write_all<pattern>(region);                                                                \
+        write_all<pattern>(region, place_of_all());                                                \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(1024)                                             \
         memory_check_##name(const struct kernel_region region)                                     \
     {                                                                                              \
-        check_all<pattern>(region);                                                                \
+        check_all<pattern>(region, place_of_all());                                                \
     }
 
 DEFINE_PATTERN(address, KERNEL_PATTERN_ADDRESS)
 DEFINE_PATTERN(inverse, KERNEL_PATTERN_INVERSE)
 DEFINE_PATTERN(walking, KERNEL_PATTERN_WALKING)
 DEFINE_PATTERN(random, KERNEL_PATTERN_RANDOM)
+
+/* Every second block writes the first half of the region, while the others check the second half.
+ * Both halves keep the pattern of the whole region. */
+extern "C" __global__ void __launch_bounds__(1024) memory_exchange(struct kernel_region region)
+{
+    uint32_t half_grid = gridDim.x / 2, block = blockIdx.x / 2;
+    const struct place place = {(uint64_t)block * blockDim.x + threadIdx.x,
+                                (uint64_t)half_grid * blockDim.x};
+    if (block >= half_grid)
+        return;
+    region.count /= 2;
+    if (blockIdx.x % 2) {
+        region.base += 16 * region.count;
+        region.offset += 16 * region.count;
+        check_all<KERNEL_PATTERN_ADDRESS>(region, place);
+    } else {
+        write_all<KERNEL_PATTERN_ADDRESS>(region, place);
+    }
+}
 
 /* Block b: `loads` loads at random places of region b. Each place depends on the word that was
  * loaded before. The memory has KERNEL_PATTERN_ADDRESS, whose upper 8 bits are 0, so the places are

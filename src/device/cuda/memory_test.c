@@ -243,11 +243,13 @@ int cuda_test_memory(struct device *device, const struct device_memory_test *ask
     rc = find_kernels(&test, err);
     if (rc)
         return rc;
+    bool counts = health_read_ecc(&gpu->told, &out_map->ecc_before);
     rc = allocate(&test, err);
     if (!rc)
         rc = prepare(&test, err);
     if (!rc)
         rc = run_passes(&test, err);
     test_fini(&test);
+    out_map->ecc_known = counts && health_read_ecc(&gpu->told, &out_map->ecc_after);
     return rc;
 }

@@ -21,7 +21,8 @@ struct cuda_source {
     CUdevice *devices;
     struct nvml_gpu *told; /* devices and told run parallel to the infos */
     struct arena strings;
-    struct turn turn; /* of the GPU that is looked at, or open */
+    struct turn turn;   /* of the GPU that is looked at, or open */
+    struct flag coming; /* of the same GPU */
 };
 
 static const char *keep(struct cuda_source *source, const char *text)
@@ -148,16 +149,24 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
     return info->uuid && info->pci && info->name && info->model_key ? 0 : err_no_memory(err);
 }
 
-/* While a worker of another GPU measures its link to this one, wait. If that takes too long, go on:
- * then that worker is seen as another process on the GPU. */
 static void take_turn(struct cuda_source *source, size_t i)
 {
-    uint64_t name = cuda_turn_name(source->base.infos[i].uuid);
+    const char *uuid = source->base.infos[i].uuid;
+    uint64_t name = cuda_turn_name(uuid);
     if (source->turn.held && source->turn.name == name)
         return;
+    flag_lower(&source->coming);
     turn_give(&source->turn);
     source->turn = (struct turn){.name = name};
-    turn_take(&source->turn, TURN_LINK_MS);
+    source->coming = (struct flag){.name = cuda_coming_name(uuid)};
+    cuda_take_turn(&source->turn, uuid);
+    flag_raise(&source->coming); /* without it, this GPU is not waited for */
+}
+
+static void give_turn(struct cuda_source *source)
+{
+    flag_lower(&source->coming);
+    turn_give(&source->turn);
 }
 
 static int open_device(struct device_source *base, size_t i, struct device **out_device,
@@ -168,11 +177,12 @@ static int open_device(struct device_source *base, size_t i, struct device **out
                                    .devices = source->devices,
                                    .count = base->info_count,
                                    .own = i,
-                                   .turn = &source->turn};
+                                   .turn = &source->turn,
+                                   .coming = &source->coming};
     take_turn(source, i);
     int rc = cuda_open(&source->driver, &source->told[i], &seen, out_device, err);
     if (rc)
-        turn_give(&source->turn);
+        give_turn(source);
     return rc;
 }
 
@@ -193,7 +203,7 @@ static int look_at(struct device_source *base, size_t i, bool thorough, struct d
 static void destroy(struct device_source *base)
 {
     struct cuda_source *source = (struct cuda_source *)base;
-    turn_give(&source->turn);
+    give_turn(source);
     nvml_unload(&source->nvml);
     driver_unload(&source->driver);
     arena_fini(&source->strings);

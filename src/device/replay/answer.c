@@ -97,6 +97,8 @@ void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *ans
     wire_put_varint(buffer, answer->read_ns);
     wire_put_varint(buffer, answer->write_ns);
     wire_put_varint(buffer, answer->cycles);
+    wire_put_varint(buffer, answer->both_ns);
+    wire_put_varint(buffer, answer->chase_ns);
 }
 
 void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer)
@@ -111,7 +113,25 @@ void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_
         answer.write_ns = wire_get_varint(reader);
         answer.cycles = wire_get_varint(reader);
     }
+    if (answer.mapped && reader->position < reader->length) { /* older records end here */
+        answer.both_ns = wire_get_varint(reader);
+        answer.chase_ns = wire_get_varint(reader);
+    }
     *out_answer = answer;
+}
+
+void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer)
+{
+    wire_put_varint(buffer, answer->gpus);
+    wire_put_varint(buffer, answer->bytes);
+    wire_put_varint(buffer, answer->elapsed_ns);
+}
+
+void answer_get_share(struct wire_reader *reader, struct device_host_share_answer *out_answer)
+{
+    out_answer->gpus = (uint32_t)wire_get_varint(reader);
+    out_answer->bytes = wire_get_varint(reader);
+    out_answer->elapsed_ns = wire_get_varint(reader);
 }
 
 static void put_region(struct strbuf *buffer, uint32_t patterns, const struct device_region *region)
@@ -135,6 +155,24 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
     wire_put_varint(buffer, map->region_count);
     for (size_t i = 0; i < map->region_count; i++)
         put_region(buffer, patterns, &map->regions[i]);
+    if (!map->ecc_known)
+        return;
+    wire_put_varint(buffer, map->ecc_before.corrected);
+    wire_put_varint(buffer, map->ecc_before.uncorrected);
+    wire_put_varint(buffer, map->ecc_after.corrected);
+    wire_put_varint(buffer, map->ecc_after.uncorrected);
+}
+
+/* The counters are the last part. A record without them ends here. */
+static void get_ecc(struct wire_reader *reader, struct device_memory_map *map)
+{
+    if (reader->bad || reader->position == reader->length)
+        return;
+    map->ecc_known = true;
+    map->ecc_before.corrected = wire_get_varint(reader);
+    map->ecc_before.uncorrected = wire_get_varint(reader);
+    map->ecc_after.corrected = wire_get_varint(reader);
+    map->ecc_after.uncorrected = wire_get_varint(reader);
 }
 
 static void get_region(struct wire_reader *reader, uint64_t patterns, struct device_region *region)
@@ -233,6 +271,7 @@ void answer_get_map(struct wire_reader *reader, uint64_t patterns,
         if (out_map)
             map.regions[map.region_count++] = region;
     }
+    get_ecc(reader, &map);
     if (out_map)
         *out_map = map;
 }
@@ -394,6 +433,33 @@ void answer_get_check(struct wire_reader *reader, struct device_check_answer *ou
     if (out_answer)
         *out_answer = answer;
 }
+
+/* Every second value is near the one before the last: as differences from it. */
+void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer *answer)
+{
+    wire_put_varint(buffer, answer->region_bytes);
+    wire_put_varint(buffer, answer->value_count);
+    for (size_t i = 0; i < answer->value_count; i++)
+        wire_put_signed(buffer, (int64_t)(answer->values[i] - (i > 1 ? answer->values[i - 2] : 0)));
+}
+
+void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer)
+{
+    struct device_sm_map_answer answer = {.region_bytes = wire_get_varint(reader)};
+    uint32_t count = get_count(reader, 1);
+    uint64_t last[2] = {0};
+    if (out_answer && count && !reader->bad &&
+        !(answer.values = mem_array(count, sizeof *answer.values)))
+        wire_no_memory(reader);
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        last[i % 2] += (uint64_t)wire_get_signed(reader);
+        if (answer.values)
+            answer.values[answer.value_count++] = last[i % 2];
+    }
+    if (out_answer)
+        *out_answer = answer;
+}
+
 static void put_load_sample(struct strbuf *buffer, const struct device_load_sample *sample)
 {
     wire_put_varint(buffer, sample->at_ns);
@@ -418,6 +484,25 @@ void answer_put_load(struct strbuf *buffer, const struct device_load_answer *ans
     wire_put_varint(buffer, answer->sample_count);
     for (size_t i = 0; i < answer->sample_count; i++)
         put_load_sample(buffer, &answer->samples[i]);
+    if (!answer->start_known)
+        return;
+    wire_put_varint(buffer, answer->waited_ms);
+    wire_put_varint(buffer, answer->alone);
+}
+
+/* How the load began is the last part. An older record ends here. */
+static void get_start(struct wire_reader *reader, struct device_load_answer *out_answer)
+{
+    bool known = !reader->bad && reader->position < reader->length;
+    uint64_t waited_ms = known ? wire_get_varint(reader) : 0;
+    uint64_t alone = known ? wire_get_varint(reader) : 0;
+    if (waited_ms > UINT32_MAX || alone > 1)
+        reader->bad = true;
+    if (!out_answer)
+        return;
+    out_answer->start_known = known;
+    out_answer->waited_ms = (uint32_t)waited_ms;
+    out_answer->alone = alone != 0;
 }
 
 static void get_load_sample(struct wire_reader *reader, struct device_load_sample *sample)
@@ -454,4 +539,5 @@ void answer_get_load(struct wire_reader *reader, struct device_load_answer *out_
         if (out_answer && !reader->bad && device_load_answer_add(out_answer, &sample))
             wire_no_memory(reader);
     }
+    get_start(reader, out_answer);
 }

@@ -18,6 +18,8 @@ void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
 
 void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *answer);
 void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer);
+void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer);
+void answer_get_share(struct wire_reader *reader, struct device_host_share_answer *out_answer);
 
 /* The map of a test with so many patterns. */
 void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map);
@@ -26,6 +28,13 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
  * checks. */
 void answer_get_map(struct wire_reader *reader, uint64_t patterns,
                     struct device_memory_map *out_map);
+
+/* The map of the SMs. */
+void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer *answer);
+
+/* Reads it back. out_answer: empty; released with device_sm_map_answer_fini, also when bad. NULL:
+ * only checks. */
+void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer);
 
 /* The samples of a load. */
 void answer_put_load(struct strbuf *buffer, const struct device_load_answer *answer);

@@ -9,8 +9,8 @@
 const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
-        "look", "open",   "identify", "batch", "stream", "clocks", "health",
-        "link", "memory", "check",    "load",  "peers",  "peer",   "code"};
+        "look",   "open",  "identify", "batch", "stream", "clocks", "health", "link",
+        "memory", "check", "load",     "peers", "peer",   "share",  "sm_map", "code"};
     return names[call];
 }
 
@@ -198,6 +198,23 @@ struct ask ask_of_peer_test(const struct device_peer_test *test)
     return (struct ask){.call = ASK_PEER, .fields = {test->peer, test->bytes, test->loads}};
 }
 
+struct ask ask_of_host_share(const struct device_host_share *asked)
+{
+    return (struct ask){.call = ASK_SHARE, .fields = {asked->kind, asked->bytes}};
+}
+
+struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count)
+{
+    uint64_t turns = 0;
+    if (map->kind == DEVICE_SM_MAP_MEMORY)
+        return (struct ask){.call = ASK_SM_MAP,
+                            .fields = {map->kind, [4] = map->regions, [5] = map->loads}};
+    for (uint32_t i = 0; i < sm_count; i++)
+        turns = (turns ^ map->turns[i]) * UINT64_C(0x100000001b3);
+    return (struct ask){.call = ASK_SM_MAP,
+                        .fields = {map->kind, map->footprint_bytes, map->window_cycles, turns}};
+}
+
 struct ask ask_of_code(const struct device_code *code)
 {
     return (struct ask){.call = ASK_CODE,
@@ -218,8 +235,15 @@ static size_t field_count(enum ask_call call)
            : call == ASK_CHECK  ? ASK_CHECK_FIELDS
            : call == ASK_LOAD   ? ASK_LOAD_FIELDS
            : call == ASK_PEER   ? ASK_PEER_FIELDS
+           : call == ASK_SHARE  ? ASK_SHARE_FIELDS
+           : call == ASK_SM_MAP ? ASK_SM_MAP_FIELDS
            : call == ASK_CODE   ? ASK_CODE_FIELDS
                                 : 0;
+}
+
+bool ask_has_fields(enum ask_call call)
+{
+    return field_count(call) > 0;
 }
 
 uint64_t ask_key(const struct ask *ask)
@@ -340,6 +364,16 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
     if (ask->call == ASK_PEER) {
         strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
         describe_bytes(out_text, fields[1]);
+        return;
+    }
+    if (ask->call == ASK_SHARE) {
+        strbuf_puts(out_text, "host copies of all GPUs of the node at once: ");
+        describe_bytes(out_text, fields[1]);
+        return;
+    }
+    if (ask->call == ASK_SM_MAP) {
+        strbuf_printf(out_text, "map of the SMs: %s",
+                      fields[0] == DEVICE_SM_MAP_READ ? "bytes read from L2" : "memory by region");
         return;
     }
     if (ask->call == ASK_CODE) {

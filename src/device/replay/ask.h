@@ -24,6 +24,8 @@ enum ask_call {
     ASK_LOAD,
     ASK_PEERS,
     ASK_PEER,
+    ASK_SHARE,
+    ASK_SM_MAP,
     ASK_CODE,
     ASK_CALL_COUNT,
 };
@@ -40,6 +42,8 @@ enum {
     ASK_CHECK_FIELDS = 2,
     ASK_LOAD_FIELDS = 1,
     ASK_PEER_FIELDS = 3,
+    ASK_SHARE_FIELDS = 2,
+    ASK_SM_MAP_FIELDS = 6,
     ASK_CODE_FIELDS = 5,
 };
 
@@ -62,8 +66,13 @@ struct ask ask_of_call(enum ask_call call);                           /* a call 
 /* The length of a load does not count. */
 struct ask ask_of_load(const struct device_load *load);
 struct ask ask_of_peer_test(const struct device_peer_test *test);
+struct ask ask_of_host_share(const struct device_host_share *asked);
+struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /* turns as a hash */
 struct ask ask_of_code(const struct device_code *code); /* its instruction by name */
 struct ask ask_of_call(enum ask_call call);             /* a call without fields */
+
+/* Whether requests of a call differ by fields. */
+bool ask_has_fields(enum ask_call call);
 
 /* A job from its fields. False for numbers that no job has. */
 bool ask_to_job(const struct ask *ask, struct device_job *out_job);

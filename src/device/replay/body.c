@@ -15,12 +15,11 @@ struct reading {
     const char *body;
     uint64_t offset;
     struct calls *calls;
-    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
-        last_code;           /* the next requests are stored as differences */
-    enum ask_call call;      /* the last one asked */
-    bool asked;              /* it has no answer yet */
-    size_t pending;          /* requests in the call */
-    struct device_job *jobs; /* of a batch, as many as are pending */
+    struct ask last[ASK_CALL_COUNT]; /* the next requests are stored as differences */
+    enum ask_call call;              /* the last one asked */
+    bool asked;                      /* it has no answer yet */
+    size_t pending;                  /* requests in the call */
+    struct device_job *jobs;         /* of a batch, as many as are pending */
     size_t job_capacity;
     bool opened, closed;
     uint32_t sm_count;
@@ -34,9 +33,9 @@ static void add_job(struct reading *reading, struct wire_reader *values)
         reading->jobs = grown;
     if (!grown)
         wire_no_memory(values);
-    else if (!ask_to_job(&reading->last_job, &grown[reading->pending]))
+    else if (!ask_to_job(&reading->last[ASK_BATCH], &grown[reading->pending]))
         values->bad = true;
-    else if (!calls_add(reading->calls, ask_key(&reading->last_job)))
+    else if (!calls_add(reading->calls, ask_key(&reading->last[ASK_BATCH])))
         wire_no_memory(values);
 }
 
@@ -46,7 +45,7 @@ static void take_batch(struct reading *reading, struct wire_reader *values)
     if (count > RECORD_JOBS_MAX)
         values->bad = true;
     for (uint64_t i = 0; i < count && !values->bad; i++, reading->pending++) {
-        ask_get(values, ASK_BATCH, &reading->last_job);
+        ask_get(values, ASK_BATCH, &reading->last[ASK_BATCH]);
         if (!values->bad)
             add_job(reading, values);
     }
@@ -67,27 +66,11 @@ static void take_ask(struct reading *reading, struct wire_reader *values)
         take_batch(reading, values);
         return;
     }
-    struct ask ask = ask_of_call((enum ask_call)call);
-    if (call == ASK_STREAM) {
-        ask_get(values, ASK_STREAM, &reading->last_stream);
-        ask = reading->last_stream;
-    } else if (call == ASK_MEMORY) {
-        ask_get(values, ASK_MEMORY, &reading->last_test);
-        ask = reading->last_test;
-    } else if (call == ASK_CHECK) {
-        ask_get(values, ASK_CHECK, &reading->last_check);
-        ask = reading->last_check;
-    } else if (call == ASK_LOAD) {
-        ask_get(values, ASK_LOAD, &reading->last_load);
-        ask = reading->last_load;
-    } else if (call == ASK_PEER) {
-        ask_get(values, ASK_PEER, &reading->last_peer);
-        ask = reading->last_peer;
-    } else if (call == ASK_CODE) {
-        ask_get(values, ASK_CODE, &reading->last_code);
-        ask = reading->last_code;
-    }
-    if (!calls_add(reading->calls, ask_key(&ask)))
+    struct ask *ask = &reading->last[call];
+    ask->call = (enum ask_call)call;
+    if (ask_has_fields(ask->call))
+        ask_get(values, ask->call, ask);
+    if (!calls_add(reading->calls, ask_key(ask)))
         wire_no_memory(values);
     reading->pending = 1;
 }
@@ -108,6 +91,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_clocks clocks = {0};
     struct device_link link = {0};
     struct device_peer_answer peer = {0};
+    struct device_host_share_answer share = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -122,7 +106,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         wire_get_varint(values);
         break;
     case ASK_MEMORY:
-        answer_get_map(values, reading->last_test.fields[0], NULL);
+        answer_get_map(values, reading->last[ASK_MEMORY].fields[0], NULL);
         break;
     case ASK_CHECK:
         answer_get_check(values, NULL);
@@ -132,6 +116,12 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_PEER:
         answer_get_peer(values, &peer);
+        break;
+    case ASK_SHARE:
+        answer_get_share(values, &share);
+        break;
+    case ASK_SM_MAP:
+        answer_get_sm_map(values, NULL);
         break;
     case ASK_CODE:
         wire_get_varint(values);

@@ -106,7 +106,8 @@ static void copy_answer(struct wire_reader *values, enum ask_call call, struct p
     copy_facts(values, ask_tables(call), names, out);
 }
 
-/* The latencies of die.map identify the die. Its requests stay: later ones are differences. */
+/* The answers to the probes die.* identify the die. The requests stay: later ones are differences.
+ */
 static void put_left_out(struct strbuf *out)
 {
     wire_put_signed(out, -ENODATA);
@@ -119,11 +120,11 @@ struct place {
     bool identifies;
 };
 
-static bool is_die_map(const struct wire_reader *values)
+static bool is_of_die(const struct wire_reader *values)
 {
     struct wire_reader ahead = *values;
     char *mark = wire_get_text(&ahead);
-    bool found = mark && strncmp(mark, "die.map", 7) == 0;
+    bool found = mark && strncmp(mark, "die.", 4) == 0;
     free(mark);
     return found;
 }
@@ -137,9 +138,10 @@ static void copy_entry(struct record_entry *entry, struct place *place, struct p
     if (entry->type == ENTRY_ASK)
         place->call = (enum ask_call)wire_get_varint(&ahead);
     if (entry->type == ENTRY_MARK)
-        place->identifies = is_die_map(values);
+        place->identifies = is_of_die(values);
     bool failed = entry->type == ENTRY_ANSWER && wire_get_signed(&ahead) != 0;
-    if (entry->type == ENTRY_ANSWER && place->identifies && place->call == ASK_BATCH && !failed) {
+    bool measured = place->call == ASK_BATCH || place->call == ASK_SM_MAP;
+    if (entry->type == ENTRY_ANSWER && place->identifies && measured && !failed) {
         put_left_out(&payload);
         values->position = values->length;
     } else if (entry->type == ENTRY_ANSWER && (failed || ask_tables(place->call))) {

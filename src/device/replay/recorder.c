@@ -16,8 +16,7 @@ struct sink {
     int fd;
     size_t written;
     bool broken, closed;
-    struct ask last_job, last_stream, last_test, last_check, last_load, last_peer,
-        last_code; /* the next requests are written as differences */
+    struct ask last[ASK_CALL_COUNT]; /* the next requests are written as differences */
 };
 
 struct recorder {
@@ -51,18 +50,8 @@ static void put_ask(struct sink *sink, const struct ask *ask)
 {
     struct strbuf payload = {0};
     wire_put_varint(&payload, ask->call);
-    if (ask->call == ASK_STREAM)
-        ask_put(&payload, ask, &sink->last_stream);
-    if (ask->call == ASK_MEMORY)
-        ask_put(&payload, ask, &sink->last_test);
-    if (ask->call == ASK_CHECK)
-        ask_put(&payload, ask, &sink->last_check);
-    if (ask->call == ASK_LOAD)
-        ask_put(&payload, ask, &sink->last_load);
-    if (ask->call == ASK_PEER)
-        ask_put(&payload, ask, &sink->last_peer);
-    if (ask->call == ASK_CODE)
-        ask_put(&payload, ask, &sink->last_code);
+    if (ask_has_fields(ask->call))
+        ask_put(&payload, ask, &sink->last[ask->call]);
     put(sink, ENTRY_ASK, &payload);
 }
 
@@ -74,7 +63,7 @@ static void put_batch(struct sink *sink, const struct device_batch *batch)
     wire_put_varint(&payload, batch->job_count);
     for (size_t i = 0; i < batch->job_count; i++) {
         const struct ask ask = ask_of_job(&batch->jobs[i], batch->at_once);
-        ask_put(&payload, &ask, &sink->last_job);
+        ask_put(&payload, &ask, &sink->last[ASK_BATCH]);
     }
     put(sink, ENTRY_ASK, &payload);
 }
@@ -191,6 +180,21 @@ static int recorder_check_unit(struct device *device, const struct device_check 
     return hand_on(&said, rc, err);
 }
 
+static int recorder_map_sms(struct device *device, const struct device_sm_map *map,
+                            struct device_sm_map_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_sm_map(map, device->limits.sm_count);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_map_sms(self->inner, map, out_answer, &said);
+    if (!rc)
+        answer_put_sm_map(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_code(struct device *device, const struct device_code *code,
                              struct device_code_answer *out_answer, struct err *err)
 {
@@ -247,6 +251,21 @@ static int recorder_test_peer(struct device *device, const struct device_peer_te
     int rc = device_test_peer(self->inner, test, out_answer, &said);
     if (!rc)
         answer_put_peer(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_share_host(struct device *device, const struct device_host_share *asked,
+                               struct device_host_share_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_host_share(asked);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_share_host(self->inner, asked, out_answer, &said);
+    if (!rc)
+        answer_put_share(&values, out_answer);
     put_answer(self->sink, rc, &said, &values);
     return hand_on(&said, rc, err);
 }
@@ -324,10 +343,12 @@ static const struct device_ops recorder_ops = {
     .run_stream = recorder_run_stream,
     .test_memory = recorder_test_memory,
     .check_unit = recorder_check_unit,
+    .map_sms = recorder_map_sms,
     .run_load = recorder_run_load,
     .run_code = recorder_run_code,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
+    .share_host = recorder_share_host,
     .read_clocks = recorder_read_clocks,
     .read_health = recorder_read_health,
     .begin_link = recorder_begin_link,

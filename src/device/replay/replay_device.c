@@ -190,6 +190,25 @@ static int replay_run_code(struct device *device, const struct device_code *code
     return 0;
 }
 
+/* An answer of another length than the SMs of the device have would not be found by its reader. */
+static int replay_map_sms(struct device *device, const struct device_sm_map *map,
+                          struct device_sm_map_answer *out_answer, struct err *err)
+{
+    uint32_t sms = device->limits.sm_count;
+    const struct ask ask = ask_of_sm_map(map, sms);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_sm_map(&values, out_answer);
+    if (values.bad)
+        return err_no_memory(err); /* damage was found when the record was read */
+    size_t each = map->kind == DEVICE_SM_MAP_READ ? 2 : map->regions;
+    return out_answer->value_count == sms * each
+               ? 0
+               : err_set(err, -ENODATA, "the record has a map of another number of SMs");
+}
+
 static int replay_run_load(struct device *device, const struct device_load *load,
                            struct device_load_answer *out_answer, struct err *err)
 {
@@ -216,6 +235,18 @@ static int replay_test_peer(struct device *device, const struct device_peer_test
     if (rc)
         return rc;
     answer_get_peer(&values, out_answer);
+    return 0;
+}
+
+static int replay_share_host(struct device *device, const struct device_host_share *asked,
+                             struct device_host_share_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_host_share(asked);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_share(&values, out_answer);
     return 0;
 }
 
@@ -256,10 +287,12 @@ static const struct device_ops replay_ops = {
     .run_stream = replay_run_stream,
     .test_memory = replay_test_memory,
     .check_unit = replay_check_unit,
+    .map_sms = replay_map_sms,
     .run_load = replay_run_load,
     .run_code = replay_run_code,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
+    .share_host = replay_share_host,
     .read_clocks = replay_read_clocks,
     .read_health = replay_read_health,
     .begin_link = replay_begin_link,

@@ -87,12 +87,12 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_WAIT] = {"seconds"},
     [SIM_HANG] = {"?after", "?tries"},
     [SIM_CRASH] = {"?after", "?tries"},
-    [SIM_WEAK_REGION] = {"bytes", "share"},
+    [SIM_WEAK_REGION] = {"bytes", "share", "?corrected"},
     [SIM_BIT_ERROR] = {"bytes", "?count"},
     [SIM_WRONG_SM] = {"sm", "share"},
     [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
     [SIM_DEAD_LINK] = {"?peer"},
-    [SIM_SLOW_LINK] = {"share", "?peer"},
+    [SIM_SLOW_LINK] = {"share", "?ns", "?peer"},
 };
 
 static const char *const reason_words[] = {
@@ -116,6 +116,7 @@ struct fault_text {
 
 static const struct yaml_field parameters[] = {
     {"share", YAML_F64, offsetof(struct fault_text, fault.share), .min = 0, .max = 0.95},
+    {"ns", YAML_F64, offsetof(struct fault_text, fault.ns), .min = 0, .max = 1e6},
     {"mhz", YAML_F64, offsetof(struct fault_text, fault.mhz), .min = 1, .max = 100000},
     {"w", YAML_F64, offsetof(struct fault_text, fault.w), .min = 1, .max = 10000},
     {"factor", YAML_F64, offsetof(struct fault_text, fault.factor), .min = 1, .max = 1000},
@@ -124,6 +125,7 @@ static const struct yaml_field parameters[] = {
     {"number", YAML_U32, offsetof(struct fault_text, fault.number), .min = 1, .max = 999},
     {"state", YAML_WORD, offsetof(struct fault_text, fault.state), .words = sim_fabric_words},
     {"count", YAML_U32, offsetof(struct fault_text, fault.count), .min = 1, .max = 1000000},
+    {"corrected", YAML_U32, offsetof(struct fault_text, fault.corrected), .min = 1, .max = 1000000},
     {"sm", YAML_U32, offsetof(struct fault_text, fault.sm)},
     {"peer", YAML_U32, offsetof(struct fault_text, fault.peer), .max = 255},
     {"gen", YAML_U32, offsetof(struct fault_text, fault.gen), .min = 1, .max = 8},

@@ -64,6 +64,8 @@ int gpu_check_unit(struct device *device, const struct device_check *check,
                    struct device_check_answer *out_answer, struct err *err);
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err);
+int gpu_map_sms(struct device *device, const struct device_sm_map *map,
+                struct device_sm_map_answer *out_answer, struct err *err);
 int gpu_run_load(struct device *device, const struct device_load *load,
                  struct device_load_answer *out_answer, struct err *err);
 int gpu_run_code(struct device *device, const struct device_code *code,
@@ -71,6 +73,8 @@ int gpu_run_code(struct device *device, const struct device_code *code,
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,
                   struct device_peer_answer *out_answer, struct err *err);
+int gpu_share_host(struct device *device, const struct device_host_share *asked,
+                   struct device_host_share_answer *out_answer, struct err *err);
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
                    struct device_stream_answer *out_answer, struct err *err);
 int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,

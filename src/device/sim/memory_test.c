@@ -90,6 +90,25 @@ static void test_region(struct gpu *gpu, const struct device_memory_test *test, 
     region->cycles = test->loads ? (uint64_t)fmax(cycles + jitter, 1) : 0;
 }
 
+/* What ECC corrected in the test: errors that come at a rate, and those of the weak region. The
+ * counters that the driver reports later have the first ones already. */
+static void count_errors(struct gpu *gpu, const struct device_memory_test *test, double ns,
+                         struct rng *rng, struct device_memory_map *map)
+{
+    double *health = gpu->model.health;
+    double came = floor(health[SIM_ECC_CORRECTED_PER_S] * ns / 1e9 + rng_uniform(rng));
+    double weak = (double)gpu->model.weak_corrected * test->patterns;
+    double before = fmax(health[SIM_ECC_CORRECTED_VOLATILE] - health[SIM_ECC_CORRECTED_NEW], 0);
+    map->ecc_known = true;
+    map->ecc_before =
+        (struct device_ecc){(uint64_t)before, (uint64_t)health[SIM_ECC_UNCORRECTED_VOLATILE]};
+    map->ecc_after = map->ecc_before;
+    map->ecc_after.corrected += (uint64_t)(came + weak);
+    health[SIM_ECC_CORRECTED_VOLATILE] += weak;
+    health[SIM_ECC_CORRECTED_NEW] += weak;
+    health[SIM_ECC_CORRECTED_DRAM] += weak;
+}
+
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
                     struct device_memory_map *out_map, struct err *err)
 {
@@ -107,11 +126,13 @@ int gpu_test_memory(struct device *device, const struct device_memory_test *test
         return err_no_memory(err);
     out_map->free_bytes = free_bytes;
     out_map->region_count = count;
+    double begun_ns = gpu->busy_ns;
     for (size_t i = 0; i < count; i++) {
         uint64_t offset = i * test->region_bytes, left = bytes - offset;
         struct device_region *region = &out_map->regions[i];
         region->bytes = left < test->region_bytes ? left : test->region_bytes;
         test_region(gpu, test, offset, &rng, region);
     }
+    count_errors(gpu, test, gpu->busy_ns - begun_ns, &rng, out_map);
     return 0;
 }

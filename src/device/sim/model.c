@@ -11,7 +11,7 @@ enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
 
 struct model_text {
     const char *name;
-    uint32_t sms, sms_per_tpc;
+    uint32_t sms, sms_per_tpc, sms_per_cpc;
     int sm_order;
     const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
         *tlb, *paths, *instructions;
@@ -25,6 +25,7 @@ static const struct yaml_field model_fields[] = {
     {"sms", YAML_U32, offsetof(struct model_text, sms), true, 1, SIM_SMS_MAX},
     {"sms_per_tpc", YAML_U32, offsetof(struct model_text, sms_per_tpc), .min = 1, .max = 64},
     {"sms_per_gpc", YAML_NODE, offsetof(struct model_text, sms_per_gpc)},
+    {"sms_per_cpc", YAML_U32, offsetof(struct model_text, sms_per_cpc), .min = 1, .max = 64},
     {"sm_order", YAML_WORD, offsetof(struct model_text, sm_order), .words = order_words},
     {"pci", YAML_NODE, offsetof(struct model_text, pci)},
     {"clock", YAML_NODE, offsetof(struct model_text, clock)},
@@ -92,6 +93,7 @@ static const struct yaml_field bandwidth_fields[] = {
     {"sm", YAML_F64, offsetof(struct sim_bandwidth, sm), .min = 0.1, .max = BANDWIDTH_MAX},
     {"l1", YAML_F64, offsetof(struct sim_bandwidth, l1), .min = 0.1, .max = BANDWIDTH_MAX},
     {"shared", YAML_F64, offsetof(struct sim_bandwidth, shared), .min = 0.1, .max = BANDWIDTH_MAX},
+    {"gpc", YAML_F64, offsetof(struct sim_bandwidth, gpc), .min = 0.1, .max = BANDWIDTH_MAX},
     {"l2_read", YAML_F64, offsetof(struct sim_bandwidth, l2_read), .min = 0.1,
      .max = BANDWIDTH_MAX},
     {"l2_write", YAML_F64, offsetof(struct sim_bandwidth, l2_write), .min = 0.1,
@@ -398,6 +400,7 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
         return rc;
     model->sms = text.sms;
     model->sms_per_tpc = text.sms_per_tpc;
+    model->sms_per_cpc = text.sms_per_cpc;
     rc = sim_read_places(text.sms_per_gpc, text.sm_order, model, err);
     if (rc)
         return rc;

@@ -84,6 +84,7 @@ struct sim_noise {
 struct sim_bandwidth {
     double sm, l1, shared;
     double l2_read, l2_write;
+    double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
@@ -120,6 +121,7 @@ struct sim_model {
     char key[3 * SIM_TEXT_MAX];
     char pci_device[SIM_TEXT_MAX], pci_subsystem[SIM_TEXT_MAX];
     uint32_t sms, sms_per_tpc, gpc_count;
+    uint32_t sms_per_cpc; /* at most; 0: GPCs have no CPCs */
     uint16_t tpc_of[SIM_SMS_MAX], gpc_of[SIM_SMS_MAX];
     bool across;                    /* SMs are numbered across the GPCs */
     struct sim_clock clock;         /* reached; faults lower it */
@@ -156,6 +158,7 @@ struct sim_model {
     uint64_t held_bytes;   /* of memory, by nobody who is listed */
     uint64_t weak_offset;  /* in the part of the memory that takes weak_share longer */
     double weak_share;
+    uint32_t weak_corrected;            /* errors that ECC corrects whenever that part is read */
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
     uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
     double wrong_share;

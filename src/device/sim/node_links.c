@@ -74,7 +74,7 @@ void sim_links_add_fault(struct sim_links *links, uint32_t gpu, const struct sim
 {
     if (is_of_links(fault->kind) && links->fault_count < SIM_LINK_FAULTS_MAX)
         links->faults[links->fault_count++] =
-            (struct sim_link_fault){fault->kind, gpu, fault->peer, fault->share};
+            (struct sim_link_fault){fault->kind, gpu, fault->peer, fault->share, fault->ns};
 }
 
 /* One link, in one direction. */
@@ -125,14 +125,17 @@ struct sim_way sim_links_way(const struct sim_links *links, uint32_t from, uint3
     struct wire wires[WAY_MAX];
     uint32_t a = links->gpus[from].index, b = links->gpus[to].index;
     bool by_host = false;
-    double slow = 1;
+    double slow = 1, added_ns = 0;
     for (size_t i = 0; i < links->fault_count; i++) {
         const struct sim_link_fault *fault = &links->faults[i];
         if (!concerns(fault, a, b))
             continue;
         way.dead |= fault->kind == SIM_DEAD_LINK;
         by_host |= fault->kind == SIM_FABRIC_DOWN;
-        slow *= fault->kind == SIM_SLOW_LINK ? 1 + fault->share : 1;
+        if (fault->kind != SIM_SLOW_LINK)
+            continue;
+        slow *= 1 + fault->share;
+        added_ns += fault->ns;
     }
     size_t count = list_wires(&links->wiring, a, b, by_host, wires, &way.mapped);
     for (size_t i = 0; i < count; i++) {
@@ -141,6 +144,18 @@ struct sim_way sim_links_way(const struct sim_links *links, uint32_t from, uint3
         way.gb_per_s = fmin(way.gb_per_s, wires[i].gb_per_s * (1 + LINKS_VARY * rng_normal(&rng)));
     }
     way.gb_per_s /= slow;
-    way.latency_ns = links->wiring.latency_ns * (double)(count + 1) / 2;
+    way.latency_ns = links->wiring.latency_ns * (double)(count + 1) / 2 + added_ns;
     return way;
+}
+
+double sim_links_host_share(const struct sim_links *links, double gb_per_s, bool all)
+{
+    const struct sim_wiring *w = &links->wiring;
+    uint32_t sharing = 0;
+    if (!w->present || w->shape != SIM_PCIE_TREE || links->own >= links->count)
+        return gb_per_s;
+    uint32_t own = links->gpus[links->own].index / w->per_switch;
+    for (uint32_t i = 0; i < links->count; i++)
+        sharing += links->gpus[i].index / w->per_switch == own;
+    return fmin(gb_per_s, w->uplink_gb_per_s / (all ? sharing : 1));
 }

@@ -38,7 +38,7 @@ struct sim_links {
         int kind;     /* SIM_DEAD_LINK, SIM_SLOW_LINK, SIM_FABRIC_DOWN */
         uint32_t gpu; /* index on the node */
         int32_t peer; /* the same; SIM_ANY_PEER: all links of the GPU */
-        double share;
+        double share, ns;
     } faults[SIM_LINK_FAULTS_MAX];
     size_t fault_count;
 };
@@ -62,5 +62,10 @@ struct sim_way {
     double gb_per_s, latency_ns;
 };
 struct sim_way sim_links_way(const struct sim_links *links, uint32_t from, uint32_t to);
+
+/* What this GPU gets of the way to the host in GB/s, one way, that could carry gb_per_s for it: the
+ * uplink of a PCIe switch is shared by the GPUs under it that copy. all: of those that the process
+ * sees, all copy; otherwise this one alone. */
+double sim_links_host_share(const struct sim_links *links, double gb_per_s, bool all);
 
 #endif

@@ -40,9 +40,12 @@ static void use_sms(const struct gpu *gpu, const struct device_peer_test *test,
     double bytes = (double)test->bytes, mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
     double cycles = gpu->model.paths[DEVICE_GLOBAL_CG].l2_cycles + in->latency_ns * mhz / 1e3;
     double jitter = gpu->model.noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
+    double both = BOTH_SHARE * SM_SHARE * fmin(in->gb_per_s, out->gb_per_s);
     answer->read_ns = time_of(gpu, bytes, SM_SHARE * in->gb_per_s, rng);
     answer->write_ns = time_of(gpu, bytes, SM_SHARE * out->gb_per_s, rng);
+    answer->both_ns = time_of(gpu, bytes / 2, both, rng);
     answer->cycles = (uint64_t)fmax(cycles * test->loads + jitter, 1);
+    answer->chase_ns = (uint64_t)((double)answer->cycles * 1e3 / mhz + 0.5);
 }
 
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,

@@ -65,7 +65,7 @@ enum sim_fault_kind {
     SIM_WRONG_SM,     /* sub-core 2 of this SM has a wrong bit in `share` of its FP32 checks */
     SIM_FALLS_UNDER_LOAD, /* after `seconds` of load the SM clock falls by share, reason */
     SIM_DEAD_LINK,        /* peer: copies over the links of the GPU, or to this peer, fail */
-    SIM_SLOW_LINK,        /* share, peer: they take 1 + share times as long */
+    SIM_SLOW_LINK,        /* share, ns, peer: they take 1 + share times as long, loads ns more */
     SIM_FABRIC_DOWN,      /* they go through the host, although the driver reports active links */
     SIM_SWAPPED_DIE,      /* another die under the same UUID: other distances from L2 */
     SIM_FAULT_COUNT
@@ -149,8 +149,8 @@ struct sim_when {
 struct sim_fault {
     int kind; /* enum sim_fault_kind */
     struct sim_when when;
-    double share, mhz, w, factor, per_s, degrees;
-    uint32_t count, sm, gen, width, number;
+    double share, ns, mhz, w, factor, per_s, degrees;
+    uint32_t count, corrected, sm, gen, width, number;
     int32_t peer; /* index on the node, or SIM_ANY_PEER */
     uint64_t after, bytes;
     uint32_t tries; /* only so many workers meet the fault; 0: all */

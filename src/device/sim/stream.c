@@ -89,17 +89,31 @@ static double device_rate(const struct gpu *gpu, const struct device_stream *str
     return source.level_limit > 0 ? smaller(rate, source.level_limit) : rate;
 }
 
-static double host_rate(const struct sim_model *model, enum device_stream_kind kind)
+/* all: every GPU of the node copies. */
+static double host_rate(const struct gpu *gpu, enum device_stream_kind kind, bool all)
 {
+    const struct sim_model *model = &gpu->model;
     const struct sim_config *config = &model->config;
     const struct sim_hardware *hardware = &model->hardware;
     double rate = kind == DEVICE_STREAM_H2D   ? model->bandwidth.h2d
                   : kind == DEVICE_STREAM_D2H ? model->bandwidth.d2h
                                               : model->bandwidth.bidir;
+    double ways = kind == DEVICE_STREAM_BIDIR ? 2 : 1;
     /* Each generation doubles the rate of a lane. */
     for (uint32_t gen = config->pcie_gen; gen < hardware->pcie_gen_max; gen++)
         rate /= 2;
-    return rate * config->pcie_width / hardware->pcie_width_max;
+    rate = rate * config->pcie_width / hardware->pcie_width_max;
+    return ways * sim_links_host_share(&gpu->links, rate / ways, all);
+}
+
+/* Disturbances can only cost time. */
+static double disturbed(struct gpu *gpu, double rate)
+{
+    const struct sim_model *model = &gpu->model;
+    struct rng rng;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "stream", gpu->stream_number++), "noise");
+    rate /= 1 + fabs(model->noise.bandwidth * rng_normal(&rng));
+    return rate / (1 + model->health[SIM_PROCESSES]);
 }
 
 int gpu_run_stream(struct device *device, const struct device_stream *stream,
@@ -115,15 +129,28 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
                        model->hardware.threads_per_block);
     gpu_update(gpu);
     double mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
-    double rate = on_device ? device_rate(gpu, stream, mhz) : host_rate(model, stream->kind);
-    struct rng rng;
-    rng_init(&rng, rng_derive(gpu->noise_seed, "stream", gpu->stream_number++), "noise");
-    /* Disturbances can only cost time. */
-    rate /= 1 + fabs(model->noise.bandwidth * rng_normal(&rng));
-    rate /= 1 + model->health[SIM_PROCESSES];
+    double rate = on_device ? device_rate(gpu, stream, mhz) : host_rate(gpu, stream->kind, false);
+    rate = disturbed(gpu, rate);
     double ns = (double)stream->total_bytes / rate;
     gpu->busy_ns += ns;
     *out_answer = (struct device_stream_answer){.bytes = stream->total_bytes,
                                                 .elapsed_ns = ns < 1 ? 1 : (uint64_t)(ns + 0.5)};
+    return 0;
+}
+
+int gpu_share_host(struct device *device, const struct device_host_share *asked,
+                   struct device_host_share_answer *out_answer, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    if (gpu->links.count < 2 || gpu->links.own >= gpu->links.count)
+        return err_set(err, -ENOTSUP, "the process sees no other GPU of the node");
+    if (!gpu->links.wiring.present)
+        return err_set(err, -ENOTSUP, "the simulated node has no links between its GPUs");
+    gpu_update(gpu);
+    double ns = asked->window_ms * 1e6;
+    double rate = disturbed(gpu, host_rate(gpu, asked->kind, true));
+    gpu->busy_ns += ns;
+    *out_answer = (struct device_host_share_answer){
+        .gpus = gpu->links.count, .bytes = (uint64_t)(ns * rate), .elapsed_ns = (uint64_t)ns};
     return 0;
 }

@@ -183,6 +183,10 @@ static void print_gpu(struct strbuf *buffer, const struct inventory_gpu *gpu)
         strbuf_puts(buffer, "\n    links: ");
         inventory_print_facts(buffer, &gpu->links);
     }
+    if (gpu->load.count) {
+        strbuf_puts(buffer, "\n    load: ");
+        inventory_print_facts(buffer, &gpu->load);
+    }
     strbuf_puts(buffer, "\n");
 }
 

@@ -327,6 +327,7 @@ static int read_gpu(const struct yaml_node *node, void *gpu, struct err *err)
         {"values", read_values, 0},
         {"measured_again", facts, offsetof(struct inventory_gpu, measured_again), true},
         {"links", facts, offsetof(struct inventory_gpu, links), true},
+        {"load", facts, offsetof(struct inventory_gpu, load), true},
     };
     return read_members(node, members, COUNT_OF(members), gpu, err);
 }

@@ -1,6 +1,8 @@
 /* Runs a probe, and gives it what it takes from its context: seeds, fresh memory, repetitions. */
+#include <math.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "probes/probe.h"
 
@@ -35,6 +37,12 @@ uint64_t probe_seed(struct probe_context *context)
 uint64_t probe_analysis_seed(struct probe_context *context)
 {
     return rng_derive(base_seed(context), "analysis", context->analyses_drawn++);
+}
+
+double probe_left_s(const struct probe_context *context)
+{
+    double ends_s = context->options->ends_s;
+    return ends_s > 0 ? ends_s - clock_monotonic_s() : INFINITY;
 }
 
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)

@@ -47,7 +47,6 @@ struct result {
     struct span first, steady; /* the first second; the last third */
     double drift;              /* range of the rates in the slices of the last third */
     uint64_t throttle;
-    bool alone;
 };
 
 /* The last sample that is not later than `s` seconds. */
@@ -168,6 +167,17 @@ static int add(const struct result *result, const char *metric, double value, co
     return why ? measure_set_status(m, MEASURE_NOISY, why) : 0;
 }
 
+static int note_start(const struct device_load_answer *answer, struct measure *m)
+{
+    if (!answer->start_known)
+        return 0;
+    return facts_set_text(&m->notes, "gpus_of_node",
+                          answer->alone ? "one after the other" : "together") ||
+                   facts_set_real(&m->notes, "begun_after_s", answer->waited_ms / 1e3)
+               ? -ENOMEM
+               : 0;
+}
+
 static int note_clock(const struct result *result)
 {
     struct measures *measures = result->context->measures;
@@ -179,13 +189,10 @@ static int note_clock(const struct result *result)
     struct strbuf reasons = {0};
     throttle_put_text(result->throttle, &reasons);
     bool noted = m && curve && !reasons.failed && !facts_set_text(&m->notes, "curve", curve) &&
-                 !facts_set_text(&m->notes, "throttle", reasons.data) &&
-                 !facts_set_text(&m->notes, "gpus_of_node",
-                                 result->alone ? "one after the other" : "together") &&
-                 !facts_set_real(&m->notes, "begun_after_s", result->context->options->load_wait_s);
+                 !facts_set_text(&m->notes, "throttle", reasons.data);
     free(curve);
     strbuf_fini(&reasons);
-    return noted ? 0 : -ENOMEM;
+    return noted ? note_start(&result->answer, m) : -ENOMEM;
 }
 
 static int report(const struct result *result, struct err *err)
@@ -235,16 +242,32 @@ static void sleep_s(double s)
         nanosleep(&pause, NULL);
 }
 
-static int load(struct result *result, struct err *err)
+/* Waits for the nodes that begin earlier, then for the turn of this GPU. Simulated GPUs do not wait
+ * in real time; their start is the one that was planned. */
+static void wait_to_begin(struct result *result, struct turn *turn, struct device_load *load)
+{
+    const struct probe_options *options = result->context->options;
+    double begun_s = clock_monotonic_s();
+    load->alone = options->load_one;
+    load->waited_ms = (uint32_t)(options->load_wait_s * 1000);
+    if (options->ends_s <= 0)
+        return;
+    sleep_s(fmin(options->load_wait_s, left_s(options) - result->wanted_s));
+    if (options->load_one)
+        load->alone = turn_take(turn, (int)(fmin(fmax(left_s(options), 0), 86400) * 1000));
+    load->waited_ms = (uint32_t)((clock_monotonic_s() - begun_s) * 1000);
+}
+
+static int load(struct result *result, struct device_load *asked, struct err *err)
 {
     const struct probe_options *options = result->context->options;
     double may_s = left_s(options);
     if (may_s < 1)
         return err_set(err, -ETIME, "no time is left for a load");
-    struct device_load asked = {.duration_ms = (uint32_t)(result->wanted_s * 1000),
-                                .sample_ms = SAMPLE_MS,
-                                .limit_ms = (uint32_t)(fmin(may_s, 86400) * 1000)};
-    int rc = device_run_load(result->context->device, &asked, &result->answer, err);
+    asked->duration_ms = (uint32_t)(result->wanted_s * 1000);
+    asked->sample_ms = SAMPLE_MS;
+    asked->limit_ms = (uint32_t)(fmin(may_s, 86400) * 1000);
+    int rc = device_run_load(result->context->device, asked, &result->answer, err);
     if (rc)
         return rc;
     const struct device_load_answer *answer = &result->answer;
@@ -258,13 +281,11 @@ static int run(struct probe_context *context, struct err *err)
 {
     const struct probe_options *options = context->options;
     struct result result = {.context = context,
-                            .wanted_s = options->load_s > 0 ? options->load_s : LOAD_S,
-                            .alone = options->load_one};
+                            .wanted_s = options->load_s > 0 ? options->load_s : LOAD_S};
     struct turn turn = {.name = LOAD_TURN};
-    sleep_s(fmin(options->load_wait_s, left_s(options) - result.wanted_s));
-    if (options->load_one && options->ends_s > 0)
-        result.alone = turn_take(&turn, (int)(fmin(fmax(left_s(options), 0), 86400) * 1000));
-    int rc = load(&result, err);
+    struct device_load asked = {0};
+    wait_to_begin(&result, &turn, &asked);
+    int rc = load(&result, &asked, err);
     turn_give(&turn);
     device_load_answer_fini(&result.answer);
     return rc;

@@ -17,14 +17,15 @@
 enum {
     PATTERNS = 2, /* an address and its inverse: every bit is once 0 and once 1 */
     REGIONS_MIN = 16,
-    LOADS = 1024, /* per region */
+    REGIONS_MAX = 1024, /* that the inventory lists and the page draws */
+    LOADS = 1024,       /* per region */
 };
 static const uint64_t REGION_BYTES = UINT64_C(1) << 30;
 
-/* A region is slow if it is slower than the median one by at least SLOW, and by BOUND standard
- * deviations of all regions, in every pass of writing, or in every pass of reading. With two
- * patterns and normal scatter, chance does this in 3 of 10 million GPUs of 140 regions. */
-static const double SLOW = 0.02, BOUND = 4;
+/* A region is slow if it is slower than the median one by at least SLOW, and by bound_of(regions)
+ * standard deviations of all regions, in every pass of writing, or in every pass of reading. With
+ * two patterns and normal scatter, chance does this in less than FALSE_ALARMS of all GPUs. */
+static const double SLOW = 0.02, FALSE_ALARMS = 1e-6;
 
 struct errors {
     uint64_t words;  /* a word that two patterns find wrong counts twice */
@@ -44,17 +45,30 @@ struct whole {
     struct device_memory_map map;
     size_t full;                                   /* regions of full size */
     struct times passes[2 * DEVICE_PATTERN_COUNT]; /* write and read of each pattern */
+    double bound;                                  /* in standard deviations */
 };
 
-static uint64_t choose_region_bytes(const struct measures *measures)
+/* What was asked for, unless that makes too few regions, or too many. */
+static uint64_t choose_region_bytes(const struct probe_context *context)
 {
-    uint64_t bytes = REGION_BYTES;
+    uint64_t asked = context->options->region_bytes, bytes = asked ? asked : REGION_BYTES;
     double memory_bytes;
-    if (!measures_value(measures, "main.size", &memory_bytes))
+    if (!measures_value(context->measures, "main.size", &memory_bytes))
         return bytes;
     while (bytes > DEVICE_REGION_MIN && memory_bytes < REGIONS_MIN * (double)bytes)
         bytes /= 2;
+    while (memory_bytes > REGIONS_MAX * (double)bytes)
+        bytes *= 2;
     return bytes;
+}
+
+/* Two kinds of passes, two of each, and n regions: 2 n q^2 = FALSE_ALARMS, where q is the
+ * probability that one pass is beyond the bound. q <= exp(-bound^2 / 2) / 2 for a normal
+ * distribution. */
+static double bound_of(size_t regions)
+{
+    double q = sqrt(FALSE_ALARMS / (2 * fmax((double)regions, 1)));
+    return sqrt(-2 * log(2 * q));
 }
 
 static uint64_t time_of(const struct whole *whole, size_t pass, size_t region)
@@ -86,7 +100,7 @@ static double loss_of(const struct whole *whole, size_t region, size_t kind)
     for (size_t p = kind; p < 2 * whole->test.patterns; p += 2) {
         const struct times *times = &whole->passes[p];
         double more = times->ns[region] - times->median;
-        if (more < SLOW * times->median || more < BOUND * times->scale)
+        if (more < SLOW * times->median || more < whole->bound * times->scale)
             return 0;
         least = fmin(least, more / times->median);
     }
@@ -145,6 +159,29 @@ static int report_errors(const struct whole *whole, struct err *err)
     if (rc || !add(whole, "main.whole.first_error", (double)errors.offset, "B",
                    "offset of the lowest wrong word in the memory that was tested"))
         return err_no_memory(err);
+    return 0;
+}
+
+/* How often ECC reported an error while the memory was tested. A counter that is lower afterwards
+ * began again. */
+static int report_ecc(const struct whole *whole, struct err *err)
+{
+    const struct device_ecc *before = &whole->map.ecc_before, *after = &whole->map.ecc_after;
+    const struct {
+        const char *metric, *method;
+        uint64_t before, after;
+    } rows[] = {{"main.whole.ecc_corrected", "corrected ECC errors, after the test less before it",
+                 before->corrected, after->corrected},
+                {"main.whole.ecc_uncorrected",
+                 "uncorrectable ECC errors, after the test less before it", before->uncorrected,
+                 after->uncorrected}};
+    for (size_t i = 0; whole->map.ecc_known && i < COUNT_OF(rows); i++) {
+        uint64_t came = rows[i].after - (rows[i].after < rows[i].before ? 0 : rows[i].before);
+        struct measure *m = add(whole, rows[i].metric, (double)came, "", rows[i].method);
+        if (!m || facts_set_int(&m->notes, "before", (int64_t)rows[i].before) ||
+            facts_set_int(&m->notes, "after", (int64_t)rows[i].after))
+            return err_no_memory(err);
+    }
     return 0;
 }
 
@@ -231,6 +268,7 @@ static int report(struct whole *whole, struct err *err)
     while (whole->full < whole->map.region_count &&
            whole->map.regions[whole->full].bytes == whole->test.region_bytes)
         whole->full++;
+    whole->bound = bound_of(whole->full);
     int rc = read_times(whole, err);
     if (rc)
         return rc;
@@ -238,6 +276,9 @@ static int report(struct whole *whole, struct err *err)
     if (rc)
         return rc;
     rc = report_errors(whole, err);
+    if (rc)
+        return rc;
+    rc = report_ecc(whole, err);
     if (rc)
         return rc;
     rc = report_slow(whole, err);
@@ -252,7 +293,7 @@ static int run(struct probe_context *context, struct err *err)
         .context = context,
         .test = {.patterns =
                      context->options->profile == PROFILE_FULL ? DEVICE_PATTERN_COUNT : PATTERNS,
-                 .region_bytes = choose_region_bytes(context->measures),
+                 .region_bytes = choose_region_bytes(context),
                  .loads = LOADS,
                  .seed = probe_seed(context)},
     };
@@ -272,6 +313,7 @@ const struct probe probe_memory_whole = {
                     PROFILE_FULL},
     .depends = {"main.size"},
     .metrics = {"main.whole.tested", "main.whole.errors", "main.whole.first_error",
-                "main.whole.slow_regions", "main.whole.slowest_region", "main.whole.latency"},
+                "main.whole.ecc_corrected", "main.whole.ecc_uncorrected", "main.whole.slow_regions",
+                "main.whole.slowest_region", "main.whole.latency"},
     .run = run,
 };

@@ -1,5 +1,7 @@
-/* The map of the die: how far each SM is from each group of slices of L2, as a small picture. */
+/* The maps of the die as small pictures: how far each SM is from each group of slices of L2, and
+ * from each region of the memory. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inventory/fingerprint.h"
@@ -62,7 +64,20 @@ static void put_level(struct strbuf *out, const struct die_map *map, int level)
     strbuf_puts(out, "\"/>");
 }
 
-void html_die_map(struct strbuf *out, const struct inventory_model *model)
+/* what: the rows of the picture. */
+static void put_picture(struct strbuf *out, const struct die_map *map, const char *what)
+{
+    strbuf_printf(out,
+                  "<svg class=die role=img aria-label=\"latency of each SM to each %s\" "
+                  "width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" "
+                  "preserveAspectRatio=none stroke=\"#06c\">",
+                  what, map->sms * CELL_PX, map->groups * CELL_PX, map->sms, map->groups);
+    for (int level = 0; level < LEVELS; level++)
+        put_level(out, map, level);
+    strbuf_puts(out, "</svg></details>\n");
+}
+
+static void put_slices(struct strbuf *out, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "die.slice_groups");
     const char *text = m ? facts_text(&m->notes, FINGERPRINT_MAP) : NULL;
@@ -71,16 +86,41 @@ void html_die_map(struct strbuf *out, const struct inventory_model *model)
     struct die_map map;
     if (!text || !isfinite(low) || !isfinite(step) || !read_map(text, &map))
         return;
+    strbuf_printf(out,
+                  "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to "
+                  "%zu groups of L2 slices (rows), %.0f (light) to %.0f cycles (dark)</p>\n",
+                  map.sms, map.groups, low, low + step * map.highest);
+    put_picture(out, &map, "group of slices");
+}
+
+/* The text begins with the lowest latency, the step between two letters, and the distance of two
+ * regions. */
+static void put_regions(struct strbuf *out, const struct inventory_model *model)
+{
+    const struct measure *m = measures_get(&model->memory, "die.memory_latency");
+    const char *text = m ? facts_text(&m->notes, FINGERPRINT_REGIONS) : NULL;
+    double numbers[3];
+    struct die_map map;
+    for (size_t i = 0; text && i < 3; i++) {
+        char *end;
+        numbers[i] = strtod(text, &end);
+        text = end == text || *end != ' ' || !isfinite(numbers[i]) ? NULL : end;
+    }
+    if (!text || !read_map(text + 1, &map))
+        return;
     strbuf_printf(
         out,
-        "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to %zu "
-        "groups of L2 slices (rows), %.0f (light) to %.0f cycles (dark)</p>\n"
-        "<svg class=die role=img aria-label=\"latency of each SM to each group of slices\" "
-        "width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" "
-        "preserveAspectRatio=none stroke=\"#06c\">",
-        map.sms, map.groups, low, low + step * map.highest, map.sms * CELL_PX, map.groups * CELL_PX,
-        map.sms, map.groups);
-    for (int level = 0; level < LEVELS; level++)
-        put_level(out, &map, level);
-    strbuf_puts(out, "</svg></details>\n");
+        "<details><summary>Map of SMs and memory</summary><p>Latency of %zu SMs (columns) "
+        "to %zu regions of the memory (rows, %.1f GiB apart), %.0f (light) to %.0f cycles "
+        "(dark)%s</p>\n",
+        map.sms, map.groups, numbers[2] / (1 << 30), numbers[0],
+        numbers[0] + numbers[1] * map.highest,
+        model->count > 1 ? "; of the GPU with the median latency" : "");
+    put_picture(out, &map, "region of the memory");
+}
+
+void html_die_map(struct strbuf *out, const struct inventory_model *model)
+{
+    put_slices(out, model);
+    put_regions(out, model);
 }

@@ -107,11 +107,44 @@ static void put_cell(struct strbuf *out, const struct node *node, const struct i
     }
     strbuf_printf(out, "<td title=\"GPU %d: %.4g GB/s from GPU %d, %.4g GB/s to it, %.4g both ways",
                   (int)gpu->index, read, (int)peer->index, write, number_at(gpu, "both", place));
-    double latency = number_at(gpu, "latency", place);
+    double sms = number_at(gpu, "sm_both", place), latency = number_at(gpu, "latency", place);
+    if (isfinite(sms))
+        strbuf_printf(out, ", %.4g by SMs", sms);
     if (isfinite(latency))
         strbuf_printf(out, ", %.0f cycles", latency);
     strbuf_printf(out, "\"><i%s></i>%.0f</td>", class_of(1 - fmin(read, write) / node->fastest),
                   fmin(read, write));
+}
+
+static double value_of(const struct inventory_gpu *gpu, const char *metric)
+{
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (strcmp(gpu->values[i].metric, metric) == 0)
+            return gpu->values[i].value;
+    return NAN;
+}
+
+/* Columns beside the matrix: the host link of the GPU alone, and with all others. */
+static const char *const host_metrics[] = {"host.bandwidth.h2d", "host.together.h2d",
+                                           "host.bandwidth.d2h", "host.together.d2h"};
+
+static bool has_host_columns(const struct html_data *data, const struct node *node)
+{
+    for (size_t i = node->first; i < node->last; i++)
+        if (isfinite(value_of(data->gpus[i].gpu, "host.together.h2d")))
+            return true;
+    return false;
+}
+
+static void put_host_cells(struct strbuf *out, const struct inventory_gpu *gpu)
+{
+    for (size_t i = 0; i < sizeof host_metrics / sizeof *host_metrics; i++) {
+        double value = value_of(gpu, host_metrics[i]);
+        if (isfinite(value))
+            strbuf_printf(out, "<td>%.3g</td>", value);
+        else
+            strbuf_puts(out, "<td></td>");
+    }
 }
 
 static void put_node(struct strbuf *out, const struct html_data *data, const struct node *node)
@@ -120,14 +153,19 @@ static void put_node(struct strbuf *out, const struct html_data *data, const str
     html_text(out, data->gpus[node->first].gpu->node, HTML_NAME);
     strbuf_puts(out, "</h3>\n");
     put_node_findings(out, data, node);
+    bool host = has_host_columns(data, node);
     strbuf_puts(out, "<div class=wide><table class=links><tr><th>GPU</th>");
     for (size_t j = node->first; j < node->last; j++)
         strbuf_printf(out, "<th>%d</th>", (int)data->gpus[j].gpu->index);
-    strbuf_puts(out, "</tr>\n");
+    strbuf_puts(out, host ? "<th>from host alone</th><th>all at once</th><th>to host alone</th>"
+                            "<th>all at once</th></tr>\n"
+                          : "</tr>\n");
     for (size_t i = node->first; i < node->last; i++) {
         strbuf_printf(out, "<tr><th>%d</th>", (int)data->gpus[i].gpu->index);
         for (size_t j = node->first; j < node->last; j++)
             put_cell(out, node, data->gpus[i].gpu, data->gpus[j].gpu);
+        if (host)
+            put_host_cells(out, data->gpus[i].gpu);
         strbuf_puts(out, "</tr>\n");
     }
     strbuf_puts(out, "</table></div>\n");
@@ -142,13 +180,22 @@ static bool find_node(const struct html_data *data, size_t first, struct node *o
            str_equal(data->gpus[out->last].gpu->node, data->gpus[first].gpu->node)) {
         const struct inventory_gpu *gpu = data->gpus[out->last++].gpu;
         size_t length;
-        any = any || gpu->links.count;
+        any = any || facts_text(&gpu->links, "gpus");
         for (size_t k = 0; k < PEERS_MAX && word_at(gpu, "gpus", k, &length); k++) {
             out->fastest = fmax(out->fastest, number_at(gpu, "read", k));
             out->fastest = fmax(out->fastest, number_at(gpu, "write", k));
         }
     }
     return any;
+}
+
+/* Why no GPU has links to others: the first reason. NULL: none. */
+static const char *why_none(const struct html_data *data)
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < data->inventory->gpu_count && !why; i++)
+        why = facts_text(&data->gpus[i].gpu->links, "why");
+    return why;
 }
 
 void html_links(struct strbuf *out, const struct html_data *data)
@@ -175,5 +222,11 @@ void html_links(struct strbuf *out, const struct html_data *data)
         }
     if (hidden)
         strbuf_printf(out, "<p>%zu more nodes.</p>\n", hidden);
-    strbuf_puts(out, shown ? "</section>\n" : "");
+    const char *why = shown ? NULL : why_none(data);
+    if (why) {
+        strbuf_puts(out, "<section id=links><h2>Links between GPUs</h2>\n<p>Not measured: ");
+        html_text(out, why, HTML_NAME);
+        strbuf_puts(out, "</p>\n");
+    }
+    strbuf_puts(out, shown || why ? "</section>\n" : "");
 }

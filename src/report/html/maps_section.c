@@ -19,6 +19,11 @@ struct map {
 };
 static const struct map sm_maps[] = {{"sm", "map", "SM", "cycles", false},
                                      {"l2", "map", "SM", "cycles", false}};
+static const struct map bandwidth_maps[] = {
+    {"die.bandwidth.alone", "map", "SM", "GB/s, each SM alone", true},
+    {"die.bandwidth.together", "map", "SM", "GB/s, all SMs together", true},
+    {"die.bandwidth.group", "map", "group", "GB/s, the SMs of a group together", true},
+};
 static const struct map memory_maps[] = {
     {"main.whole.latency", "map", "region", "cycles", false},
     {"main.whole.slow_regions", "read_map", "region", "GB/s read", true},
@@ -109,6 +114,9 @@ static void put_maps(struct strbuf *out, const struct inventory_model *model, co
 void html_maps(struct strbuf *out, const struct inventory_model *model)
 {
     put_maps(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
+    put_maps(out, model, "bandwidth from L2, by SM", bandwidth_maps, COUNT_OF(bandwidth_maps));
     html_die_map(out, model);
-    put_maps(out, model, "memory, by region", memory_maps, COUNT_OF(memory_maps));
+    put_maps(out, model,
+             model->count > 1 ? "memory, by region, of a usual GPU" : "memory, by region",
+             memory_maps, COUNT_OF(memory_maps));
 }

@@ -93,6 +93,9 @@ static void put_card(struct strbuf *out, const struct html_data *data, size_t nu
         html_count(out, outlier->finding_count - FINDINGS_MAX, "more finding", "more findings");
         strbuf_puts(out, " in the inventory</p>");
     }
+    const struct inventory_gpu *gpu = gpu_of(data, outlier);
+    if (gpu)
+        html_gpu_load(out, gpu);
     if (!data->inventory->anonymous) /* its node names mean nothing to Slurm */
         put_drain(out, lines, outlier->node);
     strbuf_puts(out, "</article>\n");

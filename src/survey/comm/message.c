@@ -151,6 +151,7 @@ void assignment_encode(const struct assignment *assignment, struct strbuf *buffe
 {
     wire_put_f64(buffer, assignment->time_limit_s);
     wire_put_f64(buffer, assignment->stagger_s);
+    wire_put_u64(buffer, assignment->region_bytes);
     wire_put_u32(buffer, (uint32_t)assignment->count);
     for (size_t i = 0; i < assignment->count; i++)
         wire_put_u32(buffer, assignment->positions[i]);
@@ -165,6 +166,7 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
     struct assignment assignment = {0};
     assignment.time_limit_s = wire_get_f64(&reader);
     assignment.stagger_s = wire_get_f64(&reader);
+    assignment.region_bytes = wire_get_u64(&reader);
     assignment.count = wire_get_count(&reader, sizeof *assignment.positions);
     if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.stagger_s))
         reader.bad = true;

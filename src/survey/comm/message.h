@@ -57,8 +57,9 @@ void announce_fini(struct announce *announce);
 /* Zero-initialised is empty. */
 struct assignment {
     double time_limit_s;
-    double stagger_s;    /* the loads of different nodes begin within this time */
-    uint32_t *positions; /* in the announced list */
+    double stagger_s;      /* the loads of different nodes begin within this time */
+    uint64_t region_bytes; /* of the memory test */
+    uint32_t *positions;   /* in the announced list */
     size_t count;
     char *spool;  /* folder for the results; NULL: none */
     char *survey; /* its name in spool files */

@@ -40,6 +40,7 @@ static struct worker_request request_of(const struct comm *comm,
         .load_one = options->load_one,
         .limit_s = target ? target->limit_s : 0,
         .stagger_s = target ? target->stagger_s : 0,
+        .region_bytes = target ? target->region_bytes : 0,
     };
 }
 

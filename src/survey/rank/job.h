@@ -26,6 +26,7 @@ struct job_target {
     const char *probes;
     uint32_t session, attempt; /* of device_source */
     double limit_s, stagger_s; /* of the worker's request */
+    uint64_t region_bytes;     /* likewise */
 };
 
 /* target: only for WORKER_MEASURE. A system error is also stored in the outcome, as if the worker

@@ -46,6 +46,7 @@ int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct e
     jobs->count = assignment->count;
     jobs->time_limit_s = assignment->time_limit_s;
     jobs->stagger_s = assignment->stagger_s;
+    jobs->region_bytes = assignment->region_bytes;
     if (spooling_join(&jobs->spooling, jobs->options, assignment->spool, assignment->survey,
                       assignment->owner, jobs->comm->place.task))
         return err_no_memory(err);
@@ -165,6 +166,7 @@ static int start(struct jobs *jobs, struct gpu_job *gpu, double now_s, struct er
         .attempt = gpu->session || gpu->first_status != GPU_OK,
         .limit_s = gpu->limit_s,
         .stagger_s = jobs->stagger_s,
+        .region_bytes = jobs->region_bytes,
     };
     if (jobs->stopped)
         return report(jobs, gpu, &interrupted, err);

@@ -24,7 +24,8 @@ struct jobs {
     struct spooling spooling;
     bool assigned, stopped;
     double time_limit_s;
-    double stagger_s; /* of loads */
+    double stagger_s;      /* of loads */
+    uint64_t region_bytes; /* of the memory test */
     struct gpu_job *items;
     size_t count, capacity;
     size_t next;    /* index of the first GPU that was not started */

@@ -24,6 +24,7 @@ struct root {
     const char *apart_job; /* see ranks_assign */
     double announce_until_s;
     double stagger_s;
+    uint64_t region_bytes;
     struct ranks ranks;
     struct unmeasured unmeasured;
     root_taker *taker; /* NULL: none */
@@ -61,6 +62,11 @@ void root_spool(struct root *root, const struct spool_plan *spool)
 void root_stagger(struct root *root, double seconds)
 {
     root->stagger_s = seconds;
+}
+
+void root_set_region(struct root *root, uint64_t bytes)
+{
+    root->region_bytes = bytes;
 }
 
 void root_claim(struct root *root, const char *apart_job)
@@ -279,6 +285,7 @@ static int send_assignment(struct root *root, size_t rank, struct err *err)
     const struct assignment assignment = {
         .time_limit_s = root->ranks.time_limit_s,
         .stagger_s = root->nodes.node_count > 1 ? root->stagger_s : 0,
+        .region_bytes = root->region_bytes,
         .positions = member->share.positions,
         .count = member->share.count,
         .spool = root->spool.spooling ? root->spool.spooling->folder : NULL,

@@ -52,6 +52,9 @@ void root_spool(struct root *root, const struct spool_plan *spool);
 /* Loads of different nodes begin within this time, so that the power of a cluster rises slowly. */
 void root_stagger(struct root *root, double seconds);
 
+/* The size of the regions of the memory test. */
+void root_set_region(struct root *root, uint64_t bytes);
+
 /* For processes of a job without MPI: each measures the GPUs that no other has claimed. */
 void root_claim(struct root *root, const char *apart_job);
 

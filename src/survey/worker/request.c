@@ -28,6 +28,7 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
     wire_put_u32(&payload, request->load_one);
     wire_put_f64(&payload, request->stagger_s);
     wire_put_f64(&payload, request->limit_s);
+    wire_put_u64(&payload, request->region_bytes);
     frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
     buffer->failed |= payload.failed;
     strbuf_fini(&payload);
@@ -58,6 +59,7 @@ int worker_request_decode(const struct frame *frame, struct worker_request *out_
     request.load_one = wire_get_u32(&reader) != 0;
     request.stagger_s = wire_get_f64(&reader);
     request.limit_s = wire_get_f64(&reader);
+    request.region_bytes = wire_get_u64(&reader);
     if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
         request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
         reader.bad = true;

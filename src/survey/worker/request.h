@@ -53,7 +53,8 @@ struct worker_request {
     bool load_one;     /* one GPU of the node at a time */
     double stagger_s;  /* loads of different nodes begin within this time */
     double limit_s;    /* measure: the time limit */
-    uint32_t attempt;  /* measure: how many workers tried this GPU before */
+    uint64_t region_bytes; /* measure: of the memory test */
+    uint32_t attempt;      /* measure: how many workers tried this GPU before */
 };
 
 /* Appends the request as one whole frame. */

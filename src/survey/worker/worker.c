@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/io.h"
 #include "base/str.h"
 #include "device/replay/record.h"
@@ -229,8 +230,9 @@ static int on_end(void *user, const char *probe, const struct measures *measures
 static double wait_of(const struct target *target, const struct worker_request *request)
 {
     const char *node = device_source_info(target->source, target->at)->node;
-    bool real = !request->fleet && !request->replay;
-    return real && node ? request->stagger_s * (double)(str_hash(node) % 1000) / 1000 : 0;
+    char host[HOST_NAME_MAX_BYTES];
+    host_name(host);
+    return request->stagger_s * (double)(str_hash(node ? node : host) % 1000) / 1000;
 }
 
 static struct probe_options options_of(const struct target *target,
@@ -239,6 +241,7 @@ static struct probe_options options_of(const struct target *target,
     bool real = !request->fleet && !request->replay;
     return (struct probe_options){.profile = request->profile,
                                   .seed = request->seed,
+                                  .region_bytes = request->region_bytes,
                                   .load_s = request->load_s > 0 ? request->load_s : 0,
                                   .load_one = request->load_one,
                                   .load_wait_s = wait_of(target, request),

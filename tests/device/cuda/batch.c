@@ -437,6 +437,40 @@ static void unit_checks(void **state)
     assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
 }
 
+/* SMs read in their turns, alone or together, and every one has its own value. */
+static void sm_maps(void **state)
+{
+    (void)state;
+    static const uint16_t alone[] = {0, 1, 2, 3}, groups[] = {1, 0, 1, 0}, late[] = {0, 0, 0, 4};
+    struct device_sm_map map = {.footprint_bytes = 4 << 20, .window_cycles = 1000, .turns = alone};
+    struct device_sm_map_answer answer;
+    struct err err = {0};
+    for (int i = 0; i < 2; i++, map.turns = groups) {
+        assert_int_equal(device_map_sms(device, &map, &answer, &err), 0);
+        assert_int_equal(answer.value_count, 8);
+        for (uint64_t sm = 0; sm < 4; sm++)
+            assert_true(answer.values[2 * sm] == 1000000 * (sm + 1) &&
+                        answer.values[2 * sm + 1] == 1000);
+        device_sm_map_answer_fini(&answer);
+    }
+    setenv("FAKE_CUDA_SHARED", "1", 1);
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_SHARED");
+    map.turns = late;
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EINVAL);
+    const struct device_sm_map memory = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4, .loads = 8};
+    int rc = device_map_sms(device, &memory, &answer, &err);
+    if (rc)
+        print_error("%s\n", err.text);
+    assert_int_equal(rc, 0);
+    assert_true(answer.value_count == 16 && answer.region_bytes % (2 << 20) == 0);
+    for (uint64_t i = 0; i < 16; i++)
+        assert_int_equal(answer.values[i], 8 * (500 + i / 4 + i % 4));
+    device_sm_map_answer_fini(&answer);
+    const struct device_sm_map none = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4};
+    assert_int_equal(device_map_sms(device, &none, &answer, &err), -EINVAL);
+}
+
 /* A test that fails leaves nothing behind: the next one is complete. Where memory cannot be
  * allocated, a little less is. */
 static void memory_test_errors(void **state)
@@ -545,6 +579,9 @@ static void sustained_load_errors(void **state)
 
 uint64_t cuda_turn_name(const char *uuid);
 
+static const struct device_host_share share = {
+    .kind = DEVICE_STREAM_H2D, .bytes = 4 << 20, .window_ms = 50, .limit_ms = 600000};
+
 /* Holds the turn of a GPU for a moment, in another process. */
 static void hold_for_a_moment(const char *uuid)
 {
@@ -563,12 +600,30 @@ static void hold_for_a_moment(const char *uuid)
     close(ready[1]);
 }
 
+/* A link on which the driver hangs costs its own time, and the links after it. */
+static void check_hanging_link(struct device_peer_test test)
+{
+    struct device_peer_answer answer;
+    struct err err = {0};
+    int status;
+    if (fork() == 0) { /* its thread is left behind */
+        test.limit_ms = 100;
+        setenv("FAKE_CUDA_HANG", "1", 1);
+        bool right = device_test_peer(device, &test, &answer, &err) == -ETIMEDOUT &&
+                     device_test_peer(device, &test, &answer, &err) == -ECANCELED;
+        _exit(!right);
+    }
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+}
+
 /* A stand-in with three GPUs: what is copied comes back right; an error, and data that arrive
  * wrong, are those of the pair; a peer that is being measured is waited for. */
 static void links(void **state)
 {
     (void)state;
-    const struct device_peer_test test = {.peer = 2, .bytes = 4 << 20, .loads = 8};
+    const struct device_peer_test test = {
+        .peer = 2, .bytes = 4 << 20, .loads = 8, .wait_ms = 60000, .limit_ms = 60000};
     struct device_peer_answer answer;
     struct facts gpus = {0};
     struct err err = {0};
@@ -576,12 +631,16 @@ static void links(void **state)
     assert_string_equal(facts_text(&gpus, "own"), "GPU-00112233-4455-6677-8899-aabbccddeeff");
     assert_string_equal(facts_text(&gpus, "2"), "GPU-02112233-4455-6677-8899-aabbccddeeff");
     assert_null(facts_get(&gpus, "3"));
+    struct device_peer_test hasty = test;
+    hasty.wait_ms = 0;
     hold_for_a_moment(facts_text(&gpus, "2"));
+    assert_int_equal(device_test_peer(device, &hasty, &answer, &err), -EAGAIN);
     assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     assert_int_equal(wait(NULL) > 0, 1);
     assert_true(answer.mapped && answer.wrong_words == 0);
     assert_true(answer.copy_read_ns == 1000000 && answer.copy_both_ns == 1000000 &&
-                answer.read_ns == 1000000 && answer.write_ns == 1000000);
+                answer.read_ns == 1000000 && answer.write_ns == 1000000 &&
+                answer.both_ns == 1000000 && answer.chase_ns == 1000000);
     assert_int_equal(setenv("FAKE_CUDA_APART", "1", 1), 0);
     assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     assert_true(!answer.mapped && answer.read_ns == 0 && answer.copy_write_ns == 1000000);
@@ -598,9 +657,57 @@ static void links(void **state)
         assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
         assert_int_equal(device_test_peer(device, &test, &answer, &err), 0);
     }
-    const struct device_peer_test itself = {.peer = 0, .bytes = 4 << 20, .loads = 8};
+    struct device_peer_test itself = test;
+    itself.peer = 0;
     assert_int_equal(device_test_peer(device, &itself, &answer, &err), -EINVAL);
+    check_hanging_link(test);
     facts_fini(&gpus);
+}
+
+/* Another worker of the node, which copies too, or ends in the middle. */
+static void start_other(size_t own, bool ends)
+{
+    int ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    if (fork() == 0) {
+        struct device_source *seen = NULL;
+        struct device *other = NULL;
+        struct device_host_share_answer answer;
+        struct err err = {0};
+        if (device_source_cuda(&seen, &err) || device_source_open(seen, own, &other, &err) ||
+            write(ready[1], &byte, 1) != 1)
+            _exit(2);
+        if (ends)
+            usleep(50000);
+        _exit(ends || device_share_host(other, &share, &answer, &err) == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* Workers that are there copy together. One that ended is not waited for. */
+static void host_links_at_once(void **state)
+{
+    (void)state;
+    struct device_host_share_answer answer = {0};
+    struct err err = {0};
+    int status;
+    assert_int_equal(device_share_host(device, &share, &answer, &err), -EAGAIN);
+    for (int round = 0; round < 2; round++) {
+        start_other(1, false);
+        start_other(2, round == 1);
+        int rc = device_share_host(device, &share, &answer, &err);
+        if (rc)
+            fail_msg("%s", err.text);
+        assert_int_equal(answer.gpus, round == 0 ? 3 : 2);
+        assert_true(answer.bytes > 0 && answer.elapsed_ns > 0);
+        for (int i = 0; i < 2; i++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+    }
 }
 
 static int set_up_three(void **state)
@@ -712,9 +819,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(links, set_up_three, tear_down_three),
+        cmocka_unit_test_setup_teardown(host_links_at_once, set_up_three, tear_down_three),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "device/check_program.h"
 #include "device/cuda/kernels.h"
@@ -35,6 +37,9 @@ static int chase_launches;
  * launches miss until scrub_l1 has run. */
 enum { TEXTURED_CYCLES = 200 };
 static bool textured;
+
+/* What is as large as this is neither moved nor looked at; a copy takes a moment. */
+enum { LARGE_BYTES = 32 << 20, LARGE_US = 500 };
 
 /* FAKE_CUDA_FAULT="cuLaunchKernel:3:700:sticky": the third call of the function fails with error
  * 700, and from then on everything that works on the GPU does. With FAKE_CUDA_FAULTY=1 that is so
@@ -179,6 +184,18 @@ static void tell_stream(const char *name, unsigned grid, unsigned block)
     setenv("FAKE_STREAM", text, 1);
 }
 
+/* FAKE_CUDA_LATER="5:FAKE_NVML_PIDS=99": before the fifth launch that tests memory or is part of a
+ * load, this variable gets this value. */
+static void let_time_pass(void)
+{
+    static int launches;
+    const char *text = getenv("FAKE_CUDA_LATER");
+    char name[64];
+    int call = 0, at = 0;
+    if (text && sscanf(text, "%d:%63[^=]=%n", &call, name, &at) == 2 && ++launches == call)
+        setenv(name, text + at, 1);
+}
+
 /* FAKE_CUDA_STUCK="4096": in memory tests, bit 5 of the word at this offset is always 1. */
 static void run_memory(const char *name, const struct kernel_region *region)
 {
@@ -191,6 +208,8 @@ static void run_memory(const char *name, const struct kernel_region *region)
     enum kernel_pattern pattern = KERNEL_PATTERN_ADDRESS;
     while (strcmp(name + 13, patterns[pattern]) != 0)
         pattern++;
+    if (16 * region->count >= LARGE_BYTES)
+        return;
     for (uint64_t i = 0; i < 2 * region->count; i++) {
         uint64_t right = kernel_pattern_word(pattern, region->offset + 8 * i, region->seed);
         if (writes)
@@ -203,6 +222,16 @@ static void run_memory(const char *name, const struct kernel_region *region)
         result->wrong_bits |= words[i] ^ right;
         result->wrong_offset = 8 * i < result->wrong_offset ? 8 * i : result->wrong_offset;
     }
+}
+
+/* The first half of the region is written, the second one is checked. */
+static void run_exchange(struct kernel_region region)
+{
+    region.count /= 2;
+    run_memory("memory_write_address", &region);
+    region.base += 16 * region.count;
+    region.offset += 16 * region.count;
+    run_memory("memory_check_address", &region);
 }
 
 /* The checks: every warp has the host's hash. FAKE_CUDA_WRONG="1": those of the second SM have
@@ -230,11 +259,54 @@ static void run_check(const char *name, unsigned grid, unsigned block,
     }
 }
 
+/* Every SM of the turn reads 1000 bytes per cycle of its index + 1, in 1 ns per cycle.
+ * FAKE_CUDA_SHARED="1": the blocks do not run at once. */
+static void run_sm_read(const struct kernel_sm_read *read, unsigned grid)
+{
+    struct kernel_sm_gate *gate = (struct kernel_sm_gate *)(uintptr_t)read->gate;
+    const struct kernel_sm_place *places = (const struct kernel_sm_place *)(uintptr_t)read->places;
+    struct kernel_sm_result *results = (struct kernel_sm_result *)(uintptr_t)read->results;
+    gate->came += grid;
+    for (int i = 0; i < SMS && gate->came == read->expected && !getenv("FAKE_CUDA_SHARED"); i++) {
+        const struct kernel_sm_place *place = &places[sm_ids[i]];
+        if (place->turn == read->turn)
+            results[place->sm] = (struct kernel_sm_result){
+                1000u * (place->sm + 1) * (uint64_t)read->window_cycles, read->window_cycles};
+    }
+}
+
+/* An SM takes as many cycles per load as its index and the region have together, and 500 more. */
+static void run_sm_memory(const struct kernel_sm_memory *memory)
+{
+    uint64_t *results = (uint64_t *)(uintptr_t)memory->results;
+    for (uint32_t i = 0; i < memory->sms * memory->regions; i++)
+        results[i] = (500 + i / memory->regions + i % memory->regions) * (uint64_t)memory->loads;
+}
+
 /* What events tell: each launch of the load takes 20 ms more, everything else 1 ms. */
 static float load_ms;
 
+/* FAKE_CUDA_PACE="path": each launch of a load takes 20 ms indeed, and adds a line to this file:
+ * the process, and when the launch began and ended, in ns. */
+static void take_time(const char *path)
+{
+    static const struct timespec pause = {.tv_nsec = 20000000};
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return;
+    fprintf(file, "%d %lld%09ld %lld%09ld\n", (int)getpid(), (long long)begin.tv_sec, begin.tv_nsec,
+            (long long)end.tv_sec, end.tv_nsec);
+    fclose(file);
+}
+
 static void run_load(const struct kernel_load *load, unsigned grid)
 {
+    if (getenv("FAKE_CUDA_PACE"))
+        take_time(getenv("FAKE_CUDA_PACE"));
     struct kernel_load_result *result = (struct kernel_load_result *)(uintptr_t)load->result;
     result->operations += load->rounds * (uint64_t)grid;
     result->bytes += load->chunks;
@@ -253,14 +325,22 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned y, u
     (void)y, (void)z, (void)by, (void)bz, (void)stream, (void)extra;
     if (shared > SHARED_MAX - KERNEL_STATIC_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
+    if (strncmp(name, "memory_", 7) == 0 || strncmp(name, "load_", 5) == 0)
+        let_time_pass();
     if (strncmp(name, "stream_", 7) == 0)
         tell_stream(name, grid, block);
     else if (strncmp(name, "chase_", 6) == 0)
         run_chase(parameters);
     else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
         run_memory(name, parameters[0]);
+    else if (strcmp(name, "memory_exchange") == 0)
+        run_exchange(*(const struct kernel_region *)parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
+    else if (strcmp(name, "sm_map_read") == 0)
+        run_sm_read(parameters[0], grid);
+    else if (strcmp(name, "sm_map_memory") == 0)
+        run_sm_memory(parameters[0]);
     else if (strcmp(name, "code") == 0)
         fake_code_run(grid, block, parameters);
     else if (strcmp(name, "load_both") == 0)
@@ -331,10 +411,13 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_NODE="2": as the stand-ins of other nodes have another number, other UUIDs. */
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
+    const char *text = getenv("FAKE_CUDA_NODE");
+    int node = text ? atoi(text) : 0;
     for (int i = 0; i < 16; i++)
-        uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : 0));
+        uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : i == 1 ? node : 0));
     return CUDA_SUCCESS;
 }
 
@@ -413,9 +496,11 @@ EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* FAKE_CUDA_MEMORY="160": so many MiB. */
 EXPORT CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *free_bytes = *total = (size_t)1 << 26;
+    const char *text = getenv("FAKE_CUDA_MEMORY");
+    *free_bytes = *total = (text ? strtoull(text, NULL, 10) : 64) << 20;
     return CUDA_SUCCESS;
 }
 
@@ -424,7 +509,8 @@ static void *allocate(size_t bytes)
     void *memory = NULL;
     if (posix_memalign(&memory, PLACE_BYTES, bytes))
         return NULL;
-    memset(memory, 0xff, bytes); /* what nobody set is caught: no chain leads there */
+    if (bytes <= LARGE_BYTES)
+        memset(memory, 0xff, bytes); /* what nobody set is caught: no chain leads there */
     return memory;
 }
 
@@ -480,6 +566,8 @@ EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes
     MAY_FAIL;
     if (bytes <= PLACE_BYTES) /* larger ones are streams, whose content nobody reads */
         memcpy((void *)(uintptr_t)to, from, bytes);
+    if (bytes >= LARGE_BYTES)
+        usleep(LARGE_US);
     setenv("FAKE_COPYING", "1", 1);
     queries_left = 3;
     return CUDA_SUCCESS;
@@ -489,7 +577,10 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
 {
     (void)stream;
     MAY_FAIL;
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    if (bytes < LARGE_BYTES)
+        memcpy(to, (const void *)(uintptr_t)from, bytes);
+    else
+        usleep(LARGE_US);
     return CUDA_SUCCESS;
 }
 
@@ -514,7 +605,8 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
     return CUDA_SUCCESS;
 }
 
-/* FAKE_CUDA_WRONG="64": the byte at this offset of copies between GPUs arrives wrong. */
+/* FAKE_CUDA_WRONG="64": the byte at this offset of copies between GPUs arrives wrong.
+ * FAKE_CUDA_HANG="1": they never come back. */
 EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                   CUcontext from_context, size_t bytes, CUstream stream)
 {
@@ -523,7 +615,10 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevice
     MAY_FAIL;
     if (to_context == from_context)
         return CUDA_ERROR_INVALID_CONTEXT;
-    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    while (getenv("FAKE_CUDA_HANG"))
+        pause();
+    if (bytes < LARGE_BYTES)
+        memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     if (wrong)
         ((unsigned char *)(uintptr_t)to)[atoi(wrong)] = 0xa5;
     return CUDA_SUCCESS;

@@ -299,6 +299,76 @@ static void l2_streams_by_accesses_in_flight(void **state)
         assert_true(two > 0.98 * one && four > 0.98 * one);
 }
 
+/* GB/s of all SMs, added up; *out_least and *out_most: of one SM. */
+static double map_rate(uint64_t footprint_bytes, const uint16_t *turns, double *out_least,
+                       double *out_most)
+{
+    const struct device_sm_map map = {
+        .footprint_bytes = footprint_bytes, .window_cycles = 400000, .turns = turns};
+    struct device_sm_map_answer answer;
+    struct err err = {0};
+    double sum = 0;
+    if (device_map_sms(device, &map, &answer, &err))
+        fail_msg("%s", err.text);
+    *out_least = INFINITY;
+    *out_most = 0;
+    for (size_t i = 0; i < answer.value_count; i += 2) {
+        double rate = (double)answer.values[i] / (double)answer.values[i + 1];
+        *out_least = fmin(*out_least, rate);
+        *out_most = fmax(*out_most, rate);
+        sum += rate;
+    }
+    device_sm_map_answer_fini(&answer);
+    return sum;
+}
+
+/* In a stream all SMs read as much, so the slowest one decides: as many times what that one reads
+ * when all read together. A smaller working set gives little more: else loads would be merged. An
+ * SM alone reads more than its share, and never more than 128 bytes per cycle: what a warp loads in
+ * one. */
+static void sms_read_l2(void **state)
+{
+    (void)state;
+    uint16_t together[SMS_MAX] = {0}, alone[SMS_MAX];
+    struct device_clocks clocks;
+    double least, most;
+    assert_true(device_limits(device)->sm_count <= SMS_MAX);
+    for (uint16_t i = 0; i < SMS_MAX; i++)
+        alone[i] = i;
+    double stream = l2_rate(8 << 20, 1024, 4);
+    double small = map_rate(2 << 20, together, &least, &most);
+    double all = map_rate(4 << 20, together, &least, &most), slowest = least;
+    print_message("together %.0f GB/s (%.1f to %.1f per SM), of 2 MiB %.0f, stream %.0f\n", all,
+                  least, most, small, stream);
+    double share = all / device_limits(device)->sm_count;
+    assert_true(fabs(slowest * device_limits(device)->sm_count / stream - 1) < 0.1);
+    assert_true(all > 0.95 * stream && small / all < 1.25);
+    map_rate(4 << 20, alone, &least, &most);
+    assert_int_equal(device_read_clocks(device, &clocks, NULL), 0);
+    print_message("alone %.1f to %.1f GB/s\n", least, most);
+    assert_true(least > 0.95 * share && most < 128 * clocks.sm_mhz / 1e3);
+}
+
+/* Every SM takes longer to memory that nobody has loaded than to L2. */
+static void sms_load_memory(void **state)
+{
+    (void)state;
+    const struct device_sm_map map = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 32, .loads = 64};
+    struct device_sm_map_answer answer;
+    struct err err = {0};
+    double least = INFINITY, most = 0;
+    if (device_map_sms(device, &map, &answer, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < answer.value_count; i++) {
+        least = fmin(least, (double)answer.values[i] / map.loads);
+        most = fmax(most, (double)answer.values[i] / map.loads);
+    }
+    print_message("memory %.0f to %.0f cycles, regions of %.2f GiB\n", least, most,
+                  (double)answer.region_bytes / (1 << 30));
+    device_sm_map_answer_fini(&answer);
+    assert_true(least > 400 && most < 5000);
+}
+
 static void identity_and_clocks(void **state)
 {
     (void)state;
@@ -363,6 +433,8 @@ int main(void)
         cmocka_unit_test(streams),
         cmocka_unit_test(l2_streams_have_nothing_in_common),
         cmocka_unit_test(l2_streams_by_accesses_in_flight),
+        cmocka_unit_test(sms_read_l2),
+        cmocka_unit_test(sms_load_memory),
     };
     rc = cmocka_run_group_tests(tests, NULL, NULL);
     device_destroy(device);

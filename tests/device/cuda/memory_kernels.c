@@ -87,6 +87,21 @@ static void changed_bits_are_found(void **state)
     }
 }
 
+/* The first half is written again, and only the second half is compared. */
+static void halves_are_exchanged(void **state)
+{
+    (void)state;
+    launch("memory_write_address");
+    assert_int_equal(check("memory_exchange").wrong_words, 0);
+    flip(0, 1);
+    flip(BYTES / 2 - 8, 1);
+    flip(BYTES - 8, UINT64_C(1) << 63);
+    struct kernel_region_result found = check("memory_exchange");
+    assert_int_equal(found.wrong_words, 1);
+    assert_int_equal(found.wrong_offset, BYTES / 2 - 8);
+    assert_int_equal(check("memory_check_address").wrong_words, 1);
+}
+
 /* A chase waits for each load: through memory that L2 holds, a load takes a hundred cycles at
  * least. */
 static void loads_depend_on_each_other(void **state)
@@ -112,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changed_bits_are_found),
+        cmocka_unit_test(halves_are_exchanged),
         cmocka_unit_test(loads_depend_on_each_other),
     };
     struct err err = {0};

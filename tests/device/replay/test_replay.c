@@ -384,6 +384,41 @@ static void ranks_share_the_gpus(void **state)
 }
 
 /* The last two limits were added later: each takes one byte here. */
+/* Error counters, and how a load began, come back; a record without them does not know them. */
+static void ends_of_older_answers_are_read(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        const struct device_memory_map map = {
+            .free_bytes = 300, .ecc_known = known, .ecc_before = {1000, 2}, .ecc_after = {1006, 3}};
+        const struct device_load_answer load = {
+            .end = DEVICE_LOAD_TIME, .start_known = known, .waited_ms = 2500, .alone = true};
+        struct device_memory_map map_back = {0};
+        struct device_load_answer load_back = {0};
+        struct strbuf maps = {0}, loads = {0};
+        answer_put_map(&maps, 2, &map);
+        answer_put_load(&loads, &load);
+        struct wire_reader reader = {.data = (const unsigned char *)maps.data,
+                                     .length = maps.length};
+        answer_get_map(&reader, 2, &map_back);
+        assert_true(!reader.bad && reader.position == maps.length);
+        assert_int_equal(map_back.ecc_known, known);
+        assert_int_equal(map_back.ecc_before.corrected, known ? 1000 : 0);
+        assert_int_equal(map_back.ecc_after.corrected, known ? 1006 : 0);
+        assert_int_equal(map_back.ecc_after.uncorrected, known ? 3 : 0);
+        reader =
+            (struct wire_reader){.data = (const unsigned char *)loads.data, .length = loads.length};
+        answer_get_load(&reader, &load_back);
+        assert_true(!reader.bad && reader.position == loads.length);
+        assert_int_equal(load_back.end, DEVICE_LOAD_TIME);
+        assert_int_equal(load_back.start_known, known);
+        assert_int_equal(load_back.waited_ms, known ? 2500 : 0);
+        assert_int_equal(load_back.alone, known);
+        strbuf_fini(&maps);
+        strbuf_fini(&loads);
+    }
+}
+
 static void limits_of_older_records_are_read(void **state)
 {
     (void)state;
@@ -419,6 +454,7 @@ int main(void)
         cmocka_unit_test(memory_apart_is_alike),
         cmocka_unit_test(ranks_share_the_gpus),
         cmocka_unit_test(limits_of_older_records_are_read),
+        cmocka_unit_test(ends_of_older_answers_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
