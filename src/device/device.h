@@ -349,7 +349,7 @@ struct device_code {
     uint32_t repeats; /* of the loop */
 };
 struct device_code_answer {
-    uint64_t cycles;  /* from the first warp's start to the last one's end; of the median SM */
+    uint64_t cycles;  /* from the first warp's start to the last one's end; mean of the SMs */
     uint64_t machine; /* machine instructions of the whole program; 0: not known */
 };
 

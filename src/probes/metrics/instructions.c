@@ -8,8 +8,14 @@
 #include "probes/method/repeats.h"
 
 /* Loops of two lengths: their difference is free of what is not the loop's instructions. */
-enum { SHORT = 64, LONG = 192, LATENCY_REPEATS = 32, RATE_REPEATS = 8 };
+enum { SHORT = 64, LONG = 192, LATENCY_REPEATS = 32 };
 enum { RATE_CHAINS = 4, RATE_WARPS = INSTRUCTION_WARPS_MAX, NAME_MAX_BYTES = 64 };
+
+/* More repeats where the start of the warps would count; fewer where one takes long. */
+static uint32_t rate_repeats(double latency_cycles)
+{
+    return latency_cycles < 100 ? 64 : latency_cycles < 1000 ? 8 : 2;
+}
 
 /* How far from a whole number the count of machine instructions may be: some loops keep a copy. */
 static const double machine_tolerance = 0.25;
@@ -89,7 +95,8 @@ static int measure_row(struct probe_context *context, size_t row, bool *out_meas
         rc = err_set(&own, -ENOTSUP, "the compiler replaces it by %.1f machine instructions",
                      alone.machine);
     if (!rc)
-        rc = measure_cost(context, row, RATE_CHAINS, RATE_WARPS, RATE_REPEATS, &busy, &own);
+        rc = measure_cost(context, row, RATE_CHAINS, RATE_WARPS, rate_repeats(alone.cycles), &busy,
+                          &own);
     *out_measured = !rc;
     if (rc == -ENOSYS)
         return rc;
