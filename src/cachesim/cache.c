@@ -28,6 +28,7 @@ static inline uint64_t mix(uint64_t x)
  * that any contiguous array still spreads evenly. */
 static inline uint32_t set_of(const struct cache *cache, uint64_t line)
 {
+    line = cache->by_run.d > 1 ? divide(&cache->by_run, line) : line;
     uint64_t block = divide(&cache->by_sets, line);
     uint64_t set = line - block * cache->by_sets.d;
     if (cache->geometry.index == CACHE_HASHED) {
@@ -156,6 +157,34 @@ static uint32_t fermi_way(uint32_t ways, struct rng *rng)
     return draw < ways ? (uint32_t)draw : 1;
 }
 
+/* Node 1 is the root; the children of node n are 2 n and 2 n + 1. A node of `count` ways has half
+ * of them, rounded up, below it. */
+static uint32_t tree_way(const struct cache_set *set)
+{
+    uint32_t low = 0, count = set->ways;
+    for (uint32_t node = 1; count > 1;) {
+        uint32_t lower = (count + 1) / 2;
+        bool up = set->tree >> node & 1;
+        low += up ? lower : 0;
+        count = up ? count - lower : lower;
+        node = 2 * node + up;
+    }
+    return low;
+}
+
+static __attribute__((noinline)) void tree_use(struct cache_set *set, uint32_t way)
+{
+    uint32_t count = set->ways;
+    for (uint32_t node = 1; count > 1;) {
+        uint32_t lower = (count + 1) / 2;
+        bool up = way >= lower;
+        set->tree = up ? set->tree & ~(UINT64_C(1) << node) : set->tree | UINT64_C(1) << node;
+        way -= up ? lower : 0;
+        count = up ? count - lower : lower;
+        node = 2 * node + up;
+    }
+}
+
 static uint32_t choose_victim(const struct cache *cache, const struct cache_set *set,
                               struct rng *rng)
 {
@@ -166,6 +195,8 @@ static uint32_t choose_victim(const struct cache *cache, const struct cache_set 
         return set->first + (uint32_t)rng_below(rng, set->filled);
     case CACHE_FERMI:
         return set->first + fermi_way(set->filled, rng);
+    case CACHE_TREE:
+        return set->first + tree_way(set);
     default:
         return cache->links ? set->oldest : oldest_scanned(cache, set);
     }
@@ -199,13 +230,16 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
         (struct cache_line){.key = key, .used = next_tick(cache), .sectors = sectors};
     cache->last = slot;
     cache->fills++;
+    if (cache->tree)
+        tree_use(set, slot - set->first);
 }
 
 /* True when the line's sector is present; otherwise brings the sector in. */
 static inline bool use(struct cache *cache, uint32_t slot, uint32_t sector)
 {
     struct cache_line *line = &cache->lines[slot];
-    line->used = next_tick(cache);
+    if (!cache->fifo)
+        line->used = next_tick(cache);
     if (line->sectors & (UINT32_C(1) << sector))
         return true;
     line->sectors = (uint16_t)(line->sectors | cache->fetch_masks[sector]);
@@ -221,6 +255,7 @@ static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, ui
         at->resets = cache->resets;
         at->filled = 0;
         at->newest = at->oldest = none;
+        at->tree = 0;
     }
     place(cache, at, choose_slot(cache, at, rng), key, cache->fetch_masks[sector]);
     return false;
@@ -233,8 +268,12 @@ static __attribute__((noinline)) bool access_linked(struct cache *cache, uint32_
     if (slot == none)
         return miss(cache, set, key, sector, rng);
     cache->last = slot;
-    list_remove(cache, &cache->sets[set], slot);
-    list_add_newest(cache, &cache->sets[set], slot);
+    if (!cache->fifo) {
+        list_remove(cache, &cache->sets[set], slot);
+        list_add_newest(cache, &cache->sets[set], slot);
+    }
+    if (cache->tree)
+        tree_use(&cache->sets[set], slot - cache->sets[set].first);
     return use(cache, slot, sector);
 }
 
@@ -251,12 +290,14 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
     if (slot == none)
         return miss(cache, set, key, sector, rng);
     cache->last = slot;
+    if (cache->tree)
+        tree_use(&cache->sets[set], slot - cache->sets[set].first);
     return use(cache, slot, sector);
 }
 
 uint64_t cache_span(const struct cache *cache)
 {
-    return (uint64_t)cache->set_count * cache->geometry.line;
+    return (uint64_t)cache->set_count * cache->by_run.d * cache->geometry.line;
 }
 
 /* When the lines are no multiple of the ways, some sets are larger. Real caches have unequal sets
@@ -349,6 +390,9 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->geometry = *geometry;
     cache->by_line = divider_of(geometry->line);
     cache->by_sector = divider_of(geometry->sector);
+    cache->by_run = divider_of(geometry->set_bytes ? geometry->set_bytes / geometry->line : 1);
+    cache->fifo = geometry->policy == CACHE_FIFO;
+    cache->tree = geometry->policy == CACHE_TREE;
     cache->lines_max = (uint32_t)(geometry->size / geometry->line);
     cache->lines_max = cache->lines_max ? cache->lines_max : 1;
     uint32_t sectors = (uint32_t)(geometry->line / geometry->sector);

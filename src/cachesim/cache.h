@@ -10,9 +10,17 @@
 #include "cachesim/divider.h"
 
 enum cache_index { CACHE_MODULO, CACHE_HASHED };
-enum cache_policy { CACHE_LRU, CACHE_RANDOM, CACHE_FERMI, CACHE_EARLY };
+enum cache_policy {
+    CACHE_LRU,
+    CACHE_RANDOM,
+    CACHE_FERMI,
+    CACHE_EARLY,
+    CACHE_FIFO,
+    CACHE_TREE, /* pseudo-LRU: a binary tree whose nodes point away from the last use */
+};
 
-enum { CACHE_SECTORS_MAX = 16 };
+/* A tree of so many ways, and one more in larger sets, has its nodes in 64 bits. */
+enum { CACHE_SECTORS_MAX = 16, CACHE_TREE_WAYS_MAX = 31 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
  * sectors. ways 0: fully associative. */
@@ -22,6 +30,7 @@ struct cache_geometry {
     uint64_t sector;
     uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
     uint64_t ways;
+    uint64_t set_bytes; /* so many neighbouring bytes go to the same set: whole lines; 0: a line */
     enum cache_index index;
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
@@ -42,6 +51,7 @@ struct cache_set {
     uint32_t filled;
     uint32_t resets; /* cache.resets at the last use of the set; if not the same, it is empty */
     uint32_t newest, oldest; /* ends of the list by use; linked caches only */
+    uint64_t tree;           /* CACHE_TREE: bit n is set if node n points to its upper half */
 };
 
 /* Sets of many ways are searched through a hash table and ordered by a list. */
@@ -53,6 +63,8 @@ struct cache_link {
 struct cache {
     struct cache_geometry geometry;
     struct divider by_line, by_sector, by_sets;
+    struct divider by_run; /* lines that go to the same set one after the other */
+    bool fifo, tree;       /* the policy: uses do not count, or are kept in a tree */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
     uint32_t lines_max, line_count, set_count;
     uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */

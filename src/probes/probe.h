@@ -98,6 +98,9 @@ extern const struct probe *const probe_table[];
 enum cache_probe { CACHE_LINE, CACHE_SIZE, CACHE_LATENCY, CACHE_PROBES };
 extern const struct probe probe_caches[STUDY_COUNT][CACHE_PROBES];
 
+/* The structure of each of them (metrics/structure.c). */
+extern const struct probe probe_structures[STUDY_COUNT];
+
 extern const struct probe probe_l1_data_global;
 extern const struct probe probe_cache_shared;
 extern const struct probe probe_cache_per_sm;

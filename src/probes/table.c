@@ -61,6 +61,11 @@ const struct probe *const probe_table[] = {
     &probe_die_map,
     &probe_die_bandwidth,
     &probe_die_memory,
+    &probe_structures[STUDY_L1_DATA],
+    &probe_structures[STUDY_TEXTURE],
+    &probe_structures[STUDY_READ_ONLY],
+    &probe_structures[STUDY_CONSTANT_L1],
+    &probe_structures[STUDY_CONSTANT_L15],
     NULL,
 };
 /* clang-format on */

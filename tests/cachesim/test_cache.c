@@ -184,6 +184,51 @@ static void early_misses_before_it_is_full(void **state)
     cache_destroy(cache);
 }
 
+/* Line 0 is used again before a new line comes: LRU spares it, FIFO does not. A tree of four spares
+ * line 1 too, which LRU would take. */
+static void used_again(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cache_policy policy;
+        uint64_t ways;
+        bool first, second; /* still there */
+    } cases[] = {{CACHE_LRU, 4, true, false},  {CACHE_LRU, 24, true, false},
+                 {CACHE_FIFO, 4, false, true}, {CACHE_FIFO, 24, false, true},
+                 {CACHE_TREE, 4, true, true},  {CACHE_TREE, 24, true, true}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct cache_geometry g = geometry(cases[i].ways * 64, 64, cases[i].ways);
+        g.policy = cases[i].policy;
+        struct cache *second = create(g), *first = create(g);
+        pass(first, cases[i].ways * 64, 64);
+        pass(second, cases[i].ways * 64, 64);
+        cache_access(first, 0, &rng);
+        cache_access(second, 0, &rng);
+        cache_access(first, cases[i].ways * 64, &rng);
+        cache_access(second, cases[i].ways * 64, &rng);
+        assert_int_equal(cache_access(first, 0, &rng), cases[i].first);
+        assert_int_equal(cache_access(second, 64, &rng), cases[i].second);
+        cache_destroy(first);
+        cache_destroy(second);
+    }
+}
+
+/* Four sets by bits 7 and 8: 512 bytes apart collide, lines of the same 128 bytes too. */
+static void runs_go_to_one_set(void **state)
+{
+    (void)state;
+    struct cache_geometry g = geometry(12 << 10, 32, 96);
+    g.set_bytes = 128;
+    struct cache *cache = create(g);
+    assert_int_equal(cache_span(cache), 512);
+    pass(cache, 97 * 512, 512);
+    assert_int_equal(pass(cache, 97 * 512, 512), 97);
+    cache_reset(cache, 12 << 10);
+    pass(cache, (12 << 10) + 32, 32);
+    assert_int_equal(pass(cache, (12 << 10) + 32, 32), 97);
+    cache_destroy(cache);
+}
+
 /* The linked cache against a plain model: an array of keys in the order of their use. */
 static void many_ways_are_lru(void **state)
 {
@@ -248,6 +293,8 @@ int main(void)
         cmocka_unit_test(hashing_breaks_up_strides),
         cmocka_unit_test(random_and_fermi_choose_ways),
         cmocka_unit_test(early_misses_before_it_is_full),
+        cmocka_unit_test(used_again),
+        cmocka_unit_test(runs_go_to_one_set),
         cmocka_unit_test(many_ways_are_lru),
         cmocka_unit_test(ticks_may_run_out),
         cmocka_unit_test(reset_makes_cold_and_smaller),

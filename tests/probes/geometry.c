@@ -62,20 +62,21 @@ struct geometry geometry_random(uint64_t seed, uint64_t i)
 
 void geometry_print(const struct geometry *g, struct strbuf *out)
 {
-    static const char *const policies[] = {"lru", "random", "fermi", "early"};
+    static const char *const policies[] = {"lru", "random", "fermi", "early", "fifo", "tree"};
     strbuf_printf(out,
                   "name: Test GPU\nsms: %u\n"
                   "clock: {sm_mhz: 1500, idle_mhz: 300, ramp_ms: 2, memory_mhz: 2000}\n"
                   "timer: {overhead_cycles: %g, granularity_cycles: 1}\n"
                   "noise: {jitter_cycles: %.17g, spike_rate: %.17g, spike_cycles: %g}\n",
                   g->sms, g->overhead_cycles, g->jitter_cycles, g->spike_rate, g->spike_cycles);
-    strbuf_printf(out,
-                  "caches:\n  l1: {size: %llu, line: %llu, sector: %llu, ways: %u, index: %s, "
-                  "policy: %s, instances: %u, warp_map: %s}\n",
-                  (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
-                  (unsigned long long)g->l1_sector_bytes, g->l1_ways,
-                  g->hashed ? "hashed" : "modulo", policies[g->policy], g->instances,
-                  g->blocked ? "blocked" : "interleaved");
+    strbuf_printf(
+        out,
+        "caches:\n  l1: {size: %llu, line: %llu, sector: %llu, ways: %u, set_bytes: %llu, "
+        "index: %s, policy: %s, instances: %u, warp_map: %s}\n",
+        (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
+        (unsigned long long)g->l1_sector_bytes, g->l1_ways,
+        (unsigned long long)(g->run * g->l1_line_bytes), g->hashed ? "hashed" : "modulo",
+        policies[g->policy], g->instances, g->blocked ? "blocked" : "interleaved");
     strbuf_puts(out, "  tex: {size: 6 KiB, line: 64, sector: 32, ways: 4}\n");
     strbuf_printf(out, "l2: {size: 2 MiB, line: 128, sector: 32, fetch: 64, ways: 16}\n"
                        "memory: {size: 1 GiB}\npaths:\n  global_ca:\n");

@@ -9,11 +9,19 @@
 #include "device/device.h"
 #include "inventory/measure.h"
 
-enum geometry_policy { POLICY_LRU, POLICY_RANDOM, POLICY_FERMI, POLICY_EARLY };
+enum geometry_policy {
+    POLICY_LRU,
+    POLICY_RANDOM,
+    POLICY_FERMI,
+    POLICY_EARLY,
+    POLICY_FIFO,
+    POLICY_TREE
+};
 
 struct geometry {
     uint64_t l1_size_bytes, l1_line_bytes, l1_sector_bytes;
     uint32_t l1_ways; /* 0: fully associative */
+    uint32_t run;     /* lines that go to the same set one after the other; 0: 1 */
     bool hashed;
     enum geometry_policy policy;
     bool l1_for_global; /* global loads are cached in L1 */

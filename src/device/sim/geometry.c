@@ -7,7 +7,7 @@
 #include "device/sim/model.h"
 
 static const char *const index_words[] = {"modulo", "hashed", NULL};
-static const char *const policy_words[] = {"lru", "random", "fermi", "early", NULL};
+static const char *const policy_words[] = {"lru", "random", "fermi", "early", "fifo", "tree", NULL};
 static const char *const scope_words[] = {"sm", "tpc", "gpc", "gpu", NULL};
 static const char *const warp_map_words[] = {"interleaved", "blocked", NULL};
 static const char *const parts_words[] = {"one", "homes", "copies", NULL};
@@ -16,7 +16,7 @@ static const char *const parts_words[] = {"one", "homes", "copies", NULL};
 enum { LINE_MIN = 16, LINE_MAX = 4096, L2_LINE_MIN = 32, BYTES_MAX = 1 << 30 };
 
 struct cache_text {
-    uint64_t size, nominal, line, sector, fetch;
+    uint64_t size, nominal, line, sector, fetch, set_bytes;
     const struct yaml_node *ways;
     int index, policy, scope, warp_map, parts;
     double early_fill, slack, slice_cycles, group_cycles;
@@ -33,6 +33,7 @@ static const struct yaml_field cache_fields[] = {
     {"sector", YAML_BYTES, offsetof(struct cache_text, sector), .min = 4, .max = LINE_MAX},
     {"ways", YAML_NODE, offsetof(struct cache_text, ways), true},
     {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
+    {"set_bytes", YAML_BYTES, offsetof(struct cache_text, set_bytes), .max = BYTES_MAX},
     {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
     {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
@@ -51,6 +52,7 @@ static const struct yaml_field l2_fields[] = {
     {"fetch", YAML_BYTES, offsetof(struct cache_text, fetch), .min = 4, .max = LINE_MAX},
     {"ways", YAML_NODE, offsetof(struct cache_text, ways), true},
     {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
+    {"set_bytes", YAML_BYTES, offsetof(struct cache_text, set_bytes), .max = BYTES_MAX},
     {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
     {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
@@ -80,6 +82,17 @@ static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out
     return 0;
 }
 
+static int check_sets(const struct yaml_node *node, const struct cache_text *text, uint64_t ways,
+                      struct err *err)
+{
+    if (text->set_bytes % text->line)
+        return yaml_error(sim_at(node, "set_bytes"), err, "must be a whole number of lines");
+    if (text->policy == CACHE_TREE && (!ways || ways > CACHE_TREE_WAYS_MAX))
+        return yaml_error(sim_at(node, "policy"), err, "a tree has 1 to %d ways",
+                          CACHE_TREE_WAYS_MAX);
+    return 0;
+}
+
 /* size: of the cache, stated or derived from the carve-out. */
 static int check_geometry(const struct yaml_node *node, struct cache_text *text, uint64_t size,
                           struct cache_geometry *out_geometry, struct err *err)
@@ -104,11 +117,15 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                                       .line = text->line,
                                       .sector = text->sector,
                                       .fetch = text->fetch,
+                                      .set_bytes = text->set_bytes,
                                       .index = (enum cache_index)text->index,
                                       .policy = (enum cache_policy)text->policy,
                                       .early_fill = text->early_fill,
                                       .slack = text->slack};
     int rc = read_ways(text->ways, size / text->line, &geometry.ways, err);
+    if (rc)
+        return rc;
+    rc = check_sets(node, text, geometry.ways, err);
     if (rc)
         return rc;
     *out_geometry = geometry;

@@ -45,6 +45,10 @@ static const double CONTRAST = 1.4, FLAT_ERRORS = 4.5;
  * logarithm of their odds would be half of the difference; with CAUTION, less is claimed. */
 static const double CLEAR = 20, CAUTION = 4;
 
+/* Of an array that spans SURELY_MORE times the capacity, as one fetch unit per line shows it, at
+ * least this share stays resident if its elements are more than a line apart. */
+static const double ALL_RESIDENT = 0.97, SURELY_MORE = 1.3;
+
 /* Elements this share of the line apart touch every line, even if the line is a little shorter than
  * measured. */
 static const double TOUCH_SHARE = 0.7;
@@ -164,6 +168,21 @@ static int climb(struct search *search, uint64_t *out_longest, struct err *err)
     return 0;
 }
 
+/* The shortest stride at which an array that spans clearly more than the cache stays resident:
+ * lines as long as that would not all have room. 0 if there is none. Decides where small errors add
+ * up to no clear misfit, as in a small cache whose line is one fetch unit. */
+static uint64_t shortest_resident(const struct line_evidence *e)
+{
+    double capacity = line_capacity(e, (struct line_hypothesis){1, false}).units;
+    for (size_t i = 1; i < e->count; i++) {
+        const struct line_observation *o = &e->items[i];
+        double span = (double)(o->layout.elements * o->units);
+        if (o->share.hits > ALL_RESIDENT && span > SURELY_MORE * capacity)
+            return o->units;
+    }
+    return 0;
+}
+
 static uint64_t prime_from(uint64_t n)
 {
     for (;; n++) {
@@ -267,6 +286,8 @@ int line_measure(struct probe_context *context, struct study *study, struct err 
     rc = climb(&search, &longest, err);
     if (rc)
         return rc;
+    if (!longest)
+        longest = shortest_resident(&search.evidence);
     if (!longest) {
         settle_without(study, &search.evidence);
         return 0;

@@ -1,0 +1,47 @@
+/* How a cache is divided into sets: the two-stage method of Mei and Chu (sections 4.2 to 4.4). */
+#ifndef GPUMEMTOPO_PROBES_METHOD_CACHE_SETS_H
+#define GPUMEMTOPO_PROBES_METHOD_CACHE_SETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "probes/probe.h"
+
+enum cache_sets_index {
+    CACHE_SETS_ONE,     /* one set: fully associative */
+    CACHE_SETS_REGULAR, /* lines a period apart are in the same set */
+    CACHE_SETS_HASHED,
+};
+
+enum { CACHE_SETS_DOUBT_MAX = 120 };
+
+/* Lines are counted from the beginning of the memory of the path. */
+struct cache_sets {
+    bool told; /* otherwise `doubt` says why nothing is known */
+    enum cache_sets_index index;
+    uint64_t ways;     /* of the set that overflows first: a smallest one */
+    uint64_t sets;     /* 0: not known */
+    uint64_t larger;   /* sets that have one way more */
+    uint64_t run;      /* lines that go to the same set one after the other */
+    uint64_t period;   /* regular: lines */
+    uint64_t fits;     /* lines of the longest array that never misses */
+    uint64_t *group;   /* the ways + 1 lines of the first fits + 1 that share the set overflowing */
+    double miss_share; /* of the loads of these lines, corrected */
+    double stray;      /* share of hits that look like misses, measured for this */
+    bool early;        /* evicts lines although their set has room */
+    uint32_t loads;    /* timed, for the group */
+    char doubt[CACHE_SETS_DOUBT_MAX]; /* empty: none */
+};
+
+/* The study must have its line and size. 0 also if nothing can be told. */
+int cache_sets_measure(struct probe_context *context, const struct study *study,
+                       struct cache_sets *out_sets, struct err *err);
+void cache_sets_fini(struct cache_sets *sets);
+
+/* Passes that warm the cache: more if it evicts before it is full. */
+uint32_t cache_sets_warm(const struct cache_sets *sets);
+
+/* Bytes of all sets together; 0: not known. */
+uint64_t cache_sets_bytes(const struct cache_sets *sets, uint64_t line_bytes);
+
+#endif

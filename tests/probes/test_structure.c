@@ -1,0 +1,223 @@
+/* Sets, ways, index and policy of simulated caches: what the probe says against what is there. */
+#include "../check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "geometry.h"
+
+/* Few as a test; as a benchmark as many as the argument says. */
+static int random_count = 1;
+static uint64_t random_seed = 20261117; /* a second argument sets another */
+
+static const double SHARE_TOLERANCE = 0.02;
+
+struct truth {
+    uint64_t sets, ways, larger;
+    char index[40];
+    const char *policy;
+};
+
+static bool power_of_two(uint64_t x)
+{
+    return !(x & (x - 1));
+}
+
+static const char *policy_of(const struct geometry *g, uint64_t ways)
+{
+    static const char *const names[] = {"lru", "random", "biased", "not_lru", "fifo", "not_lru"};
+    if (ways == 1)
+        return "direct_mapped";
+    if (g->policy == POLICY_TREE && ways == 2) /* a tree of two ways is LRU */
+        return "lru";
+    if (g->policy == POLICY_EARLY && ceil(0.8 * (double)ways) >= (double)ways)
+        return "lru";
+    return names[g->policy];
+}
+
+static struct truth truth_of(const struct geometry *g)
+{
+    uint64_t lines = g->l1_size_bytes / g->l1_line_bytes;
+    uint64_t bytes = (g->run ? g->run : 1) * g->l1_line_bytes;
+    uint64_t sets = g->l1_ways ? lines / g->l1_ways : 1;
+    struct truth t = {.sets = sets, .ways = lines / sets, .larger = lines % sets};
+    t.policy = policy_of(g, t.ways);
+    if (sets == 1)
+        snprintf(t.index, sizeof t.index, "one_set");
+    else if (g->hashed)
+        snprintf(t.index, sizeof t.index, "hashed");
+    else if (!power_of_two(sets) || !power_of_two(bytes))
+        snprintf(t.index, sizeof t.index, "modulo_%llu", (unsigned long long)(sets * bytes));
+    else if (sets == 2)
+        snprintf(t.index, sizeof t.index, "bit_%d", __builtin_ctzll(bytes));
+    else
+        snprintf(t.index, sizeof t.index, "bits_%d_to_%d", __builtin_ctzll(bytes),
+                 __builtin_ctzll(bytes * sets) - 1);
+    return t;
+}
+
+struct tally {
+    int attributes, right, sure_and_wrong;
+};
+
+static void count(struct tally *tally, const struct measure *m, bool right)
+{
+    bool valued = m && measure_status_valued(m->status);
+    tally->attributes++;
+    tally->right += valued && right;
+    tally->sure_and_wrong += valued && !right && m->status == MEASURE_OK;
+}
+
+static void hold_number(const struct measures *found, const char *metric, uint64_t truth,
+                        struct tally *tally, struct strbuf *line)
+{
+    const struct measure *m = measures_get(found, metric);
+    bool right = m && measure_status_valued(m->status) && m->value == (double)truth;
+    strbuf_printf(line, " %5llu %5g%s", (unsigned long long)truth,
+                  m && measure_status_valued(m->status) ? m->value : NAN, right ? " " : "!");
+    count(tally, m, right);
+}
+
+static void hold_word(const struct measures *found, const char *metric, const char *truth,
+                      struct tally *tally, struct strbuf *line)
+{
+    const struct measure *m = measures_get(found, metric);
+    const char *word = m && m->word_count ? m->words[0] : "?";
+    bool right = strcmp(word, truth) == 0;
+    strbuf_printf(line, " %s %s%s", truth, word, right ? " " : "!");
+    count(tally, m, right);
+}
+
+static struct tally compare(const struct geometry *g, uint64_t seed, struct measures *found)
+{
+    const struct truth t = truth_of(g);
+    struct tally tally = {0};
+    struct strbuf line = {0};
+    geometry_measure(g, "structure.texture", seed, found);
+    hold_number(found, "texture.sets", t.sets, &tally, &line);
+    hold_number(found, "texture.ways", t.ways, &tally, &line);
+    hold_word(found, "texture.index", t.index, &tally, &line);
+    hold_word(found, "texture.policy", t.policy, &tally, &line);
+    printf("%s  %llu B, line %llu, larger %llu, jitter %.1f spikes %.4f\n", line.data,
+           (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
+           (unsigned long long)t.larger, g->jitter_cycles, g->spike_rate);
+    for (size_t i = 0; tally.right < tally.attributes && i < found->count; i++)
+        if (found->items[i].reason)
+            printf("    %s = %g: %s\n", found->items[i].metric, found->items[i].value,
+                   found->items[i].reason);
+    strbuf_fini(&line);
+    return tally;
+}
+
+/* The caches of Mei and Chu (table 5 and sections 4.3, 4.5), and one that answers otherwise for
+ * each of their properties. */
+static void chosen(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t size, line;
+        uint32_t ways, run;
+        bool hashed;
+        enum geometry_policy policy;
+        const char *index, *word;
+    } cases[] = {
+        {16 << 10, 128, 4, 1, false, POLICY_FERMI, "bits_7_to_11", "biased"},
+        {16 << 10, 128, 4, 1, false, POLICY_RANDOM, "bits_7_to_11", "random"},
+        {16 << 10, 128, 4, 1, false, POLICY_TREE, "bits_7_to_11", "not_lru"},
+        {16 << 10, 128, 4, 1, true, POLICY_FERMI, "hashed", "biased"},
+        {12 << 10, 32, 96, 4, false, POLICY_LRU, "bits_7_to_8", "lru"},
+        {12 << 10, 32, 96, 4, false, POLICY_FIFO, "bits_7_to_8", "fifo"},
+        {12 << 10, 32, 96, 1, false, POLICY_LRU, "bits_5_to_6", "lru"},
+        {12 << 10, 32, 96, 4, true, POLICY_LRU, "hashed", "lru"},
+        {24 << 10, 32, 192, 4, false, POLICY_LRU, "bits_7_to_8", "lru"},
+        {18 * 128, 128, 4, 1, false, POLICY_LRU, "bits_7_to_8", "lru"}, /* two sets of five */
+        {24 << 10, 128, 8, 1, false, POLICY_LRU, "modulo_3072", "lru"},
+        {16 << 10, 128, 16, 1, false, POLICY_EARLY, "bits_7_to_9", "not_lru"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct geometry g = geometry_default();
+        struct measures found = {0};
+        g.l1_size_bytes = cases[i].size;
+        g.l1_line_bytes = g.l1_sector_bytes = cases[i].line;
+        g.l1_ways = cases[i].ways;
+        g.run = cases[i].run;
+        g.hashed = cases[i].hashed;
+        g.policy = cases[i].policy;
+        g.spike_rate = 0.0003;
+        g.spike_cycles = 300;
+        g.jitter_cycles = 0.8;
+        assert_string_equal(truth_of(&g).index, cases[i].index);
+        assert_string_equal(truth_of(&g).policy, cases[i].word);
+        struct tally tally = compare(&g, 7 + i, &found);
+        assert_int_equal(tally.right, tally.attributes);
+        const struct measure *ways = measures_get(&found, "texture.ways");
+        for (int way = 0; way < 4 && g.policy == POLICY_FERMI; way++) {
+            char key[] = "way_1";
+            key[4] = (char)('1' + way);
+            double share = fact_number(facts_get(&ways->notes, key));
+            assert_true(fabs(share - (way == 1 ? 1.0 / 2 : 1.0 / 6)) < SHARE_TOLERANCE);
+        }
+        measures_fini(&found);
+    }
+}
+
+/* As the random geometries of the other probes, with every policy and some runs. */
+static struct geometry draw(uint64_t seed, uint64_t i)
+{
+    static const uint32_t ways[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 96};
+    struct geometry g = geometry_random(seed, i);
+    struct rng rng;
+    rng_init(&rng, rng_derive(seed, "structure", i), "structure");
+    uint64_t lines = g.l1_size_bytes / g.l1_line_bytes;
+    lines = lines > 6000 ? lines / 4 : lines;
+    g.l1_ways = ways[rng_below(&rng, COUNT_OF(ways))];
+    if (g.l1_ways > lines)
+        g.l1_ways = 0;
+    g.policy = (enum geometry_policy)rng_below(&rng, POLICY_TREE + 1);
+    if (g.policy == POLICY_TREE && (!g.l1_ways || g.l1_ways > 31))
+        g.policy = POLICY_LRU;
+    if (g.policy == POLICY_FERMI && (!g.l1_ways || g.l1_ways > 31))
+        g.policy = POLICY_RANDOM;
+    g.run = 1u << (rng_below(&rng, 4) ? 0 : 1 + rng_below(&rng, 2));
+    if (!g.l1_ways || g.l1_ways % (2 * g.run) || lines / g.l1_ways < 2)
+        g.run = 1;
+    if (g.l1_ways && (g.run > 1 || g.hashed)) /* hashed sets of unequal size are not told */
+        lines -= lines % g.l1_ways;
+    g.l1_size_bytes = lines * g.l1_line_bytes;
+    g.l1_sector_bytes = g.run > 1 ? g.l1_line_bytes : g.l1_sector_bytes;
+    g.texture_apart = false;
+    return g;
+}
+
+static void random_ones(void **state)
+{
+    (void)state;
+    struct tally sum = {0};
+    for (int i = 0; i < random_count; i++) {
+        struct geometry g = draw(random_seed, (uint64_t)i);
+        struct measures found = {0};
+        printf("%d:", i);
+        struct tally tally = compare(&g, random_seed + (uint64_t)i, &found);
+        sum.attributes += tally.attributes;
+        sum.right += tally.right;
+        sum.sure_and_wrong += tally.sure_and_wrong;
+        measures_fini(&found);
+    }
+    printf("%d caches: %.2f %% of %d attributes right (wanted 99), %d wrong and sure (wanted 0)\n",
+           random_count, 100.0 * sum.right / sum.attributes, sum.attributes, sum.sure_and_wrong);
+    assert_true(sum.right >= 0.99 * sum.attributes);
+    assert_int_equal(sum.sure_and_wrong, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(random_ones)};
+    if (argc > 1)
+        random_count = atoi(argv[1]);
+    if (argc > 2)
+        random_seed = strtoull(argv[2], NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
