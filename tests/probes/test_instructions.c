@@ -72,7 +72,7 @@ static void drawn(void **state)
     (void)state;
     struct rng rng;
     rng_init(&rng, 17, "instructions");
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 2; round++) {
         struct truth truths[INSTRUCTIONS_MAX];
         struct strbuf model = {0};
         draw(&rng, truths, &model);
