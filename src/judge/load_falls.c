@@ -91,14 +91,25 @@ static int watch_fall(struct judge *judge, uint32_t gpu)
                              cause_of(fleet, gpu, reasons));
 }
 
+/* The reasons that explain a figure under load. A clock that fell further than the peers' fell for
+ * the reasons of this GPU, even if the peers have them too: a power cap holds every H200. */
+static uint64_t explaining_reasons(struct judge *judge, const struct finding *finding)
+{
+    const struct fleet *fleet = &judge->fleet;
+    uint64_t reasons = unusual_reasons(fleet, finding->gpu);
+    if (strncmp(fleet_text(fleet, finding->metric), "load.", 5) != 0)
+        return 0;
+    bool fell = finding_of(judge, finding->gpu, "load.clock.kept", BASIS_FLEET) != NULL;
+    return !reasons && fell ? reasons_of(fleet, finding->gpu) : reasons;
+}
+
 /* A power limit that explains the loss is a better reason than the power cap that follows from
  * it: causes.c names it. */
 static int explain(struct judge *judge, struct finding *finding)
 {
     const struct fleet *fleet = &judge->fleet;
-    uint64_t reasons = unusual_reasons(fleet, finding->gpu);
+    uint64_t reasons = explaining_reasons(judge, finding);
     if (finding->cause || finding->basis != BASIS_FLEET || !reasons ||
-        strncmp(fleet_text(fleet, finding->metric), "load.", 5) != 0 ||
         judge_number_lower(judge_condition_ratio(judge, JUDGE_POWER_LIMIT, finding->gpu), 1))
         return 0;
     finding->cause = cause_of(fleet, finding->gpu, reasons);

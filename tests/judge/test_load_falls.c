@@ -77,6 +77,24 @@ static void a_fall_is_named(void **state)
     made_free(gpus, COUNT);
 }
 
+/* The power cap that all have is the reason of one whose clock falls further. */
+static void a_usual_reason_is_named(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = loaded(COUNT, 5, 0.85, POWER);
+    const struct judge_basis basis = {.config = made_config()};
+    struct inventory inventory = {0};
+    struct err err = {0};
+    assert_int_equal(made_judge(gpus, COUNT, true, &basis, &inventory, &err), 0);
+    const struct inventory_outlier *accused = made_outlier(&inventory, gpus[5].uuid);
+    static const char *const metrics[] = {"load.clock.kept", "load.flops"};
+    for (size_t i = 0; i < COUNT_OF(metrics); i++)
+        if (!strstr(cause_of(accused, metrics[i]), "fell from 1972 to 1676 MHz: power_cap"))
+            fail_msg("%s: %s", metrics[i], cause_of(accused, metrics[i]));
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
 /* Slowdown by hardware needs no peers and no second measurement. */
 static void hardware_accuses(void **state)
 {
@@ -166,11 +184,9 @@ static void curves_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fall_is_named),
-        cmocka_unit_test(hardware_accuses),
-        cmocka_unit_test(alone_it_is_watched),
-        cmocka_unit_test(healthy_loads_are_quiet),
-        cmocka_unit_test(curves_of_bad_gpus_are_kept),
+        cmocka_unit_test(a_fall_is_named),         cmocka_unit_test(a_usual_reason_is_named),
+        cmocka_unit_test(hardware_accuses),        cmocka_unit_test(alone_it_is_watched),
+        cmocka_unit_test(healthy_loads_are_quiet), cmocka_unit_test(curves_of_bad_gpus_are_kept),
         cmocka_unit_test(curves_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
