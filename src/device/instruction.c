@@ -1,20 +1,18 @@
 /* The table of instructions. */
 #include "device/instruction.h"
 
-/* What rows have in common: unit, bits, place, registers, capability, operations, machine. */
-#define FP16(capability) INSTRUCTION_FP16, 32, 0, 1, capability, 64, 1
-#define FP32 INSTRUCTION_FP32, 32, 0, 1, 75, 32, 1
-#define FP64 INSTRUCTION_FP64, 64, 0, 1, 75, 32, 1
-#define INT(operations) INSTRUCTION_INT, 32, 0, 1, 75, operations, 1
-#define SPECIAL(machine) INSTRUCTION_SPECIAL, 32, 0, 1, 75, 32, machine
-#define CONVERT INSTRUCTION_CONVERT, 32, 0, 1, 75, 64, 2
-#define WARP(machine) INSTRUCTION_WARP, 32, 0, 1, 75, 32, machine
+/* What rows have in common: bits, place, registers, capability, operations, machine. */
+#define FP16(capability) 32, 0, 1, capability, 64, 1
+#define FP32 32, 0, 1, 75, 32, 1
+#define FP64 64, 0, 1, 75, 32, 1
+#define INT(operations) 32, 0, 1, 75, operations, 1
+#define SPECIAL(machine) 32, 0, 1, 75, 32, machine
+#define CONVERT 32, 0, 1, 75, 64, 2
+#define WARP(machine) 32, 0, 1, 75, 32, machine
 #define TENSOR(bits, registers, capability, operations)                                            \
-    INSTRUCTION_TENSOR, bits, 0, registers, capability, operations, 1
-#define SHARED(lanes, machine)                                                                     \
-    INSTRUCTION_ATOMIC, 32, INSTRUCTION_SHARED_##lanes, 1, 75, 32, machine
-#define GLOBAL(lanes, machine)                                                                     \
-    INSTRUCTION_ATOMIC, 64, INSTRUCTION_GLOBAL_##lanes, 1, 75, 32, machine
+    bits, 0, registers, capability, operations, 1
+#define SHARED(lanes, machine) 32, INSTRUCTION_SHARED_##lanes, 1, 75, 32, machine
+#define GLOBAL(lanes, machine) 64, INSTRUCTION_GLOBAL_##lanes, 1, 75, 32, machine
 
 #define MMA(shape, types)                                                                          \
     "mma.sync.aligned." shape ".row.col." types                                                    \

@@ -6,20 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The units of an SM, as far as instructions compete for them. The probes report by unit. */
-enum instruction_unit {
-    INSTRUCTION_FP16,
-    INSTRUCTION_FP32,
-    INSTRUCTION_FP64,
-    INSTRUCTION_INT,
-    INSTRUCTION_SPECIAL, /* functions such as sin */
-    INSTRUCTION_CONVERT,
-    INSTRUCTION_WARP, /* between the lanes of a warp */
-    INSTRUCTION_TENSOR,
-    INSTRUCTION_ATOMIC,
-    INSTRUCTION_UNIT_COUNT
-};
-
 /* Where a chain of atomic operations points to. Each word holds its own address, and the operation
  * leaves it so: the next one needs the result of the last. */
 enum instruction_place {
@@ -36,8 +22,7 @@ enum instruction_place {
  * scratch: registers of 32, 64 and 16 bits and a predicate. */
 struct instruction {
     const char *name; /* "fp32_fma" */
-    enum instruction_unit unit;
-    uint32_t bits; /* of the registers of chains and operands: 32 or 64 */
+    uint32_t bits;    /* of the registers of chains and operands: 32 or 64 */
     enum instruction_place place;
     uint32_t registers;  /* of a chain */
     uint32_t capability; /* 80: GPUs of compute capability 8.0 and later have it */

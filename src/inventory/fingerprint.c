@@ -9,9 +9,7 @@
 
 #include "base/mem.h"
 
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-enum { VERSION = 1, BASE = 64, MIDDLE = BASE * BASE / 2, OTHER_SMS = 2 };
+enum { VERSION = 1, MIDDLE = SM_TEXT_CODES / 2, OTHER_SMS = 2 };
 static const double STEP_CYCLES = 0.1;
 
 /* An SM is at another distance if it moved by more than MOVED_CYCLES and by more than MOVED_NOISE
@@ -26,25 +24,11 @@ static const double NOISE_MAX_CYCLES = 0.6;
  * another number, at most by the same share. Above this one they are not compared. */
 static const double USUAL_WITHIN = 0.06;
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, size_t count)
-{
-    double sorted[FINGERPRINT_SMS_MAX];
-    memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_doubles);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
 void fingerprint_make(const double *latencies, size_t sms, double noise_cycles,
                       struct fingerprint *out_fingerprint)
 {
     *out_fingerprint = (struct fingerprint){
-        .sms = sms, .usual_cycles = median(latencies, sms), .noise_cycles = noise_cycles};
+        .sms = sms, .usual_cycles = sm_text_median(latencies, sms), .noise_cycles = noise_cycles};
     for (size_t i = 0; i < sms; i++)
         out_fingerprint->cycles[i] = latencies[i] - out_fingerprint->usual_cycles;
 }
@@ -54,18 +38,10 @@ void fingerprint_print(const struct fingerprint *fingerprint, char out_text[FING
     int at = snprintf(out_text, FINGERPRINT_TEXT_MAX, "%d %.1f %.2f ", VERSION,
                       fmin(fingerprint->usual_cycles, 1e6), fmin(fingerprint->noise_cycles, 1e6));
     for (size_t i = 0; i < fingerprint->sms; i++) {
-        double steps = round(fingerprint->cycles[i] / STEP_CYCLES);
-        int code = MIDDLE + (int)fmin(fmax(steps, -MIDDLE), MIDDLE - 1);
-        out_text[at++] = letters[code / BASE];
-        out_text[at++] = letters[code % BASE];
+        sm_text_put(MIDDLE + round(fingerprint->cycles[i] / STEP_CYCLES), out_text + at);
+        at += 2;
     }
     out_text[at] = '\0';
-}
-
-static int digit_of(char letter)
-{
-    const char *found = letter ? strchr(letters, letter) : NULL;
-    return found ? (int)(found - letters) : -1;
 }
 
 int fingerprint_read(const char *text, struct fingerprint *out_fingerprint)
@@ -83,10 +59,10 @@ int fingerprint_read(const char *text, struct fingerprint *out_fingerprint)
         return -EINVAL;
     read.sms = length / 2;
     for (size_t i = 0; i < read.sms; i++) {
-        int high = digit_of(end[2 * i]), low = digit_of(end[2 * i + 1]);
-        if (high < 0 || low < 0)
+        int code = sm_text_get(end + 2 * i);
+        if (code < 0)
             return -EINVAL;
-        read.cycles[i] = STEP_CYCLES * (high * BASE + low - MIDDLE);
+        read.cycles[i] = STEP_CYCLES * (code - MIDDLE);
     }
     *out_fingerprint = read;
     return 0;
@@ -109,7 +85,7 @@ struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
         return score;
     for (size_t i = 0; i < is->sms; i++)
         changes[i] = is->cycles[i] - was->cycles[i];
-    double middle = median(changes, is->sms);
+    double middle = sm_text_median(changes, is->sms);
     double rescaled = fabs(is->usual_cycles / was->usual_cycles - 1);
     for (size_t i = 0; i < is->sms; i++) {
         double change = changes[i] - middle;

@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "inventory/sm_text.h"
+
 /* The fact of a board that has the text, and the note of a measure that has the map behind it. */
 #define FINGERPRINT_FACT "fingerprint"
 #define FINGERPRINT_MAP "slice_map"
 #define FINGERPRINT_REGIONS "region_map" /* of SMs and regions of the memory */
 
-enum { FINGERPRINT_SMS_MAX = 512, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
+enum { FINGERPRINT_SMS_MAX = SM_TEXT_SMS_MAX, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
 
 struct fingerprint {
     size_t sms;

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-enum { VERSION = 1, BASE = 64, ONE = BASE * BASE / 2, NAMED_MAX = 8 };
+enum { VERSION = 1, ONE = SM_TEXT_CODES / 2, NAMED_MAX = 8 };
 
 /* An SM or a group is slower if it lost more than LOSS, and more than LOSS_NOISE standard errors of
  * the difference. Chance does that to one of 132 SMs in less than one of a million comparisons. */
@@ -21,52 +19,30 @@ static const double FEW = 1.0 / 3;
 /* Slower SMs are those of a group if they are at least this share of it, and all in it. */
 static const double OF_GROUP = 0.75;
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, size_t count)
-{
-    double sorted[SM_RATES_SMS_MAX];
-    memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_doubles);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
 void sm_rates_print(const struct sm_rates *rates, char out_text[SM_RATES_TEXT_MAX])
 {
-    double usual = fmin(median(rates->gbs, rates->sms), 1e6);
+    double usual = fmin(sm_text_median(rates->gbs, rates->sms), 1e6);
     int at = snprintf(out_text, SM_RATES_TEXT_MAX, "%d %.2f %.4f ", VERSION, usual,
                       fmin(rates->noise, 1));
     for (size_t i = 0; i < rates->sms; i++) {
-        double steps = usual > 0 ? round(rates->gbs[i] / usual * ONE) : 0;
-        int code = (int)fmin(fmax(steps, 0), 2 * ONE - 1);
-        out_text[at++] = letters[code / BASE];
-        out_text[at++] = letters[code % BASE];
+        sm_text_put(usual > 0 ? rates->gbs[i] / usual * ONE : 0, out_text + at);
+        at += 2;
     }
     if (rates->groups)
         out_text[at++] = ' ';
     for (size_t i = 0; i < rates->sms && rates->groups; i++)
-        out_text[at++] = letters[rates->group_of[i]];
+        out_text[at++] = sm_text_letter(rates->group_of[i]);
     out_text[at] = '\0';
     for (size_t g = 0; g < rates->groups; g++)
         at += snprintf(out_text + at, (size_t)(SM_RATES_TEXT_MAX - at), " %.1f",
                        fmin(rates->group_gbs[g], 1e7));
 }
 
-static int digit_of(char letter)
-{
-    const char *found = letter ? strchr(letters, letter) : NULL;
-    return found ? (int)(found - letters) : -1;
-}
-
 /* The part of the text about groups: a letter per SM, then the rates of all of them. */
 static int read_groups(const char *text, struct sm_rates *rates)
 {
     for (size_t i = 0; i < rates->sms; i++) {
-        int group = digit_of(text[i]);
+        int group = sm_text_number(text[i]);
         if (group < 0)
             return -EINVAL;
         rates->group_of[i] = (uint8_t)group;
@@ -99,10 +75,10 @@ int sm_rates_read(const char *text, struct sm_rates *out_rates)
         return -EINVAL;
     read.sms = length / 2;
     for (size_t i = 0; i < read.sms; i++) {
-        int high = digit_of(end[2 * i]), low = digit_of(end[2 * i + 1]);
-        if (high < 0 || low < 0)
+        int code = sm_text_get(end + 2 * i);
+        if (code < 0)
             return -EINVAL;
-        read.gbs[i] = usual * (high * BASE + low) / ONE;
+        read.gbs[i] = usual * code / ONE;
     }
     if (end[length] && read_groups(end + length + 1, &read))
         return -EINVAL;
@@ -133,7 +109,7 @@ int sm_rates_group(const struct sm_rates *rates, const uint16_t *sms, size_t cou
 static struct sm_loss find_slower(const struct sm_rates *rates, const double *ratios, double limit)
 {
     struct sm_loss loss = {.group = -1};
-    double middle = median(ratios, rates->sms), losses[SM_RATES_SMS_MAX];
+    double middle = sm_text_median(ratios, rates->sms), losses[SM_RATES_SMS_MAX];
     for (size_t i = 0; i < rates->sms; i++) {
         if (!(1 - ratios[i] / middle > limit))
             continue;
@@ -144,7 +120,7 @@ static struct sm_loss find_slower(const struct sm_rates *rates, const double *ra
         loss.count = 0;
     if (!loss.count)
         return loss;
-    loss.share = median(losses, loss.count);
+    loss.share = sm_text_median(losses, loss.count);
     loss.group = sm_rates_group(rates, loss.sms, loss.count);
     return loss;
 }
@@ -166,7 +142,7 @@ static struct sm_loss find_slower_group(const struct sm_rates *was, const struct
         ratios[g] = is->group_gbs[g] / was->group_gbs[g];
         worst = ratios[g] < ratios[worst] ? g : worst;
     }
-    double share = 1 - ratios[worst] / median(ratios, is->groups);
+    double share = 1 - ratios[worst] / sm_text_median(ratios, is->groups);
     if (!(share > limit))
         return loss;
     loss.group = (int)worst;

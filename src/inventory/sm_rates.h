@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "inventory/sm_text.h"
 
 #define SM_RATES_FACT "sm_bandwidth" /* of the board, and the note that it is taken from */
 
 enum {
-    SM_RATES_SMS_MAX = 512,
+    SM_RATES_SMS_MAX = SM_TEXT_SMS_MAX,
     SM_RATES_GROUPS_MAX = 64,
     SM_RATES_TEXT_MAX = 3 * SM_RATES_SMS_MAX + 12 * SM_RATES_GROUPS_MAX + 64
 };

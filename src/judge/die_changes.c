@@ -5,9 +5,8 @@
 
 #include "base/str.h"
 #include "inventory/fingerprint.h"
-#include "inventory/results.h"
 #include "inventory/sm_rates.h"
-#include "judge/stages.h"
+#include "judge/board_then.h"
 
 /* The group whose SMs moved, and no others; -1 if there is none. Another die has SMs of all groups
  * at other places. */
@@ -58,33 +57,18 @@ static int report(struct judge *judge, uint32_t gpu, const struct fingerprint_sc
     return finding->cause ? 0 : -ENOMEM;
 }
 
-static int compare(struct judge *judge, const struct inventory_lookup *lookup,
-                   const struct fact_column *column, uint32_t gpu)
+static int compare(struct judge *judge, const struct board_then *fact)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const struct inventory_gpu *then =
-        inventory_find_gpu(lookup, fleet_text(fleet, fleet->gpus[gpu].uuid));
-    const char *was = then ? facts_text(&then->board, FINGERPRINT_FACT) : NULL;
-    const char *is = fleet_fact_text(fleet, column, gpu);
     struct fingerprint before, now;
-    if (!was || !is || !fleet_judged(&fleet->gpus[gpu]) || fingerprint_read(was, &before) ||
-        fingerprint_read(is, &now))
+    if (fingerprint_read(fact->was, &before) || fingerprint_read(fact->is, &now))
         return 0;
     struct fingerprint_score score = fingerprint_compare(&before, &now);
     if (score.match != FINGERPRINT_OTHER && score.match != FINGERPRINT_CHANGED)
         return 0;
-    return report(judge, gpu, &score, now.sms);
+    return report(judge, fact->gpu, &score, now.sms);
 }
 
 int judge_dies(struct judge *judge)
 {
-    struct inventory_lookup *lookup = NULL;
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_BOARD, FINGERPRINT_FACT);
-    if (!judge->basis.baseline || !column)
-        return 0;
-    int rc = inventory_lookup_create(judge->basis.baseline, &lookup);
-    for (size_t i = 0; i < judge->fleet.count && !rc; i++)
-        rc = compare(judge, lookup, column, judge->fleet.order[i]);
-    inventory_lookup_destroy(lookup);
-    return rc;
+    return board_then_compare(judge, FINGERPRINT_FACT, compare);
 }

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "inventory/fingerprint.h"
-#include "inventory/results.h"
 #include "inventory/sm_rates.h"
-#include "judge/stages.h"
+#include "judge/board_then.h"
 
 /* Watched, never accused: no GPU that became so was met. */
 static int report(struct judge *judge, uint32_t gpu, const struct sm_loss *loss)
@@ -26,32 +25,18 @@ static int report(struct judge *judge, uint32_t gpu, const struct sm_loss *loss)
 }
 
 /* Another die has SMs of its own. */
-static int compare(struct judge *judge, const struct inventory_lookup *lookup,
-                   const struct fact_column *column, uint32_t gpu)
+static int compare(struct judge *judge, const struct board_then *fact)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const struct inventory_gpu *then =
-        inventory_find_gpu(lookup, fleet_text(fleet, fleet->gpus[gpu].uuid));
-    const char *was = then ? facts_text(&then->board, SM_RATES_FACT) : NULL;
-    const char *is = fleet_fact_text(fleet, column, gpu);
     struct sm_rates before, now;
-    if (!was || !is || then->status == GPU_BUSY || !fleet_judged(&fleet->gpus[gpu]) ||
-        finding_of(judge, gpu, "board." FINGERPRINT_FACT, BASIS_BASELINE) ||
-        sm_rates_read(was, &before) || sm_rates_read(is, &now))
+    if (fact->then->status == GPU_BUSY ||
+        finding_of(judge, fact->gpu, "board." FINGERPRINT_FACT, BASIS_BASELINE) ||
+        sm_rates_read(fact->was, &before) || sm_rates_read(fact->is, &now))
         return 0;
     struct sm_loss loss = sm_rates_slower(&before, &now);
-    return loss.count ? report(judge, gpu, &loss) : 0;
+    return loss.count ? report(judge, fact->gpu, &loss) : 0;
 }
 
 int judge_sm_rates(struct judge *judge)
 {
-    struct inventory_lookup *lookup = NULL;
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_BOARD, SM_RATES_FACT);
-    if (!judge->basis.baseline || !column)
-        return 0;
-    int rc = inventory_lookup_create(judge->basis.baseline, &lookup);
-    for (size_t i = 0; i < judge->fleet.count && !rc; i++)
-        rc = compare(judge, lookup, column, judge->fleet.order[i]);
-    inventory_lookup_destroy(lookup);
-    return rc;
+    return board_then_compare(judge, SM_RATES_FACT, compare);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "inventory/fingerprint.h"
 #include "inventory/sm_rates.h"
 #include "probed.h"
@@ -83,6 +84,30 @@ static void bandwidths(void **state)
     measures_fini(&measures);
 }
 
+/* GPCs of CPCs with 6, 6 and 4 SMs: each CPC gets the same, so the SMs of the small ones get 1.5
+ * times as much as the others. */
+static void cpcs_share_alike(void **state)
+{
+    (void)state;
+    struct strbuf model = {0};
+    strbuf_puts(&model, MODEL);
+    strbuf_puts(&model, "sms_per_gpc: 16\nsms_per_cpc: 6\n");
+    const struct probed probed = {
+        .model = model.data, .profile = PROFILE_FULL, .list = "die.bandwidth"};
+    struct measures measures = probed_run(&probed);
+    probed_expect(&measures, "die.bandwidth.together", 12.5, "together");
+    const char *text = facts_text(&measures_get(&measures, "die.bandwidth.together")->notes, "map");
+    size_t more = 0, sms = 0;
+    for (char *end; *text; text = end, sms++) {
+        double rate = strtod(text, &end);
+        assert_true(fabs(rate - 12.5) < 0.5 || fabs(rate - 18.75) < 0.75);
+        more += rate > 15;
+    }
+    assert_true(sms == 32 && more == 8);
+    measures_fini(&measures);
+    strbuf_fini(&model);
+}
+
 /* 300 cycles behind L2, whose slow SM takes a quarter longer: one row of the map is dark. */
 static void regions(void **state)
 {
@@ -151,11 +176,9 @@ static void sides_count_equally(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_sm),
-        cmocka_unit_test(bandwidths),
-        cmocka_unit_test(regions),
-        cmocka_unit_test(groups_are_slices),
-        cmocka_unit_test(sides_count_equally),
+        cmocka_unit_test(slow_sm),           cmocka_unit_test(bandwidths),
+        cmocka_unit_test(cpcs_share_alike),  cmocka_unit_test(regions),
+        cmocka_unit_test(groups_are_slices), cmocka_unit_test(sides_count_equally),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

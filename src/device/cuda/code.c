@@ -79,20 +79,44 @@ static int upload_data(struct cuda_gpu *gpu, uint32_t bits, struct err *err)
     return staging_upload(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
 }
 
-/* From the first warp's start to the last one's end, on the average of all SMs: atomic operations
- * take longer on SMs that are far from their word. */
-static uint64_t mean_cycles(const struct code_result *results, uint32_t blocks, uint32_t warps)
+/* From the first warp's start to the last one's end. */
+struct span {
+    uint64_t begin, end;
+};
+
+static struct span span_of(const struct code_result *result, uint32_t warps)
+{
+    struct span span = {.begin = result->begin[0], .end = result->end[0]};
+    for (uint32_t w = 1; w < warps; w++) {
+        span.begin = result->begin[w] < span.begin ? result->begin[w] : span.begin;
+        span.end = result->end[w] > span.end ? result->end[w] : span.end;
+    }
+    return span;
+}
+
+/* Blocks that share an SM one after the other do no harm, but at the same time they would share its
+ * units. */
+static bool overlap(const struct code_result *a, const struct code_result *b, uint32_t warps)
+{
+    struct span x = span_of(a, warps), y = span_of(b, warps);
+    return a->sm_id == b->sm_id && x.begin < y.end && y.begin < x.end;
+}
+
+/* On the average of all blocks: atomic operations take longer on SMs that are far from their word.
+ */
+static int mean_cycles(const struct code_result *results, uint32_t blocks, uint32_t warps,
+                       uint64_t *out_cycles, struct err *err)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < blocks; i++) {
-        uint64_t begin = results[i].begin[0], end = results[i].end[0];
-        for (uint32_t w = 1; w < warps; w++) {
-            begin = results[i].begin[w] < begin ? results[i].begin[w] : begin;
-            end = results[i].end[w] > end ? results[i].end[w] : end;
-        }
-        sum += end - begin;
+        struct span span = span_of(&results[i], warps);
+        for (uint32_t k = 0; k < i; k++)
+            if (overlap(&results[i], &results[k], warps))
+                return err_set(err, -EBUSY, "two blocks of the code ran on one SM at once");
+        sum += span.end - span.begin;
     }
-    return (sum + blocks / 2) / blocks;
+    *out_cycles = (sum + blocks / 2) / blocks;
+    return 0;
 }
 
 /* A block takes most of its SM's shared memory, so that an SM holds only one. */
@@ -123,9 +147,7 @@ static int launch(struct cuda_gpu *gpu, const struct device_code *code,
         rc = staging_download(gpu, &gpu->results, size, err);
     if (!rc)
         rc = cuda_wait(gpu, err);
-    if (!rc)
-        *out_cycles = mean_cycles(gpu->results.host, blocks, code->warps);
-    return rc;
+    return rc ? rc : mean_cycles(gpu->results.host, blocks, code->warps, out_cycles, err);
 }
 
 int cuda_run_code(struct device *device, const struct device_code *code,

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "inventory/fingerprint.h"
+#include "inventory/sm_text.h"
 #include "probes/method/repeats.h"
 
 enum {
@@ -14,7 +15,6 @@ enum {
     LOADS = 64, /* of each SM in each region */
     FEW = 16,   /* of both, on a simulated device, which executes each load */
     MAP_STEP_CYCLES = 2,
-    LETTERS = 64,
 };
 
 struct memory {
@@ -30,20 +30,18 @@ struct memory {
  * bytes from one region to the next; then by SM a letter per region. NULL: out of memory. */
 static char *map_text(const struct memory *memory)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     size_t regions = memory->map.regions, cells = memory->sms * regions;
     double low = cpd_quantile(memory->cycles, cells, 0), step = MAP_STEP_CYCLES;
     double high = cpd_quantile(memory->cycles, cells, 1);
     struct strbuf text = {0};
-    while (low + step * LETTERS <= high)
+    while (low + step * SM_TEXT_BASE <= high)
         step *= 2;
     strbuf_printf(&text, "%.0f %.0f %llu", low, step, (unsigned long long)memory->region_bytes);
     for (size_t i = 0; i < cells; i++) {
-        double number = fmin(fmax((memory->cycles[i] - low) / step, 0), LETTERS - 1);
+        double number = fmin(fmax((memory->cycles[i] - low) / step, 0), SM_TEXT_BASE - 1);
         if (i % regions == 0)
             strbuf_puts(&text, " ");
-        strbuf_append(&text, &letters[(size_t)number], 1);
+        strbuf_printf(&text, "%c", sm_text_letter((int)number));
     }
     if (!text.failed)
         return text.data;

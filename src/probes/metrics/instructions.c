@@ -59,7 +59,11 @@ static int add(struct probe_context *context, const struct instruction *instruct
     if (!m || (machine > 0 && facts_set_real(&m->notes, "machine_instructions", machine)))
         return err_no_memory(err);
     m->confidence = NAN;
-    return 0;
+    if (instruction->place < INSTRUCTION_GLOBAL_OWN)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "it depends on where in memory the words lie")
+               ? err_no_memory(err)
+               : 0;
 }
 
 static int add_missing(struct probe_context *context, const struct instruction *instruction,

@@ -88,12 +88,26 @@ static void refused(void **state)
     unsetenv("FAKE_CUDA_REFUSES");
 }
 
+/* Then a rate would be that of two blocks. */
+static void two_on_one_sm(void **state)
+{
+    (void)state;
+    const struct device_code code = {.chains = 1, .warps = 1, .length = 8, .repeats = 1};
+    struct device_code_answer answer;
+    struct err err = {0};
+    setenv("FAKE_CUDA_TOGETHER", "1", 1);
+    assert_int_equal(device_run_code(device, &code, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_TOGETHER");
+    assert_int_equal(device_run_code(device, &code, &answer, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_requests, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_on_one_sm, set_up, tear_down),
     };
     unsetenv("CUDA_VISIBLE_DEVICES");
     return cmocka_run_group_tests(tests, NULL, NULL);

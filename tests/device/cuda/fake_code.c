@@ -4,6 +4,7 @@
 #include "fake_code.h"
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,11 +58,14 @@ void fake_code_run(unsigned grid, unsigned block, void **parameters)
 {
     struct code_result *results = (struct code_result *)*(uintptr_t *)parameters[0];
     uint32_t repeats = *(uint32_t *)parameters[3];
-    for (unsigned i = 0; i < grid; i++)
+    bool together = getenv("FAKE_CUDA_TOGETHER") != NULL; /* all blocks on one SM */
+    for (unsigned i = 0; i < grid; i++) {
+        results[i].sm_id = together ? 0 : i;
         for (unsigned w = 0; w < block / 32; w++) {
             results[i].begin[w] = 1000 + w;
             results[i].end[w] = 1000 + w + (uint64_t)FAKE_CODE_CYCLES * loop_length * repeats;
         }
+    }
 }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
