@@ -1,0 +1,295 @@
+/* The kernels on the host: memory is the host's, and a load takes 1 + (address / 8) % 256 cycles,
+ * so that latencies tell which elements were loaded. */
+#include "fake_kernels.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/check_program.h"
+#include "device/device.h"
+#include "fake_code.h"
+
+enum { SM_IDS = 9, TEXTURED_CYCLES = 200 };
+
+/* SM ids with gaps; the SM with the first id takes no block on the first try. */
+static const uint32_t sm_ids[FAKE_SMS] = {0, 3, 4, 8};
+static int chase_launches;
+
+struct fake_gpu fake_gpu;
+
+static uint64_t load(uint32_t path, uint64_t at, const uint32_t *image, uint32_t *out_cycles)
+{
+    uint64_t value;
+    if (path == DEVICE_TEXTURE) {
+        at = fake_gpu.texture_base + 4 * at;
+        value = *(const uint32_t *)(uintptr_t)at;
+    } else if (path == DEVICE_CONSTANT) {
+        value = fake_gpu.constant_words[at / 4];
+    } else if (path == DEVICE_SHARED) {
+        value = image[at / 4];
+    } else {
+        value = *(const uint64_t *)(uintptr_t)at;
+    }
+    *out_cycles = 1 + (uint32_t)(at / 8 % 256);
+    return value;
+}
+
+/* FAKE_CUDA_CYCLES="600": each load takes so long, wherever it goes. */
+static void run_step(const struct kernel_step *step, const uint32_t *image,
+                     struct kernel_result *result)
+{
+    const char *fixed_cycles = getenv("FAKE_CUDA_CYCLES");
+    uint32_t *output = (uint32_t *)(uintptr_t)step->output;
+    uint64_t at = step->first, kept = 0;
+    uint32_t left = step->left, position = step->position;
+    if (step->kind == KERNEL_CHASE)
+        memset(output, 0, KERNEL_BIN_COUNT * sizeof *output);
+    for (uint64_t n = 0; n < step->loads; n++) {
+        uint32_t cycles;
+        uint64_t value = load(step->path, at, image, &cycles);
+        cycles = fixed_cycles ? (uint32_t)strtoul(fixed_cycles, NULL, 10) : cycles;
+        cycles += fake_gpu.textured ? TEXTURED_CYCLES : 0;
+        at += step->stride;
+        if (--left == 0) {
+            at -= step->span;
+            left = step->pass;
+        }
+        position = position + 1 < step->pass ? position + 1 : 0;
+        if (step->order == KERNEL_CHAINED)
+            at = value;
+        else if (step->order == KERNEL_PERMUTED)
+            at = step->base + kernel_permute(position, step->pass, step->key) * step->stride;
+        result->cycles[step->index] += cycles;
+        if (step->kind != KERNEL_CHASE)
+            continue;
+        output[kernel_bin_of(cycles)]++;
+        if (kept < step->keep && n == kept * step->loads / step->keep)
+            output[KERNEL_BIN_COUNT + kept++] = cycles;
+    }
+    result->elapsed_ns[step->index] = result->cycles[step->index];
+}
+
+static void run_job(const struct kernel_job *job, uint32_t sm_id)
+{
+    struct kernel_result *result = (struct kernel_result *)(uintptr_t)job->result;
+    uint32_t *image = calloc(job->image_bytes / 4 + 1, 4);
+    if (job->image)
+        memcpy(image, (const void *)(uintptr_t)job->image, job->image_bytes);
+    for (uint32_t i = 0; i < job->step_count; i++)
+        if (job->steps[i].kind != KERNEL_FILL)
+            run_step(&job->steps[i], image, result);
+    result->sm_id = sm_id;
+    result->done = job->step_count;
+    free(image);
+}
+
+static void run_chase(void **parameters)
+{
+    const struct kernel_job *jobs = *(const struct kernel_job **)parameters[0];
+    int32_t *claims = *(int32_t **)parameters[1];
+    bool textures = false;
+    for (int i = chase_launches++ ? 0 : 1; i < FAKE_SMS; i++) {
+        int32_t number = claims[sm_ids[i]];
+        claims[sm_ids[i]] = -1;
+        if (number < 0)
+            continue;
+        run_job(&jobs[number], sm_ids[i]);
+        textures |= jobs[number].steps[0].path == DEVICE_TEXTURE;
+    }
+    fake_gpu.textured |= textures;
+}
+
+static uint64_t link_element(const struct kernel_link *link, uint32_t i)
+{
+    return link->permuted ? kernel_permute(i, link->count, link->key) : i;
+}
+
+static void run_link(const struct kernel_link *link)
+{
+    for (uint32_t i = 0; i < link->count; i++) {
+        uint32_t next = i + 1 < link->count ? i + 1 : 0;
+        uint64_t at = link->base + link_element(link, i) * link->stride;
+        uint64_t to = link->base + link_element(link, next) * link->stride;
+        if (link->wide)
+            *(uint64_t *)(uintptr_t)at = to;
+        else
+            *(uint32_t *)(uintptr_t)at = (uint32_t)((to - link->origin) >> link->shift);
+    }
+}
+
+/* FAKE_STREAM tells the test of the last launch of a streaming kernel: name, blocks, threads. */
+static void tell_stream(const char *name, unsigned grid, unsigned block)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %u %u", name, grid, block);
+    setenv("FAKE_STREAM", text, 1);
+}
+
+/* FAKE_CUDA_LATER="5:FAKE_NVML_PIDS=99": before the fifth launch that tests memory or is part of a
+ * load, this variable gets this value. */
+static void let_time_pass(void)
+{
+    static int launches;
+    const char *text = getenv("FAKE_CUDA_LATER");
+    char name[64];
+    int call = 0, at = 0;
+    if (text && sscanf(text, "%d:%63[^=]=%n", &call, name, &at) == 2 && ++launches == call)
+        setenv(name, text + at, 1);
+}
+
+/* FAKE_CUDA_STUCK="4096": in memory tests, bit 5 of the word at this offset is always 1. */
+static void run_memory(const char *name, const struct kernel_region *region)
+{
+    static const char *const patterns[] = {"address", "inverse", "walking", "random"};
+    const char *text = getenv("FAKE_CUDA_STUCK");
+    uint64_t stuck = text ? strtoull(text, NULL, 10) : UINT64_MAX;
+    struct kernel_region_result *result = (struct kernel_region_result *)(uintptr_t)region->result;
+    uint64_t *words = (uint64_t *)(uintptr_t)region->base;
+    bool writes = strncmp(name, "memory_write_", 13) == 0;
+    enum kernel_pattern pattern = KERNEL_PATTERN_ADDRESS;
+    while (strcmp(name + 13, patterns[pattern]) != 0)
+        pattern++;
+    if (16 * region->count >= FAKE_LARGE_BYTES)
+        return;
+    for (uint64_t i = 0; i < 2 * region->count; i++) {
+        uint64_t right = kernel_pattern_word(pattern, region->offset + 8 * i, region->seed);
+        if (writes)
+            words[i] = right;
+        if (region->offset + 8 * i == stuck)
+            words[i] |= 1 << 5;
+        if (writes || words[i] == right)
+            continue;
+        result->wrong_words++;
+        result->wrong_bits |= words[i] ^ right;
+        result->wrong_offset = 8 * i < result->wrong_offset ? 8 * i : result->wrong_offset;
+    }
+}
+
+/* The first half of the region is written, the second one is checked. */
+static void run_exchange(struct kernel_region region)
+{
+    region.count /= 2;
+    run_memory("memory_write_address", &region);
+    region.base += 16 * region.count;
+    region.offset += 16 * region.count;
+    run_memory("memory_check_address", &region);
+}
+
+/* The checks: every warp has the host's hash. FAKE_CUDA_WRONG="1": those of the second SM have
+ * another.
+ */
+static void run_check(const char *name, unsigned grid, unsigned block,
+                      const struct kernel_check *check)
+{
+    const char *text = getenv("FAKE_CUDA_WRONG");
+    unsigned wrong = text ? (unsigned)strtoul(text, NULL, 10) : UINT_MAX;
+    struct kernel_check_result *results = (struct kernel_check_result *)(uintptr_t)check->results;
+    struct check_run run = {.seed = check->seed,
+                            .periods = check->periods,
+                            .warps = block / CHECK_LANES,
+                            .section_words = check->section_words};
+    while (strcmp(device_unit_name(run.unit), name) != 0)
+        run.unit++;
+    uint64_t hash = check_hash(&run, 0);
+    for (unsigned i = 0; i < grid; i++) {
+        results[i].sm_id = sm_ids[i];
+        for (uint32_t w = 0; w < run.warps; w++) {
+            results[i].hashes[w] = hash + (i == wrong);
+            results[i].cycles[w] = 1000;
+        }
+    }
+}
+
+/* Every SM of the turn reads 1000 bytes per cycle of its index + 1, in 1 ns per cycle.
+ * FAKE_CUDA_SHARED="1": the blocks do not run at once. */
+static void run_sm_read(const struct kernel_sm_read *read, unsigned grid)
+{
+    struct kernel_sm_gate *gate = (struct kernel_sm_gate *)(uintptr_t)read->gate;
+    const struct kernel_sm_place *places = (const struct kernel_sm_place *)(uintptr_t)read->places;
+    struct kernel_sm_result *results = (struct kernel_sm_result *)(uintptr_t)read->results;
+    gate->came += grid;
+    for (int i = 0; i < FAKE_SMS && gate->came == read->expected && !getenv("FAKE_CUDA_SHARED");
+         i++) {
+        const struct kernel_sm_place *place = &places[sm_ids[i]];
+        if (place->turn == read->turn)
+            results[place->sm] = (struct kernel_sm_result){
+                1000u * (place->sm + 1) * (uint64_t)read->window_cycles, read->window_cycles};
+    }
+}
+
+/* An SM takes as many cycles per load as its index and the region have together, and 500 more. */
+static void run_sm_memory(const struct kernel_sm_memory *memory)
+{
+    uint64_t *results = (uint64_t *)(uintptr_t)memory->results;
+    for (uint32_t i = 0; i < memory->sms * memory->regions; i++)
+        results[i] = (500 + i / memory->regions + i % memory->regions) * (uint64_t)memory->loads;
+}
+
+/* FAKE_CUDA_PACE="path": each launch of a load takes 20 ms indeed, and adds a line to this file:
+ * the process, and when the launch began and ended, in ns. */
+static void take_time(const char *path)
+{
+    static const struct timespec pause = {.tv_nsec = 20000000};
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return;
+    fprintf(file, "%d %lld%09ld %lld%09ld\n", (int)getpid(), (long long)begin.tv_sec, begin.tv_nsec,
+            (long long)end.tv_sec, end.tv_nsec);
+    fclose(file);
+}
+
+static void run_load(const struct kernel_load *load, unsigned grid)
+{
+    if (getenv("FAKE_CUDA_PACE"))
+        take_time(getenv("FAKE_CUDA_PACE"));
+    struct kernel_load_result *result = (struct kernel_load_result *)(uintptr_t)load->result;
+    result->operations += load->rounds * (uint64_t)grid;
+    result->bytes += load->chunks;
+    result->cycles += 30000000;
+    result->elapsed_ns += 20000000;
+    result->unit = KERNEL_LOAD_MMA;
+    fake_gpu.load_ms += 20;
+}
+
+void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **parameters)
+{
+    if (strncmp(name, "memory_", 7) == 0 || strncmp(name, "load_", 5) == 0)
+        let_time_pass();
+    if (strncmp(name, "stream_", 7) == 0)
+        tell_stream(name, grid, block);
+    else if (strncmp(name, "chase_", 6) == 0)
+        run_chase(parameters);
+    else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
+        run_memory(name, parameters[0]);
+    else if (strcmp(name, "memory_exchange") == 0)
+        run_exchange(*(const struct kernel_region *)parameters[0]);
+    else if (strncmp(name, "check_", 6) == 0)
+        run_check(name + 6, grid, block, parameters[0]);
+    else if (strcmp(name, "sm_map_read") == 0)
+        run_sm_read(parameters[0], grid);
+    else if (strcmp(name, "sm_map_memory") == 0)
+        run_sm_memory(parameters[0]);
+    else if (strcmp(name, "code") == 0)
+        fake_code_run(grid, block, parameters);
+    else if (strcmp(name, "load_both") == 0)
+        run_load(parameters[0], grid);
+    else if (strcmp(name, "load_fill") == 0)
+        fake_gpu.load_ms = 0;
+    else if (strcmp(name, "scrub_l1") == 0)
+        fake_gpu.textured = false;
+    else if (strcmp(name, "link_chain") == 0)
+        run_link(parameters[0]);
+    else if (strcmp(name, "count_sm_ids") == 0)
+        **(uint32_t **)parameters[0] = SM_IDS;
+    else if (strcmp(name, "find_sms") == 0)
+        for (int i = 0; i < FAKE_SMS; i++)
+            (*(uint32_t **)parameters[0])[sm_ids[i]] = 1;
+}
