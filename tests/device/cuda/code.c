@@ -1,34 +1,13 @@
 /* Code through the stand-in for the driver: lengths, repeats and machine instructions arrive, and
  * failures of the driver concern one program only. */
-#include "../../check.h"
+#include "opened.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/instruction.h"
-#include "device/source.h"
 #include "fake_code.h"
-
-static struct device_source *source;
-static struct device *device;
-
-static int set_up(void **state)
-{
-    struct err err = {0};
-    (void)state;
-    assert_int_equal(device_source_cuda(&source, &err), 0);
-    assert_int_equal(device_source_open(source, 0, &device, &err), 0);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    device_destroy(device);
-    device_source_destroy(source);
-    return 0;
-}
 
 static uint32_t row_of(const char *name)
 {

@@ -1,0 +1,229 @@
+/* Requests that keep the whole GPU busy, on a stand-in driver: the test of the memory, the check of
+ * the SMs, their maps and the load. */
+#include "opened.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every region is tested with every pattern, whichever comes first; a bit that is always 1 is found
+ * where it lies, as often as a pattern has a 0 there. */
+static void memory_test(void **state)
+{
+    (void)state;
+    enum { REGION = 4 << 20, STUCK = 9 * REGION + 96 };
+    struct device_memory_test test = {.region_bytes = REGION, .loads = 8, .seed = 5};
+    for (test.patterns = 1; test.patterns <= DEVICE_PATTERN_COUNT; test.patterns++) {
+        struct device_memory_map map;
+        struct err err = {0};
+        assert_int_equal(setenv("FAKE_CUDA_STUCK", "37748832", 1), 0); /* STUCK */
+        assert_int_equal(device_test_memory(device, &test, &map, &err), 0);
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < map.region_count; i++) {
+            const struct device_region *region = &map.regions[i];
+            bytes += region->bytes;
+            for (uint32_t p = 0; p < test.patterns; p++)
+                assert_true(region->write_ns[p] == 1000000 && region->read_ns[p] == 1000000);
+            assert_int_equal(region->wrong_words > 0, i == STUCK / REGION && test.patterns > 1);
+        }
+        assert_true(bytes > 0.95 * (double)map.free_bytes && bytes < map.free_bytes);
+        const struct device_region *wrong = &map.regions[STUCK / REGION];
+        assert_int_equal(wrong->wrong_offset, test.patterns > 1 ? STUCK % REGION : 0);
+        assert_int_equal(wrong->wrong_bits, test.patterns > 1 ? 1 << 5 : 0);
+        device_memory_map_fini(&map);
+        assert_int_equal(unsetenv("FAKE_CUDA_STUCK"), 0);
+    }
+    static const struct device_memory_test refused[] = {{.patterns = 1, .region_bytes = 1000},
+                                                        {.patterns = 1, .region_bytes = 3 * REGION},
+                                                        {.patterns = 0, .region_bytes = REGION}};
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        struct device_memory_map none;
+        struct err err = {0};
+        assert_int_equal(device_test_memory(device, &refused[i], &none, &err), -EINVAL);
+    }
+}
+
+/* A test that fails leaves nothing behind: the next one is complete. Where memory cannot be
+ * allocated, a little less is. */
+static void memory_test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        int rc;
+    } rows[] = {
+        {"cuMemAlloc:1:2", 0},
+        {"cuMemAlloc:1:700", -EIO},
+        {"cuLaunchKernel:3:700", -EIO},
+        {"cuLaunchKernel:7:700", -EIO},
+        {"cuStreamSynchronize:1:700", -EIO},
+    };
+    const struct device_memory_test test = {.patterns = 1, .region_bytes = 8 << 20, .loads = 8};
+    uint64_t complete = 0;
+    for (size_t i = 0; i <= COUNT_OF(rows); i++) {
+        struct device_memory_map map = {0};
+        struct err err = {0};
+        assert_int_equal(device_test_memory(device, &test, &map, &err), 0);
+        size_t last = map.region_count - 1;
+        uint64_t bytes = last * test.region_bytes + map.regions[last].bytes;
+        complete = i ? complete : bytes;
+        assert_int_equal(bytes, complete);
+        device_memory_map_fini(&map);
+        if (i == COUNT_OF(rows))
+            break;
+        assert_int_equal(setenv("FAKE_CUDA_FAULT", rows[i].fault, 1), 0);
+        int rc = device_test_memory(device, &test, &map, &err);
+        assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d: %s", rows[i].fault, rc, err.text);
+        assert_int_equal(map.regions != NULL, rc == 0);
+        if (!rc)
+            assert_true(map.regions[map.region_count - 1].bytes < test.region_bytes);
+        device_memory_map_fini(&map);
+    }
+}
+
+/* Every unit that the GPU has is checked on every sub-core; a wrong SM is the only one. */
+static void unit_checks(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++)
+        for (int unit = 0; unit < DEVICE_UNIT_COUNT; unit++) {
+            const struct device_check check = {.unit = (enum device_unit)unit, .target_ms = 1};
+            struct device_check_answer answer;
+            struct err err = {0};
+            if (wrong)
+                setenv("FAKE_CUDA_WRONG", "1", 1);
+            int rc = device_check_unit(device, &check, &answer, &err);
+            unsetenv("FAKE_CUDA_WRONG");
+            if (rc == -ENOTSUP)
+                continue;
+            assert_int_equal(rc, 0);
+            assert_int_equal(answer.place_count,
+                             device_limits(device)->sm_count * DEVICE_SUB_CORES);
+            for (size_t i = 0; i < answer.place_count; i++) {
+                bool expected = wrong && i / DEVICE_SUB_CORES == 1;
+                assert_true(answer.places[i].count > 0);
+                assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
+            }
+            device_check_answer_fini(&answer);
+        }
+    const struct device_check none = {.unit = DEVICE_UNIT_COUNT};
+    struct device_check_answer answer;
+    struct err err = {0};
+    assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
+}
+
+/* SMs read in their turns, alone or together, and every one has its own value. */
+static void sm_maps(void **state)
+{
+    (void)state;
+    static const uint16_t alone[] = {0, 1, 2, 3}, groups[] = {1, 0, 1, 0}, late[] = {0, 0, 0, 4};
+    struct device_sm_map map = {.footprint_bytes = 4 << 20, .window_cycles = 1000, .turns = alone};
+    struct device_sm_map_answer answer;
+    struct err err = {0};
+    for (int i = 0; i < 2; i++, map.turns = groups) {
+        assert_int_equal(device_map_sms(device, &map, &answer, &err), 0);
+        assert_int_equal(answer.value_count, 8);
+        for (uint64_t sm = 0; sm < 4; sm++)
+            assert_true(answer.values[2 * sm] == 1000000 * (sm + 1) &&
+                        answer.values[2 * sm + 1] == 1000);
+        device_sm_map_answer_fini(&answer);
+    }
+    setenv("FAKE_CUDA_SHARED", "1", 1);
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_SHARED");
+    map.turns = late;
+    assert_int_equal(device_map_sms(device, &map, &answer, &err), -EINVAL);
+    const struct device_sm_map memory = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4, .loads = 8};
+    int rc = device_map_sms(device, &memory, &answer, &err);
+    if (rc)
+        print_error("%s\n", err.text);
+    assert_int_equal(rc, 0);
+    assert_true(answer.value_count == 16 && answer.region_bytes % (2 << 20) == 0);
+    for (uint64_t i = 0; i < 16; i++)
+        assert_int_equal(answer.values[i], 8 * (500 + i / 4 + i % 4));
+    device_sm_map_answer_fini(&answer);
+    const struct device_sm_map none = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4};
+    assert_int_equal(device_map_sms(device, &none, &answer, &err), -EINVAL);
+}
+
+static void check_samples(const struct device_load_answer *answer)
+{
+    for (size_t i = 1; i < answer->sample_count; i++) {
+        const struct device_load_sample *s = &answer->samples[i], *before = s - 1;
+        assert_true(s->at_ns >= before->at_ns && s->operations >= before->operations &&
+                    s->cycles_ns >= before->cycles_ns);
+    }
+}
+
+/* The load lasts as long as it should, or as it may, and counts what its launches did. */
+static void sustained_load(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t duration_ms, limit_ms;
+        enum device_load_end end;
+    } rows[] = {{1000, 5000, DEVICE_LOAD_DONE}, {1000, 300, DEVICE_LOAD_TIME}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct device_load load = {rows[i].duration_ms, 100, rows[i].limit_ms};
+        struct device_load_answer answer;
+        struct err err = {0};
+        assert_int_equal(device_run_load(device, &load, &answer, &err), 0);
+        uint32_t ms =
+            rows[i].duration_ms < rows[i].limit_ms ? rows[i].duration_ms : rows[i].limit_ms;
+        const struct device_load_sample *last = &answer.samples[answer.sample_count - 1];
+        assert_int_equal(answer.end, rows[i].end);
+        assert_int_equal(answer.unit, DEVICE_LOAD_MMA);
+        assert_in_range(last->at_ns, ms * UINT64_C(1000000), (ms + 100) * UINT64_C(1000000));
+        assert_true(last->cycles_ns == last->at_ns && last->cycles == last->at_ns * 3 / 2);
+        assert_in_range(answer.sample_count, ms / 100, ms / 100 + 3);
+        check_samples(&answer);
+        device_load_answer_fini(&answer);
+    }
+    const struct device_load refused = {.duration_ms = 0, .sample_ms = 1, .limit_ms = 1};
+    struct device_load_answer none;
+    assert_int_equal(device_run_load(device, &refused, &none, NULL), -EINVAL);
+}
+
+/* A load that fails leaves nothing behind: the next one is complete. */
+static void sustained_load_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        int rc;
+    } rows[] = {
+        {"cuModuleLoadData:1:700", -EIO},  {"cuMemAlloc:1:2", -ENOSPC},
+        {"cuLaunchKernel:1:700", -EIO},    {"cuLaunchKernel:9:700", -EIO},
+        {"cuMemcpyDtoHAsync:4:700", -EIO},
+    };
+    const struct device_load load = {500, 100, 5000};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct device_load_answer answer;
+        struct err err = {0};
+        assert_int_equal(setenv("FAKE_CUDA_FAULT", rows[i].fault, 1), 0);
+        int rc = device_run_load(device, &load, &answer, &err);
+        assert_int_equal(unsetenv("FAKE_CUDA_FAULT"), 0);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d: %s", rows[i].fault, rc, err.text);
+        assert_null(answer.samples);
+        assert_int_equal(device_run_load(device, &load, &answer, &err), 0);
+        assert_true(answer.sample_count > 4);
+        device_load_answer_fini(&answer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_test_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
+    };
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
