@@ -351,6 +351,7 @@ struct device_code {
 struct device_code_answer {
     uint64_t cycles;  /* from the first warp's start to the last one's end; mean of the SMs */
     uint64_t machine; /* machine instructions of the whole program; 0: not known */
+    uint64_t most;    /* of these: the most frequent operation; 0: not known */
 };
 
 enum { DEVICE_CARVEOUTS_MAX = 16 };

@@ -3,6 +3,7 @@
 
 /* What rows have in common: bits, place, registers, capability, operations, machine. */
 #define FP16(capability) 32, 0, 1, capability, 64, 1
+#define HALF 16, 0, 1, 75, 32, 1
 #define FP32 32, 0, 1, 75, 32, 1
 #define FP64 64, 0, 1, 75, 32, 1
 #define INT(operations) 32, 0, 1, 75, operations, 1
@@ -69,6 +70,9 @@ const struct instruction instruction_table[] = {
     {"global_add_same", GLOBAL(WARP, 1), "atom.global.add.u64 $r0,[$r0],$z;"},
     {"global_add_all", GLOBAL(ALL, 1), "atom.global.add.u64 $r0,[$r0],$z;"},
     {"global_cas", GLOBAL(OWN, 3), "atom.global.cas.b64 $r0,[$r0],$z,$z;"},
+    {"fp16_scalar_add", HALF, "add.rn.f16 $r0,$r0,$a0;"},
+    {"fp16_scalar_mul", HALF, "mul.rn.f16 $r0,$r0,$a0;"},
+    {"fp16_scalar_fma", HALF, "fma.rn.f16 $r0,$r0,$a0,$b0;"},
 };
 /* clang-format on */
 

@@ -22,7 +22,7 @@ enum instruction_place {
  * scratch: registers of 32, 64 and 16 bits and a predicate. */
 struct instruction {
     const char *name; /* "fp32_fma" */
-    uint32_t bits;    /* of the registers of chains and operands: 32 or 64 */
+    uint32_t bits;    /* of the registers of chains and operands: 16, 32 or 64 */
     enum instruction_place place;
     uint32_t registers;  /* of a chain */
     uint32_t capability; /* 80: GPUs of compute capability 8.0 and later have it */

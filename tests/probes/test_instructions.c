@@ -103,6 +103,7 @@ static int imitate(struct device *device, const struct device_code *code,
     out_answer->machine = 40 + (code->instruction == 0   ? code->length / 2
                                 : code->instruction == 1 ? 4 * (uint64_t)code->length
                                                          : code->length);
+    out_answer->most = code->instruction == 3 ? code->length / 2 : code->length;
     return 0;
 }
 
@@ -112,6 +113,16 @@ static void use_imitations(struct device *device)
     ops = *device->ops;
     ops.run_code = imitate;
     device->ops = &ops;
+}
+
+/* Of how many operations in turn it says that the figures are; 0: nothing. */
+static double kinds_of(const struct measures *measures, size_t row)
+{
+    char metric[80];
+    snprintf(metric, sizeof metric, "instructions.%s.latency", instruction_table[row].name);
+    const struct fact *kinds =
+        facts_get(&measures_get(measures, metric)->notes, "machine_operations");
+    return kinds ? kinds->real : 0;
 }
 
 /* Two that are joined count as one; one that is made of others is not reported. */
@@ -124,6 +135,7 @@ static void machine_instructions(void **state)
     expect(&measures, instruction_table[0].name, "latency", 16, 0.001);
     expect(&measures, instruction_table[1].name, "latency", 0, 0);
     expect(&measures, instruction_table[2].name, "latency", 8, 0.001);
+    assert_true(kinds_of(&measures, 2) == 0 && kinds_of(&measures, 3) == 2);
     measures_fini(&measures);
 }
 

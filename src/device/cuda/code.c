@@ -12,7 +12,7 @@ enum { WARP_LANES = 32, VOLTA_CAPABILITY = 70, STATIC_BYTES_MAX = 32768 + 1024 }
 struct code_program {
     CUmodule module;
     CUfunction kernel;
-    uint64_t machine;
+    struct machine_code machine;
 };
 
 /* A program that the driver does not compile is the program's or the driver's fault, not the GPU's.
@@ -54,7 +54,7 @@ static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32
         rc = cuda_check(gpu, driver->cuModuleLoadData(&out_program->module, cubin),
                         "loading compiled code", err);
     if (!rc && capability >= VOLTA_CAPABILITY)
-        out_program->machine = machine_code_count(cubin, size, "code");
+        out_program->machine = machine_code_of(cubin, size, "code");
     driver->cuLinkDestroy(link);
     if (rc)
         return rc;
@@ -63,7 +63,7 @@ static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32
         err);
 }
 
-/* Numbers near 1 in every format: floats if there are 32 bits, doubles if there are 64. */
+/* Numbers near 1 in every format: halves if there are 16 bits, floats, doubles. */
 static int upload_data(struct cuda_gpu *gpu, uint32_t bits, struct err *err)
 {
     size_t count = WARP_LANES * CODE_LANE_WORDS;
@@ -73,7 +73,9 @@ static int upload_data(struct cuda_gpu *gpu, uint32_t bits, struct err *err)
     uint64_t *words = gpu->jobs.host;
     for (size_t i = 0; i < count; i++) {
         bool zero = i % CODE_LANE_WORDS == CODE_LANE_WORDS - 1;
-        uint64_t one = bits == 64 ? UINT64_C(0x3ff0000000000001) : UINT64_C(0x3f803f81);
+        uint64_t one = bits == 64   ? UINT64_C(0x3ff0000000000001)
+                       : bits == 16 ? UINT64_C(0x3c00)
+                                    : UINT64_C(0x3f803f81);
         words[i] = zero ? 0 : one + i;
     }
     return staging_upload(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
@@ -178,6 +180,7 @@ int cuda_run_code(struct device *device, const struct device_code *code,
         rc = launch(gpu, code, &program, &out_answer->cycles, err);
     if (program.module)
         gpu->driver->cuModuleUnload(program.module);
-    out_answer->machine = program.machine;
+    out_answer->machine = program.machine.count;
+    out_answer->most = program.machine.most;
     return rc;
 }

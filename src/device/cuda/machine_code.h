@@ -5,8 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The machine instructions of a kernel in a cubin (an ELF file in memory), without those that only
- * fill up its end; 0 if the file is not of the form that GPUs since Volta have. */
-uint64_t machine_code_count(const void *cubin, size_t size, const char *kernel);
+/* The machine instructions of a kernel, without those that only fill up its end, and how many of
+ * them are the most frequent operation. */
+struct machine_code {
+    uint64_t count, most;
+};
+
+/* Of a cubin (an ELF file in memory); zeros if it is not of the form that GPUs since Volta have. */
+struct machine_code machine_code_of(const void *cubin, size_t size, const char *kernel);
 
 #endif

@@ -120,6 +120,22 @@ void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_
     *out_answer = answer;
 }
 
+void answer_put_code(struct strbuf *buffer, const struct device_code_answer *answer)
+{
+    wire_put_varint(buffer, answer->cycles);
+    wire_put_varint(buffer, answer->machine);
+    wire_put_varint(buffer, answer->most);
+}
+
+void answer_get_code(struct wire_reader *reader, struct device_code_answer *out_answer)
+{
+    *out_answer = (struct device_code_answer){0};
+    out_answer->cycles = wire_get_varint(reader);
+    out_answer->machine = wire_get_varint(reader);
+    if (reader->position < reader->length) /* old records end here */
+        out_answer->most = wire_get_varint(reader);
+}
+
 void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer)
 {
     wire_put_varint(buffer, answer->gpus);

@@ -18,6 +18,8 @@ void answer_get_link(struct wire_reader *reader, struct device_link *out_link);
 
 void answer_put_peer(struct strbuf *buffer, const struct device_peer_answer *answer);
 void answer_get_peer(struct wire_reader *reader, struct device_peer_answer *out_answer);
+void answer_put_code(struct strbuf *buffer, const struct device_code_answer *answer);
+void answer_get_code(struct wire_reader *reader, struct device_code_answer *out_answer);
 void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer);
 void answer_get_share(struct wire_reader *reader, struct device_host_share_answer *out_answer);
 

@@ -92,6 +92,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_link link = {0};
     struct device_peer_answer peer = {0};
     struct device_host_share_answer share = {0};
+    struct device_code_answer code = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -124,8 +125,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         answer_get_sm_map(values, NULL);
         break;
     case ASK_CODE:
-        wire_get_varint(values);
-        wire_get_varint(values);
+        answer_get_code(values, &code);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

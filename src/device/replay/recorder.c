@@ -204,10 +204,8 @@ static int recorder_run_code(struct device *device, const struct device_code *co
     struct err said = {0};
     put_ask(self->sink, &ask);
     int rc = device_run_code(self->inner, code, out_answer, &said);
-    if (!rc) {
-        wire_put_varint(&values, out_answer->cycles);
-        wire_put_varint(&values, out_answer->machine);
-    }
+    if (!rc)
+        answer_put_code(&values, out_answer);
     put_answer(self->sink, rc, &said, &values);
     return hand_on(&said, rc, err);
 }

@@ -185,8 +185,7 @@ static int replay_run_code(struct device *device, const struct device_code *code
     int rc = find(slot_in(device), &ask, &values, err);
     if (rc)
         return rc;
-    out_answer->cycles = wire_get_varint(&values);
-    out_answer->machine = wire_get_varint(&values);
+    answer_get_code(&values, out_answer);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 
 /* What is not the loop: reading clocks and the branch back, in cycles; machine instructions. */
 static const double start_cycles = 30, branch_cycles = 7;
-enum { OTHER_MACHINE_INSTRUCTIONS = 40 };
+enum { OTHER_MACHINE_INSTRUCTIONS = 40, KINDS_MAX = 4 };
 
 struct code_warp {
     double ready[INSTRUCTION_CHAINS_MAX]; /* when each chain's last result is there */
@@ -92,6 +92,7 @@ int gpu_run_code(struct device *device, const struct device_code *code,
     out_answer->cycles = (uint64_t)(cycles + 0.5);
     out_answer->machine =
         OTHER_MACHINE_INSTRUCTIONS + (uint64_t)code->length * instruction->machine;
+    out_answer->most = code->length / cost->kinds;
     gpu->busy_ns += cycles * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
     return 0;
 }
@@ -115,13 +116,18 @@ int sim_read_instructions(const struct yaml_node *node, struct sim_model *model,
         int row = find_row(yaml_key(node, i));
         if (row < 0)
             return yaml_error(item, err, "no instruction is called \"%.60s\"", yaml_key(node, i));
-        if (yaml_kind(item) != YAML_SEQUENCE || yaml_count(item) != 2)
-            return yaml_error(item, err, "expected [latency, interval] in cycles");
+        if (yaml_kind(item) != YAML_SEQUENCE || yaml_count(item) < 2 || yaml_count(item) > 3)
+            return yaml_error(item, err, "expected [latency, interval] in cycles, [..., kinds]");
         struct sim_instruction *cost = &model->instructions[row];
         int rc = yaml_as_f64(yaml_at(item, 0), 1, cycles_max, &cost->latency_cycles, err);
         if (rc)
             return rc;
         rc = yaml_as_f64(yaml_at(item, 1), 0.5, cycles_max, &cost->interval_cycles, err);
+        if (rc)
+            return rc;
+        cost->kinds = 1;
+        if (yaml_count(item) == 3)
+            rc = yaml_as_u64(yaml_at(item, 2), 1, KINDS_MAX, &cost->kinds, err);
         if (rc)
             return rc;
     }

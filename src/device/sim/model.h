@@ -114,6 +114,7 @@ struct sim_config {
  * does not have it. */
 struct sim_instruction {
     double latency_cycles, interval_cycles;
+    uint64_t kinds; /* machine operations that the compiler takes in turn */
 };
 
 struct sim_model {

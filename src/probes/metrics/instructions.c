@@ -24,6 +24,7 @@ static const double machine_tolerance = 0.25;
 struct cost {
     double cycles;  /* between the ends of two successive instructions of a warp */
     double machine; /* machine instructions; 0: not known */
+    double most;    /* of these: the most frequent operation; 0: not known */
 };
 
 static int measure_cost(struct probe_context *context, size_t row, uint32_t chains, uint32_t warps,
@@ -44,19 +45,22 @@ static int measure_cost(struct probe_context *context, size_t row, uint32_t chai
     double more = LONG - SHORT;
     out_cost->cycles = ((double)answers[1].cycles - (double)answers[0].cycles) / (more * repeats);
     out_cost->machine = ((double)answers[1].machine - (double)answers[0].machine) / more;
+    out_cost->most = ((double)answers[1].most - (double)answers[0].most) / more;
     if (out_cost->cycles <= 0)
         return err_set(err, -ENODATA, "a longer loop did not take longer");
     return 0;
 }
 
 static int add(struct probe_context *context, const struct instruction *instruction,
-               const char *what, double value, const char *unit, double machine, struct err *err)
+               const char *what, double value, const char *unit, double machine, double kinds,
+               struct err *err)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "instructions.%s.%s", instruction->name, what);
     struct measure *m =
         measures_add(context->measures, metric, value, unit, "loops of two lengths");
-    if (!m || (machine > 0 && facts_set_real(&m->notes, "machine_instructions", machine)))
+    if (!m || (machine > 0 && facts_set_real(&m->notes, "machine_instructions", machine)) ||
+        (kinds > 1 && facts_set_real(&m->notes, "machine_operations", kinds)))
         return err_no_memory(err);
     m->confidence = NAN;
     if (instruction->place < INSTRUCTION_GLOBAL_OWN)
@@ -74,17 +78,21 @@ static int add_missing(struct probe_context *context, const struct instruction *
     return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
 }
 
-/* The compiler may join two of them into one machine instruction; then the figures are of that. */
+/* The compiler may join two of them into one machine instruction; then the figures are of that. It
+ * may also take different operations in turn for the same work: then they are means of these. */
 static int report(struct probe_context *context, const struct instruction *instruction,
                   const struct cost *alone, const struct cost *busy, struct err *err)
 {
     double machine = round(4 * alone->machine) / 4;
     double joined = machine > 0 && machine < 1 ? machine : 1;
-    int rc = add(context, instruction, "latency", alone->cycles / joined, "cycles", machine, err);
+    bool in_turn = instruction->machine == 1 && alone->most > 0 && machine > 0;
+    double kinds = in_turn ? round(machine / alone->most) : 1;
+    int rc =
+        add(context, instruction, "latency", alone->cycles / joined, "cycles", machine, kinds, err);
     if (rc)
         return rc;
     double rate = RATE_WARPS * (double)instruction->operations / busy->cycles * joined;
-    return add(context, instruction, "rate", rate, "1/cycle", 0, err);
+    return add(context, instruction, "rate", rate, "1/cycle", 0, kinds, err);
 }
 
 /* Only an unusable device ends the probe. */
