@@ -173,6 +173,7 @@ enum device_pattern {
     DEVICE_PATTERN_COUNT
 };
 enum { DEVICE_REGION_MIN = 2 << 20 }; /* bytes */
+enum { DEVICE_CHASES = 2 };           /* rounds of loads: other places, another SM */
 struct device_memory_test {
     uint32_t patterns;     /* how many of them, in the order of enum device_pattern */
     uint64_t region_bytes; /* a power of two, DEVICE_REGION_MIN or more */
@@ -182,10 +183,11 @@ struct device_memory_test {
 struct device_region {
     uint64_t bytes; /* region_bytes, or less: the last one */
     uint64_t write_ns[DEVICE_PATTERN_COUNT], read_ns[DEVICE_PATTERN_COUNT];
-    uint64_t wrong_words;  /* of 8 bytes; counted in every pattern anew */
-    uint64_t wrong_offset; /* of the lowest one, from the beginning of the region */
-    uint64_t wrong_bits;   /* set where a bit was wrong in any word */
-    uint64_t cycles;       /* of all `loads`, by the clock of an SM; of full regions only */
+    uint64_t wrong_words;           /* of 8 bytes; counted in every pattern anew */
+    uint64_t wrong_offset;          /* of the lowest one, from the beginning of the region */
+    uint64_t wrong_bits;            /* set where a bit was wrong in any word */
+    uint64_t cycles[DEVICE_CHASES]; /* of all `loads`, by the clock of an SM; of full regions only;
+                                     * 0: not measured (old records have one round) */
 };
 /* Error counters of the memory since the driver was loaded. */
 struct device_ecc {

@@ -225,7 +225,8 @@ static bool is_place(const struct column *column, const char *metric)
 {
     const char *unit = fleet_text(column->fleet, cell_of(column, 0)->unit);
     return (unit && strcmp(unit, "id") == 0) || strcmp(metric, "main.whole.first_error") == 0 ||
-           strcmp(metric, "main.whole.slowest_region") == 0;
+           strcmp(metric, "main.whole.slowest_region") == 0 ||
+           strcmp(metric, "main.whole.latency_worst_region") == 0;
 }
 
 static int merge_metric(struct column *column, const uint32_t *gpus, size_t count,

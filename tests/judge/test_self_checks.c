@@ -19,9 +19,11 @@ static void wrong_words_accuse(void **state)
     for (size_t i = 0; i < COUNT; i++) {
         add(&gpus[i], "main.whole.errors", i == 2 ? 3 : 0);
         add(&gpus[i], "main.whole.slow_regions", i == 5 ? 1 : 0);
+        add(&gpus[i], "main.whole.late_regions", i == 6 ? 2 : 0);
     }
     add(&gpus[2], "main.whole.first_error", 17.5 * 0x1p30);
     add(&gpus[5], "main.whole.slowest_region", 40 * 0x1p30);
+    add(&gpus[6], "main.whole.latency_worst_region", 41 * 0x1p30);
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.total_outliers, 1);
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[2].uuid);
@@ -32,6 +34,9 @@ static void wrong_words_accuse(void **state)
     const struct inventory_outlier *watched = made_watched(&inventory, gpus[5].uuid);
     assert_non_null(
         strstr(made_finding(watched, "main.whole.slow_regions")->cause, "the slowest at 40 GiB"));
+    watched = made_watched(&inventory, gpus[6].uuid);
+    assert_non_null(strstr(made_finding(watched, "main.whole.late_regions")->cause,
+                           ": 2, the highest at 41 GiB of the memory"));
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -87,9 +92,12 @@ static void places_have_no_median(void **state)
         add(&gpus[i], "main.whole.slow_regions", i < 3 ? 1 : 0);
     for (size_t i = 0; i < 3; i++)
         add(&gpus[i], "main.whole.slowest_region", (double)i * 0x1p30);
+    for (size_t i = 0; i < 3; i++)
+        add(&gpus[i], "main.whole.latency_worst_region", (double)i * 0x1p30);
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_non_null(measures_get(&inventory.models[0].memory, "main.whole.slow_regions"));
     assert_null(measures_get(&inventory.models[0].memory, "main.whole.slowest_region"));
+    assert_null(measures_get(&inventory.models[0].memory, "main.whole.latency_worst_region"));
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }

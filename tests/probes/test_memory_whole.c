@@ -40,6 +40,7 @@ static void healthy(void **state)
         assert_true(tested >= 0.95 * (double)whole->integer);
         assert_true(probed_value(&measures, "main.whole.errors") == 0);
         assert_true(probed_value(&measures, "main.whole.slow_regions") == 0);
+        assert_true(probed_value(&measures, "main.whole.late_regions") == 0);
         assert_null(measures_get(&measures, "main.whole.first_error"));
         probed_expect(&measures, "main.whole.latency", 500, "latency");
         measures_fini(&measures);
@@ -75,6 +76,73 @@ static void weak_regions(void **state)
         assert_true(probed_value(&measures, "main.whole.slow_regions") == rows[i].slow);
         if (rows[i].slow > 0)
             assert_true(probed_value(&measures, "main.whole.slowest_region") == 5 * REGION);
+        measures_fini(&measures);
+    }
+}
+
+/* Loads of a quarter of the region take longer, streams do not: 100 of 500 cycles more make the
+ * region's loads 5 % later, which is the bound. */
+static void late_regions(void **state)
+{
+    (void)state;
+    static const struct {
+        double ns, late;
+    } rows[] = {{130, 1}, {80, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct sim_fault fault = {
+            .kind = SIM_WEAK_REGION, .bytes = 7 * (256 << 20) + 1000, .ns = rows[i].ns};
+        struct measures measures = run(&fault, PROFILE_STANDARD);
+        assert_true(probed_value(&measures, "main.whole.slow_regions") == 0);
+        assert_true(probed_value(&measures, "main.whole.late_regions") == rows[i].late);
+        if (rows[i].late > 0)
+            assert_true(probed_value(&measures, "main.whole.latency_worst_region") == 7 * REGION);
+        measures_fini(&measures);
+    }
+}
+
+/* The maps of two rounds of loads: region 3 is late in `late` of them. */
+static size_t late_rounds;
+
+static int test_with_late(struct device *device, const struct device_memory_test *test,
+                          struct device_memory_map *out_map, struct err *err);
+static const struct device_ops *sim_ops;
+
+static void set_late(struct device *device)
+{
+    static struct device_ops ops;
+    sim_ops = device->ops;
+    ops = *device->ops;
+    ops.test_memory = test_with_late;
+    device->ops = &ops;
+}
+
+static int test_with_late(struct device *device, const struct device_memory_test *test,
+                          struct device_memory_map *out_map, struct err *err)
+{
+    int rc = sim_ops->test_memory(device, test, out_map, err);
+    for (size_t i = 0; i < out_map->region_count; i++)
+        for (size_t k = 0; k < DEVICE_CHASES; k++) {
+            if (i == 3 && k < late_rounds)
+                out_map->regions[i].cycles[k] *= 2;
+            if (late_rounds == 0 && k > 0)
+                out_map->regions[i].cycles[k] = 0;
+        }
+    return rc;
+}
+
+/* One round proves nothing: a region must be late in both. A record of one round has no count. */
+static void late_once_is_chance(void **state)
+{
+    (void)state;
+    const struct probed probed = {.model = MODEL, .list = "memory.whole", .prepare = set_late};
+    for (late_rounds = 0; late_rounds <= DEVICE_CHASES; late_rounds++) {
+        struct measures measures = probed_run(&probed);
+        if (late_rounds)
+            assert_true(probed_value(&measures, "main.whole.late_regions") ==
+                        (late_rounds == DEVICE_CHASES ? 1 : 0));
+        else
+            assert_null(measures_get(&measures, "main.whole.late_regions"));
+        assert_true(probed_value(&measures, "main.whole.latency") > 0);
         measures_fini(&measures);
     }
 }
@@ -201,6 +269,7 @@ int main(void)
         cmocka_unit_test(weak_regions), cmocka_unit_test(unknown_size),
         cmocka_unit_test(busy),         cmocka_unit_test(region_sizes),
         cmocka_unit_test(ecc_counters), cmocka_unit_test(no_ecc_counters),
+        cmocka_unit_test(late_regions), cmocka_unit_test(late_once_is_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,10 +134,18 @@ with tempfile.TemporaryDirectory() as folder:
         assert len(whole["slow_regions"]["read_map"].split()) == count, whole["slow_regions"]
         assert len(whole["latency"]["map"].split()) == count, whole["latency"]
         watched = findings(tested, "watch")
-        assert set(watched) == {("weak", "main.whole.slow_regions"), ("weak", "main.whole.ecc_corrected"),
-                                ("weak", "health.ecc_corrected_new")} and not tested["outliers"], watched
+        # 64 MiB are a quarter of a small region: its loads take 5 % longer on average.
+        late = {("weak", "main.whole.late_regions")} if count == 518 else set()
+        assert set(watched) == late | {("weak", "main.whole.slow_regions"), ("weak", "main.whole.ecc_corrected"),
+                                       ("weak", "health.ecc_corrected_new")} and not tested["outliers"], watched
         assert watched["weak", "main.whole.slow_regions"][1].endswith("at 3 GiB of the memory that was tested")
         assert watched["weak", "main.whole.ecc_corrected"][1].endswith(": 14"), watched
+    # A region that only loads find slow is watched too.
+    late = node("late", [dict(kind="weak_region", bytes="5 GiB", share=0, ns=1000)])
+    tested = load(measure(folder, "late", [dict(healthy, count=2), late], ["--probes", "memory.whole"]))
+    watched = findings(tested, "watch")
+    assert set(watched) == {("late", "main.whole.late_regions")} and not tested["outliers"], watched
+    assert watched["late", "main.whole.late_regions"][1].endswith("at 5 GiB of the memory that was tested")
     for bad in "3 GiB", "1 MiB", "32 GiB", "large":
         run([survey, "--simulate", os.path.join(folder, "regions.fleet"), *configured("region: 1 GiB", f"region: {bad}"),
              "-o", out + ".none"], (2,))

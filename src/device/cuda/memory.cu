@@ -106,21 +106,22 @@ extern "C" __global__ void __launch_bounds__(1024) memory_exchange(struct kernel
     }
 }
 
-/* Block b: `loads` loads at random places of region b. Each place depends on the word that was
- * loaded before. The memory has KERNEL_PATTERN_ADDRESS, whose upper 8 bits are 0, so the places are
- * the same in every region. region_bytes is a power of two. */
+/* Block b: `loads` loads at random places of region b + first. Each place depends on the word that
+ * was loaded before. The memory has KERNEL_PATTERN_ADDRESS, whose upper 8 bits are 0, so the places
+ * are the same in every region; round 1 has others than round 0. region_bytes is a power of two. */
 extern "C" __global__ void memory_chase(uint64_t base, uint64_t region_bytes, uint32_t loads,
-                                        uint64_t results)
+                                        uint32_t round, uint32_t first, uint64_t results)
 {
-    struct kernel_region_result *result = (struct kernel_region_result *)results + blockIdx.x;
-    uint64_t from = base + blockIdx.x * region_bytes, sum = 0;
+    uint32_t region = (blockIdx.x + first) % gridDim.x;
+    struct kernel_region_result *result = (struct kernel_region_result *)results + region;
+    uint64_t from = base + region * region_bytes, sum = 0;
     uint64_t mask = region_bytes / 8 - 1;
     long long begin = clock64();
-    for (uint32_t i = 0; i < loads; i++) {
+    for (uint32_t i = round * loads; i < (round + 1) * loads; i++) {
         uint64_t at = ((uint64_t)kernel_mixed(2 * i) << 16 ^ kernel_mixed(2 * i + 1)) + sum;
         uint64_t v;
         asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(v) : "l"(from + 8 * (at & mask)));
         sum = v >> 56;
     }
-    result->cycles = (uint64_t)(clock64() - begin) + sum;
+    result->cycles[round] = (uint64_t)(clock64() - begin) + sum;
 }

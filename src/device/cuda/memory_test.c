@@ -175,16 +175,24 @@ static int pass(struct test *test, uint32_t pattern, bool reads, struct err *err
     return rc;
 }
 
-/* After DEVICE_PATTERN_ADDRESS. The last region is left out if it is smaller than the others. */
+/* After DEVICE_PATTERN_ADDRESS. The last region is left out if it is smaller than the others. In
+ * the second round a region is chased from another SM, since SMs differ in their distance from
+ * memory.
+ */
 static int chase(struct test *test, struct err *err)
 {
     struct cuda_gpu *gpu = test->gpu;
     uint64_t region_bytes = test->asked->region_bytes, results = gpu->results.device;
     uint32_t loads = test->asked->loads, whole = (uint32_t)(test->bytes / region_bytes);
-    void *parameters[] = {&test->base, &region_bytes, &loads, &results};
+    uint32_t sms = gpu->base.limits.sm_count, shift = (whole < sms ? whole : sms) / 2;
+    int rc = 0;
     if (!loads || !whole)
         return 0;
-    int rc = cuda_launch(gpu, test->chase, whole, 1, 0, parameters, err);
+    for (uint32_t round = 0; round < DEVICE_CHASES && !rc; round++) {
+        uint32_t first = round * shift;
+        void *parameters[] = {&test->base, &region_bytes, &loads, &round, &first, &results};
+        rc = cuda_launch(gpu, test->chase, whole, 1, 0, parameters, err);
+    }
     return rc ? rc : cuda_wait(gpu, err);
 }
 
@@ -214,7 +222,7 @@ static int run_passes(struct test *test, struct err *err)
         map->regions[i].wrong_words = results[i].wrong_words;
         map->regions[i].wrong_offset = results[i].wrong_words ? results[i].wrong_offset : 0;
         map->regions[i].wrong_bits = results[i].wrong_bits;
-        map->regions[i].cycles = results[i].cycles;
+        memcpy(map->regions[i].cycles, results[i].cycles, sizeof map->regions[i].cycles);
     }
     return rc;
 }

@@ -103,7 +103,8 @@ static int launch_chase(struct peer_pair *pair, struct err *err)
     uint32_t loads = pair->test.loads;
     while (bytes & (bytes - 1))
         bytes &= bytes - 1; /* a power of two */
-    void *parameters[] = {&pair->there, &bytes, &loads, &results};
+    uint32_t round = 0, first = 0;
+    void *parameters[] = {&pair->there, &bytes, &loads, &round, &first, &results};
     return cuda_launch(pair->gpu, pair->chase, 1, 1, 0, parameters, err);
 }
 
@@ -235,7 +236,7 @@ static int run_chase(struct peer_pair *pair, struct err *err)
     if (!rc)
         rc = read_result(pair, &result, err);
     if (!rc)
-        pair->answer.cycles = result.cycles;
+        pair->answer.cycles = result.cycles[0];
     return rc;
 }
 

@@ -157,12 +157,21 @@ static void put_region(struct strbuf *buffer, uint32_t patterns, const struct de
         wire_put_varint(buffer, region->write_ns[p]);
         wire_put_varint(buffer, region->read_ns[p]);
     }
-    wire_put_varint(buffer, region->cycles);
+    wire_put_varint(buffer, region->cycles[0]);
     wire_put_varint(buffer, region->wrong_words);
     if (!region->wrong_words)
         return;
     wire_put_varint(buffer, region->wrong_offset);
     wire_put_varint(buffer, region->wrong_bits);
+}
+
+/* A counter that the GPU does not have. */
+static const uint64_t UNKNOWN = UINT64_MAX;
+
+static void put_ecc(struct strbuf *buffer, bool known, const struct device_ecc *ecc)
+{
+    wire_put_varint(buffer, known ? ecc->corrected : UNKNOWN);
+    wire_put_varint(buffer, known ? ecc->uncorrected : UNKNOWN);
 }
 
 void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map)
@@ -171,24 +180,38 @@ void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct devic
     wire_put_varint(buffer, map->region_count);
     for (size_t i = 0; i < map->region_count; i++)
         put_region(buffer, patterns, &map->regions[i]);
-    if (!map->ecc_known)
-        return;
-    wire_put_varint(buffer, map->ecc_before.corrected);
-    wire_put_varint(buffer, map->ecc_before.uncorrected);
-    wire_put_varint(buffer, map->ecc_after.corrected);
-    wire_put_varint(buffer, map->ecc_after.uncorrected);
+    put_ecc(buffer, map->ecc_known, &map->ecc_before);
+    put_ecc(buffer, map->ecc_known, &map->ecc_after);
+    for (size_t i = 0; i < map->region_count; i++)
+        wire_put_varint(buffer, map->regions[i].cycles[1]);
 }
 
-/* The counters are the last part. A record without them ends here. */
-static void get_ecc(struct wire_reader *reader, struct device_memory_map *map)
+static bool get_ecc(struct wire_reader *reader, struct device_ecc *ecc)
+{
+    struct device_ecc read = {0};
+    read.corrected = wire_get_varint(reader);
+    read.uncorrected = wire_get_varint(reader);
+    if (read.corrected == UNKNOWN)
+        return false;
+    *ecc = read;
+    return true;
+}
+
+/* Records of older programs end before the counters, or after them. */
+static void get_later_parts(struct wire_reader *reader, uint32_t count, bool keep,
+                            struct device_memory_map *map)
 {
     if (reader->bad || reader->position == reader->length)
         return;
-    map->ecc_known = true;
-    map->ecc_before.corrected = wire_get_varint(reader);
-    map->ecc_before.uncorrected = wire_get_varint(reader);
-    map->ecc_after.corrected = wire_get_varint(reader);
-    map->ecc_after.uncorrected = wire_get_varint(reader);
+    map->ecc_known = get_ecc(reader, &map->ecc_before);
+    map->ecc_known &= get_ecc(reader, &map->ecc_after);
+    if (reader->bad || reader->position == reader->length)
+        return;
+    for (uint32_t i = 0; i < count && !reader->bad; i++) {
+        uint64_t cycles = wire_get_varint(reader);
+        if (keep)
+            map->regions[i].cycles[1] = cycles;
+    }
 }
 
 static void get_region(struct wire_reader *reader, uint64_t patterns, struct device_region *region)
@@ -198,7 +221,7 @@ static void get_region(struct wire_reader *reader, uint64_t patterns, struct dev
         region->write_ns[p] = wire_get_varint(reader);
         region->read_ns[p] = wire_get_varint(reader);
     }
-    region->cycles = wire_get_varint(reader);
+    region->cycles[0] = wire_get_varint(reader);
     region->wrong_words = wire_get_varint(reader);
     if (!region->wrong_words)
         return;
@@ -287,7 +310,7 @@ void answer_get_map(struct wire_reader *reader, uint64_t patterns,
         if (out_map)
             map.regions[map.region_count++] = region;
     }
-    get_ecc(reader, &map);
+    get_later_parts(reader, count, out_map != NULL, &map);
     if (out_map)
         *out_map = map;
 }

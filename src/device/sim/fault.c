@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "device/sim/model.h"
 
-enum { PARAMETERS_MAX = 3, FIELDS_MAX = PARAMETERS_MAX + 4 };
+enum { PARAMETERS_MAX = 4, FIELDS_MAX = PARAMETERS_MAX + 4 };
 
 static const char *const kind_words[] = {
     [SIM_SLOW_DRAM] = "slow_dram",
@@ -87,7 +87,7 @@ static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
     [SIM_WAIT] = {"seconds"},
     [SIM_HANG] = {"?after", "?tries"},
     [SIM_CRASH] = {"?after", "?tries"},
-    [SIM_WEAK_REGION] = {"bytes", "share", "?corrected"},
+    [SIM_WEAK_REGION] = {"bytes", "share", "?ns", "?corrected"},
     [SIM_BIT_ERROR] = {"bytes", "?count"},
     [SIM_WRONG_SM] = {"sm", "share"},
     [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},

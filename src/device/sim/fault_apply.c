@@ -118,6 +118,7 @@ static int harm_memory(struct sim_model *model, const struct sim_fault *fault, s
     if (fault->kind == SIM_WEAK_REGION) {
         model->weak_offset = fault->bytes;
         model->weak_share = fault->share;
+        model->weak_ns = fault->ns;
         model->weak_corrected = fault->corrected;
         return 0;
     }

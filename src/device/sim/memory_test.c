@@ -31,7 +31,7 @@ static uint64_t weak_bytes(const struct sim_model *model, uint64_t offset, uint6
     uint64_t from = model->weak_offset / WEAK_BYTES * WEAK_BYTES, to = from + WEAK_BYTES;
     from = from > offset ? from : offset;
     to = to < offset + bytes ? to : offset + bytes;
-    return model->weak_share > 0 && to > from ? to - from : 0;
+    return (model->weak_share > 0 || model->weak_ns > 0) && to > from ? to - from : 0;
 }
 
 /* Disturbances can only cost time. */
@@ -85,9 +85,12 @@ static void test_region(struct gpu *gpu, const struct device_memory_test *test, 
         compare(model, test, p, offset, region);
         gpu->busy_ns += (double)(region->write_ns[p] + region->read_ns[p]);
     }
-    double jitter = model->noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
-    double cycles = load_cycles(model, region->bytes, bytes / (double)region->bytes) * test->loads;
-    region->cycles = test->loads ? (uint64_t)fmax(cycles + jitter, 1) : 0;
+    double more = weak / (double)region->bytes * model->weak_ns * model->clock.sm_mhz / 1e3;
+    double cycles = load_cycles(model, region->bytes, bytes / (double)region->bytes) + more;
+    for (size_t i = 0; i < DEVICE_CHASES && test->loads; i++) {
+        double jitter = model->noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
+        region->cycles[i] = (uint64_t)fmax(cycles * test->loads + jitter, 1);
+    }
 }
 
 /* What ECC corrected in the test: errors that come at a rate, and those of the weak region. The

@@ -159,6 +159,7 @@ struct sim_model {
     uint64_t held_bytes;   /* of memory, by nobody who is listed */
     uint64_t weak_offset;  /* in the part of the memory that takes weak_share longer */
     double weak_share;
+    double weak_ns;                     /* that a load of it takes longer besides */
     uint32_t weak_corrected;            /* errors that ECC corrects whenever that part is read */
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
     uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */

@@ -110,7 +110,8 @@ static void loads_depend_on_each_other(void **state)
     struct kernel_region_result found = {0};
     uint64_t region_bytes = 1 << 20;
     uint32_t loads = 4096;
-    void *parameters[] = {&memory, &region_bytes, &loads, &result};
+    uint32_t round = 0, first = 0;
+    void *parameters[] = {&memory, &region_bytes, &loads, &round, &first, &result};
     CUfunction function;
     launch("memory_write_address");
     OK(cuModuleGetFunction(&function, module, "memory_chase"));
@@ -118,7 +119,7 @@ static void loads_depend_on_each_other(void **state)
         OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
     OK(cuMemcpyDtoHAsync(&found, result, sizeof found, stream));
     OK(cuStreamSynchronize(stream));
-    double cycles = (double)found.cycles / loads;
+    double cycles = (double)found.cycles[0] / loads;
     print_message("a load in L2 takes %.0f cycles\n", cycles);
     assert_true(cycles > 100);
 }

@@ -389,8 +389,13 @@ static void ends_of_older_answers_are_read(void **state)
 {
     (void)state;
     for (int known = 0; known < 2; known++) {
-        const struct device_memory_map map = {
-            .free_bytes = 300, .ecc_known = known, .ecc_before = {1000, 2}, .ecc_after = {1006, 3}};
+        struct device_region region = {.bytes = 4, .cycles = {7000, 7100}};
+        const struct device_memory_map map = {.free_bytes = 300,
+                                              .regions = &region,
+                                              .region_count = 1,
+                                              .ecc_known = known,
+                                              .ecc_before = {1000, 2},
+                                              .ecc_after = {1006, 3}};
         const struct device_load_answer load = {
             .end = DEVICE_LOAD_TIME, .start_known = known, .waited_ms = 2500, .alone = true};
         struct device_memory_map map_back = {0};
@@ -406,6 +411,8 @@ static void ends_of_older_answers_are_read(void **state)
         assert_int_equal(map_back.ecc_before.corrected, known ? 1000 : 0);
         assert_int_equal(map_back.ecc_after.corrected, known ? 1006 : 0);
         assert_int_equal(map_back.ecc_after.uncorrected, known ? 3 : 0);
+        assert_memory_equal(map_back.regions[0].cycles, region.cycles, sizeof region.cycles);
+        device_memory_map_fini(&map_back);
         reader =
             (struct wire_reader){.data = (const unsigned char *)loads.data, .length = loads.length};
         answer_get_load(&reader, &load_back);
