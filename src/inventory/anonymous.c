@@ -123,15 +123,26 @@ static int apply_node(struct pseudonyms *names, struct inventory_node *node)
                : 0;
 }
 
+/* Whether the note "map" of the metric has a figure of each SM that depends on its place on the
+ * die: the fingerprint by another name. */
+static bool maps_the_die(const char *metric)
+{
+    return strcmp(metric, "l2.latency") == 0 || strcmp(metric, "sm.l2_latency") == 0 ||
+           strncmp(metric, "die.", 4) == 0;
+}
+
 static int apply_model(struct pseudonyms *names, struct inventory_model *model)
 {
     if (anonymous_facts(names, &model->identity) || anonymous_facts(names, &model->config) ||
         anonymous_facts(names, &model->health))
         return -ENOMEM;
-    for (size_t i = 0; i < model->memory.count; i++)
-        if (pseudonyms_clean(names, &model->memory.items[i].reason) ||
-            anonymous_facts(names, &model->memory.items[i].notes))
+    for (size_t i = 0; i < model->memory.count; i++) {
+        struct measure *m = &model->memory.items[i];
+        if (maps_the_die(m->metric))
+            facts_remove(&m->notes, "map");
+        if (pseudonyms_clean(names, &m->reason) || anonymous_facts(names, &m->notes))
             return -ENOMEM;
+    }
     return 0;
 }
 
