@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/str.h"
 #include "inventory/fingerprint.h"
 #include "inventory/sm_rates.h"
@@ -173,12 +174,32 @@ static void sides_count_equally(void **state)
         assert_true(fabs((first[sm] - first[0]) - (second[sm] - second[0])) < 1e-6);
 }
 
+/* Without sides, one load that was interrupted must not move its SM: it is one of many lines. */
+static void one_interrupted_load(void **state)
+{
+    (void)state;
+    static double cycles[SMS * LINES], means[SMS];
+    double error;
+    struct rng rng;
+    rng_init(&rng, 5, "no sides");
+    for (size_t i = 0; i < SMS * LINES; i++)
+        cycles[i] = 220 + rng_normal(&rng);
+    cycles[7 * LINES + 11] += 110;
+    assert_int_equal(die_sides_means(cycles, SMS, LINES, means, &error, NULL), 0);
+    for (size_t sm = 0; sm < SMS; sm++)
+        assert_true(fabs(means[sm] - 220) < 2.5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_sm),           cmocka_unit_test(bandwidths),
-        cmocka_unit_test(cpcs_share_alike),  cmocka_unit_test(regions),
-        cmocka_unit_test(groups_are_slices), cmocka_unit_test(sides_count_equally),
+        cmocka_unit_test(slow_sm),
+        cmocka_unit_test(bandwidths),
+        cmocka_unit_test(cpcs_share_alike),
+        cmocka_unit_test(regions),
+        cmocka_unit_test(groups_are_slices),
+        cmocka_unit_test(sides_count_equally),
+        cmocka_unit_test(one_interrupted_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

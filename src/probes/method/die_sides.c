@@ -15,6 +15,10 @@
 
 enum { ITERATIONS = 30, SIDES = 2, HALVES = 2 };
 
+/* Of the lines, on each side. If there are no sides, the component may be a single interrupted
+ * load, whose line would count as much as all others. */
+static const double SIDE_MIN = 0.25;
+
 struct sides {
     const double *cycles;
     size_t sms, lines;
@@ -63,6 +67,17 @@ static void find_axis(struct sides *sides)
     }
 }
 
+/* One side for all lines, unless there are two of about the same size. */
+static void merge_unequal(struct sides *sides)
+{
+    size_t above = 0;
+    for (size_t i = 0; i < sides->lines; i++)
+        above += sides->axis[i] > 0;
+    size_t smaller = above < sides->lines - above ? above : sides->lines - above;
+    for (size_t i = 0; i < sides->lines && (double)smaller < SIDE_MIN * (double)sides->lines; i++)
+        sides->axis[i] = 0;
+}
+
 /* The mean of both sides over every second line of each (half 0 or 1). */
 static double half_mean(const struct sides *sides, size_t sm, size_t half)
 {
@@ -104,6 +119,7 @@ int die_sides_means(const double *cycles, size_t sms, size_t lines, double *out_
     if (sides.of_sm && sides.of_line && sides.weights && sides.axis) {
         average(&sides);
         find_axis(&sides);
+        merge_unequal(&sides);
         take_means(&sides, out_means, out_error);
     } else {
         rc = err_no_memory(err);
