@@ -57,6 +57,8 @@ static int lose_sms(struct sim_model *model, const struct sim_fault *fault, stru
         return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
     if (model->slow_sm >= (int32_t)(model->sms - fault->count))
         return err_set(err, -EINVAL, "the slow SM would be among the missing ones");
+    if (model->wrong_share > 0 && model->wrong_sm >= model->sms - fault->count)
+        return err_set(err, -EINVAL, "the wrong SM would be among the missing ones");
     model->sms -= fault->count;
     model->hidden_sms += fault->hidden ? fault->count : 0;
     return 0;
