@@ -11,7 +11,7 @@ static const char *const worse_words[] = {"lower", "higher", "any", "none", NULL
 
 struct metric_fields {
     int worse;
-    double floor, accuse, peak_share;
+    double floor, accuse, few, peak_share;
     const struct yaml_node *follows;
 };
 
@@ -36,6 +36,7 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
         {"worse", YAML_WORD, offsetof(struct metric_fields, worse), true, .words = worse_words},
         {"floor", YAML_F64, offsetof(struct metric_fields, floor), .max = 1},
         {"accuse", YAML_F64, offsetof(struct metric_fields, accuse), .max = 1},
+        {"few", YAML_F64, offsetof(struct metric_fields, few), .max = 1},
         {"peak_share", YAML_F64, offsetof(struct metric_fields, peak_share), .max = 1},
         {"follows", YAML_NODE, offsetof(struct metric_fields, follows)},
     };
@@ -48,6 +49,7 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
     out->worse = (enum judge_worse)read.worse;
     out->floor = read.floor;
     out->accuse = yaml_get(node, "accuse") ? read.accuse : read.floor;
+    out->few = read.few;
     out->peak_share = read.peak_share;
     rc = read.follows ? read_follows(read.follows, out, err) : 0;
     if (rc)

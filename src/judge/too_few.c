@@ -9,8 +9,8 @@
 #include "judge/yardstick.h"
 
 /* Nothing is known of the scatter between so few GPUs. A GPU is watched if it is worse than the
- * median of the others by LOSS and twice the share below which no GPU is accused, and by SPREADS *
- * sqrt(2) * the largest spread. */
+ * median of the others by LOSS, by `few` of the configuration and twice the share below which no
+ * GPU is accused, and by SPREADS * sqrt(2) * the largest spread. */
 static const double LOSS = 0.05, TIMES_ACCUSE = 2, SPREADS = 4;
 
 /* One figure of the GPUs of a population, at equal clock. */
@@ -53,9 +53,9 @@ static int compare_gpu(struct judge *judge, const struct group *group, size_t me
         spread = fmax(spread, row->spreads[i]);
     }
     double usual = robust_median(others, n),
-           worse = judge_worse_share(rule->worse, own / usual - 1);
-    if (!(usual > 0) || !(worse >= fmax(LOSS, TIMES_ACCUSE * fmax(rule->accuse, rule->floor))) ||
-        fabs(own - usual) < SPREADS * sqrt(2) * spread)
+           worse = judge_worse_share(rule->worse, own / usual - 1),
+           least = fmax(fmax(LOSS, rule->few), TIMES_ACCUSE * fmax(rule->accuse, rule->floor));
+    if (!(usual > 0) || !(worse >= least) || fabs(own - usual) < SPREADS * sqrt(2) * spread)
         return 0;
     const struct cell *cell = fleet_number(judge->columns[metric], row->gpus[number], false);
     struct finding *finding = finding_of(judge, row->gpus[number], rule->metric, BASIS_FLEET);

@@ -22,7 +22,7 @@ static void reads(void **state)
     struct judge_config config;
     struct err err = {0};
     assert_int_equal(read_text("false_alarms: 0.01\nmetrics:\n"
-                               "  a.size: {worse: lower, floor: 0.03, accuse: 0.05}\n"
+                               "  a.size: {worse: lower, floor: 0.03, accuse: 0.05, few: 0.2}\n"
                                "  a.latency: {worse: higher, floor: 0.02, accuse: 0.02, "
                                "peak_share: 0.8, follows: {sm_clock: 0.6, pcie: 1}}\n"
                                "  a.line: {worse: any, floor: 0.01}\n"
@@ -36,6 +36,7 @@ static void reads(void **state)
     assert_int_equal(config.metrics[2].worse, JUDGE_ANY);
     assert_int_equal(config.metrics[3].worse, JUDGE_NONE);
     assert_true(config.metrics[0].floor == 0.03 && config.metrics[0].accuse == 0.05);
+    assert_true(config.metrics[0].few == 0.2 && config.metrics[2].few == 0);
     assert_true(config.metrics[2].accuse == 0.01); /* the floor, where nothing else is said */
     assert_true(config.metrics[0].follows[JUDGE_SM_CLOCK] == 0);
     assert_true(config.metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);

@@ -112,6 +112,25 @@ static void small_fleets(void **state)
     }
 }
 
+/* The best and the worst of 8 healthy H200s are not watched for their work under load. */
+static void two_under_load(void **state)
+{
+    (void)state;
+    static const struct {
+        double flops;
+        size_t watched;
+    } rows[] = {{574, 0}, {500, 1}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(2, 4);
+        measures_add(&gpus[0].measures, "load.flops", 636, "TFLOP/s", "m");
+        measures_add(&gpus[1].measures, "load.flops", rows[i].flops, "TFLOP/s", "m");
+        struct inventory inventory = made_judged(gpus, 2);
+        assert_int_equal(inventory.watch_count, rows[i].watched);
+        inventory_fini(&inventory);
+        made_free(gpus, 2);
+    }
+}
+
 static void eight_gpus(void **state)
 {
     (void)state;
@@ -352,12 +371,13 @@ static void order_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(consensus),   cmocka_unit_test(outliers_do_not_drag),
-        cmocka_unit_test(one_gpu),     cmocka_unit_test(small_fleets),
-        cmocka_unit_test(eight_gpus),  cmocka_unit_test(unmeasured),
-        cmocka_unit_test(busy),        cmocka_unit_test(none_healthy),
-        cmocka_unit_test(no_number),   cmocka_unit_test(model_ids),
-        cmocka_unit_test(differences), cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(consensus),      cmocka_unit_test(outliers_do_not_drag),
+        cmocka_unit_test(one_gpu),        cmocka_unit_test(small_fleets),
+        cmocka_unit_test(eight_gpus),     cmocka_unit_test(unmeasured),
+        cmocka_unit_test(busy),           cmocka_unit_test(none_healthy),
+        cmocka_unit_test(no_number),      cmocka_unit_test(model_ids),
+        cmocka_unit_test(differences),    cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(two_under_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
