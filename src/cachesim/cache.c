@@ -35,7 +35,7 @@ static inline uint32_t set_of(const struct cache *cache, uint64_t line)
         set += (mix(block) * cache->by_sets.d) >> 32;
         set -= set >= cache->by_sets.d ? cache->by_sets.d : 0;
     }
-    return (uint32_t)set;
+    return cache->slot_count ? cache->slots[set] : (uint32_t)set;
 }
 
 static inline uint32_t *bucket_of(const struct cache *cache, uint64_t key)
@@ -300,18 +300,69 @@ uint64_t cache_span(const struct cache *cache)
     return (uint64_t)cache->set_count * cache->by_run.d * cache->geometry.line;
 }
 
+static uint32_t count_unequal(const struct cache_geometry *geometry)
+{
+    uint32_t count = 0;
+    while (count < CACHE_SLOTS_MAX && geometry->set_ways[count])
+        count++;
+    return count;
+}
+
+static uint32_t count_lines(const struct cache_geometry *geometry)
+{
+    uint32_t lines = 0;
+    for (uint32_t s = 0; s < count_unequal(geometry); s++)
+        lines += geometry->set_ways[s];
+    return lines;
+}
+
 /* When the lines are no multiple of the ways, some sets are larger. Real caches have unequal sets
  * too (Mei and Chu, section 4.4). */
 static uint32_t count_sets(const struct cache_geometry *geometry, uint32_t lines)
 {
+    if (geometry->set_ways[0])
+        return count_unequal(geometry);
     uint64_t ways = geometry->ways ? geometry->ways : lines;
     uint64_t sets = lines / ways;
     return sets ? (uint32_t)sets : 1;
 }
 
+uint32_t cache_slot_count(const struct cache_geometry *geometry)
+{
+    uint32_t smallest = UINT32_MAX, slots = 0, sets = count_unequal(geometry);
+    for (uint32_t s = 0; s < sets; s++)
+        smallest = geometry->set_ways[s] < smallest ? geometry->set_ways[s] : smallest;
+    for (uint32_t s = 0; s < sets; s++)
+        slots += geometry->set_ways[s] / smallest;
+    return slots;
+}
+
+/* Unequal sets keep their sizes: such a cache cannot shrink. */
+static void lay_out_unequal(struct cache *cache)
+{
+    const uint16_t *ways = cache->geometry.set_ways;
+    uint32_t first = 0, smallest = UINT32_MAX;
+    cache->set_count = count_unequal(&cache->geometry);
+    cache->slot_count = 0;
+    for (uint32_t s = 0; s < cache->set_count; s++)
+        smallest = ways[s] < smallest ? ways[s] : smallest;
+    for (uint32_t s = 0; s < cache->set_count; s++) {
+        for (uint32_t k = 0; k < ways[s] / smallest && cache->slot_count < CACHE_SLOTS_MAX; k++)
+            cache->slots[cache->slot_count++] = (uint16_t)s;
+        cache->sets[s] = (struct cache_set){.first = first, .ways = ways[s]};
+        first += ways[s];
+    }
+    cache->line_count = first;
+    cache->by_sets = divider_of(cache->slot_count);
+}
+
 /* Writes all sets and lines anew: the sets have another size, or the keys begin again. */
 static void lay_out(struct cache *cache, uint32_t lines)
 {
+    if (cache->geometry.set_ways[0]) {
+        lay_out_unequal(cache);
+        return;
+    }
     cache->set_count = count_sets(&cache->geometry, lines);
     cache->by_sets = divider_of(cache->set_count);
     cache->ways = lines / cache->set_count;
@@ -329,7 +380,7 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
 {
     uint64_t wanted = size_bytes / cache->geometry.line;
     uint32_t lines = wanted < cache->lines_max ? (uint32_t)wanted : cache->lines_max;
-    lines = lines ? lines : 1;
+    lines = cache->geometry.set_ways[0] ? cache->lines_max : lines ? lines : 1;
     cache->base += key_step;
     cache->resets++;
     if (!cache->base) {
@@ -395,6 +446,8 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->tree = geometry->policy == CACHE_TREE;
     cache->lines_max = (uint32_t)(geometry->size / geometry->line);
     cache->lines_max = cache->lines_max ? cache->lines_max : 1;
+    if (geometry->set_ways[0])
+        cache->lines_max = count_lines(geometry);
     uint32_t sectors = (uint32_t)(geometry->line / geometry->sector);
     uint32_t together = (uint32_t)(geometry->fetch / geometry->sector);
     for (uint32_t s = 0; s < sectors; s++)
@@ -405,7 +458,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
     uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
-    bool linked = geometry->ways == 0 || geometry->ways > scanned;
+    bool linked = geometry->ways == 0 || geometry->ways > scanned || geometry->set_ways[0];
     if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
         cache_destroy(cache);
         return NULL;

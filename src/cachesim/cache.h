@@ -20,7 +20,7 @@ enum cache_policy {
 };
 
 /* A tree of so many ways, and one more in larger sets, has its nodes in 64 bits. */
-enum { CACHE_SECTORS_MAX = 16, CACHE_TREE_WAYS_MAX = 31 };
+enum { CACHE_SECTORS_MAX = 16, CACHE_TREE_WAYS_MAX = 31, CACHE_SLOTS_MAX = 64 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
  * sectors. ways 0: fully associative. */
@@ -31,6 +31,10 @@ struct cache_geometry {
     uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
     uint64_t ways;
     uint64_t set_bytes; /* so many neighbouring bytes go to the same set: whole lines; 0: a line */
+    /* Unequal sets: the ways of each, 0 after the last; none: all sets are equal. A set of k times
+     * as many ways as the smallest one takes the lines of k equal sets, so that contiguous lines
+     * fill all sets alike. At most CACHE_SLOTS_MAX of these. */
+    uint16_t set_ways[CACHE_SLOTS_MAX + 1];
     enum cache_index index;
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
@@ -67,7 +71,9 @@ struct cache {
     bool fifo, tree;       /* the policy: uses do not count, or are kept in a tree */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
     uint32_t lines_max, line_count, set_count;
-    uint32_t ways, larger_sets; /* the first larger_sets sets have one way more */
+    uint32_t ways, larger_sets;      /* the first larger_sets sets have one way more */
+    uint32_t slot_count;             /* unequal sets: lines go to slots in turn; 0: to sets */
+    uint16_t slots[CACHE_SLOTS_MAX]; /* the set of each slot */
     struct cache_line *lines;
     uint32_t last;     /* the line used last of all */
     uint32_t last_way; /* where the last search found a line */
@@ -98,6 +104,9 @@ static inline bool cache_is_last(const struct cache *cache, uint64_t address)
 {
     return cache->lines[cache->last].key == (address >> cache->by_line.shift) + 1 + cache->base;
 }
+
+/* The equal sets that unequal ones stand for; 0: set_ways is empty. */
+uint32_t cache_slot_count(const struct cache_geometry *geometry);
 
 /* Addresses this many bytes apart fall into the same set. */
 uint64_t cache_span(const struct cache *cache);

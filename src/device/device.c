@@ -44,6 +44,16 @@ static uint64_t path_bytes(const struct device_limits *limits, enum device_path 
     }
 }
 
+/* Steps of some kinds may reach further than global_bytes. */
+static uint64_t step_bytes(const struct device_limits *limits, const struct device_step *step)
+{
+    enum device_path path = step->array.path;
+    uint64_t room = path_bytes(limits, path);
+    bool wide = (step->kind == DEVICE_WARM || step->kind == DEVICE_CHASE) &&
+                (path == DEVICE_GLOBAL_CA || path == DEVICE_GLOBAL_CG);
+    return wide && room && limits->wide_bytes > room ? limits->wide_bytes : room;
+}
+
 static int check_array(const struct device_limits *limits, const struct device_step *step,
                        struct err *err)
 {
@@ -63,7 +73,7 @@ static int check_array(const struct device_limits *limits, const struct device_s
                        (unsigned long long)step->start, (unsigned long long)elements);
     if ((step->loads ? step->loads : elements) > UINT32_MAX)
         return err_set(err, -EINVAL, "more loads in one step than a histogram can count");
-    uint64_t room = path_bytes(limits, array->path);
+    uint64_t room = step_bytes(limits, step);
     /* Not device_step_end_bytes: it could overflow, since nothing is checked yet. */
     if (room && (array->offset_bytes > room || array->size_bytes > room - array->offset_bytes ||
                  device_lane_span_bytes(step) > room - array->offset_bytes - array->size_bytes))

@@ -363,6 +363,10 @@ struct device_limits {
     uint32_t sm_count;
     uint32_t warp_count;   /* warps of the largest block */
     uint64_t global_bytes; /* usable for arrays on the global paths */
+    /* Jobs may reach further, up to here, if they only warm, chase and use the paths CA and CG. All
+     * memory that can be had is then reserved for them, which fails with -EBUSY if another process
+     * uses the GPU. 0: not further. */
+    uint64_t wide_bytes;
     uint64_t constant_bytes;
     uint64_t shared_bytes_max;   /* per block, in total: the largest wish */
     uint64_t shared_array_bytes; /* for arrays: kernels may need some themselves */

@@ -89,6 +89,7 @@ struct cuda_gpu {
     uint32_t sm_id_count;
 
     struct memory_pool global, host;
+    CUdeviceptr wide;    /* limits.wide_bytes, while jobs reach further than the global pool */
     CUtexObject texture; /* over the global pool, up to the largest size of a texture */
     uint64_t texture_bytes;
     uint64_t places_used; /* places that streams have used so far */
@@ -143,6 +144,14 @@ int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const stru
 void memory_pool_forget(struct memory_pool *pool);
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
+/* Memory for jobs whose arrays end beyond limits.global_bytes (wide_memory.c). The limit: of what
+ * is free and not part of the pool. Reserved memory has no word of 0xffffffff and is kept until the
+ * next mark, or until a batch does not need it. -EBUSY if the GPU or its memory is in use. */
+uint64_t wide_memory_limit(uint64_t free_bytes, uint64_t pool_bytes);
+bool wide_memory_needed(const struct cuda_gpu *gpu, const struct layout *layout);
+int wide_memory_reserve(struct cuda_gpu *gpu, struct err *err);
+void wide_memory_release(struct cuda_gpu *gpu);
+
 /* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
 struct link_seen {
     uint32_t generation, width;
@@ -183,6 +192,7 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
                      struct err *err);
 void cuda_begin_link(struct device *device, struct device_link *out_link);
 void cuda_end_link(struct device *device);
+void cuda_mark(struct device *device, const char *what);
 
 /* A job in a wave: placed, with its SMs chosen. */
 struct wave_job {

@@ -24,6 +24,7 @@ void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits
     wire_put_varint(buffer, limits->loads_max);
     wire_put_varint(buffer, limits->threads_per_sm);
     wire_put_varint(buffer, limits->l2_fetch_limit_bytes);
+    wire_put_varint(buffer, limits->wide_bytes);
 }
 
 static uint32_t get_u32(struct wire_reader *reader)
@@ -55,6 +56,8 @@ void answer_get_limits(struct wire_reader *reader, struct device_limits *out_lim
         return; /* an older record, which ends before these */
     out_limits->threads_per_sm = get_u32(reader);
     out_limits->l2_fetch_limit_bytes = get_u32(reader);
+    if (reader->position < reader->length)
+        out_limits->wide_bytes = wire_get_varint(reader);
 }
 
 void answer_put_clocks(struct strbuf *buffer, const struct device_clocks *clocks)

@@ -19,7 +19,7 @@ struct gpu_timed;
 /* Caches of an SM while it runs a job; created at first use. */
 struct sm_context {
     struct cache *caches[SIM_CACHES_MAX][SIM_INSTANCES_MAX];
-    struct cache *tlb;
+    struct cache *tlbs[SIM_TLBS];
     uint64_t constant_epoch; /* of the job that last loaded from constant memory */
 };
 
@@ -42,7 +42,7 @@ struct gpu {
     size_t run_count;
     struct cache **wide[SIM_CACHES_MAX]; /* by group of SMs; NULL for SM-private caches */
     struct cache *l2[SIM_PARTS_MAX];
-    struct cache *tlb; /* second level */
+    struct cache **tlbs[SIM_TLBS];       /* the same */
 };
 
 /* SM clock at a point of simulated time. */

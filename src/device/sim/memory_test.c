@@ -68,7 +68,7 @@ static double load_cycles(const struct sim_model *model, uint64_t bytes, double 
     for (uint32_t i = 0; i < model->l2.part_count; i++)
         cycles += model->l2.far_cycles[i] / model->l2.part_count;
     for (size_t i = 0; i < SIM_TLBS; i++)
-        if (model->tlbs[i].entries && model->tlbs[i].entries * model->tlbs[i].page < bytes)
+        if (model->tlbs[i].present && model->tlbs[i].geometry.size < bytes)
             cycles += model->tlbs[i].miss_cycles;
     return cycles;
 }

@@ -12,6 +12,7 @@ enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
 struct model_text {
     const char *name;
     uint32_t sms, sms_per_tpc, sms_per_cpc;
+    bool translate_first;
     int sm_order;
     const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
         *tlb, *paths, *instructions;
@@ -35,6 +36,7 @@ static const struct yaml_field model_fields[] = {
     {"carveout", YAML_NODE, offsetof(struct model_text, carveout)},
     {"l2", YAML_NODE, offsetof(struct model_text, l2), true},
     {"tlb", YAML_NODE, offsetof(struct model_text, tlb)},
+    {"translate_first", YAML_BOOL, offsetof(struct model_text, translate_first)},
     {"paths", YAML_NODE, offsetof(struct model_text, paths), true},
     {"memory", YAML_NODE, offsetof(struct model_text, memory), true},
     {"shared", YAML_NODE, offsetof(struct model_text, shared)},
@@ -404,6 +406,7 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
     rc = sim_read_places(text.sms_per_gpc, text.sm_order, model, err);
     if (rc)
         return rc;
+    model->translate_first = text.translate_first;
     rc = read_machine(&text, model, err);
     if (rc)
         return rc;

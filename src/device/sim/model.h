@@ -18,12 +18,12 @@ enum {
     SIM_INSTANCES_MAX = 8,
     SIM_LEVELS_MAX = 6,
     SIM_STEPS_MAX = 16,
-    SIM_TLBS = 2,
+    SIM_TLBS = 3,
     SIM_PARTS_MAX = 4,
     SIM_SMS_MAX = 1024,
 };
 
-enum sim_scope { SIM_SCOPE_SM, SIM_SCOPE_TPC, SIM_SCOPE_GPC, SIM_SCOPE_GPU };
+enum sim_scope { SIM_SCOPE_SM, SIM_SCOPE_TPC, SIM_SCOPE_CPC, SIM_SCOPE_GPC, SIM_SCOPE_GPU };
 enum sim_warp_map { SIM_INTERLEAVED, SIM_BLOCKED };
 enum sim_parts { SIM_ONE, SIM_HOMES, SIM_COPIES };
 
@@ -67,7 +67,8 @@ struct sim_l2 {
 
 struct sim_tlb {
     bool present;
-    uint64_t entries, ways, page;
+    struct cache_geometry geometry; /* a line is a page */
+    int scope;
     double miss_cycles;
 };
 
@@ -136,6 +137,7 @@ struct sim_model {
     double conflict_cycles; /* of shared memory, for each further access to the same bank */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
+    bool translate_first; /* also loads that L1 serves need their page */
     bool has_instructions;
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
     double dram_clocked; /* share of the DRAM time that follows the memory clock */

@@ -43,19 +43,18 @@ static struct cache *prepare_cache(struct gpu *gpu, uint32_t index, const struct
     return *slot;
 }
 
-static struct cache *prepare_tlb(const struct sim_tlb *tlb, struct cache **slot, uint64_t epoch)
+/* A TLB that SMs share keeps its pages from launch to launch. */
+static struct cache *prepare_tlb(struct gpu *gpu, int level, const struct route_place *place)
 {
-    if (!*slot) {
-        struct cache_geometry geometry = {.size = tlb->entries * tlb->page,
-                                          .line = tlb->page,
-                                          .sector = tlb->page,
-                                          .fetch = tlb->page,
-                                          .ways = tlb->ways};
-        *slot = cache_create(&geometry);
-    }
-    if (*slot && (*slot)->epoch != epoch) {
-        cache_reset(*slot, tlb->entries * tlb->page);
-        (*slot)->epoch = epoch;
+    const struct sim_tlb *tlb = &gpu->model.tlbs[level];
+    bool own = tlb->scope == SIM_SCOPE_SM;
+    struct cache **slot = own ? &place->context->tlbs[level]
+                              : &gpu->tlbs[level][gpu_group_of(&gpu->model, tlb->scope, place->sm)];
+    if (!*slot)
+        *slot = cache_create(&tlb->geometry);
+    if (*slot && own && (*slot)->epoch != place->epoch) {
+        cache_reset(*slot, tlb->geometry.size);
+        (*slot)->epoch = place->epoch;
     }
     return *slot;
 }
@@ -63,17 +62,16 @@ static struct cache *prepare_tlb(const struct sim_tlb *tlb, struct cache **slot,
 static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct route *route,
                         struct err *err)
 {
-    struct cache **slots[SIM_TLBS] = {&place->context->tlb, &gpu->tlb};
-    uint64_t epochs[SIM_TLBS] = {place->epoch, 0};
     for (int i = 0; i < SIM_TLBS; i++) {
         const struct sim_tlb *tlb = &gpu->model.tlbs[i];
         if (!tlb->present)
             break;
-        route->tlbs[i] = prepare_tlb(tlb, slots[i], epochs[i]);
+        route->tlbs[i] = prepare_tlb(gpu, i, place);
         route->tlb_cycles[i] = tlb->miss_cycles;
         if (!route->tlbs[i])
             return err_no_memory(err);
     }
+    route->translate_first = gpu->model.translate_first;
     return 0;
 }
 
@@ -228,12 +226,15 @@ static inline double load(const struct route *route, uint64_t address, struct rn
 {
     if (route->direct)
         return route->direct_now;
-    double first = first_load(route);
+    double first = first_load(route), page = 0;
     address += route->base;
+    if (route->translate_first)
+        page = translate(route, address, rng);
     for (uint32_t i = 0; i < route->cache_count; i++)
         if (cache_access(route->caches[i], address, rng))
-            return first + route->cache_cycles[i];
-    return first + translate(route, address, rng) + load_l2(route, address, rng);
+            return first + (page > 0 ? route->l2_cycles + page : route->cache_cycles[i]);
+    page = route->translate_first ? page : translate(route, address, rng);
+    return first + page + load_l2(route, address, rng);
 }
 
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,

@@ -12,6 +12,9 @@ struct route {
     uint32_t cache_count;
     struct cache *tlbs[SIM_TLBS];
     double tlb_cycles[SIM_TLBS];
+    /* The page is needed before the caches of the SM. The TLBs are as far away as L2: a load that
+     * misses the first one takes as long as one from L2. */
+    bool translate_first;
     struct cache *l2[SIM_PARTS_MAX];
     int parts;
     uint32_t part_count, part_shift; /* shift: bits of a hash beyond the part's number */

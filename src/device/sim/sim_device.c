@@ -44,6 +44,13 @@ static void end_link(struct device *device)
     turn_give(&((struct gpu *)device)->link);
 }
 
+static void destroy_groups(struct cache **caches, uint32_t count)
+{
+    for (uint32_t g = 0; caches && g < count; g++)
+        cache_destroy(caches[g]);
+    free(caches);
+}
+
 static void destroy(struct device *device)
 {
     struct gpu *gpu = (struct gpu *)device;
@@ -52,17 +59,15 @@ static void destroy(struct device *device)
         for (int c = 0; c < SIM_CACHES_MAX; c++)
             for (int k = 0; k < SIM_INSTANCES_MAX; k++)
                 cache_destroy(gpu->contexts[i].caches[c][k]);
-        cache_destroy(gpu->contexts[i].tlb);
+        for (int k = 0; k < SIM_TLBS; k++)
+            cache_destroy(gpu->contexts[i].tlbs[k]);
     }
-    for (uint32_t c = 0; c < gpu->model.cache_count; c++) {
-        uint32_t groups = gpu_group_count(&gpu->model, gpu->model.caches[c].scope);
-        for (uint32_t g = 0; gpu->wide[c] && g < groups; g++)
-            cache_destroy(gpu->wide[c][g]);
-        free(gpu->wide[c]);
-    }
+    for (uint32_t c = 0; c < gpu->model.cache_count; c++)
+        destroy_groups(gpu->wide[c], gpu_group_count(&gpu->model, gpu->model.caches[c].scope));
+    for (int i = 0; i < SIM_TLBS; i++)
+        destroy_groups(gpu->tlbs[i], gpu_group_count(&gpu->model, gpu->model.tlbs[i].scope));
     for (int i = 0; i < SIM_PARTS_MAX; i++)
         cache_destroy(gpu->l2[i]);
-    cache_destroy(gpu->tlb);
     free(gpu->contexts);
     free(gpu->runs);
     free(gpu->timed);
@@ -105,6 +110,7 @@ static void set_limits(struct gpu *gpu)
         .l2_reported_bytes = model->l2.reported,
         .threads_per_sm = model->hardware.threads_per_sm,
     };
+    gpu->device.limits.wide_bytes = gpu->device.limits.global_bytes;
     const struct sim_path *path = &gpu->model.paths[DEVICE_GLOBAL_CA];
     const struct sim_carveout *carveout = &gpu->model.carveout;
     uint64_t granted = 0, beside = 0;
@@ -135,6 +141,12 @@ static int create_shared_caches(struct gpu *gpu, struct err *err)
         gpu->wide[c] =
             mem_array(gpu_group_count(model, model->caches[c].scope), sizeof *gpu->wide[c]);
         if (!gpu->wide[c])
+            return err_no_memory(err);
+    }
+    for (int i = 0; i < SIM_TLBS; i++) {
+        gpu->tlbs[i] =
+            mem_array(gpu_group_count(model, model->tlbs[i].scope), sizeof *gpu->tlbs[i]);
+        if (!gpu->tlbs[i])
             return err_no_memory(err);
     }
     return 0;

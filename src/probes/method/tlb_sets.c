@@ -1,0 +1,366 @@
+/* The sets of a TLB, from the number of pages that miss when there is one page too many, two, ...
+ *
+ * Neighbouring pages are chased in order. In a set that replaces its oldest page, one page too many
+ * makes all pages of the set miss (Mei and Chu, section 4.4). So the misses rise by the ways of a
+ * set and one at the page that overfills it. */
+#include "probes/method/tlb_sets.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cpd/cpd.h"
+#include "probes/method/chase.h"
+
+enum { PENALTY_JOBS = 7, FEW_PAGES = 256, FEW_PASSES = 8, WARM_PASSES = 2 };
+enum {
+    SCAN_MAX = 128, /* numbers of pages that are counted one by one */
+    SAMPLES = 24,   /* if there are more */
+    FAR_FACTOR = 4, /* of the pages that miss, for the whole cost of a miss */
+    AROUND = 4,     /* pages before the first and after the last one of interest */
+};
+
+/* A fraction of a page that a count may be off. */
+static const double EXACT = 0.3;
+
+struct count {
+    uint64_t pages;
+    double misses;
+};
+
+struct scan {
+    struct probe_context *context;
+    uint64_t stride;
+    double base_mean, miss_cycles;
+    double threshold;   /* of a load that misses; NAN: hits and misses overlap */
+    double false_share; /* of hits above the threshold */
+    struct count counts[SCAN_MAX];
+    size_t count;
+};
+
+/* Hits and misses differ by a constant: if their distributions do not overlap, they are counted. */
+static void set_threshold(struct scan *scan, const struct pool *hits, const struct pool *misses)
+{
+    double middle = pool_quantile(hits, 0.5), upper = pool_quantile(hits, 0.99);
+    double least = pool_quantile(misses, 0.5) - (middle - pool_quantile(hits, 0.01));
+    scan->threshold = least > upper + 2 ? (least + upper) / 2 : NAN;
+    scan->false_share = isnan(scan->threshold) ? 0 : 1 - pool_share_below(hits, scan->threshold);
+}
+
+static int count_misses(struct scan *scan, uint64_t pages, double *out_misses, struct err *err)
+{
+    struct page_cycles cycles;
+    int rc = page_chase_measure(scan->context, scan->stride, pages, &cycles, err);
+    if (rc)
+        return rc;
+    double share = (cycles.mean - scan->base_mean) / scan->miss_cycles;
+    if (!isnan(scan->threshold))
+        share = (1 - pool_share_below(&cycles.loads, scan->threshold) - scan->false_share) /
+                (1 - scan->false_share);
+    *out_misses = (double)pages * share;
+    return 0;
+}
+
+static int begin(struct scan *scan, const struct tlb_levels *levels, const struct tlb_level *level,
+                 struct err *err)
+{
+    struct page_cycles hits, misses;
+    uint64_t room = page_chase_room(&levels->chase, scan->stride);
+    uint64_t far = FAR_FACTOR * level->miss_pages;
+    far = far < level->far_pages ? far : level->far_pages;
+    far = far < room ? far : room;
+    int rc = page_chase_measure(scan->context, scan->stride, level->hit_pages, &hits, err);
+    if (rc)
+        return rc;
+    rc = page_chase_measure(scan->context, scan->stride, far, &misses, err);
+    if (rc)
+        return rc;
+    scan->base_mean = hits.mean;
+    scan->miss_cycles = misses.mean - hits.mean;
+    set_threshold(scan, &hits.loads, &misses.loads);
+    return 0;
+}
+
+/* The smallest number of pages of which more than this share miss, between low and high. */
+static int find_share(struct scan *scan, double share, uint64_t low, uint64_t high,
+                      uint64_t *out_pages, struct err *err)
+{
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        double misses;
+        int rc = count_misses(scan, middle, &misses, err);
+        if (rc)
+            return rc;
+        if (misses > share * (double)middle)
+            high = middle;
+        else
+            low = middle;
+    }
+    *out_pages = high;
+    return 0;
+}
+
+static int count_range(struct scan *scan, uint64_t first, uint64_t last, uint64_t step,
+                       struct err *err)
+{
+    scan->count = 0;
+    for (uint64_t n = first; n <= last && scan->count < SCAN_MAX; n += step) {
+        struct count *at = &scan->counts[scan->count++];
+        at->pages = n;
+        int rc = count_misses(scan, n, &at->misses, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* The pages of one set, if all miss as soon as there is one too many. Counts from overlapping
+ * distributions are good for this only. */
+static bool one_set(const struct scan *scan, struct tlb_sets *sets)
+{
+    for (size_t i = 1; i < scan->count; i++) {
+        const struct count *before = &scan->counts[i - 1], *at = &scan->counts[i];
+        if (at->pages == before->pages + 1 && at->misses > 0.8 * (double)at->pages &&
+            before->misses < 0.2 * (double)before->pages) {
+            sets->entries = sets->ways = sets->largest = before->pages;
+            sets->sets = 1;
+            sets->policy = TLB_OLDEST;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Steps of a scan page by page: of one more than the ways of a set. The sets must have as many
+ * entries together as pages fit without a miss. */
+static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
+{
+    uint64_t first = 0, entries = 0, count = 0, smallest = UINT64_MAX, largest = 0;
+    for (size_t i = 1; i < scan->count; i++) {
+        double step = scan->counts[i].misses - scan->counts[i - 1].misses;
+        uint64_t pages = scan->counts[i].pages;
+        if (pages != scan->counts[i - 1].pages + 1 || fabs(step - round(step)) > EXACT)
+            return false;
+        if (step > 1.5) {
+            uint64_t ways = (uint64_t)llround(step) - 1;
+            first = first ? first : pages;
+            entries += ways;
+            count++;
+            smallest = ways < smallest ? ways : smallest;
+            largest = ways > largest ? ways : largest;
+        }
+        if (scan->counts[i].misses > (double)pages - 0.5)
+            break;
+    }
+    if (!count || entries != first - 1)
+        return false;
+    *sets = (struct tlb_sets){.entries = entries,
+                              .sets = count,
+                              .ways = smallest,
+                              .largest = largest,
+                              .policy = TLB_OLDEST};
+    return true;
+}
+
+/* Many equal sets: the misses rise in a straight line, by the ways and one per page. A few entries
+ * may be taken by pages of others. */
+static bool sets_by_slope(const struct scan *scan, struct tlb_sets *sets)
+{
+    const struct count *low = NULL, *high = NULL;
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct count *at = &scan->counts[i];
+        double share = at->misses / (double)at->pages;
+        if (!low && share > 0.15)
+            low = at;
+        if (share < 0.85)
+            high = at;
+    }
+    if (!low || !high || high->pages < low->pages + 4)
+        return false;
+    double slope = (high->misses - low->misses) / (double)(high->pages - low->pages);
+    double begin = (double)low->pages - low->misses / slope, ways = round(slope - 1);
+    if (ways < 1 || fabs(slope - 1 - ways) > 0.25)
+        return false;
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct count *at = &scan->counts[i];
+        double n = (double)at->pages, line = fmin(n, fmax(0, slope * (n - begin)));
+        if (fabs(at->misses - line) > 0.03 * n)
+            return false;
+    }
+    double count = round(begin / ways);
+    if (fabs(begin / ways - count) > EXACT)
+        return false;
+    *sets = (struct tlb_sets){.entries = (uint64_t)(ways * count),
+                              .sets = (uint64_t)count,
+                              .ways = (uint64_t)ways,
+                              .largest = (uint64_t)ways,
+                              .policy = TLB_OLDEST};
+    return true;
+}
+
+/* With random replacement a page survives the misses of a round with the probability
+ * (1 - 1/entries)^misses, which is the share of hits. */
+static bool entries_at_random(const struct scan *scan, struct tlb_sets *sets)
+{
+    double found[SCAN_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < scan->count; i++) {
+        double share = scan->counts[i].misses / (double)scan->counts[i].pages;
+        if (share > 0.25 && share < 0.85)
+            found[count++] = 1 / (1 - pow(1 - share, 1 / scan->counts[i].misses));
+    }
+    if (count < 3)
+        return false;
+    double entries = cpd_median(found, count);
+    for (size_t i = 0; i < count; i++)
+        if (fabs(found[i] - entries) > 0.5 + 0.08 * entries)
+            return false;
+    *sets = (struct tlb_sets){.entries = (uint64_t)llround(entries), .policy = TLB_RANDOM};
+    return true;
+}
+
+/* The first number of pages with misses of a scan page by page; 0: there is none. */
+static uint64_t first_misses(const struct scan *scan)
+{
+    for (size_t i = 1; i < scan->count; i++)
+        if (scan->counts[i].pages == scan->counts[i - 1].pages + 1 &&
+            scan->counts[i - 1].misses < EXACT && scan->counts[i].misses > 1 - EXACT)
+            return scan->counts[i].pages;
+    return 0;
+}
+
+static void conclude(const struct scan *scan, const struct tlb_level *level, struct tlb_sets *sets)
+{
+    bool exact = !isnan(scan->threshold);
+    if (one_set(scan, sets) || (exact && sets_by_steps(scan, sets)) || sets_by_slope(scan, sets))
+        ;
+    else if (entries_at_random(scan, sets)) {
+        uint64_t first = exact ? first_misses(scan) : 0;
+        if (first)
+            sets->entries = first - 1;
+        else
+            snprintf(sets->doubt, sizeof sets->doubt, "from the share of misses, at random");
+    } else {
+        uint64_t first = exact ? first_misses(scan) : 0;
+        *sets = (struct tlb_sets){.entries = first ? first - 1 : level->hit_pages};
+        snprintf(sets->doubt, sizeof sets->doubt,
+                 "the misses rise in no way that is known: from %llu to %llu pages",
+                 (unsigned long long)level->hit_pages, (unsigned long long)level->miss_pages);
+    }
+    sets->n = (uint32_t)scan->count;
+    sets->clear = exact || !*sets->doubt;
+    if (sets->sets > 1 && !*sets->doubt && sets->entries * PAGE_CHASE_LINE_BYTES > scan->stride)
+        snprintf(sets->doubt, sizeof sets->doubt, "the pages are too small to be chased in turn");
+}
+
+/* The numbers of pages that are counted: from before the first misses until nearly all miss. */
+static int choose_range(struct scan *scan, const struct tlb_levels *levels,
+                        const struct tlb_level *level, uint64_t *out_first, uint64_t *out_last,
+                        struct err *err)
+{
+    uint64_t room = page_chase_room(&levels->chase, scan->stride);
+    uint64_t from, to, most = 2 * level->miss_pages;
+    most = most < room ? most : room;
+    most = most < level->far_pages ? most : level->far_pages;
+    most = most > level->hit_pages ? most : level->hit_pages + 1;
+    int rc = find_share(scan, 0.1, level->hit_pages / 2, most, &from, err);
+    if (rc)
+        return rc;
+    rc = find_share(scan, 0.95, from - 1, most, &to, err);
+    if (rc)
+        return rc;
+    uint64_t margin = AROUND;
+    if (to - from + from / 8 + 2 * AROUND < SCAN_MAX)
+        margin += from / 8;
+    *out_first = from > margin ? from - margin : 1;
+    *out_last = to + AROUND < most ? to + AROUND : most;
+    return 0;
+}
+
+int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *levels, size_t number,
+                     struct tlb_sets *out_sets, struct err *err)
+{
+    const struct tlb_level *level = &levels->levels[number];
+    struct scan scan = {.context = context, .stride = level->page_bytes};
+    struct tlb_sets sets = {0};
+    uint64_t first, last;
+    int rc = begin(&scan, levels, level, err);
+    if (rc)
+        return rc;
+    /* Neighbouring pages must show it too, or it was another effect. */
+    if (scan.miss_cycles < level->miss_cycles / 2) {
+        *out_sets = sets;
+        return 0;
+    }
+    rc = choose_range(&scan, levels, level, &first, &last, err);
+    if (rc)
+        return rc;
+    rc = count_range(&scan, first, last, last - first < SCAN_MAX ? 1 : (last - first) / SAMPLES,
+                     err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < scan.count; i++)
+        conclude(&scan, level, &sets);
+    *out_sets = sets;
+    return 0;
+}
+
+/* The pages of an array from element `first` on. */
+static struct device_array part_of(const struct device_array *all, uint64_t first, uint64_t pages)
+{
+    struct device_array part = *all;
+    part.offset_bytes += first * all->stride_bytes;
+    part.size_bytes = pages * all->stride_bytes;
+    return part;
+}
+
+static void add_chase(struct device_job *job, const struct device_array *array, uint64_t pages)
+{
+    chase_add(job, DEVICE_WARM, array, WARM_PASSES * pages);
+    chase_add(job, DEVICE_CHASE, array, pages < FEW_PAGES ? FEW_PASSES * pages : 0);
+}
+
+/* What a miss adds to the same loads: all pages, and both halves of them one after the other. */
+static int penalty_once(struct probe_context *context, uint64_t stride, uint64_t pages,
+                        double *out_cycles, struct err *err)
+{
+    struct device_job jobs[PENALTY_JOBS] = {0};
+    struct device_answer *answers;
+    double longer[PENALTY_JOBS];
+    for (uint32_t i = 0; i < PENALTY_JOBS; i++) {
+        struct device_array all = page_chase_array(stride, pages, i);
+        struct device_array low = part_of(&all, 0, pages / 2);
+        struct device_array high = part_of(&all, pages / 2, pages / 2);
+        jobs[i] = chase_job();
+        jobs[i].agents[0].sm = 0;
+        add_chase(&jobs[i], &all, pages);
+        add_chase(&jobs[i], &low, pages / 2);
+        add_chase(&jobs[i], &high, pages / 2);
+    }
+    int rc = chase_run(context, jobs, PENALTY_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < PENALTY_JOBS; i++) {
+        const struct device_sample *s = answers[i].samples;
+        longer[i] = chase_mean(&s[0]) - (chase_mean(&s[1]) + chase_mean(&s[2])) / 2;
+    }
+    *out_cycles = cpd_median(longer, PENALTY_JOBS);
+    device_answers_fini(answers, PENALTY_JOBS);
+    free(answers);
+    return 0;
+}
+
+int tlb_penalty_measure(struct probe_context *context, const struct tlb_level *level,
+                        const struct tlb_sets *sets, double out_cycles[TLB_PENALTIES],
+                        struct err *err)
+{
+    /* The fewest pages that all miss: their halves fit. */
+    uint64_t pages = sets->sets ? sets->entries + sets->sets : level->miss_pages;
+    pages += pages & 1;
+    for (size_t i = 0; i < TLB_PENALTIES; i++) {
+        int rc = penalty_once(context, level->page_bytes, pages, &out_cycles[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
