@@ -54,6 +54,7 @@ const struct probe *const probe_table[] = {
     &probe_clock_memory,
     &probe_instructions,
     &probe_tlb,
+    &probe_spectrum,
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,

@@ -146,15 +146,17 @@ static int narrow(struct probe_context *context, const struct page_chase *chase,
     return 0;
 }
 
-/* That many pages at half the distance that an entry covers share entries, so that all fit. */
+/* A little more pages than all that miss; at half the distance that an entry covers they share
+ * entries, so that all fit. */
 static int find_page(struct probe_context *context, const struct page_chase *chase,
                      struct tlb_level *level, struct err *err)
 {
-    uint64_t stride = power_below(page_chase_stride(chase, level->miss_pages));
+    uint64_t pages = level->miss_pages + level->miss_pages / 4;
+    uint64_t stride = power_below(page_chase_stride(chase, pages));
     bool missed = false;
     for (; stride >= PAGE_BYTES_MIN; stride /= 2) {
         bool misses;
-        int rc = shows(context, level, stride, level->miss_pages, 0.5, &misses, err);
+        int rc = shows(context, level, stride, pages, 0.5, &misses, err);
         if (rc)
             return rc;
         if (!misses)

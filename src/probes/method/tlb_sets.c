@@ -288,7 +288,7 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
     if (rc)
         return rc;
     /* Neighbouring pages must show it too, or it was another effect. */
-    if (scan.miss_cycles < level->miss_cycles / 2) {
+    if (scan.miss_cycles < level->miss_cycles / 4) {
         *out_sets = sets;
         return 0;
     }
