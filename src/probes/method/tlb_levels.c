@@ -54,13 +54,28 @@ static double tolerance(double error, double other)
     return fmax(CYCLES_MIN, ERRORS_MIN * sqrt(error * error + other * other));
 }
 
+/* A TLB that replaces at random rises slowly; where the rise is nearly over and grows again, the
+ * next level begins. */
+static bool next_begins(const struct sweep *sweep, size_t i, double rise)
+{
+    const struct point *p = sweep->points;
+    if (i + 2 >= sweep->count)
+        return false;
+    double step = p[i + 1].mean - p[i].mean;
+    return step < rise / 4 && p[i + 2].mean - p[i + 1].mean > 2 * step;
+}
+
 /* From point i on the latency rises: until it no longer does. */
-static size_t end_of_rise(const struct sweep *sweep, size_t i)
+static size_t end_of_rise(const struct sweep *sweep, size_t i, double base)
 {
     const struct point *p = sweep->points;
     while (i + 1 < sweep->count &&
-           p[i + 1].mean - p[i].mean > tolerance(p[i].error, p[i + 1].error))
+           p[i + 1].mean - p[i].mean > tolerance(p[i].error, p[i + 1].error)) {
+        bool last = next_begins(sweep, i, p[i].mean - base);
         i++;
+        if (last)
+            break;
+    }
     return i;
 }
 
@@ -85,7 +100,7 @@ static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
         double rise = p[i].mean - base.mean, least = tolerance(base.error, p[i].error);
         levels->smallest_cycles = fmax(levels->smallest_cycles, least);
         if (rise > least && levels->count < TLB_LEVELS_MAX) {
-            size_t end = end_of_rise(sweep, i);
+            size_t end = end_of_rise(sweep, i, base.mean);
             struct tlb_level *level = &levels->levels[levels->count++];
             *level = (struct tlb_level){.hit_pages = p[i - 1].pages,
                                         .miss_pages = p[end].pages,
@@ -167,6 +182,29 @@ static int find_page(struct probe_context *context, const struct page_chase *cha
     return 0;
 }
 
+/* Pages two apart may use every other set only, so that half as many seemed to fit. If so, pages at
+ * half the distance all miss too when there are more than twice as many; otherwise two in turn
+ * share an entry, and only half of the loads miss. */
+static int halve_page(struct probe_context *context, const struct page_chase *chase,
+                      struct tlb_level *level, struct err *err)
+{
+    while (level->page_bytes / 2 >= PAGE_BYTES_MIN) {
+        uint64_t stride = level->page_bytes / 2, pages = 2 * level->miss_pages;
+        bool smaller;
+        pages += pages / 4;
+        if (pages > page_chase_room(chase, stride) || pages > chase->pages_max)
+            break;
+        int rc = shows(context, level, stride, pages, 0.75, &smaller, err);
+        if (rc)
+            return rc;
+        if (!smaller)
+            break;
+        level->page_bytes = stride;
+        level->miss_pages *= 2;
+    }
+    return 0;
+}
+
 int tlb_levels_find(struct probe_context *context, struct tlb_levels *out_levels, struct err *err)
 {
     struct sweep sweep;
@@ -187,6 +225,9 @@ int tlb_levels_find(struct probe_context *context, struct tlb_levels *out_levels
         if (rc)
             return rc;
         rc = find_page(context, &levels.chase, &levels.levels[i], err);
+        if (rc)
+            return rc;
+        rc = halve_page(context, &levels.chase, &levels.levels[i], err);
         if (rc)
             return rc;
     }

@@ -163,17 +163,20 @@ static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
 }
 
 /* Many equal sets: the misses rise in a straight line, by the ways and one per page. A few entries
- * may be taken by pages of others. */
+ * may be taken by pages of others. Where a hash chooses the set, the last pages may come to sets
+ * that are too full already (H200), so that the line is that of the first half. */
 static bool sets_by_slope(const struct scan *scan, struct tlb_sets *sets)
 {
+    static const double first_share = 0.05, last_share = 0.6;
     const struct count *low = NULL, *high = NULL;
     for (size_t i = 0; i < scan->count; i++) {
         const struct count *at = &scan->counts[i];
         double share = at->misses / (double)at->pages;
-        if (!low && share > 0.15)
+        if (!low && share > first_share)
             low = at;
-        if (share < 0.85)
-            high = at;
+        if (low && share > last_share)
+            break;
+        high = at;
     }
     if (!low || !high || high->pages < low->pages + 4)
         return false;
@@ -181,9 +184,8 @@ static bool sets_by_slope(const struct scan *scan, struct tlb_sets *sets)
     double begin = (double)low->pages - low->misses / slope, ways = round(slope - 1);
     if (ways < 1 || fabs(slope - 1 - ways) > 0.25)
         return false;
-    for (size_t i = 0; i < scan->count; i++) {
-        const struct count *at = &scan->counts[i];
-        double n = (double)at->pages, line = fmin(n, fmax(0, slope * (n - begin)));
+    for (const struct count *at = scan->counts; at <= high; at++) {
+        double n = (double)at->pages, line = fmax(0, slope * (n - begin));
         if (fabs(at->misses - line) > 0.03 * n)
             return false;
     }
@@ -299,8 +301,7 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
                      err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < scan.count; i++)
-        conclude(&scan, level, &sets);
+    conclude(&scan, level, &sets);
     *out_sets = sets;
     return 0;
 }
@@ -320,22 +321,22 @@ static void add_chase(struct device_job *job, const struct device_array *array, 
     chase_add(job, DEVICE_CHASE, array, pages < FEW_PAGES ? FEW_PASSES * pages : 0);
 }
 
-/* What a miss adds to the same loads: all pages, and both halves of them one after the other. */
+/* What a miss adds to the same loads: all pages, and parts of them at both ends that fit. */
 static int penalty_once(struct probe_context *context, uint64_t stride, uint64_t pages,
-                        double *out_cycles, struct err *err)
+                        uint64_t part, double *out_cycles, struct err *err)
 {
     struct device_job jobs[PENALTY_JOBS] = {0};
     struct device_answer *answers;
     double longer[PENALTY_JOBS];
     for (uint32_t i = 0; i < PENALTY_JOBS; i++) {
         struct device_array all = page_chase_array(stride, pages, i);
-        struct device_array low = part_of(&all, 0, pages / 2);
-        struct device_array high = part_of(&all, pages / 2, pages / 2);
+        struct device_array low = part_of(&all, 0, part);
+        struct device_array high = part_of(&all, pages - part, part);
         jobs[i] = chase_job();
         jobs[i].agents[0].sm = 0;
         add_chase(&jobs[i], &all, pages);
-        add_chase(&jobs[i], &low, pages / 2);
-        add_chase(&jobs[i], &high, pages / 2);
+        add_chase(&jobs[i], &low, part);
+        add_chase(&jobs[i], &high, part);
     }
     int rc = chase_run(context, jobs, PENALTY_JOBS, 1, &answers, err);
     if (rc)
@@ -350,15 +351,22 @@ static int penalty_once(struct probe_context *context, uint64_t stride, uint64_t
     return 0;
 }
 
-int tlb_penalty_measure(struct probe_context *context, const struct tlb_level *level,
-                        const struct tlb_sets *sets, double out_cycles[TLB_PENALTIES],
-                        struct err *err)
+int tlb_penalty_measure(struct probe_context *context, const struct tlb_levels *levels,
+                        size_t number, const struct tlb_sets *sets,
+                        double out_cycles[TLB_PENALTIES], struct err *err)
 {
-    /* The fewest pages that all miss: their halves fit. */
-    uint64_t pages = sets->sets ? sets->entries + sets->sets : level->miss_pages;
-    pages += pages & 1;
+    const struct tlb_level *level = &levels->levels[number];
+    uint64_t room = page_chase_room(&levels->chase, level->page_bytes);
+    /* So many that all miss, and halves of them fit. At random, many more are needed. */
+    uint64_t pages =
+        sets->policy == TLB_OLDEST ? sets->entries * 7 / 4 : FAR_FACTOR * sets->entries;
+    pages = pages < level->far_pages ? pages : level->far_pages;
+    pages = pages < room ? pages : room;
+    pages = pages > sets->entries + sets->sets ? pages : sets->entries + sets->sets;
+    uint64_t part = pages / 2 < sets->entries ? pages / 2 : (sets->entries + 1) / 2;
     for (size_t i = 0; i < TLB_PENALTIES; i++) {
-        int rc = penalty_once(context, level->page_bytes, pages, &out_cycles[i], err);
+        int rc =
+            penalty_once(context, level->page_bytes, pages, part ? part : 1, &out_cycles[i], err);
         if (rc)
             return rc;
     }

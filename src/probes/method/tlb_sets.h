@@ -28,8 +28,8 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
                      struct tlb_sets *out_sets, struct err *err);
 
 /* What a miss adds to a load whose page is in the next level, measured so many times. */
-int tlb_penalty_measure(struct probe_context *context, const struct tlb_level *level,
-                        const struct tlb_sets *sets, double out_cycles[TLB_PENALTIES],
-                        struct err *err);
+int tlb_penalty_measure(struct probe_context *context, const struct tlb_levels *levels,
+                        size_t number, const struct tlb_sets *sets,
+                        double out_cycles[TLB_PENALTIES], struct err *err);
 
 #endif

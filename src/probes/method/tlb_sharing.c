@@ -13,6 +13,7 @@ struct plan {
     uint64_t stride, own, others;
     uint64_t passes; /* over the others */
     uint32_t lines;  /* of each page, one after the other */
+    uint64_t first;  /* so many of the others fill the levels before; 0: there are none */
 };
 
 static struct device_job make_job(const struct plan *plan, uint32_t number, int32_t helper)
@@ -28,6 +29,10 @@ static struct device_job make_job(const struct plan *plan, uint32_t number, int3
     }
     chase_add(&job, DEVICE_WARM, &own, 0);
     chase_add(&job, DEVICE_WARM, &others, plan->passes * plan->others);
+    /* The TLBs of the helper keep pages from launch to launch. What its own ones hold does not come
+     * to the level in question. */
+    if (helper >= 0 && plan->first)
+        chase_add(&job, DEVICE_WARM, &others, plan->first)->agent = 1;
     if (helper >= 0)
         chase_add(&job, DEVICE_WARM, &own, 2 * plan->own)->agent = 1;
     chase_add(&job, DEVICE_CHASE, &own, 0);
@@ -85,6 +90,8 @@ int tlb_sharing_measure(struct probe_context *context, const struct tlb_levels *
     double longer;
     plan.others = level->miss_pages + level->miss_pages / 8;
     plan.others = plan.others < room ? plan.others : room;
+    if (number)
+        plan.first = PASSES_RANDOM * levels->levels[number - 1].miss_pages;
     plan.lines = plan.others > MANY_PAGES ? 1 : LINES_MAX;
     int rc = run_jobs(context, &plan, -1, &longer, err);
     if (rc)

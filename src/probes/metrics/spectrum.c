@@ -77,7 +77,8 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
 /* So many pages that each of them misses. A level of unknown sets gets four times its entries. */
 static uint64_t overfull(const struct tlb *tlb)
 {
-    return (uint64_t)(tlb->sets > 0 ? tlb->entries + tlb->sets + 2 : 4 * tlb->entries);
+    double pages = fmax(1.5 * tlb->entries, tlb->entries + tlb->sets + 2);
+    return (uint64_t)(tlb->sets > 0 ? pages : 4 * tlb->entries);
 }
 
 struct pages {

@@ -74,14 +74,13 @@ static int report_sets(struct probe_context *context, size_t level, const struct
     return 0;
 }
 
-static int report_penalty(struct probe_context *context, size_t number,
-                          const struct tlb_level *level, const struct tlb_sets *sets,
-                          struct err *err)
+static int report_penalty(struct probe_context *context, const struct tlb_levels *levels,
+                          size_t number, const struct tlb_sets *sets, struct err *err)
 {
     char metric[NAME_MAX_BYTES];
     double cycles[TLB_PENALTIES];
     snprintf(metric, sizeof metric, "tlb.l%zu.penalty", number + 1);
-    int rc = tlb_penalty_measure(context, level, sets, cycles, err);
+    int rc = tlb_penalty_measure(context, levels, number, sets, cycles, err);
     if (rc)
         return rc;
     struct measure *m = repeats_add(context, metric, cycles, TLB_PENALTIES, "cycles",
@@ -98,7 +97,7 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     int rc = report_sets(context, number, sets, err);
     if (rc)
         return rc;
-    rc = report_penalty(context, number, level, sets, err);
+    rc = report_penalty(context, levels, number, sets, err);
     if (rc)
         return rc;
     rc = add(context, number, "page", (double)level->page_bytes, "B", &sure, err);
