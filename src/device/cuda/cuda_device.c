@@ -271,7 +271,7 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     limits->shared_bytes_max = (uint64_t)shared;
     limits->shared_array_bytes = (uint64_t)(shared - KERNEL_STATIC_BYTES - KERNEL_BUFFER_BYTES);
     limits->global_bytes = free_bytes / 2 < GLOBAL_MAX_BYTES ? free_bytes / 2 : GLOBAL_MAX_BYTES;
-    limits->wide_bytes = wide_memory_limit(free_bytes, limits->global_bytes);
+    limits->wide_bytes = cuda_wide_limit(free_bytes, limits->global_bytes);
     limits->host_bytes = HOST_BYTES;
     gpu->free_bytes = free_bytes;
     limits->l2_reported_bytes = gpu->l2_bytes = (uint64_t)l2;
@@ -320,7 +320,7 @@ static void destroy(struct device *device)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)
             driver->cuMemFree(gpu->flush);
-        wide_memory_release(gpu);
+        cuda_wide_release(gpu);
         memory_pool_fini(gpu, &gpu->global);
         memory_pool_fini(gpu, &gpu->host);
         for (int i = 0; i < CUDA_EVENTS; i++)

@@ -89,7 +89,8 @@ struct cuda_gpu {
     uint32_t sm_id_count;
 
     struct memory_pool global, host;
-    CUdeviceptr wide;    /* limits.wide_bytes, while jobs reach further than the global pool */
+    CUdeviceptr wide; /* allocated while jobs reach further than the global pool */
+    CUdeviceptr wide_base;
     CUtexObject texture; /* over the global pool, up to the largest size of a texture */
     uint64_t texture_bytes;
     uint64_t places_used; /* places that streams have used so far */
@@ -147,10 +148,10 @@ void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 /* Memory for jobs whose arrays end beyond limits.global_bytes (wide_memory.c). The limit: of what
  * is free and not part of the pool. Reserved memory has no word of 0xffffffff and is kept until the
  * next mark, or until a batch does not need it. -EBUSY if the GPU or its memory is in use. */
-uint64_t wide_memory_limit(uint64_t free_bytes, uint64_t pool_bytes);
-bool wide_memory_needed(const struct cuda_gpu *gpu, const struct layout *layout);
-int wide_memory_reserve(struct cuda_gpu *gpu, struct err *err);
-void wide_memory_release(struct cuda_gpu *gpu);
+uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes);
+bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout);
+int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);
+void cuda_wide_release(struct cuda_gpu *gpu);
 
 /* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
 struct link_seen {

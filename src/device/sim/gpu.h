@@ -42,7 +42,7 @@ struct gpu {
     size_t run_count;
     struct cache **wide[SIM_CACHES_MAX]; /* by group of SMs; NULL for SM-private caches */
     struct cache *l2[SIM_PARTS_MAX];
-    struct cache **tlbs[SIM_TLBS];       /* the same */
+    struct cache **tlbs[SIM_TLBS]; /* the same */
 };
 
 /* SM clock at a point of simulated time. */

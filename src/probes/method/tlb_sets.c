@@ -250,6 +250,7 @@ static void conclude(const struct scan *scan, const struct tlb_level *level, str
                  (unsigned long long)level->hit_pages, (unsigned long long)level->miss_pages);
     }
     sets->n = (uint32_t)scan->count;
+    sets->shown = true;
     sets->clear = exact || !*sets->doubt;
     if (sets->sets > 1 && !*sets->doubt && sets->entries * PAGE_CHASE_LINE_BYTES > scan->stride)
         snprintf(sets->doubt, sizeof sets->doubt, "the pages are too small to be chased in turn");

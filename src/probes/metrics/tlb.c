@@ -114,7 +114,8 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     return add(context, number, "sms", sharing.sms, "", &sure, err);
 }
 
-/* Rises that are no clear level are left out, and the last one is remembered if it is large. */
+/* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
+ * The last large one of these is remembered. */
 static int measure_sets(struct probe_context *context, struct tlb_levels *levels,
                         struct tlb_sets *sets, char unclear[REASON_MAX], struct err *err)
 {
@@ -127,9 +128,12 @@ static int measure_sets(struct probe_context *context, struct tlb_levels *levels
         int rc = level.page_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
         if (rc)
             return rc;
-        if (own->clear)
+        bool large = level.miss_cycles > UNCLEAR_SHARE * level.base_cycles;
+        if (own->policy != TLB_OLDEST && own->shown)
+            snprintf(unclear, REASON_MAX, "a level that rises slowly may hide another one");
+        if (own->clear || (large && own->shown))
             levels->levels[levels->count++] = level;
-        else if (level.miss_cycles > UNCLEAR_SHARE * level.base_cycles)
+        else if (large)
             snprintf(unclear, REASON_MAX,
                      "a rise by %.0f cycles between %llu and %llu pages is no clear level",
                      level.miss_cycles, (unsigned long long)level.hit_pages,
