@@ -146,8 +146,8 @@ void memory_pool_forget(struct memory_pool *pool);
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
 /* Memory for jobs whose arrays end beyond limits.global_bytes (wide_memory.c). The limit: of what
- * is free and not part of the pool. Reserved memory has no word of 0xffffffff and is kept until the
- * next mark, or until a batch does not need it. -EBUSY if the GPU or its memory is in use. */
+ * is free, less the pool. Reserved memory has no word of 0xffffffff and is kept until the next
+ * mark. -EBUSY if the GPU or its memory is in use. */
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes);
 bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout);
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);

@@ -8,7 +8,7 @@ static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 /* If there is much memory, it begins at a multiple of what the sets of a TLB cover once, so that
  * neighbouring pages fill them alike in every run (Hopper: 256 sets of 32 MiB). */
 static const uint64_t ALIGNED_BYTES = UINT64_C(8) << 30;
-enum { MUCH = 8 };
+enum { MUCH = 8, POOL_SHARE = 8 };
 
 /* What the driver and this program need besides, as a share. */
 static const double LEFT_SHARE = 1.0 / 32;
@@ -16,6 +16,9 @@ static const double LEFT_SHARE = 1.0 / 32;
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes)
 {
     uint64_t bytes = (uint64_t)((1 - LEFT_SHARE) * (double)free_bytes);
+    /* A pool of little memory seldom grows to its limit. If it did, less can be had: -EBUSY. */
+    if (pool_bytes > free_bytes / POOL_SHARE)
+        pool_bytes = free_bytes / POOL_SHARE;
     bytes = bytes > pool_bytes ? (bytes - pool_bytes) / PLACE_BYTES * PLACE_BYTES : 0;
     return bytes > (MUCH + 1) * ALIGNED_BYTES ? bytes - ALIGNED_BYTES : bytes;
 }

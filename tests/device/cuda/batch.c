@@ -238,6 +238,36 @@ static void memory_grows_and_ends(void **state)
     assert_int_equal(device_run(device, &batch, answers, NULL), -EINVAL);
 }
 
+/* Jobs that reach further than the pool have memory of their own, until the next mark. */
+static void wide_memory(void **state)
+{
+    (void)state;
+    enum { STRIDE = (2 << 20) + 136, KEEP = 24 };
+    const struct device_limits *limits = device_limits(device);
+    assert_true(limits->wide_bytes > limits->global_bytes);
+    struct device_job job = {.agents = {{.sm = 1}}, .agent_count = 1, .step_count = 2};
+    const uint64_t count = limits->wide_bytes / STRIDE;
+    for (int i = 0; i < 2; i++)
+        job.steps[i] = (struct device_step){.kind = i ? DEVICE_CHASE : DEVICE_WARM,
+                                            .keep = KEEP,
+                                            .array = {.path = DEVICE_GLOBAL_CG,
+                                                      .size_bytes = count * STRIDE,
+                                                      .stride_bytes = STRIDE}};
+    struct device_answer answer;
+    for (int round = 0; round < 2; round++) {
+        run(&job, 1, 1, &answer);
+        for (uint32_t i = 0; i < answer.samples[0].kept_count; i++)
+            assert_int_equal(answer.samples[0].kept[i],
+                             cycles_at(i * count / answer.samples[0].kept_count * STRIDE));
+        device_answers_fini(&answer, 1);
+        device_mark(device, "next");
+    }
+    job.steps[0].kind = DEVICE_FILL; /* only chases may */
+    const struct device_batch batch = {.jobs = &job, .job_count = 1};
+    memset(&answer, 0, sizeof answer);
+    assert_int_equal(device_run(device, &batch, &answer, NULL), -EINVAL);
+}
+
 static void what_cannot_run(void **state)
 {
     (void)state;
@@ -321,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(slow_loads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(segments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_grows_and_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wide_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
