@@ -383,7 +383,6 @@ static void ranks_share_the_gpus(void **state)
     tape_fini(&tape);
 }
 
-/* The last two limits were added later: each takes one byte here. */
 /* Error counters, and how a load began, come back; a record without them does not know them. */
 static void ends_of_older_answers_are_read(void **state)
 {
@@ -426,24 +425,29 @@ static void ends_of_older_answers_are_read(void **state)
     }
 }
 
+/* The last three limits were added later, two and then one: each takes one byte here. */
 static void limits_of_older_records_are_read(void **state)
 {
     (void)state;
-    const struct device_limits limits = {
-        .sm_count = 3, .loads_max = 7, .threads_per_sm = 96, .l2_fetch_limit_bytes = 64};
+    const struct device_limits limits = {.sm_count = 3,
+                                         .loads_max = 7,
+                                         .threads_per_sm = 96,
+                                         .l2_fetch_limit_bytes = 64,
+                                         .wide_bytes = 9};
     struct strbuf buffer = {0};
     answer_put_limits(&buffer, &limits);
-    for (size_t missing = 0; missing <= 3; missing++) {
+    for (size_t missing = 0; missing <= 4; missing++) {
         struct device_limits read = {0};
         struct wire_reader reader = {.data = (const unsigned char *)buffer.data,
                                      .length = buffer.length - missing};
         answer_get_limits(&reader, &read);
-        assert_int_equal(reader.bad, missing == 1 || missing == 3);
+        assert_int_equal(reader.bad, missing == 2 || missing == 4);
         if (reader.bad)
             continue;
         assert_int_equal(read.loads_max, 7);
-        assert_int_equal(read.threads_per_sm, missing ? 0 : 96);
-        assert_int_equal(read.l2_fetch_limit_bytes, missing ? 0 : 64);
+        assert_int_equal(read.threads_per_sm, missing > 1 ? 0 : 96);
+        assert_int_equal(read.l2_fetch_limit_bytes, missing > 1 ? 0 : 64);
+        assert_int_equal(read.wide_bytes, missing ? 0 : 9);
     }
     strbuf_fini(&buffer);
 }
