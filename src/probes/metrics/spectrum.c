@@ -11,13 +11,14 @@
 #include "probes/method/repeats.h"
 #include "probes/method/timer.h"
 
-enum { REPEATS = 3, JOBS = 6, NAME_MAX_BYTES = 48 };
+enum { REPEATS = 3, JOBS = 6, JOBS_MANY = 3, NAME_MAX_BYTES = 48 };
 enum {
     NEAR_PAGES = 8,   /* at most, in the first TLB */
     HITS_MIN = 256,   /* timed loads of a job */
     COLD_LOADS = 512, /* of a job over pages that are in the first TLB */
     COLD_APART = 512,
-    WARM_PASSES = 2,
+    WARM_PASSES = 2, /* over few pages: not every TLB takes a page at once */
+    MANY_PAGES = 1024,
     PAGE_ASSUMED = 2 << 20, /* where no TLB was seen */
 };
 
@@ -144,7 +145,8 @@ static struct device_job make_job(struct spectrum *spectrum, const struct patter
         array.seed = seed;
     }
     job.agents[0].sm = 0;
-    chase_add(&job, DEVICE_WARM, &array, WARM_PASSES * pages->count);
+    chase_add(&job, DEVICE_WARM, &array,
+              pages->count > MANY_PAGES ? pages->count : WARM_PASSES * pages->count);
     if (pattern->cold)
         add_cold(spectrum, pattern, pages, &array, seed, &job);
     else
@@ -158,17 +160,18 @@ static int measure_once(struct probe_context *context, struct spectrum *spectrum
 {
     struct device_job jobs[JOBS] = {0};
     struct device_answer *answers;
+    uint32_t count = pages->count > MANY_PAGES ? JOBS_MANY : JOBS;
     double sum = 0;
-    for (uint32_t i = 0; i < JOBS; i++)
+    for (uint32_t i = 0; i < count; i++)
         jobs[i] = make_job(spectrum, pattern, pages, probe_seed(context), i);
-    int rc = chase_run(context, jobs, JOBS, 1, &answers, err);
+    int rc = chase_run(context, jobs, count, 1, &answers, err);
     if (rc)
         return rc;
-    for (uint32_t i = 0; i < JOBS; i++)
+    for (uint32_t i = 0; i < count; i++)
         sum += chase_mean(&answers[i].samples[0]);
-    device_answers_fini(answers, JOBS);
+    device_answers_fini(answers, count);
     free(answers);
-    *out_cycles = sum / JOBS - timer_overhead(context, DEVICE_GLOBAL_CG);
+    *out_cycles = sum / count - timer_overhead(context, DEVICE_GLOBAL_CG);
     return 0;
 }
 
