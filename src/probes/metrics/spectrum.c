@@ -11,7 +11,8 @@
 #include "probes/method/repeats.h"
 #include "probes/method/timer.h"
 
-enum { REPEATS = 3, JOBS = 6, JOBS_MANY = 3, NAME_MAX_BYTES = 48 };
+/* Jobs of one figure: hits differ by the place of the line in L2, so few pages need many lines. */
+enum { JOBS_HITS = 24, JOBS_COLD = 6, JOBS_MANY = 3, REPEATS = 3, NAME_MAX_BYTES = 48 };
 enum {
     NEAR_PAGES = 8,   /* at most, in the first TLB */
     HITS_MIN = 256,   /* timed loads of a job */
@@ -158,9 +159,9 @@ static int measure_once(struct probe_context *context, struct spectrum *spectrum
                         const struct pattern *pattern, const struct pages *pages,
                         double *out_cycles, struct err *err)
 {
-    struct device_job jobs[JOBS] = {0};
+    struct device_job jobs[JOBS_HITS] = {0};
     struct device_answer *answers;
-    uint32_t count = pages->count > MANY_PAGES ? JOBS_MANY : JOBS;
+    uint32_t count = pages->count > MANY_PAGES ? JOBS_MANY : pattern->cold ? JOBS_COLD : JOBS_HITS;
     double sum = 0;
     for (uint32_t i = 0; i < count; i++)
         jobs[i] = make_job(spectrum, pattern, pages, probe_seed(context), i);
