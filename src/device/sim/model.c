@@ -85,8 +85,14 @@ static const struct yaml_field memory_fields[] = {
 
 static const struct yaml_field shared_fields[] = {
     {"size", YAML_BYTES, offsetof(struct sim_model, shared_bytes_max), .min = 1024, .max = 1 << 24},
-    {"conflict_cycles", YAML_F64, offsetof(struct sim_model, conflict_cycles), .min = 0,
+    {"conflict_cycles", YAML_F64, offsetof(struct sim_model, banks.conflict_cycles), .min = 0,
      .max = 1000},
+    {"banks", YAML_U32, offsetof(struct sim_model, banks.count), .min = 1, .max = SIM_BANKS_MAX},
+    {"bank_width", YAML_U32, offsetof(struct sim_model, banks.bank_bytes), .min = 4, .max = 16},
+    {"interleave", YAML_U32, offsetof(struct sim_model, banks.interleave_bytes), .min = 4,
+     .max = 16},
+    {"pass_cycles", YAML_F64, offsetof(struct sim_model, banks.pass_cycles), .min = 0, .max = 1000},
+    {"load_cycles", YAML_F64, offsetof(struct sim_model, banks.load_cycles), .min = 0, .max = 1000},
 };
 
 static const struct yaml_field bandwidth_fields[] = {
@@ -287,7 +293,7 @@ static void set_defaults(struct sim_model *model)
     model->constant_bytes = 64 * 1024;
     model->host_bytes = 256 * 1024 * 1024;
     model->shared_bytes_max = 48 * 1024;
-    model->conflict_cycles = 2;
+    model->banks = (struct sim_banks){32, 4, 0, 2, 1, 1};
     model->dram_clocked = 0.3;
     model->bandwidth = (struct sim_bandwidth){64, 128, 128, 2000, 1500, 800, 750, 700, 24, 24, 44};
     model->hardware = (struct sim_hardware){.architecture = "simulated",
@@ -325,6 +331,27 @@ static int read_timer(const struct yaml_node *node, struct sim_model *model, str
     return text.overhead_cycles ? sim_read_overheads(text.overhead_cycles, model, err) : 0;
 }
 
+static bool power_of_two(uint32_t n)
+{
+    return n && !(n & (n - 1));
+}
+
+static int read_shared(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct sim_banks *banks = &model->banks;
+    int rc = read_optional(node, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
+    if (rc)
+        return rc;
+    if (!power_of_two(banks->bank_bytes))
+        return yaml_error(sim_at(node, "bank_width"), err, "expected 4, 8 or 16 bytes");
+    if (!banks->interleave_bytes)
+        banks->interleave_bytes = banks->bank_bytes;
+    if (!power_of_two(banks->interleave_bytes) || banks->interleave_bytes > banks->bank_bytes)
+        return yaml_error(sim_at(node, "interleave"), err,
+                          "expected a power of two up to the width of a bank");
+    return 0;
+}
+
 static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
 {
     int rc = read_clock(text->clock, model, err);
@@ -340,7 +367,7 @@ static int read_machine(const struct model_text *text, struct sim_model *model, 
     rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model, err);
     if (rc)
         return rc;
-    rc = read_optional(text->shared, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
+    rc = read_shared(text->shared, model, err);
     if (rc)
         return rc;
     rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT_OF(bandwidth_fields),

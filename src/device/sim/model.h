@@ -10,6 +10,7 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/instruction.h"
+#include "device/sim/shared_banks.h"
 #include "device/sim/sim.h"
 #include "inventory/xid.h"
 
@@ -133,7 +134,7 @@ struct sim_model {
     uint32_t cache_count;
     struct sim_carveout carveout;
     uint64_t shared_bytes_max, constant_bytes, host_bytes, memory_bytes;
-    double conflict_cycles; /* of shared memory, for each further access to the same bank */
+    struct sim_banks banks; /* of shared memory */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     bool has_instructions;
