@@ -149,12 +149,32 @@ enum device_stream_kind {
     DEVICE_STREAM_H2D,
     DEVICE_STREAM_D2H,
     DEVICE_STREAM_BIDIR, /* H2D and D2H at once, bytes of both */
+    /* As STREAM does, on numbers of 8 bytes; bytes of all arrays count. Accesses of 16 bytes. */
+    DEVICE_STREAM_MUL,   /* b = 3 a */
+    DEVICE_STREAM_ADD,   /* c = a + b */
+    DEVICE_STREAM_TRIAD, /* c = a + 3 b */
+    DEVICE_STREAM_KIND_COUNT
 };
+
+static inline bool device_stream_uses_host(enum device_stream_kind kind)
+{
+    return kind >= DEVICE_STREAM_H2D && kind <= DEVICE_STREAM_BIDIR;
+}
+
+/* How many arrays of equal size the footprint of a kernel consists of; the last one is written. */
+static inline uint32_t device_stream_arrays(enum device_stream_kind kind)
+{
+    return kind >= DEVICE_STREAM_ADD                                 ? 3
+           : kind == DEVICE_STREAM_COPY || kind == DEVICE_STREAM_MUL ? 2
+                                                                     : 1;
+}
 struct device_stream {
     enum device_stream_kind kind;
     enum device_path path;    /* read/write/copy: GLOBAL_CA, GLOBAL_CG or SHARED */
     uint64_t footprint_bytes; /* of all blocks together; per block for SHARED and GLOBAL_CA */
-    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly */
+    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly. Less than
+                                 the footprint (GLOBAL_CG only): so many bytes of it, once, right
+                                 after all of it was read */
     uint32_t width_bytes;     /* of one access: 1, 2, 4, 8 or 16 */
     uint32_t threads;         /* per block */
     uint32_t blocks;          /* 0: chosen by the backend */

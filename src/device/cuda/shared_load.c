@@ -10,8 +10,9 @@
 extern const unsigned char cuda_shared_load_fatbin[];
 
 enum { WARP_LANES = 32 };
-_Static_assert(SHARED_LOAD_UNROLL == KERNEL_SHARED_UNROLL, "loads are repeated in whole loops");
-_Static_assert(SHARED_LOAD_WARPS_MAX == KERNEL_SHARED_WARPS, "room for every warp");
+_Static_assert((int)SHARED_LOAD_UNROLL == (int)KERNEL_SHARED_UNROLL,
+               "loads are repeated in whole loops");
+_Static_assert((int)SHARED_LOAD_WARPS_MAX == (int)KERNEL_SHARED_WARPS, "room for every warp");
 
 static int find_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t bytes,
                        CUfunction *out_function, struct err *err)

@@ -341,7 +341,8 @@ static const char *instruction_name(uint64_t hash)
 
 void ask_describe(const struct ask *ask, struct strbuf *out_text)
 {
-    static const char *const streams[] = {"read", "write", "copy", "h2d", "d2h", "both ways"};
+    static const char *const streams[] = {"read",      "write", "copy", "h2d",  "d2h",
+                                          "both ways", "mul",   "add",  "triad"};
     const uint64_t *fields = ask->fields, *first = fields + STEP_FIRST;
     if (ask->call == ASK_STREAM) {
         strbuf_printf(out_text, "stream: %s ",

@@ -110,11 +110,14 @@ static const struct yaml_field bandwidth_fields[] = {
      .max = BANDWIDTH_MAX},
     {"main_copy", YAML_F64, offsetof(struct sim_bandwidth, main_copy), .min = 0.1,
      .max = BANDWIDTH_MAX},
+    {"main_add", YAML_F64, offsetof(struct sim_bandwidth, main_add), .min = 0.1,
+     .max = BANDWIDTH_MAX},
     {"h2d", YAML_F64, offsetof(struct sim_bandwidth, h2d), .min = 0.1, .max = BANDWIDTH_MAX},
     {"d2h", YAML_F64, offsetof(struct sim_bandwidth, d2h), .min = 0.1, .max = BANDWIDTH_MAX},
     {"bidir", YAML_F64, offsetof(struct sim_bandwidth, bidir), .min = 0.1, .max = BANDWIDTH_MAX},
     {"l2_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, l2_loaded_cycles), .min = 0,
      .max = 1e5},
+    {"round_cycles", YAML_F64, offsetof(struct sim_bandwidth, round_cycles), .min = 0, .max = 1e4},
     {"main_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, main_loaded_cycles), .min = 0,
      .max = 1e5},
 };
@@ -295,7 +298,17 @@ static void set_defaults(struct sim_model *model)
     model->shared_bytes_max = 48 * 1024;
     model->banks = (struct sim_banks){32, 4, 0, 2, 1, 1};
     model->dram_clocked = 0.3;
-    model->bandwidth = (struct sim_bandwidth){64, 128, 128, 2000, 1500, 800, 750, 700, 24, 24, 44};
+    model->bandwidth = (struct sim_bandwidth){.sm = 64,
+                                              .l1 = 128,
+                                              .shared = 128,
+                                              .l2_read = 2000,
+                                              .l2_write = 1500,
+                                              .main_read = 800,
+                                              .main_write = 750,
+                                              .main_copy = 700,
+                                              .h2d = 24,
+                                              .d2h = 24,
+                                              .bidir = 44};
     model->hardware = (struct sim_hardware){.architecture = "simulated",
                                             .compute_capability = "0.0",
                                             .cores_per_sm = 128,

@@ -87,8 +87,10 @@ struct sim_bandwidth {
     double l2_read, l2_write;
     double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
+    double main_add; /* two arrays read, one written; 0: as main_copy */
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
+    double round_cycles; /* of a loop's round beside its accesses */
 };
 
 /* What the driver reports. */

@@ -229,11 +229,10 @@ static int report_costs(struct probe_context *context, const struct bank_table *
         if (!m || (worst > explained &&
                    measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs")))
             return err_no_memory(err);
+        if (i == 0 && (facts_set_real(&m->notes, "deviation", worst) || note_table(m, table)))
+            return err_no_memory(err);
     }
-    struct measure *m = add(context, "shared.table", 100 * worst, "%",
-                            "largest deviation from max(latency + conflict (p - 1), "
-                            "warps max(load, p interval))");
-    return !m || note_table(m, table) ? err_no_memory(err) : 0;
+    return 0;
 }
 
 /* Wide loads of a whole warp, without conflicts. */
@@ -296,7 +295,6 @@ static int run(struct probe_context *context, struct err *err)
 
 const struct probe probe_shared_banks = {
     .description = {"shared.banks", "banks of shared memory and their conflicts", PROFILE_FULL},
-    .metrics = {"shared.banks", "shared.bank_width", "shared.conflict.*", "shared.load.*",
-                "shared.table"},
+    .metrics = {"shared.banks", "shared.bank_width", "shared.conflict.*", "shared.load.*"},
     .run = run,
 };
