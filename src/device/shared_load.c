@@ -2,6 +2,7 @@
 #include "device/shared_load.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "device/device.h"
 
@@ -26,6 +27,18 @@ static int check(const struct device_limits *limits, const struct device_shared_
         return err_set(err, -EINVAL, "the words end past the %llu bytes of shared memory",
                        (unsigned long long)limits->shared_array_bytes);
     return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint64_t device_shared_load_median(uint64_t *cycles, uint32_t warps)
+{
+    qsort(cycles, warps, sizeof *cycles, by_value);
+    return cycles[warps / 2];
 }
 
 int device_load_shared(struct device *device, const struct device_shared_load *load,

@@ -320,7 +320,12 @@ KERNEL_INLINE uint32_t kernel_bin_of(uint32_t cycles)
 }
 
 /* Loads of shared memory by all warps of a block at once. */
-enum { KERNEL_SHARED_WARPS = 32, KERNEL_SHARED_UNROLL = 16 };
+enum {
+    KERNEL_SHARED_WARPS = 32,
+    KERNEL_SHARED_UNROLL = 16,
+    KERNEL_SHARED_PLACES = 8,
+    KERNEL_SHARED_PLACE_BYTES = 1024,
+};
 struct kernel_shared_load {
     uint64_t result; /* struct kernel_shared_result */
     uint32_t lanes, lane_stride_bytes;

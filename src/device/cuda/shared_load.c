@@ -12,6 +12,9 @@ extern const unsigned char cuda_shared_load_fatbin[];
 enum { WARP_LANES = 32 };
 _Static_assert((int)SHARED_LOAD_UNROLL == (int)KERNEL_SHARED_UNROLL,
                "loads are repeated in whole loops");
+_Static_assert((int)SHARED_LOAD_PLACES == (int)KERNEL_SHARED_PLACES &&
+                   (int)SHARED_LOAD_PLACE_BYTES == (int)KERNEL_SHARED_PLACE_BYTES,
+               "warps load at the same places");
 _Static_assert((int)SHARED_LOAD_WARPS_MAX == (int)KERNEL_SHARED_WARPS, "room for every warp");
 
 static int find_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t bytes,
@@ -38,14 +41,12 @@ static int find_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t bytes,
                       "cuFuncSetAttribute", err);
 }
 
-static uint64_t span_of(const struct kernel_shared_result *result, uint32_t warps)
+static uint64_t cycles_of(const struct kernel_shared_result *result, uint32_t warps)
 {
-    uint64_t begin = result->begin[0], end = result->end[0];
-    for (uint32_t w = 1; w < warps; w++) {
-        begin = result->begin[w] < begin ? result->begin[w] : begin;
-        end = result->end[w] > end ? result->end[w] : end;
-    }
-    return end - begin;
+    uint64_t cycles[SHARED_LOAD_WARPS_MAX];
+    for (uint32_t w = 0; w < warps; w++)
+        cycles[w] = result->end[w] - result->begin[w];
+    return device_shared_load_median(cycles, warps);
 }
 
 int cuda_load_shared(struct device *device, const struct device_shared_load *load,
@@ -77,6 +78,6 @@ int cuda_load_shared(struct device *device, const struct device_shared_load *loa
     rc = cuda_wait(gpu, err);
     if (rc)
         return rc;
-    out_answer->cycles = span_of(gpu->results.host, load->warps);
+    out_answer->cycles = cycles_of(gpu->results.host, load->warps);
     return 0;
 }

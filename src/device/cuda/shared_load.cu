@@ -2,7 +2,7 @@
  * the one before and goes to the same banks. There is one kernel per width. */
 #include "kernels.h"
 
-extern __shared__ uint32_t words[];
+extern __shared__ __align__(1024) uint32_t words[];
 
 template <int WIDTH> static __device__ __forceinline__ uint32_t load(uint32_t at)
 {
@@ -43,7 +43,8 @@ static __device__ __forceinline__ void load_all(const struct kernel_shared_load 
 {
     uint32_t base = (uint32_t)__cvta_generic_to_shared(words);
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t at = base + warp * WIDTH + lane * asked.lane_stride_bytes;
+    uint32_t at = base + warp % KERNEL_SHARED_PLACES * KERNEL_SHARED_PLACE_BYTES +
+                  lane * asked.lane_stride_bytes;
     struct kernel_shared_result *result = (struct kernel_shared_result *)asked.result;
     uint64_t begin = 0, end = 0;
     for (uint32_t i = threadIdx.x; i < asked.bytes / 4; i += blockDim.x)

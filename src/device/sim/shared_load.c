@@ -37,29 +37,31 @@ static double disturbance(const struct sim_noise *noise, struct rng *rng)
     return cycles;
 }
 
-static double execute(const struct sim_model *model, const struct device_shared_load *load,
-                      struct rng *rng)
+static uint64_t execute(const struct sim_model *model, const struct device_shared_load *load,
+                        struct rng *rng)
 {
     const struct sim_banks *banks = &model->banks;
     struct load_warp warps[SHARED_LOAD_WARPS_MAX], *warp;
-    double free_at = 0, end = 0;
+    double free_at = 0;
+    uint64_t cycles[SHARED_LOAD_WARPS_MAX];
     for (uint32_t w = 0; w < load->warps; w++) {
-        const struct sim_lanes lanes = {(uint64_t)w * load->width_bytes, load->lanes,
+        const struct sim_lanes lanes = {device_shared_load_place(w), load->lanes,
                                         load->lane_stride_bytes, load->width_bytes};
         warps[w] = (struct load_warp){.passes = shared_banks_passes(banks, &lanes)};
     }
     while ((warp = choose(warps, load->warps, load->loads))) {
         double begin = fmax(warp->ready, free_at);
         double busy = fmax(banks->load_cycles, warp->passes * banks->pass_cycles);
-        double cycles = model->paths[DEVICE_SHARED].main_cycles +
-                        (warp->passes - 1) * banks->conflict_cycles +
-                        disturbance(&model->noise, rng);
+        double latency = model->paths[DEVICE_SHARED].main_cycles +
+                         (warp->passes - 1) * banks->conflict_cycles +
+                         disturbance(&model->noise, rng);
         free_at = begin + busy;
-        warp->ready = begin + fmax(cycles, 1);
+        warp->ready = begin + fmax(latency, 1);
         warp->done++;
-        end = fmax(end, warp->ready);
     }
-    return end;
+    for (uint32_t w = 0; w < load->warps; w++)
+        cycles[w] = (uint64_t)(start_cycles + warps[w].ready + 0.5);
+    return device_shared_load_median(cycles, load->warps);
 }
 
 int gpu_load_shared(struct device *device, const struct device_shared_load *load,
@@ -71,8 +73,7 @@ int gpu_load_shared(struct device *device, const struct device_shared_load *load
     if (!gpu->model.paths[DEVICE_SHARED].present)
         return err_set(err, -ENOTSUP, "this GPU has no shared memory");
     rng_init(&rng, rng_derive(gpu->noise_seed, "shared_load", gpu->stream_number++), "noise");
-    double cycles = start_cycles + execute(&gpu->model, load, &rng);
-    out_answer->cycles = (uint64_t)(cycles + 0.5);
-    gpu->busy_ns += cycles * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+    out_answer->cycles = execute(&gpu->model, load, &rng);
+    gpu->busy_ns += (double)out_answer->cycles * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
     return 0;
 }

@@ -16,11 +16,13 @@ enum {
     SHARED_ROUNDS = 4096,
     MAIN_FACTOR = 32, /* of L2: at most 3 % of the footprint can stay there */
     L2_DIVISOR = 4,
-    SHARED_MIN_BYTES = 16 << 10,
+    SHARED_MIN_BYTES = 32 << 10,
     KIB = 1024,
 };
 static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20, SIZES_MIN_BYTES = UINT64_C(256) << 20;
-static const double SATURATED = 0.9;
+
+/* A curve that rises in proportion to x until the end reaches 90 % at 0.9 of its last x. */
+static const double SATURATED = 0.9, RISING = 0.85;
 
 const char *surface_axis_name(enum surface_axis axis)
 {
@@ -168,11 +170,10 @@ bool surface_knee_of(const double *xs, const struct surface_curve *curve, size_t
                      struct surface_knee *out_knee)
 {
     struct surface_knee knee = {.at = NAN};
-    size_t points = 0, last = 0, before = 0;
+    size_t points = 0, last = 0;
     for (size_t i = 0; i < count; i++) {
         if (isnan(curve->gbs[i]))
             continue;
-        before = last;
         last = i;
         points++;
         if (curve->gbs[i] <= knee.saturated)
@@ -191,7 +192,7 @@ bool surface_knee_of(const double *xs, const struct surface_curve *curve, size_t
         x = xs[i];
         gbs = curve->gbs[i];
     }
-    knee.rising = curve->gbs[before] < goal;
+    knee.rising = knee.at > RISING * xs[last];
     *out_knee = knee;
     return true;
 }

@@ -12,7 +12,7 @@
 
 /* Loops of two lengths: their difference is free of what is not the loads. Disturbances only add
  * time, so the shortest of several counts. */
-enum { SHORT = 64, LONG = 192, TRIES = 3, SCAN_LOADS = 32, SCAN_AGAIN = 8 };
+enum { SHORT = 64, LONG = 192, TRIES = 3, SCAN_LOADS = 32, SCAN_AGAIN = 24 };
 enum { WORD_BYTES = 4, LANES = SHARED_LOAD_LANES_MAX, WARPS = SHARED_LOAD_WARPS_MAX };
 
 /* The table of [Q]: threads by stride, in words. */
@@ -130,18 +130,26 @@ static size_t worst_column(const struct bank_layout *layout)
     return worst;
 }
 
+/* The row with the most warps that a block can have. */
+static size_t full_row(const struct bank_table *table)
+{
+    size_t full = ROWS - 1;
+    while (full > ONE_WARP_ROW && table->cycles[full][0] <= 0)
+        full--;
+    return full;
+}
+
 /* The costs by the corners of the table: one warp with the fewest and the most conflicts, and as
  * many warps as there are. */
 static struct bank_costs fit(const struct bank_table *table, const struct bank_layout *layout)
 {
-    size_t full = ROWS - 1, worst = worst_column(layout);
-    while (full > ONE_WARP_ROW && table->cycles[full][0] <= 0)
-        full--;
+    size_t full = full_row(table), worst = worst_column(layout);
     double warps = threads[full] / (double)LANES;
+    double least = bank_layout_passes(layout, LANES, strides[0] * WORD_BYTES);
     double most = bank_layout_passes(layout, LANES, strides[worst] * WORD_BYTES);
     const double *one = table->cycles[ONE_WARP_ROW], *all = table->cycles[full];
     return (struct bank_costs){.latency = table->cycles[0][0],
-                               .conflict = (one[worst] - one[0]) / (most - 1),
+                               .conflict = (one[worst] - one[0]) / (most - least),
                                .load = all[0] / warps,
                                .pass = all[worst] / warps / most};
 }
@@ -208,6 +216,19 @@ static int note_table(struct measure *m, const struct bank_table *table)
     return rc;
 }
 
+/* If so many warps take no longer than one, the memory was never full: the interval is shorter. */
+static int add_interval(struct probe_context *context, const char *metric, double alone, double all,
+                        uint32_t warps, struct err *err)
+{
+    static const double longer = 1.02;
+    struct measure *m = add(context, metric, all / warps, "cycles", "all warps, no conflicts");
+    if (!m ||
+        (all < alone * longer &&
+         measure_set_status(m, MEASURE_NOISY, "at most this: all warps take no longer than one")))
+        return err_no_memory(err);
+    return 0;
+}
+
 /* A table that the costs do not explain is shown, but its costs are uncertain. */
 static int report_costs(struct probe_context *context, const struct bank_table *table,
                         const struct bank_layout *layout, struct err *err)
@@ -222,7 +243,6 @@ static int report_costs(struct probe_context *context, const struct bank_table *
     } rows[] = {
         {"shared.conflict.latency", costs.conflict, "one warp, by words from one bank"},
         {"shared.conflict.interval", costs.pass, "all warps, by words from one bank"},
-        {"shared.load.interval", costs.load, "all warps, no conflicts"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct measure *m = add(context, rows[i].metric, rows[i].value, "cycles", rows[i].method);
@@ -232,7 +252,9 @@ static int report_costs(struct probe_context *context, const struct bank_table *
         if (i == 0 && (facts_set_real(&m->notes, "deviation", worst) || note_table(m, table)))
             return err_no_memory(err);
     }
-    return 0;
+    size_t full = full_row(table);
+    return add_interval(context, "shared.load.interval", table->cycles[ONE_WARP_ROW][0],
+                        table->cycles[full][0], threads[full] / LANES, err);
 }
 
 /* Wide loads of a whole warp, without conflicts. */
@@ -254,8 +276,9 @@ static int report_wide(struct probe_context *context, struct err *err)
         if (!add(context, metric, alone, "cycles", "one warp, no conflicts"))
             return err_no_memory(err);
         snprintf(metric, sizeof metric, "shared.load.interval_%u", width);
-        if (!add(context, metric, all / load.warps, "cycles", "all warps, no conflicts"))
-            return err_no_memory(err);
+        rc = add_interval(context, metric, alone, all, load.warps, err);
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -283,7 +306,8 @@ static int measure(struct probe_context *context, struct err *err)
 
 static int run(struct probe_context *context, struct err *err)
 {
-    const uint64_t needed = (uint64_t)LANES * LANES * WORD_BYTES + WARPS * SHARED_LOAD_WIDTH_MAX;
+    const uint64_t needed =
+        (uint64_t)LANES * LANES * WORD_BYTES + SHARED_LOAD_PLACES * SHARED_LOAD_PLACE_BYTES;
     struct err own = {0};
     if (device_limits(context->device)->shared_array_bytes < needed)
         return repeats_unsupported(context, "shared.banks", "a block has no shared memory", err);
