@@ -81,9 +81,9 @@ static double curve_at(const struct measures *all, const char *metric, size_t in
 {
     const struct fact *curves = facts_get(&measures_get(all, metric)->notes, "curves");
     assert_non_null(curves);
-    const char *at = strstr(curves->text, "; 512 threads ");
+    const char *at = strstr(curves->text, "; 512 threads: ");
     assert_non_null(at);
-    at += strlen("; 512 threads ");
+    at += strlen("; 512 threads: ");
     double value = 0;
     for (size_t i = 0; i <= index; i++)
         value = strtod(at, (char **)&at);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "cpd/cpd.h"
 #include "probes/method/repeats.h"
@@ -18,13 +20,14 @@ enum {
     L2_DIVISOR = 4,
     SHARED_MIN_BYTES = 32 << 10,
     KIB = 1024,
+    WARP_THREADS = 32,
 };
 static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20, SIZES_MIN_BYTES = UINT64_C(256) << 20;
 
 /* A curve that rises in proportion to x until the end reaches 90 % at 0.9 of its last x. */
 static const double SATURATED = 0.9, RISING = 0.85;
 
-const char *surface_axis_name(enum surface_axis axis)
+static const char *axis_name(enum surface_axis axis)
 {
     static const char *const names[SURFACE_AXIS_COUNT] = {"blocks", "threads", "in flight", "KiB",
                                                           "kind"};
@@ -120,20 +123,24 @@ static int time_point(struct probe_context *context, const struct device_stream 
 }
 
 static int measure_series(struct probe_context *context, const struct surface *surface,
-                          uint32_t *values, struct surface_curve *out_curve, size_t *points,
+                          size_t series, struct surface_measured *measured, size_t *points,
                           struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
     bool blocks_varied = surface->x == SURFACE_BLOCKS || surface->series == SURFACE_BLOCKS;
+    uint32_t values[SURFACE_AXIS_COUNT];
+    memcpy(values, surface->values, sizeof values);
+    values[surface->series] = surface->series_values[series];
     for (size_t i = 0; i < surface->x_count; i++) {
+        double *gbs = &measured->curves.gbs[series][i], *spread = &measured->spread[series][i];
         struct device_stream stream;
-        out_curve->gbs[i] = out_curve->spread[i] = NAN;
+        *gbs = *spread = NAN;
         values[surface->x] = surface->xs[i];
-        uint32_t warps = (values[SURFACE_THREADS] + 31) / 32;
+        uint32_t warps = (values[SURFACE_THREADS] + WARP_THREADS - 1) / WARP_THREADS;
         if ((limits->warp_count && warps > limits->warp_count) ||
             !shape(limits, surface, values, blocks_varied, &stream))
             continue;
-        int rc = time_point(context, &stream, &out_curve->gbs[i], &out_curve->spread[i], err);
+        int rc = time_point(context, &stream, gbs, spread, err);
         if (rc == -ENOTSUP)
             continue;
         if (rc)
@@ -143,73 +150,79 @@ static int measure_series(struct probe_context *context, const struct surface *s
     return 0;
 }
 
-int surface_measure(struct probe_context *context, const struct surface *surface,
-                    struct surface_curves *out_curves, struct err *err)
+static uint32_t blocks_in_all(const struct device_limits *limits, uint32_t eighths)
 {
-    const struct device_limits *limits = device_limits(context->device);
-    size_t points = 0;
-    for (size_t s = 0; s < surface->series_count; s++) {
-        uint32_t values[SURFACE_AXIS_COUNT];
-        for (int i = 0; i < SURFACE_AXIS_COUNT; i++)
-            values[i] = surface->values[i];
-        values[surface->series] = surface->series_values[s];
-        int rc = measure_series(context, surface, values, &out_curves->series[s], &points, err);
-        if (rc)
-            return rc;
-    }
-    for (size_t i = 0; i < surface->x_count; i++) {
-        uint32_t values[SURFACE_AXIS_COUNT] = {
-            [SURFACE_BLOCKS] = surface->xs[i], [SURFACE_THREADS] = 1};
-        out_curves->xs[i] =
-            surface->x == SURFACE_BLOCKS ? blocks_of(limits, values, true) : surface->xs[i];
-    }
-    return points ? 0 : err_set(err, -ENOTSUP, "this device has no such streams");
+    const uint32_t values[SURFACE_AXIS_COUNT] = {[SURFACE_BLOCKS] = eighths, [SURFACE_THREADS] = 1};
+    return blocks_of(limits, values, true);
 }
 
-bool surface_knee_of(const double *xs, const struct surface_curve *curve, size_t count,
-                     struct surface_knee *out_knee)
-{
-    struct surface_knee knee = {.at = NAN};
-    size_t points = 0, last = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (isnan(curve->gbs[i]))
-            continue;
-        last = i;
-        points++;
-        if (curve->gbs[i] <= knee.saturated)
-            continue;
-        knee.saturated = curve->gbs[i];
-        knee.spread = curve->spread[i];
-    }
-    if (points < 2)
-        return false;
-    double goal = SATURATED * knee.saturated, x = NAN, gbs = NAN;
-    for (size_t i = 0; i < count && isnan(knee.at); i++) {
-        if (isnan(curve->gbs[i]))
-            continue;
-        if (curve->gbs[i] >= goal)
-            knee.at = isnan(x) ? xs[i] : x + (xs[i] - x) * (goal - gbs) / (curve->gbs[i] - gbs);
-        x = xs[i];
-        gbs = curve->gbs[i];
-    }
-    knee.rising = knee.at > RISING * xs[last];
-    *out_knee = knee;
-    return true;
-}
-
-void surface_series_name(const struct surface *surface, uint32_t sms, size_t series,
-                         struct strbuf *out_text)
+static void name_series(const struct device_limits *limits, const struct surface *surface,
+                        size_t series, char name[SURFACE_CURVES_NAME_MAX])
 {
     static const char *const kinds[DEVICE_STREAM_KIND_COUNT] = {
         [DEVICE_STREAM_READ] = "read", [DEVICE_STREAM_WRITE] = "write",
         [DEVICE_STREAM_COPY] = "copy", [DEVICE_STREAM_MUL] = "mul",
         [DEVICE_STREAM_ADD] = "add",   [DEVICE_STREAM_TRIAD] = "triad"};
     uint32_t value = surface->series_values[series];
-    if (surface->series == SURFACE_KIND) {
-        strbuf_puts(out_text, kinds[value]);
-        return;
-    }
     if (surface->series == SURFACE_BLOCKS)
-        value = value ? (value * sms + EIGHTHS - 1) / EIGHTHS : 1;
-    strbuf_printf(out_text, "%u %s", value, surface_axis_name(surface->series));
+        value = blocks_in_all(limits, value);
+    if (surface->series == SURFACE_KIND)
+        snprintf(name, SURFACE_CURVES_NAME_MAX, "%s", kinds[value]);
+    else
+        snprintf(name, SURFACE_CURVES_NAME_MAX, "%u %s", value, axis_name(surface->series));
+}
+
+int surface_measure(struct probe_context *context, const struct surface *surface,
+                    struct surface_measured *out_measured, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    struct surface_curves *curves = &out_measured->curves;
+    size_t points = 0;
+    *out_measured = (struct surface_measured){0};
+    curves->x_count = surface->x_count;
+    curves->count = surface->series_count;
+    snprintf(curves->axis, sizeof curves->axis, "%s", axis_name(surface->x));
+    for (size_t i = 0; i < surface->x_count; i++)
+        curves->xs[i] =
+            surface->x == SURFACE_BLOCKS ? blocks_in_all(limits, surface->xs[i]) : surface->xs[i];
+    for (size_t s = 0; s < surface->series_count; s++) {
+        name_series(limits, surface, s, curves->names[s]);
+        int rc = measure_series(context, surface, s, out_measured, &points, err);
+        if (rc)
+            return rc;
+    }
+    return points ? 0 : err_set(err, -ENOTSUP, "this device has no such streams");
+}
+
+bool surface_knee_of(const struct surface_measured *measured, size_t series,
+                     struct surface_knee *out_knee)
+{
+    const struct surface_curves *curves = &measured->curves;
+    const double *xs = curves->xs, *gbs = curves->gbs[series];
+    struct surface_knee knee = {.at = NAN};
+    size_t points = 0, last = 0;
+    for (size_t i = 0; i < curves->x_count; i++) {
+        if (isnan(gbs[i]))
+            continue;
+        last = i;
+        points++;
+        if (gbs[i] <= knee.saturated)
+            continue;
+        knee.saturated = gbs[i];
+        knee.spread = measured->spread[series][i];
+    }
+    if (points < 2)
+        return false;
+    double goal = SATURATED * knee.saturated, x = NAN, y = NAN;
+    for (size_t i = 0; isnan(knee.at); i++) {
+        if (isnan(gbs[i]))
+            continue;
+        if (gbs[i] >= goal)
+            knee.at = isnan(x) ? xs[i] : x + (xs[i] - x) * (goal - y) / (gbs[i] - y);
+        x = xs[i];
+        y = gbs[i];
+    }
+    knee.rising = knee.at > RISING * xs[last];
+    *out_knee = knee;
+    return true;
 }

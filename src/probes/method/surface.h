@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
+#include "base/err.h"
 #include "device/device.h"
+#include "inventory/surface_curves.h"
 
 struct probe_context;
 
@@ -22,7 +23,6 @@ enum surface_axis {
     SURFACE_KIND,    /* enum device_stream_kind */
     SURFACE_AXIS_COUNT
 };
-const char *surface_axis_name(enum surface_axis axis); /* "blocks" */
 
 enum surface_place { SURFACE_MAIN, SURFACE_L2, SURFACE_SHARED };
 
@@ -39,20 +39,16 @@ struct surface {
     size_t reference; /* the series whose figures are reported; of kinds of streams all are */
 };
 
-/* GB/s by x; NAN where the device or the memory does not allow it. */
-struct surface_curve {
-    double gbs[SURFACE_XS_MAX];
-    double spread[SURFACE_XS_MAX]; /* half range of the repetitions */
-};
-struct surface_curves {
-    double xs[SURFACE_XS_MAX]; /* in units: blocks, threads, KiB */
-    struct surface_curve series[SURFACE_SERIES_MAX];
+/* The measured curves, and how far the repetitions of each point lie apart (half range, GB/s). */
+struct surface_measured {
+    struct surface_curves curves;
+    double spread[SURFACE_SERIES_MAX][SURFACE_XS_MAX];
 };
 
 /* Measures every point SURFACE_REPEATS times and takes the median. -ENOTSUP if there is no point.
  */
 int surface_measure(struct probe_context *context, const struct surface *surface,
-                    struct surface_curves *out_curves, struct err *err);
+                    struct surface_measured *out_measured, struct err *err);
 
 /* The highest rate of a curve, and where 90 % of it are reached first, interpolated. */
 struct surface_knee {
@@ -61,11 +57,7 @@ struct surface_knee {
 };
 
 /* False if the curve has fewer than two points. */
-bool surface_knee_of(const double *xs, const struct surface_curve *curve, size_t count,
+bool surface_knee_of(const struct surface_measured *measured, size_t series,
                      struct surface_knee *out_knee);
-
-/* The name of a series: "256 threads", "triad". */
-void surface_series_name(const struct surface *surface, uint32_t sms, size_t series,
-                         struct strbuf *out_text);
 
 #endif

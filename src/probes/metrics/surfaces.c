@@ -118,26 +118,11 @@ static const struct surface surfaces[] = {
      .series_count = 4},
 };
 
-/* "GB/s by blocks 1 17 33; 128 threads 25 50 100; ...": - where there is no point. */
-static int note_curves(struct measure *m, const struct surface *surface,
-                       const struct surface_curves *curves, uint32_t sms)
+static int note_curves(struct measure *m, const struct surface_curves *curves)
 {
     struct strbuf text = {0};
-    strbuf_printf(&text, "GB/s by %s", surface_axis_name(surface->x));
-    for (size_t i = 0; i < surface->x_count; i++)
-        strbuf_printf(&text, " %.0f", curves->xs[i]);
-    for (size_t s = 0; s < surface->series_count; s++) {
-        strbuf_puts(&text, "; ");
-        surface_series_name(surface, sms, s, &text);
-        for (size_t i = 0; i < surface->x_count; i++) {
-            double gbs = curves->series[s].gbs[i];
-            if (isnan(gbs))
-                strbuf_puts(&text, " -");
-            else
-                strbuf_printf(&text, " %.4g", gbs);
-        }
-    }
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, "curves", text.data);
+    surface_curves_print(curves, &text);
+    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, SURFACE_CURVES_KEY, text.data);
     strbuf_fini(&text);
     return rc;
 }
@@ -157,30 +142,29 @@ static struct measure *add_figure(struct probe_context *context, const char *nam
 
 /* Where arrays grow, the last rate is that of main memory: the highest is that of a cache. */
 static int report_sizes(struct probe_context *context, const char *prefix,
-                        const struct surface *surface, const struct surface_curve *curve,
-                        struct err *err)
+                        const struct surface_measured *measured, size_t series, struct err *err)
 {
     char metric[METRIC_MAX_BYTES];
     const struct surface_knee last = {0};
-    size_t i = surface->x_count - 1;
-    while (i > 0 && isnan(curve->gbs[i]))
+    const double *gbs = measured->curves.gbs[series];
+    size_t i = measured->curves.x_count - 1;
+    while (i > 0 && isnan(gbs[i]))
         i--;
-    if (isnan(curve->gbs[i]))
+    if (isnan(gbs[i]))
         return 0;
     snprintf(metric, sizeof metric, "%s.largest", prefix);
-    struct measure *m = add_figure(context, metric, curve->gbs[i], "GB/s", &last);
+    struct measure *m = add_figure(context, metric, gbs[i], "GB/s", &last);
     if (m)
-        m->spread = curve->spread[i];
+        m->spread = measured->spread[series][i];
     return m ? 0 : err_no_memory(err);
 }
 
 static int report_knee(struct probe_context *context, const char *prefix,
-                       const struct surface *surface, const struct surface_curves *curves,
-                       size_t series, struct err *err)
+                       const struct surface_measured *measured, size_t series, struct err *err)
 {
     char metric[METRIC_MAX_BYTES];
     struct surface_knee knee;
-    if (!surface_knee_of(curves->xs, &curves->series[series], surface->x_count, &knee))
+    if (!surface_knee_of(measured, series, &knee))
         return 0;
     snprintf(metric, sizeof metric, "%s.saturated", prefix);
     struct measure *m = add_figure(context, metric, knee.saturated, "GB/s", &knee);
@@ -189,44 +173,35 @@ static int report_knee(struct probe_context *context, const char *prefix,
     m->spread = knee.spread;
     snprintf(metric, sizeof metric, "%s.knee", prefix);
     m = add_figure(context, metric, knee.at, "", &knee);
-    return m && !facts_set_text(&m->notes, "of", surface_axis_name(surface->x))
-               ? 0
-               : err_no_memory(err);
+    return m && !facts_set_text(&m->notes, "of", measured->curves.axis) ? 0 : err_no_memory(err);
 }
 
 static int report_series(struct probe_context *context, const struct surface *surface,
-                         const struct surface_curves *curves, size_t series, struct err *err)
+                         const struct surface_measured *measured, size_t series, struct err *err)
 {
-    struct strbuf prefix = {0};
-    strbuf_printf(&prefix, "surface.%s", surface->name);
-    if (surface->series == SURFACE_KIND) {
-        strbuf_puts(&prefix, ".");
-        surface_series_name(surface, 0, series, &prefix);
-    }
-    int rc = prefix.failed ? err_no_memory(err)
-             : surface->x == SURFACE_KIB
-                 ? report_sizes(context, prefix.data, surface, &curves->series[series], err)
-                 : report_knee(context, prefix.data, surface, curves, series, err);
-    strbuf_fini(&prefix);
-    return rc;
+    char prefix[METRIC_MAX_BYTES / 2];
+    bool kinds = surface->series == SURFACE_KIND;
+    snprintf(prefix, sizeof prefix, SURFACE_CURVES_METRICS "%s%s%s", surface->name,
+             kinds ? "." : "", kinds ? measured->curves.names[series] : "");
+    return surface->x == SURFACE_KIB ? report_sizes(context, prefix, measured, series, err)
+                                     : report_knee(context, prefix, measured, series, err);
 }
 
 static int report(struct probe_context *context, const struct surface *surface,
-                  const struct surface_curves *curves, struct err *err)
+                  const struct surface_measured *measured, struct err *err)
 {
     size_t first = context->measures->count;
     bool all = surface->series == SURFACE_KIND;
     for (size_t s = 0; s < surface->series_count; s++) {
         int rc =
-            all || s == surface->reference ? report_series(context, surface, curves, s, err) : 0;
+            all || s == surface->reference ? report_series(context, surface, measured, s, err) : 0;
         if (rc)
             return rc;
     }
     if (first == context->measures->count)
         return 0;
-    uint32_t sms = device_limits(context->device)->sm_count;
-    return note_curves(&context->measures->items[first], surface, curves, sms) ? err_no_memory(err)
-                                                                               : 0;
+    return note_curves(&context->measures->items[first], &measured->curves) ? err_no_memory(err)
+                                                                            : 0;
 }
 
 static int run(struct probe_context *context, struct err *err)
@@ -235,13 +210,13 @@ static int run(struct probe_context *context, struct err *err)
     if (!device_limits(context->device)->sm_count)
         return repeats_unsupported(context, "surface.count", "the number of SMs is not known", err);
     for (size_t i = 0; i < COUNT_OF(surfaces); i++) {
-        struct surface_curves curves;
-        int rc = surface_measure(context, &surfaces[i], &curves, err);
+        struct surface_measured measured;
+        int rc = surface_measure(context, &surfaces[i], &measured, err);
         if (rc == -ENOTSUP)
             continue;
         if (rc)
             return rc;
-        rc = report(context, &surfaces[i], &curves, err);
+        rc = report(context, &surfaces[i], &measured, err);
         if (rc)
             return rc;
         count++;
