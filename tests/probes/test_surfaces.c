@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "device/sim/stream_blocks.h"
+#include "inventory/surface_curves.h"
 #include "probed.h"
 
 static struct measures probe_model(double latency, double l2_read, const char *more)
@@ -130,6 +131,30 @@ static void blocks_of_a_stream(void **state)
     assert_true(rate > 40 && rate < 50);
 }
 
+static void curves_as_text(void **state)
+{
+    (void)state;
+    static const char text[] = "GB/s by blocks: 1 17; 128 threads: 25.5 -; 256 threads: 51 1.2e+04";
+    static const char *const bad[] = {"",
+                                      "GB/s by blocks: 1 17",
+                                      "GB/s by blocks: 17 1; a: 1 2",
+                                      "GB/s by blocks: 1 17; a: 1",
+                                      "GB/s by blocks: 1 17; a: 1 x",
+                                      "GB/s by blocks: 1 17; a: 1 inf",
+                                      "GB/s by blocks: 0 17; a: 1 2",
+                                      "GB/s by blocks 1 17; a 1 2",
+                                      "GB/s by blocks: 1 17; a: 1 2;"};
+    struct surface_curves curves;
+    struct strbuf again = {0};
+    assert_true(surface_curves_read(text, &curves));
+    assert_true(curves.count == 2 && curves.x_count == 2 && isnan(curves.gbs[0][1]));
+    surface_curves_print(&curves, &again);
+    assert_string_equal(again.data, text);
+    strbuf_fini(&again);
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_false(surface_curves_read(bad[i], &curves));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +163,7 @@ int main(void)
         cmocka_unit_test(not_saturated),
         cmocka_unit_test(one_block_more),
         cmocka_unit_test(blocks_of_a_stream),
+        cmocka_unit_test(curves_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
