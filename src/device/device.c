@@ -163,14 +163,22 @@ int device_identify(struct device *device, struct facts *hardware, struct facts 
     return device->ops->identify(device, hardware, board, config, err);
 }
 
+/* One access of every thread of a block to every array. */
+static uint64_t least_bytes(const struct device_stream *stream)
+{
+    return (uint64_t)stream->threads * stream->width_bytes * device_stream_arrays(stream->kind);
+}
+
 static int check_stream(const struct device_limits *limits, const struct device_stream *stream,
                         struct err *err)
 {
-    if ((unsigned)stream->kind > DEVICE_STREAM_BIDIR)
+    if ((unsigned)stream->kind >= DEVICE_STREAM_KIND_COUNT)
         return err_set(err, -EINVAL, "no such kind of stream");
-    if (!stream->footprint_bytes || stream->total_bytes < stream->footprint_bytes)
+    bool partly = !device_stream_uses_host(stream->kind) && stream->path == DEVICE_GLOBAL_CG &&
+                  stream->total_bytes >= least_bytes(stream);
+    if (!stream->footprint_bytes || (stream->total_bytes < stream->footprint_bytes && !partly))
         return err_set(err, -EINVAL, "a stream passes over its footprint at least once");
-    if (stream->kind >= DEVICE_STREAM_H2D)
+    if (device_stream_uses_host(stream->kind))
         return 0;
     if (stream->path != DEVICE_GLOBAL_CA && stream->path != DEVICE_GLOBAL_CG &&
         stream->path != DEVICE_SHARED)

@@ -16,6 +16,8 @@
 #include "inventory/facts.h"
 
 struct device;
+struct device_shared_load; /* shared_load.h */
+struct device_shared_load_answer;
 
 /* The instruction and the path of a load. */
 enum device_path {
@@ -147,12 +149,32 @@ enum device_stream_kind {
     DEVICE_STREAM_H2D,
     DEVICE_STREAM_D2H,
     DEVICE_STREAM_BIDIR, /* H2D and D2H at once, bytes of both */
+    /* As STREAM does, on numbers of 8 bytes; bytes of all arrays count. Accesses of 16 bytes. */
+    DEVICE_STREAM_MUL,   /* b = 3 a */
+    DEVICE_STREAM_ADD,   /* c = a + b */
+    DEVICE_STREAM_TRIAD, /* c = a + 3 b */
+    DEVICE_STREAM_KIND_COUNT
 };
+
+static inline bool device_stream_uses_host(enum device_stream_kind kind)
+{
+    return kind >= DEVICE_STREAM_H2D && kind <= DEVICE_STREAM_BIDIR;
+}
+
+/* How many arrays of equal size the footprint of a kernel consists of; the last one is written. */
+static inline uint32_t device_stream_arrays(enum device_stream_kind kind)
+{
+    return kind >= DEVICE_STREAM_ADD                                 ? 3
+           : kind == DEVICE_STREAM_COPY || kind == DEVICE_STREAM_MUL ? 2
+                                                                     : 1;
+}
 struct device_stream {
     enum device_stream_kind kind;
     enum device_path path;    /* read/write/copy: GLOBAL_CA, GLOBAL_CG or SHARED */
     uint64_t footprint_bytes; /* of all blocks together; per block for SHARED and GLOBAL_CA */
-    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly */
+    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly. Less than
+                                 the footprint (GLOBAL_CG only): so many bytes of it, once, right
+                                 after all of it was read */
     uint32_t width_bytes;     /* of one access: 1, 2, 4, 8 or 16 */
     uint32_t threads;         /* per block */
     uint32_t blocks;          /* 0: chosen by the backend */
@@ -424,6 +446,9 @@ struct device_ops {
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_code)(struct device *device, const struct device_code *code,
                     struct device_code_answer *out_answer, struct err *err); /* may be NULL */
+    int (*load_shared)(struct device *device, const struct device_shared_load *load,
+                       struct device_shared_load_answer *out_answer,
+                       struct err *err); /* may be NULL */
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,

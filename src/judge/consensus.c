@@ -11,6 +11,7 @@
 #include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
 #include "inventory/load_curve.h"
+#include "inventory/surface_curves.h"
 #include "judge/robust.h"
 
 /* At most this many kinds of cells are counted for the majority. */
@@ -109,6 +110,7 @@ static const struct note *median_note(const struct column *column, const struct 
 static bool is_picture(const struct column *column, const char *key)
 {
     static const char *const pictures[][2] = {{LOAD_CURVE_METRIC, LOAD_CURVE_KEY},
+                                              {"shared.conflict.latency", "table"},
                                               {"main.whole.latency", "map"},
                                               {"main.whole.slow_regions", "read_map"},
                                               {"main.whole.slow_regions", "write_map"}};
@@ -116,6 +118,8 @@ static bool is_picture(const struct column *column, const char *key)
     for (size_t i = 0; i < COUNT_OF(pictures); i++)
         if (strcmp(metric, pictures[i][0]) == 0 && strcmp(key, pictures[i][1]) == 0)
             return true;
+    if (strcmp(key, SURFACE_CURVES_KEY) == 0)
+        return strncmp(metric, SURFACE_CURVES_METRICS, strlen(SURFACE_CURVES_METRICS)) == 0;
     return (strcmp(key, "map") == 0 && strncmp(metric, "die.bandwidth.", 14) == 0) ||
            strcmp(key, FINGERPRINT_REGIONS) == 0;
 }

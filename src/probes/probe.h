@@ -124,6 +124,8 @@ extern const struct probe probe_l1_data_bandwidth_read;
 extern const struct probe probe_shared_size;
 extern const struct probe probe_shared_latency;
 extern const struct probe probe_shared_bandwidth_read;
+extern const struct probe probe_shared_banks;
+extern const struct probe probe_surfaces;
 extern const struct probe probe_host_latency;
 extern const struct probe probe_host_bandwidth_h2d;
 extern const struct probe probe_host_bandwidth_d2h;

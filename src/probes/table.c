@@ -46,6 +46,8 @@ const struct probe *const probe_table[] = {
     &probe_shared_size,
     &probe_shared_latency,
     &probe_shared_bandwidth_read,
+    &probe_shared_banks,
+    &probe_surfaces,
     &probe_host_latency,
     &probe_host_bandwidth_h2d,
     &probe_host_bandwidth_d2h,

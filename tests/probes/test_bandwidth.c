@@ -39,14 +39,14 @@ static const char carved[] =
     "paths: {global_ca: [l1: 33, l2: 260, main: 800], global_cg: [l2: 260, main: 800],"
     " shared: 29, host: 1500}\n";
 
-/* Under load an access takes so long that one in flight per thread gives half of L2's bandwidth,
+/* An access takes so long that one in flight per thread gives half of L2's bandwidth,
  * and a third of main memory's. */
 static const char loaded[] =
     "name: Loaded\nsms: 16\nmemory: {size: 4 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
     "l2: {size: 16 MiB, line: 128, ways: 16}\n"
     "bandwidth: {sm: 1000, l2_read: 1048.576, l2_write: 1048.576, main_read: 786.432,"
-    " main_write: 786.432, main_copy: 786.432, l2_loaded_cycles: 1000, main_loaded_cycles: 2000}\n"
-    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n";
+    " main_write: 786.432, main_copy: 786.432}\n"
+    "paths: {global_ca: [l2: 1000, main: 2000], global_cg: [l2: 1000, main: 2000]}\n";
 
 /* Bytes in flight are the limit: 4 SMs, and 1536 threads of an SM fill with blocks of 512 or 256,
  * not with those of 1024. Nor may a block have 1024. */

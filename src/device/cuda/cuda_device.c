@@ -333,6 +333,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
+        if (gpu->shared_load_module)
+            driver->cuModuleUnload(gpu->shared_load_module);
         if (gpu->sm_map_module)
             driver->cuModuleUnload(gpu->sm_map_module);
         if (gpu->check_module)
@@ -363,6 +365,7 @@ static const struct device_ops cuda_ops = {
     .map_sms = cuda_map_sms,
     .run_load = cuda_run_load,
     .run_code = cuda_run_code,
+    .load_shared = cuda_load_shared,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .share_host = cuda_share_host,

@@ -319,4 +319,21 @@ KERNEL_INLINE uint32_t kernel_bin_of(uint32_t cycles)
     return bin < KERNEL_BIN_COUNT ? bin : KERNEL_BIN_COUNT - 1;
 }
 
+/* Loads of shared memory by all warps of a block at once. */
+enum {
+    KERNEL_SHARED_WARPS = 32,
+    KERNEL_SHARED_UNROLL = 16,
+    KERNEL_SHARED_PLACES = 8,
+    KERNEL_SHARED_PLACE_BYTES = 1024,
+};
+struct kernel_shared_load {
+    uint64_t result; /* struct kernel_shared_result */
+    uint32_t lanes, lane_stride_bytes;
+    uint32_t bytes;   /* of shared memory that is loaded */
+    uint32_t repeats; /* of KERNEL_SHARED_UNROLL loads */
+};
+struct kernel_shared_result {
+    uint64_t begin[KERNEL_SHARED_WARPS], end[KERNEL_SHARED_WARPS]; /* by the clock of the SM */
+};
+
 #endif

@@ -8,6 +8,7 @@ enum {
     THREADS_MAX = 1024,
     UNROLL_DEFAULT = 4, /* leaves registers for as many threads as an SM takes */
     NAME_MAX_BYTES = 48,
+    COMBINED_WIDTH = 16, /* of the kernels that compute */
     PLACES_MAX = 8,
     PLACE_PASSES_MIN = 64, /* per place: the time of a launch must not matter */
 };
@@ -18,8 +19,10 @@ struct plan {
     CUfunction function;
     uint32_t blocks, threads, shared_bytes;
     uint64_t footprint_bytes; /* what one pass of the kernel, or of each block, covers */
-    uint64_t pass_bytes;      /* bytes counted for one pass of all blocks */
+    uint64_t part_bytes;      /* what a timed pass covers: the footprint, or its beginning */
+    uint64_t pass_bytes;      /* bytes counted for one timed pass of all blocks */
     uint32_t passes;
+    CUfunction fill, read; /* if the footprint must be written, or read, before; else NULL */
 };
 
 static const char *kernel_of(const struct device_stream *stream)
@@ -35,15 +38,29 @@ static const char *kernel_of(const struct device_stream *stream)
         return "write";
     if (stream->kind == DEVICE_STREAM_COPY && global)
         return "copy";
-    return NULL;
+    if (!global || stream->width_bytes != COMBINED_WIDTH)
+        return NULL;
+    return stream->kind == DEVICE_STREAM_MUL     ? "mul"
+           : stream->kind == DEVICE_STREAM_ADD   ? "add"
+           : stream->kind == DEVICE_STREAM_TRIAD ? "triad"
+                                                 : NULL;
 }
 
-/* Kernels exist for 1, 2, 4 and 8 accesses in flight: takes the next lower one. */
-static uint32_t choose_unroll(uint32_t wish)
+/* Kernels exist for 1, 2, 4 and 8 accesses in flight, those that compute for 1 and 2: takes the
+ * next lower one. */
+static uint32_t choose_unroll(const struct device_stream *stream)
 {
-    if (!wish)
-        return UNROLL_DEFAULT;
+    uint32_t wish = stream->unroll ? stream->unroll : UNROLL_DEFAULT;
+    if (stream->kind > DEVICE_STREAM_BIDIR)
+        return wish >= 2 ? 2 : 1;
     return wish >= 8 ? 8 : wish >= 4 ? 4 : wish >= 2 ? 2 : 1;
+}
+
+static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
+                         struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->stream_module, name),
+                      name, err);
 }
 
 static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
@@ -54,19 +71,33 @@ static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
     if (!kernel || (width != 4 && width != 8 && width != 16))
         return err_set(err, -ENOTSUP, "no streaming kernel for this kind, path and width");
     char name[NAME_MAX_BYTES];
-    snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream->unroll));
-    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->stream_module, name),
-                      name, err);
+    snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream));
+    return find_function(gpu, name, out_function, err);
 }
 
-/* Shared memory beyond 48 KiB must be requested; a carve-out of 0 % leaves the rest to L1. */
+/* Numbers that are computed must be known: no word of the memory may become 0xffffffff (gpu.h). */
+static int find_preparation(struct cuda_gpu *gpu, const struct device_stream *stream,
+                            struct plan *plan, struct err *err)
+{
+    int rc = 0;
+    if (stream->kind > DEVICE_STREAM_BIDIR)
+        rc = find_function(gpu, "stream_write_16_4", &plan->fill, err);
+    if (!rc && plan->part_bytes < plan->footprint_bytes)
+        rc = find_function(gpu, "stream_read_cg_16_4", &plan->read, err);
+    return rc;
+}
+
+/* Shared memory beyond 48 KiB must be requested; a carve-out of 0 % leaves the rest to L1. Several
+ * blocks on an SM need it all. */
 static int set_shared(struct cuda_gpu *gpu, const struct plan *plan, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     int rc = cuda_check(gpu,
                         driver->cuFuncSetAttribute(
                             plan->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                            CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                            plan->shared_bytes && plan->blocks > gpu->base.limits.sm_count
+                                ? CU_SHAREDMEM_CARVEOUT_MAX_SHARED
+                                : CU_SHAREDMEM_CARVEOUT_MAX_L1),
                         "cuFuncSetAttribute", err);
     if (rc || !plan->shared_bytes)
         return rc;
@@ -89,9 +120,12 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
     if (plan.threads > THREADS_MAX)
         return err_set(err, -EINVAL, "%u threads: a block has at most %d", plan.threads,
                        THREADS_MAX);
-    plan.footprint_bytes =
-        stream->footprint_bytes / (2 * stream->width_bytes) * 2 * stream->width_bytes;
-    if (!plan.footprint_bytes)
+    uint32_t unit = (device_stream_arrays(stream->kind) > 2 ? 3 : 2) * stream->width_bytes;
+    plan.footprint_bytes = stream->footprint_bytes / unit * unit;
+    plan.part_bytes = stream->total_bytes < stream->footprint_bytes
+                          ? stream->total_bytes / unit * unit
+                          : plan.footprint_bytes;
+    if (!plan.part_bytes)
         return err_set(err, -EINVAL, "the footprint is smaller than one access");
     if (stream->path == DEVICE_SHARED) {
         if (plan.footprint_bytes > gpu->base.limits.shared_array_bytes)
@@ -100,10 +134,13 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
     }
     uint32_t full = gpu->base.limits.threads_per_sm / plan.threads;
     plan.blocks = stream->blocks ? stream->blocks : per_block || !full ? sms : sms * full;
-    plan.pass_bytes = plan.footprint_bytes * (per_block ? plan.blocks : 1);
+    plan.pass_bytes = plan.part_bytes * (per_block ? plan.blocks : 1);
     uint64_t passes = stream->total_bytes / plan.pass_bytes;
     plan.passes = passes < 1 ? 1 : passes > UINT32_MAX ? UINT32_MAX : (uint32_t)passes;
     rc = set_shared(gpu, &plan, err);
+    if (rc)
+        return rc;
+    rc = find_preparation(gpu, stream, &plan, err);
     if (rc)
         return rc;
     *out_plan = plan;
@@ -113,9 +150,9 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
 static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
                          uint32_t passes, struct err *err)
 {
-    uint64_t base = gpu->global.base + place, footprint = plan->footprint_bytes;
+    uint64_t base = gpu->global.base + place, bytes = plan->part_bytes;
     uint64_t sink = gpu->results.device;
-    void *parameters[] = {&base, &footprint, &passes, &sink};
+    void *parameters[] = {&base, &bytes, &passes, &sink};
     return cuda_launch(gpu, plan->function, plan->blocks, plan->threads, plan->shared_bytes,
                        parameters, err);
 }
@@ -140,11 +177,34 @@ static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
     return 0;
 }
 
-/* One untimed pass fills TLBs, L2 and L1 first. */
+/* All SMs pass over the whole footprint. */
+static int launch_whole(struct cuda_gpu *gpu, CUfunction function, uint64_t footprint_bytes,
+                        uint64_t place, struct err *err)
+{
+    struct plan plan = {.function = function,
+                        .blocks = gpu->base.limits.sm_count,
+                        .threads = THREADS_MAX,
+                        .part_bytes = footprint_bytes};
+    return launch_passes(gpu, &plan, place, 1, err);
+}
+
+/* One untimed pass fills TLBs, L2 and L1 first. If only a part is timed, the whole footprint is
+ * read: what is larger than L2 leaves none of its beginning there. */
+static int prepare(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place, struct err *err)
+{
+    int rc = 0;
+    if (plan->fill)
+        rc = launch_whole(gpu, plan->fill, plan->footprint_bytes, place, err);
+    if (rc)
+        return rc;
+    return plan->read ? launch_whole(gpu, plan->read, plan->footprint_bytes, place, err)
+                      : launch_passes(gpu, plan, place, 1, err);
+}
+
 static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
                        uint32_t passes, uint64_t *out_ns, struct err *err)
 {
-    int rc = launch_passes(gpu, plan, place, 1, err);
+    int rc = prepare(gpu, plan, place, err);
     if (rc)
         return rc;
     rc = record(gpu, 0, 0, err);
@@ -358,7 +418,7 @@ int cuda_run_stream(struct device *device, const struct device_stream *stream,
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (rc)
         return rc;
-    if (stream->kind >= DEVICE_STREAM_H2D)
+    if (device_stream_uses_host(stream->kind))
         return stream_copies(gpu, stream, out_answer, err);
     return stream_kernel(gpu, stream, out_answer, err);
 }

@@ -182,6 +182,48 @@ static __device__ __forceinline__ void copy_all(uint64_t base, struct share shar
     }
 }
 
+enum combination { COMBINE_MUL, COMBINE_ADD, COMBINE_TRIAD };
+static const double combine_factor = 3;
+
+template <enum combination C> static __device__ __forceinline__ double combine(double a, double b)
+{
+    return C == COMBINE_MUL   ? combine_factor * a
+           : C == COMBINE_ADD ? a + b
+                              : a + combine_factor * b;
+}
+
+/* Arrays of count elements follow each other: one or two are read, the last one is written. */
+template <enum combination C, int UNROLL>
+static __device__ __forceinline__ void combine_all(uint64_t base, struct share share,
+                                                   uint32_t passes)
+{
+    const uint64_t second = address<double2>(base, share.count);
+    const uint64_t to = C == COMBINE_MUL ? second : address<double2>(second, share.count);
+    for (uint32_t p = 0; p < passes; p++, turn(&share)) {
+        uint32_t i = share.first;
+#pragma unroll 1
+        for (; i < share.count; i += UNROLL * share.threads) {
+            double2 a[UNROLL], b[UNROLL];
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++) {
+                uint32_t at = i + u * share.threads;
+                if (at >= share.count)
+                    continue;
+                a[u] = __ldcg((const double2 *)address<double2>(base, at));
+                b[u] =
+                    C == COMBINE_MUL ? a[u] : __ldcg((const double2 *)address<double2>(second, at));
+            }
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++) {
+                uint32_t at = i + u * share.threads;
+                if (at < share.count)
+                    __stcg((double2 *)address<double2>(to, at),
+                           make_double2(combine<C>(a[u].x, b[u].x), combine<C>(a[u].y, b[u].y)));
+            }
+        }
+    }
+}
+
 extern __shared__ uint32_t stream_buffer[];
 
 template <typename T, int UNROLL>
@@ -245,3 +287,16 @@ DEFINE_STREAM(uint4, 16, 1)
 DEFINE_STREAM(uint4, 16, 2)
 DEFINE_STREAM(uint4, 16, 4)
 DEFINE_STREAM(uint4, 16, 8)
+
+#define DEFINE_COMBINED(name, kind, arrays, unroll)                                                \
+    extern "C" __global__ void RESIDENT(unroll)                                                    \
+        stream_##name##_16_##unroll(uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink) \
+    {                                                                                              \
+        combine_all<kind, unroll>(base, whole_grid(bytes / arrays / 16), passes);                  \
+    }
+DEFINE_COMBINED(mul, COMBINE_MUL, 2, 1)
+DEFINE_COMBINED(mul, COMBINE_MUL, 2, 2)
+DEFINE_COMBINED(add, COMBINE_ADD, 3, 1)
+DEFINE_COMBINED(add, COMBINE_ADD, 3, 2)
+DEFINE_COMBINED(triad, COMBINE_TRIAD, 3, 1)
+DEFINE_COMBINED(triad, COMBINE_TRIAD, 3, 2)

@@ -9,8 +9,8 @@
 const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
-        "look",   "open",  "identify", "batch", "stream", "clocks", "health", "link",
-        "memory", "check", "load",     "peers", "peer",   "share",  "sm_map", "code"};
+        "look",  "open", "identify", "batch", "stream", "clocks", "health", "link",       "memory",
+        "check", "load", "peers",    "peer",  "share",  "sm_map", "code",   "shared_load"};
     return names[call];
 }
 
@@ -222,6 +222,13 @@ struct ask ask_of_code(const struct device_code *code)
                                    code->chains, code->warps, code->length, code->repeats}};
 }
 
+struct ask ask_of_shared_load(const struct device_shared_load *load)
+{
+    return (struct ask){.call = ASK_SHARED_LOAD,
+                        .fields = {load->warps, load->lanes, load->lane_stride_bytes,
+                                   load->width_bytes, load->loads}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -229,16 +236,17 @@ struct ask ask_of_call(enum ask_call call)
 
 static size_t field_count(enum ask_call call)
 {
-    return call == ASK_BATCH    ? ASK_JOB_FIELDS
-           : call == ASK_STREAM ? ASK_STREAM_FIELDS
-           : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
-           : call == ASK_CHECK  ? ASK_CHECK_FIELDS
-           : call == ASK_LOAD   ? ASK_LOAD_FIELDS
-           : call == ASK_PEER   ? ASK_PEER_FIELDS
-           : call == ASK_SHARE  ? ASK_SHARE_FIELDS
-           : call == ASK_SM_MAP ? ASK_SM_MAP_FIELDS
-           : call == ASK_CODE   ? ASK_CODE_FIELDS
-                                : 0;
+    return call == ASK_BATCH         ? ASK_JOB_FIELDS
+           : call == ASK_STREAM      ? ASK_STREAM_FIELDS
+           : call == ASK_MEMORY      ? ASK_MEMORY_FIELDS
+           : call == ASK_CHECK       ? ASK_CHECK_FIELDS
+           : call == ASK_LOAD        ? ASK_LOAD_FIELDS
+           : call == ASK_PEER        ? ASK_PEER_FIELDS
+           : call == ASK_SHARE       ? ASK_SHARE_FIELDS
+           : call == ASK_SM_MAP      ? ASK_SM_MAP_FIELDS
+           : call == ASK_CODE        ? ASK_CODE_FIELDS
+           : call == ASK_SHARED_LOAD ? ASK_SHARED_LOAD_FIELDS
+                                     : 0;
 }
 
 bool ask_has_fields(enum ask_call call)
@@ -333,7 +341,8 @@ static const char *instruction_name(uint64_t hash)
 
 void ask_describe(const struct ask *ask, struct strbuf *out_text)
 {
-    static const char *const streams[] = {"read", "write", "copy", "h2d", "d2h", "both ways"};
+    static const char *const streams[] = {"read",      "write", "copy", "h2d",  "d2h",
+                                          "both ways", "mul",   "add",  "triad"};
     const uint64_t *fields = ask->fields, *first = fields + STEP_FIRST;
     if (ask->call == ASK_STREAM) {
         strbuf_printf(out_text, "stream: %s ",
@@ -381,6 +390,15 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
                       (unsigned long long)fields[4], (unsigned long long)fields[3],
                       instruction_name(fields[0]), (unsigned long long)fields[1],
                       (unsigned long long)fields[2]);
+        return;
+    }
+    if (ask->call == ASK_SHARED_LOAD) {
+        strbuf_printf(
+            out_text,
+            "%llu loads of %llu B from shared memory, %llu warps of %llu lanes, %llu B apart",
+            (unsigned long long)fields[4], (unsigned long long)fields[3],
+            (unsigned long long)fields[0], (unsigned long long)fields[1],
+            (unsigned long long)fields[2]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -127,6 +127,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     case ASK_CODE:
         answer_get_code(values, &code);
         break;
+    case ASK_SHARED_LOAD:
+        wire_get_varint(values);
+        break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);
         break;

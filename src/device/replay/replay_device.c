@@ -208,6 +208,18 @@ static int replay_map_sms(struct device *device, const struct device_sm_map *map
                : err_set(err, -ENODATA, "the record has a map of another number of SMs");
 }
 
+static int replay_load_shared(struct device *device, const struct device_shared_load *load,
+                              struct device_shared_load_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_shared_load(load);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    out_answer->cycles = wire_get_varint(&values);
+    return 0;
+}
+
 static int replay_run_load(struct device *device, const struct device_load *load,
                            struct device_load_answer *out_answer, struct err *err)
 {
@@ -289,6 +301,7 @@ static const struct device_ops replay_ops = {
     .map_sms = replay_map_sms,
     .run_load = replay_run_load,
     .run_code = replay_run_code,
+    .load_shared = replay_load_shared,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
     .share_host = replay_share_host,

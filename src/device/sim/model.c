@@ -87,8 +87,14 @@ static const struct yaml_field memory_fields[] = {
 
 static const struct yaml_field shared_fields[] = {
     {"size", YAML_BYTES, offsetof(struct sim_model, shared_bytes_max), .min = 1024, .max = 1 << 24},
-    {"conflict_cycles", YAML_F64, offsetof(struct sim_model, conflict_cycles), .min = 0,
+    {"conflict_cycles", YAML_F64, offsetof(struct sim_model, banks.conflict_cycles), .min = 0,
      .max = 1000},
+    {"banks", YAML_U32, offsetof(struct sim_model, banks.count), .min = 1, .max = SIM_BANKS_MAX},
+    {"bank_width", YAML_U32, offsetof(struct sim_model, banks.bank_bytes), .min = 4, .max = 16},
+    {"interleave", YAML_U32, offsetof(struct sim_model, banks.interleave_bytes), .min = 4,
+     .max = 16},
+    {"pass_cycles", YAML_F64, offsetof(struct sim_model, banks.pass_cycles), .min = 0, .max = 1000},
+    {"load_cycles", YAML_F64, offsetof(struct sim_model, banks.load_cycles), .min = 0, .max = 1000},
 };
 
 static const struct yaml_field bandwidth_fields[] = {
@@ -106,11 +112,14 @@ static const struct yaml_field bandwidth_fields[] = {
      .max = BANDWIDTH_MAX},
     {"main_copy", YAML_F64, offsetof(struct sim_bandwidth, main_copy), .min = 0.1,
      .max = BANDWIDTH_MAX},
+    {"main_add", YAML_F64, offsetof(struct sim_bandwidth, main_add), .min = 0.1,
+     .max = BANDWIDTH_MAX},
     {"h2d", YAML_F64, offsetof(struct sim_bandwidth, h2d), .min = 0.1, .max = BANDWIDTH_MAX},
     {"d2h", YAML_F64, offsetof(struct sim_bandwidth, d2h), .min = 0.1, .max = BANDWIDTH_MAX},
     {"bidir", YAML_F64, offsetof(struct sim_bandwidth, bidir), .min = 0.1, .max = BANDWIDTH_MAX},
     {"l2_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, l2_loaded_cycles), .min = 0,
      .max = 1e5},
+    {"round_cycles", YAML_F64, offsetof(struct sim_bandwidth, round_cycles), .min = 0, .max = 1e4},
     {"main_loaded_cycles", YAML_F64, offsetof(struct sim_bandwidth, main_loaded_cycles), .min = 0,
      .max = 1e5},
 };
@@ -289,9 +298,19 @@ static void set_defaults(struct sim_model *model)
     model->constant_bytes = 64 * 1024;
     model->host_bytes = 256 * 1024 * 1024;
     model->shared_bytes_max = 48 * 1024;
-    model->conflict_cycles = 2;
+    model->banks = (struct sim_banks){32, 4, 0, 2, 1, 1};
     model->dram_clocked = 0.3;
-    model->bandwidth = (struct sim_bandwidth){64, 128, 128, 2000, 1500, 800, 750, 700, 24, 24, 44};
+    model->bandwidth = (struct sim_bandwidth){.sm = 64,
+                                              .l1 = 128,
+                                              .shared = 128,
+                                              .l2_read = 2000,
+                                              .l2_write = 1500,
+                                              .main_read = 800,
+                                              .main_write = 750,
+                                              .main_copy = 700,
+                                              .h2d = 24,
+                                              .d2h = 24,
+                                              .bidir = 44};
     model->hardware = (struct sim_hardware){.architecture = "simulated",
                                             .compute_capability = "0.0",
                                             .cores_per_sm = 128,
@@ -327,6 +346,27 @@ static int read_timer(const struct yaml_node *node, struct sim_model *model, str
     return text.overhead_cycles ? sim_read_overheads(text.overhead_cycles, model, err) : 0;
 }
 
+static bool power_of_two(uint32_t n)
+{
+    return n && !(n & (n - 1));
+}
+
+static int read_shared(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct sim_banks *banks = &model->banks;
+    int rc = read_optional(node, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
+    if (rc)
+        return rc;
+    if (!power_of_two(banks->bank_bytes))
+        return yaml_error(sim_at(node, "bank_width"), err, "expected 4, 8 or 16 bytes");
+    if (!banks->interleave_bytes)
+        banks->interleave_bytes = banks->bank_bytes;
+    if (!power_of_two(banks->interleave_bytes) || banks->interleave_bytes > banks->bank_bytes)
+        return yaml_error(sim_at(node, "interleave"), err,
+                          "expected a power of two up to the width of a bank");
+    return 0;
+}
+
 static int read_machine(const struct model_text *text, struct sim_model *model, struct err *err)
 {
     int rc = read_clock(text->clock, model, err);
@@ -342,7 +382,7 @@ static int read_machine(const struct model_text *text, struct sim_model *model, 
     rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model, err);
     if (rc)
         return rc;
-    rc = read_optional(text->shared, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
+    rc = read_shared(text->shared, model, err);
     if (rc)
         return rc;
     rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT_OF(bandwidth_fields),

@@ -10,6 +10,7 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/instruction.h"
+#include "device/sim/shared_banks.h"
 #include "device/sim/sim.h"
 #include "inventory/xid.h"
 
@@ -87,8 +88,10 @@ struct sim_bandwidth {
     double l2_read, l2_write;
     double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
+    double main_add; /* two arrays read, one written; 0: as main_copy */
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
+    double round_cycles; /* of a loop's round beside its accesses */
 };
 
 /* What the driver reports. */
@@ -134,7 +137,7 @@ struct sim_model {
     uint32_t cache_count;
     struct sim_carveout carveout;
     uint64_t shared_bytes_max, constant_bytes, host_bytes, memory_bytes;
-    double conflict_cycles; /* of shared memory, for each further access to the same bank */
+    struct sim_banks banks; /* of shared memory */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     bool translate_first; /* also loads that L1 serves need their page */

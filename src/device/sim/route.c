@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, BANKS = 32, BANK_BYTES = 4, LANES_MAX = 32 };
+enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, LANE_BYTES = 4 };
 
 /* Above all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
 static const uint64_t constant_base = UINT64_C(15) << 38;
@@ -121,7 +121,7 @@ int route_prepare(struct gpu *gpu, enum device_path which, const struct route_pl
     const struct sim_path *path = &model->paths[which];
     if (!path->present)
         return err_set(err, -ENOTSUP, "this GPU has no %s path", path_names[which]);
-    struct route route = {.conflict_cycles = model->conflict_cycles};
+    struct route route = {.banks = &model->banks};
     double factor = (int64_t)place->sm == model->slow_sm ? 1 + model->slow_share : 1;
     if (which == DEVICE_SHARED || which == DEVICE_HOST) {
         route.direct = true;
@@ -244,31 +244,13 @@ void route_load(const struct route *route, const uint64_t *addresses, uint32_t c
         out_cycles[i] = load(route, addresses[i], rng);
 }
 
-/* Shared memory has 32 banks of 4 bytes. Lanes that read different words of one bank are served one
- * after the other; the same word is broadcast. */
-static uint32_t conflict_degree(uint64_t address, uint32_t lanes, uint32_t lane_stride_bytes)
-{
-    uint64_t words[LANES_MAX];
-    uint32_t counts[BANKS] = {0}, degree = 1;
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        words[lane] = (address + (uint64_t)lane * lane_stride_bytes) / BANK_BYTES;
-        uint32_t earlier = 0;
-        while (words[earlier] != words[lane])
-            earlier++;
-        uint32_t *count = &counts[words[lane] % BANKS];
-        *count += earlier == lane;
-        degree = *count > degree ? *count : degree;
-    }
-    return degree;
-}
-
 double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
                         uint32_t lane_stride_bytes, struct rng *rng)
 {
     if (route->direct) {
-        double conflicts =
-            route->host ? 0 : conflict_degree(address, lanes, lane_stride_bytes) - 1.0;
-        return route->direct_now + conflicts * route->conflict_cycles;
+        const struct sim_lanes words = {address, lanes, lane_stride_bytes, LANE_BYTES};
+        uint32_t passes = route->host ? 1 : shared_banks_passes(route->banks, &words);
+        return route->direct_now + (passes - 1) * route->banks->conflict_cycles;
     }
     double slowest = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) {

@@ -33,7 +33,7 @@ struct route {
     bool direct; /* shared or host: one latency, no cache */
     bool host;
     double direct_cycles, direct_now;
-    double conflict_cycles;
+    const struct sim_banks *banks;
     uint64_t base; /* beginning of the path's memory in the address range of the caches */
 };
 

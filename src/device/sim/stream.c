@@ -1,32 +1,27 @@
-/* Bandwidth of a simulated GPU: the smallest of what the SMs can take, what is in flight, and what
- * the level can deliver. */
+/* Bandwidth of a simulated GPU: what the SMs can take, what is in flight, and what the level can
+ * deliver limit the blocks while they run (stream_blocks.c). */
 #include <errno.h>
 #include <math.h>
 
 #include "device/sim/gpu.h"
+#include "device/sim/stream_blocks.h"
 
-enum { BEST_UNROLL = 8 };
+enum { BEST_UNROLL = 8, BLOCKS_PER_SM_MAX = 32 };
 
 /* One level as a source or sink of streams. GB/s are bytes per nanosecond. */
 struct source {
     double level_limit; /* GB/s of the whole GPU; 0: none beyond that of the SMs */
     double sm_limit;    /* bytes per cycle and SM */
-    double latency_ns;  /* for Little's law */
+    double latency_ns;  /* for Little's law: alone */
+    double loaded_ns;   /* while the level delivers all it can */
 };
 
-struct launch {
-    double sms;     /* that have a block */
-    double threads; /* resident at once, in all */
-};
-
-static struct launch launch_of(const struct sim_model *model, const struct device_stream *stream)
+/* Blocks that an SM can hold at once. */
+static uint32_t blocks_at_once(const struct sim_model *model, const struct device_stream *stream)
 {
     uint32_t per_sm = model->hardware.threads_per_sm / stream->threads;
-    per_sm = per_sm ? per_sm : 1;
-    uint64_t blocks = stream->blocks ? stream->blocks : (uint64_t)per_sm * model->sms;
-    uint64_t sms = blocks < model->sms ? blocks : model->sms;
-    uint64_t resident = blocks < sms * per_sm ? blocks : sms * per_sm;
-    return (struct launch){.sms = (double)sms, .threads = (double)(resident * stream->threads)};
+    per_sm = per_sm > BLOCKS_PER_SM_MAX ? BLOCKS_PER_SM_MAX : per_sm;
+    return per_sm ? per_sm : 1;
 }
 
 static uint64_t l1_bytes(const struct sim_model *model)
@@ -36,6 +31,38 @@ static uint64_t l1_bytes(const struct sim_model *model)
         return 0;
     const struct sim_cache *cache = &model->caches[path->caches[0]];
     return (uint64_t)((double)cache->geometry.size * (cache->carveout ? model->l1_share : 1));
+}
+
+/* Reads and writes of one stream take turns. */
+static double l2_limit(const struct sim_bandwidth *b, enum device_stream_kind kind)
+{
+    double arrays = device_stream_arrays(kind);
+    if (kind == DEVICE_STREAM_READ || kind == DEVICE_STREAM_WRITE)
+        return kind == DEVICE_STREAM_READ ? b->l2_read : b->l2_write;
+    return arrays / ((arrays - 1) / b->l2_read + 1 / b->l2_write);
+}
+
+static double main_limit(const struct sim_bandwidth *b, enum device_stream_kind kind)
+{
+    if (kind == DEVICE_STREAM_READ || kind == DEVICE_STREAM_WRITE)
+        return kind == DEVICE_STREAM_READ ? b->main_read : b->main_write;
+    return device_stream_arrays(kind) > 2 && b->main_add > 0 ? b->main_add : b->main_copy;
+}
+
+static struct source main_source(const struct gpu *gpu, const struct device_stream *stream,
+                                 double mhz)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct sim_bandwidth *b = &model->bandwidth;
+    const struct sim_path *path = &model->paths[stream->path];
+    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
+    double dram_ns = model->dram_factor * 1e3 / model->nominal_clock.sm_mhz;
+    double l2_ns = path->l2_cycles * 1e3 / mhz, alone = path->main_cycles - path->l2_cycles;
+    double loaded = fmax(path->main_cycles, b->main_loaded_cycles) - path->l2_cycles;
+    return (struct source){.sm_limit = b->sm,
+                           .level_limit = main_limit(b, stream->kind) * memory,
+                           .latency_ns = l2_ns + alone * dram_ns,
+                           .loaded_ns = l2_ns + loaded * dram_ns};
 }
 
 /* A footprint that fits into a level is served by it after the first pass. A larger one never hits,
@@ -56,37 +83,38 @@ static struct source source_of(const struct gpu *gpu, const struct device_stream
     double footprint = (double)stream->footprint_bytes * (cached ? sms : 1);
     if (footprint <= (double)model->l2.geometry.size)
         return (struct source){.sm_limit = b->sm,
-                               .level_limit = (reads ? b->l2_read : b->l2_write) * clock,
-                               .latency_ns = fmax(path->l2_cycles, b->l2_loaded_cycles) * ns};
-    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
-    double limit = reads                                 ? b->main_read
-                   : stream->kind == DEVICE_STREAM_WRITE ? b->main_write
-                                                         : b->main_copy;
-    double dram_cycles = fmax(path->main_cycles, b->main_loaded_cycles) - path->l2_cycles;
-    return (struct source){.sm_limit = b->sm,
-                           .level_limit = limit * memory,
-                           .latency_ns = path->l2_cycles * ns + dram_cycles * model->dram_factor *
-                                                                    1e3 /
-                                                                    model->nominal_clock.sm_mhz};
+                               .level_limit = l2_limit(b, stream->kind) * clock,
+                               .latency_ns = path->l2_cycles * ns,
+                               .loaded_ns = fmax(path->l2_cycles, b->l2_loaded_cycles) * ns};
+    return main_source(gpu, stream, mhz);
 }
 
-static double smaller(double a, double b)
+/* A slow SM takes less; its blocks are not told from others. */
+static double sm_share(const struct sim_model *model, double sms)
 {
-    return a < b ? a : b;
+    bool slow = model->slow_sm >= 0 && model->slow_sm < sms;
+    return slow ? 1 - (1 - 1 / (1 + model->slow_share)) / sms : 1;
 }
 
 static double device_rate(const struct gpu *gpu, const struct device_stream *stream, double mhz)
 {
     const struct sim_model *model = &gpu->model;
-    struct launch launch = launch_of(model, stream);
-    struct source source = source_of(gpu, stream, mhz, launch.sms);
-    double sms = launch.sms;
-    if (model->slow_sm >= 0 && model->slow_sm < launch.sms)
-        sms -= 1 - 1 / (1 + model->slow_share);
-    double rate = sms * source.sm_limit * mhz / 1e3;
+    uint32_t at_once = blocks_at_once(model, stream);
+    uint32_t blocks = stream->blocks ? stream->blocks : at_once * model->sms;
+    uint32_t sms = blocks < model->sms ? blocks : model->sms;
+    struct source source = source_of(gpu, stream, mhz, sms);
     double unroll = stream->unroll ? stream->unroll : BEST_UNROLL;
-    rate = smaller(rate, launch.threads * unroll * stream->width_bytes / source.latency_ns);
-    return source.level_limit > 0 ? smaller(rate, source.level_limit) : rate;
+    const struct stream_blocks run = {
+        .sms = model->sms,
+        .at_once = at_once,
+        .blocks = blocks,
+        .block_in_flight = stream->threads * unroll * stream->width_bytes,
+        .sm_limit = source.sm_limit * mhz / 1e3 * sm_share(model, sms),
+        .level_limit = source.level_limit,
+        .latency_ns = source.latency_ns + model->bandwidth.round_cycles * 1e3 / mhz,
+        .loaded_ns = source.loaded_ns,
+    };
+    return stream_blocks_rate(&run);
 }
 
 /* all: every GPU of the node copies. */
@@ -121,7 +149,7 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
 {
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_model *model = &gpu->model;
-    bool on_device = stream->kind < DEVICE_STREAM_H2D;
+    bool on_device = !device_stream_uses_host(stream->kind);
     if (on_device && !model->paths[stream->path].present)
         return err_set(err, -ENOTSUP, "this GPU has no such path");
     if (on_device && stream->threads > model->hardware.threads_per_block)

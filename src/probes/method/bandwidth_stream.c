@@ -16,7 +16,7 @@ static const uint64_t TOTAL_MAX_BYTES = UINT64_C(1) << 42;
 
 bool bandwidth_by_kernel(const struct bandwidth_task *task)
 {
-    return task->kind < DEVICE_STREAM_H2D;
+    return !device_stream_uses_host(task->kind);
 }
 
 bool bandwidth_per_block(const struct bandwidth_task *task)
@@ -30,14 +30,13 @@ bool bandwidth_allows(const struct probe_context *context, uint32_t threads)
     return !warps || threads <= warps * BANDWIDTH_WARP_THREADS;
 }
 
-/* A copy reads one half of the footprint and writes the other. */
 uint64_t bandwidth_in_flight(const struct bandwidth_task *task, const struct bandwidth_shape *shape,
                              uint32_t sms)
 {
     uint64_t bytes = (uint64_t)shape->threads * shape->width_bytes * shape->unroll;
     if (!bandwidth_per_block(task))
         bytes *= (uint64_t)shape->blocks_per_sm * sms;
-    return task->kind == DEVICE_STREAM_COPY ? 2 * bytes : bytes;
+    return device_stream_arrays(task->kind) * bytes;
 }
 
 uint32_t bandwidth_unroll(const struct probe_context *context, const struct bandwidth_task *task,

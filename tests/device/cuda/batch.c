@@ -304,6 +304,11 @@ static void streams(void **state)
         {{DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
         {{DEVICE_STREAM_WRITE, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 512, 0, 0}, -ENOTSUP, 0},
         {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 2, 512, 0, 0}, -ENOTSUP, 0},
+        {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 1 << 17, 16, 512, 2, 4}, 0, 1 << 17},
+        {{DEVICE_STREAM_MUL, DEVICE_GLOBAL_CG, 1 << 20, 1 << 17, 16, 512, 2, 2}, 0, 1 << 17},
+        {{DEVICE_STREAM_TRIAD, DEVICE_GLOBAL_CG, 3 << 20, 6 << 20, 16, 512, 0, 2}, 0, 6 << 20},
+        {{DEVICE_STREAM_ADD, DEVICE_GLOBAL_CG, 3 << 20, 6 << 20, 8, 512, 0, 2}, -ENOTSUP, 0},
+        {{DEVICE_STREAM_MUL, DEVICE_SHARED, 1 << 14, 1 << 14, 16, 512, 0, 2}, -ENOTSUP, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct device_stream_answer answer = {0};

@@ -229,6 +229,19 @@ static void run_sm_memory(const struct kernel_sm_memory *memory)
         results[i] = (500 + i / memory->regions + i % memory->regions) * (uint64_t)memory->loads;
 }
 
+/* Each load takes 20 cycles, and as many more as there are bytes between two lanes and in a load.
+ * Warp w begins w cycles later. */
+static void run_shared_load(const char *name, unsigned block,
+                            const struct kernel_shared_load *asked)
+{
+    struct kernel_shared_result *result = (struct kernel_shared_result *)(uintptr_t)asked->result;
+    uint64_t each = 20 + asked->lane_stride_bytes + strtoul(name, NULL, 10);
+    for (unsigned w = 0; w < block / 32; w++) {
+        result->begin[w] = 1000 + w;
+        result->end[w] = 1000 + w + each * asked->repeats * KERNEL_SHARED_UNROLL;
+    }
+}
+
 /* FAKE_CUDA_PACE="path": each launch of a load takes 20 ms indeed, and adds a line to this file:
  * the process, and when the launch began and ended, in ns. */
 static void take_time(const char *path)
@@ -277,6 +290,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_sm_read(parameters[0], grid);
     else if (strcmp(name, "sm_map_memory") == 0)
         run_sm_memory(parameters[0]);
+    else if (strncmp(name, "shared_load_", 12) == 0)
+        run_shared_load(name + 12, block, parameters[0]);
     else if (strcmp(name, "code") == 0)
         fake_code_run(grid, block, parameters);
     else if (strcmp(name, "load_both") == 0)

@@ -5,6 +5,7 @@
 
 #include "ask.h"
 #include "device/replay/answer.h"
+#include "device/shared_load.h"
 #include "tape.h"
 
 static bool same_facts(const struct facts *a, const struct facts *b)
@@ -217,6 +218,24 @@ static void errors_come_back(void **state)
     assert_true(codes[0] < 0);
     assert_int_equal(codes[0], codes[1]);
     assert_string_equal(errs[0].text, errs[1].text);
+    tape_fini(&tape);
+}
+
+static void shared_loads(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct device_shared_load load = {4, 32, 8, 4, 64};
+    struct device_shared_load_answer answers[2];
+    struct err err = {0};
+    tape_begin(&tape);
+    assert_int_equal(device_load_shared(tape.device, &load, &answers[0], &err), 0);
+    tape_end(&tape, GPU_OK);
+    tape_replay(&tape);
+    assert_int_equal(device_load_shared(tape.device, &load, &answers[1], &err), 0);
+    assert_true(answers[0].cycles && answers[0].cycles == answers[1].cycles);
+    load.width_bytes = 8;
+    assert_int_equal(device_load_shared(tape.device, &load, &answers[1], &err), -ENOENT);
     tape_fini(&tape);
 }
 
@@ -459,6 +478,7 @@ int main(void)
         cmocka_unit_test(facts_and_turns_come_back),
         cmocka_unit_test(a_look_alone_is_complete),
         cmocka_unit_test(errors_come_back),
+        cmocka_unit_test(shared_loads),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(repeated_requests_get_their_own_answers),
         cmocka_unit_test(random_orders_are_alike),
