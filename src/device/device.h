@@ -16,6 +16,8 @@
 #include "inventory/facts.h"
 
 struct device;
+struct device_straight; /* straight.h */
+struct device_straight_answer;
 
 /* The instruction and the path of a load. */
 enum device_path {
@@ -420,6 +422,9 @@ struct device_ops {
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_code)(struct device *device, const struct device_code *code,
                     struct device_code_answer *out_answer, struct err *err); /* may be NULL */
+    int (*run_straight)(struct device *device, const struct device_straight *straight,
+                        struct device_straight_answer *out_answer,
+                        struct err *err); /* may be NULL */
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,

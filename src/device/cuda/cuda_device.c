@@ -333,6 +333,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->memory_module);
         if (gpu->sm_map_module)
             driver->cuModuleUnload(gpu->sm_map_module);
+        if (gpu->straight_module)
+            driver->cuModuleUnload(gpu->straight_module);
         if (gpu->check_module)
             driver->cuModuleUnload(gpu->check_module);
         if (gpu->stream_module)
@@ -361,6 +363,7 @@ static const struct device_ops cuda_ops = {
     .map_sms = cuda_map_sms,
     .run_load = cuda_run_load,
     .run_code = cuda_run_code,
+    .run_straight = cuda_run_straight,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .share_host = cuda_share_host,

@@ -9,8 +9,8 @@
 const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
-        "look",   "open",  "identify", "batch", "stream", "clocks", "health", "link",
-        "memory", "check", "load",     "peers", "peer",   "share",  "sm_map", "code"};
+        "look",  "open", "identify", "batch", "stream", "clocks", "health", "link",    "memory",
+        "check", "load", "peers",    "peer",  "share",  "sm_map", "code",   "straight"};
     return names[call];
 }
 
@@ -222,6 +222,19 @@ struct ask ask_of_code(const struct device_code *code)
                                    code->chains, code->warps, code->length, code->repeats}};
 }
 
+struct ask ask_of_straight(const struct device_straight *straight)
+{
+    struct ask ask = {.call = ASK_STRAIGHT};
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        uint64_t *fields = ask.fields + 4 * (size_t)i;
+        fields[0] = straight->jobs[i].sm;
+        fields[1] = straight->jobs[i].copy;
+        fields[2] = straight->jobs[i].length;
+        fields[3] = straight->jobs[i].repeats;
+    }
+    return ask;
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -229,16 +242,17 @@ struct ask ask_of_call(enum ask_call call)
 
 static size_t field_count(enum ask_call call)
 {
-    return call == ASK_BATCH    ? ASK_JOB_FIELDS
-           : call == ASK_STREAM ? ASK_STREAM_FIELDS
-           : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
-           : call == ASK_CHECK  ? ASK_CHECK_FIELDS
-           : call == ASK_LOAD   ? ASK_LOAD_FIELDS
-           : call == ASK_PEER   ? ASK_PEER_FIELDS
-           : call == ASK_SHARE  ? ASK_SHARE_FIELDS
-           : call == ASK_SM_MAP ? ASK_SM_MAP_FIELDS
-           : call == ASK_CODE   ? ASK_CODE_FIELDS
-                                : 0;
+    return call == ASK_BATCH      ? ASK_JOB_FIELDS
+           : call == ASK_STREAM   ? ASK_STREAM_FIELDS
+           : call == ASK_MEMORY   ? ASK_MEMORY_FIELDS
+           : call == ASK_CHECK    ? ASK_CHECK_FIELDS
+           : call == ASK_LOAD     ? ASK_LOAD_FIELDS
+           : call == ASK_PEER     ? ASK_PEER_FIELDS
+           : call == ASK_SHARE    ? ASK_SHARE_FIELDS
+           : call == ASK_SM_MAP   ? ASK_SM_MAP_FIELDS
+           : call == ASK_CODE     ? ASK_CODE_FIELDS
+           : call == ASK_STRAIGHT ? ASK_STRAIGHT_FIELDS
+                                  : 0;
 }
 
 bool ask_has_fields(enum ask_call call)
@@ -381,6 +395,14 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
                       (unsigned long long)fields[4], (unsigned long long)fields[3],
                       instruction_name(fields[0]), (unsigned long long)fields[1],
                       (unsigned long long)fields[2]);
+        return;
+    }
+    if (ask->call == ASK_STRAIGHT) {
+        strbuf_printf(out_text, "straight code: %llu instructions on SM %llu",
+                      (unsigned long long)fields[2], (unsigned long long)fields[0]);
+        if (fields[7])
+            strbuf_printf(out_text, ", %llu on SM %llu", (unsigned long long)fields[6],
+                          (unsigned long long)fields[4]);
         return;
     }
     if (ask->call != ASK_BATCH) {

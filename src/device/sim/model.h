@@ -117,6 +117,15 @@ struct sim_instruction {
     uint64_t kinds; /* machine operations that the compiler takes in turn */
 };
 
+/* A cache of instructions. What it does not have takes miss_cycles longer, per line of the nearest
+ * cache. */
+enum { SIM_INSTRUCTION_CACHES_MAX = 4 };
+struct sim_instruction_cache {
+    struct cache_geometry geometry;
+    int scope;
+    double miss_cycles;
+};
+
 struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
@@ -138,7 +147,10 @@ struct sim_model {
     struct sim_tlb tlbs[SIM_TLBS];
     bool has_instructions;
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
-    double dram_clocked; /* share of the DRAM time that follows the memory clock */
+    struct sim_instruction_cache instruction_caches[SIM_INSTRUCTION_CACHES_MAX]; /* nearest first */
+    uint32_t instruction_cache_count;
+    double straight_cycles; /* of an instruction that the nearest cache has */
+    double dram_clocked;    /* share of the DRAM time that follows the memory clock */
     double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */
     double constant_first_cycles;             /* added to an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];
@@ -180,6 +192,9 @@ struct sim_model {
     int fabric_state; /* enum sim_fabric */
 };
 
+/* By enum cache_index, enum cache_policy and enum sim_scope; NULL after the last. */
+extern const char *const sim_index_words[], *const sim_policy_words[], *const sim_scope_words[];
+
 /* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
 int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
@@ -192,6 +207,8 @@ void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
+                                struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
 

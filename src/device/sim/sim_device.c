@@ -79,6 +79,7 @@ static const struct device_ops ops = {
     .map_sms = gpu_map_sms,
     .run_load = gpu_run_load,
     .run_code = gpu_run_code,
+    .run_straight = gpu_run_straight,
     .list_peers = gpu_list_peers,
     .test_peer = gpu_test_peer,
     .share_host = gpu_share_host,
