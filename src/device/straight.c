@@ -6,10 +6,11 @@
 /* In steps of 32 at first, then of 128: large caches need no finer ones. */
 enum { FINE = 32, COARSE = 128, FINE_END = 4096, FINE_COUNT = FINE_END / FINE };
 enum { LENGTH_COUNT = FINE_COUNT + (DEVICE_STRAIGHT_MAX - FINE_END) / COARSE };
+enum { SECOND_COUNT = FINE_COUNT + (DEVICE_STRAIGHT_SECOND_MAX - FINE_END) / COARSE };
 
-size_t device_straight_length_count(void)
+size_t device_straight_length_count(uint32_t copy)
 {
-    return LENGTH_COUNT;
+    return copy ? SECOND_COUNT : LENGTH_COUNT;
 }
 
 uint32_t device_straight_length(size_t i)
@@ -19,9 +20,9 @@ uint32_t device_straight_length(size_t i)
     return (uint32_t)(i < FINE_COUNT ? (i + 1) * FINE : FINE_END + (i - FINE_COUNT + 1) * COARSE);
 }
 
-static bool is_length(uint32_t length)
+static bool is_length(uint32_t copy, uint32_t length)
 {
-    return length && length <= DEVICE_STRAIGHT_MAX &&
+    return length && length <= (copy ? DEVICE_STRAIGHT_SECOND_MAX : DEVICE_STRAIGHT_MAX) &&
            length % (length <= FINE_END ? FINE : COARSE) == 0;
 }
 
@@ -33,7 +34,7 @@ static int check(const struct device_limits *limits, const struct device_straigh
     for (uint32_t i = 0; i < straight->job_count; i++) {
         const struct device_straight_job *job = &straight->jobs[i];
         if (job->sm >= limits->sm_count || job->copy >= DEVICE_STRAIGHT_COPIES || !job->repeats ||
-            !is_length(job->length) || (i && job->sm == straight->jobs[0].sm))
+            !is_length(job->copy, job->length) || (i && job->sm == straight->jobs[0].sm))
             return err_set(err, -EINVAL, "job %u: SM %u, copy %u, %u instructions, %u repeats", i,
                            job->sm, job->copy, job->length, job->repeats);
     }

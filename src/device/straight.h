@@ -1,12 +1,18 @@
 /* Straight code: a long program without branches, in two copies at different addresses. One warp
  * executes the last `length` instructions of a copy again and again. How long one takes shows which
- * cache of instructions the program fits into. */
+ * cache of instructions the program fits into. The second copy is shorter, since the driver takes a
+ * second to compile 20,000 instructions. */
 #ifndef GPUMEMTOPO_DEVICE_STRAIGHT_H
 #define GPUMEMTOPO_DEVICE_STRAIGHT_H
 
 #include "device/device.h"
 
-enum { DEVICE_STRAIGHT_COPIES = 2, DEVICE_STRAIGHT_MAX = 16384, DEVICE_STRAIGHT_JOBS = 2 };
+enum {
+    DEVICE_STRAIGHT_COPIES = 2,
+    DEVICE_STRAIGHT_MAX = 16384,
+    DEVICE_STRAIGHT_SECOND_MAX = 8192,
+    DEVICE_STRAIGHT_JOBS = 2,
+};
 
 /* On its SM, once untimed and then `repeats` times. */
 struct device_straight_job {
@@ -24,9 +30,10 @@ struct device_straight_answer {
     uint64_t cycles[DEVICE_STRAIGHT_JOBS]; /* of each job, all repeats together */
 };
 
-/* The lengths that can be asked for, rising; 0 beyond the last. */
+/* The lengths that can be asked for, rising; 0 beyond the last. Both copies have the same lengths,
+ * but the second fewer. */
 uint32_t device_straight_length(size_t i);
-size_t device_straight_length_count(void);
+size_t device_straight_length_count(uint32_t copy);
 
 /* Executes it. -ENOSYS: the device executes none; -ENOTSUP: not on this GPU, or not with this
  * driver. */

@@ -53,6 +53,7 @@ const struct probe *const probe_table[] = {
     &probe_clock_sm,
     &probe_clock_memory,
     &probe_instructions,
+    &probe_instruction_cache,
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,

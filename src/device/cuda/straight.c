@@ -19,7 +19,7 @@ enum { TRIES = 10 };
 
 static int prepare(struct cuda_gpu *gpu, struct err *err)
 {
-    const uint64_t written = (uint64_t)DEVICE_STRAIGHT_COPIES * DEVICE_STRAIGHT_MAX;
+    const uint64_t written = DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX;
     struct code_program program = {0};
     struct strbuf text = {0};
     int major = 0, minor = 0;

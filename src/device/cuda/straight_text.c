@@ -10,20 +10,20 @@ enum { IDLE_CYCLES = 2000 };
 
 uint32_t straight_text_entry(uint32_t copy, uint32_t length)
 {
-    uint32_t i = 0, count = (uint32_t)device_straight_length_count();
+    uint32_t i = 0, count = (uint32_t)device_straight_length_count(copy);
     while (i + 1 < count && device_straight_length(i) != length)
         i++;
-    return copy * count + i;
+    return copy ? (uint32_t)device_straight_length_count(0) + i : i;
 }
 
 /* The instructions before the label of a length are executed by longer ones only. */
 static void write_copy(uint32_t copy, struct strbuf *text)
 {
-    uint32_t number = 0, count = (uint32_t)device_straight_length_count();
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t below = i ? device_straight_length(i - 1) : 0;
-        strbuf_printf(text, "entry%u:\n", copy * count + i);
-        for (uint32_t k = below; k < device_straight_length(i); k++, number++)
+    uint32_t number = 0;
+    for (size_t i = device_straight_length_count(copy); i-- > 0;) {
+        uint32_t below = i ? device_straight_length(i - 1) : 0, length = device_straight_length(i);
+        strbuf_printf(text, "entry%u:\n", straight_text_entry(copy, length));
+        for (uint32_t k = below; k < length; k++, number++)
             strbuf_printf(text, "fma.rn.f32 r%u,r%u,a,b;\n", number % CHAINS, number % CHAINS);
     }
     strbuf_puts(text, "sub.u32 left, left, 1;\nsetp.ne.u32 more, left, 0;\n@more bra again;\n"
@@ -76,7 +76,7 @@ static void write_operands(struct strbuf *text)
 /* The first pass is not timed: it brings the program into the caches. */
 static void write_loop(struct strbuf *text)
 {
-    size_t entries = DEVICE_STRAIGHT_COPIES * device_straight_length_count();
+    size_t entries = device_straight_length_count(0) + device_straight_length_count(1);
     strbuf_puts(text, "entries: .branchtargets ");
     for (size_t i = 0; i < entries; i++)
         strbuf_printf(text, "%sentry%zu", i ? "," : "", i);

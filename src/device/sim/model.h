@@ -118,12 +118,18 @@ struct sim_instruction {
 };
 
 /* A cache of instructions. What it does not have takes miss_cycles longer, per line of the nearest
- * cache. */
-enum { SIM_INSTRUCTION_CACHES_MAX = 4 };
+ * cache, and up to far_cycles more on the furthest SM of a GPC. */
+enum { SIM_INSTRUCTION_CACHES_MAX = 4, SIM_JUMPS_MAX = 8 };
 struct sim_instruction_cache {
     struct cache_geometry geometry;
     int scope;
-    double miss_cycles;
+    double miss_cycles, far_cycles;
+};
+
+/* A pass over more code than this takes so much longer. */
+struct sim_jump {
+    uint64_t size;
+    double cycles;
 };
 
 struct sim_model {
@@ -149,6 +155,8 @@ struct sim_model {
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
     struct sim_instruction_cache instruction_caches[SIM_INSTRUCTION_CACHES_MAX]; /* nearest first */
     uint32_t instruction_cache_count;
+    struct sim_jump jumps[SIM_JUMPS_MAX];
+    uint32_t jump_count;
     double straight_cycles; /* of an instruction that the nearest cache has */
     double dram_clocked;    /* share of the DRAM time that follows the memory clock */
     double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */

@@ -11,7 +11,6 @@
 /* The program in instructions: what every pass executes before and after its part of a copy. The
  * second copy follows the first. */
 enum { INSTRUCTION_BYTES = 16, HEAD = 48, LOOP = 8, TAIL = 4 };
-enum { COPY_SPAN = DEVICE_STRAIGHT_MAX + TAIL };
 
 /* Of a pass beside its instructions; SMs do not begin at the same time. */
 static const double branch_cycles = 40, skew_cycles = 1000;
@@ -22,15 +21,32 @@ struct walker {
     uint32_t begin, end; /* of the part with its tail, in the program */
     uint32_t at;         /* the next instruction */
     uint32_t passes, pass;
+    double far; /* 0: the nearest SM of its GPC, 1: the furthest */
     double now, timed_from;
 };
 
-static struct walker walker_of(const struct device_straight_job *job)
+/* TPCs are counted. */
+static double far_share(const struct sim_model *model, uint32_t sm)
 {
-    uint32_t end = HEAD + job->copy * COPY_SPAN + DEVICE_STRAIGHT_MAX;
+    uint32_t before = 0, all = 0;
+    for (uint32_t i = 0; i < model->sms; i++) {
+        bool first = i == 0 || model->tpc_of[i] != model->tpc_of[i - 1];
+        if (!first || model->gpc_of[i] != model->gpc_of[sm])
+            continue;
+        all++;
+        before += i <= sm;
+    }
+    return all > 1 ? (double)(before - 1) / (all - 1) : 0;
+}
+
+static struct walker walker_of(const struct sim_model *model, const struct device_straight_job *job)
+{
+    uint32_t end = HEAD + DEVICE_STRAIGHT_MAX;
+    end += job->copy ? TAIL + DEVICE_STRAIGHT_SECOND_MAX : 0;
     return (struct walker){.begin = end - job->length,
                            .end = end + TAIL,
                            .at = HEAD - LOOP,
+                           .far = far_share(model, job->sm),
                            .passes = job->repeats + 1};
 }
 
@@ -59,13 +75,23 @@ static void destroy_caches(const struct sim_model *model, struct walker *walkers
     }
 }
 
+static double jump_cycles(const struct sim_model *model, const struct walker *walker)
+{
+    uint64_t bytes = (uint64_t)(walker->end - walker->begin - TAIL) * INSTRUCTION_BYTES;
+    double cycles = 0;
+    for (uint32_t i = 0; i < model->jump_count; i++)
+        cycles += bytes > model->jumps[i].size ? model->jumps[i].cycles : 0;
+    return cycles;
+}
+
 static double fetch_cycles(const struct sim_model *model, struct walker *walker, struct rng *rng)
 {
     double cycles = 0;
     for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
         if (cache_access(walker->caches[l], (uint64_t)walker->at * INSTRUCTION_BYTES, rng))
             break;
-        cycles += model->instruction_caches[l].miss_cycles;
+        cycles += model->instruction_caches[l].miss_cycles +
+                  model->instruction_caches[l].far_cycles * walker->far;
     }
     return cycles;
 }
@@ -85,7 +111,8 @@ static void execute_line(const struct sim_model *model, struct walker *walker, s
     if (next != walker->end)
         return;
     walker->at = HEAD - LOOP;
-    walker->now += branch_cycles + model->noise.jitter_cycles * rng_normal(rng);
+    walker->now += branch_cycles + jump_cycles(model, walker);
+    walker->now += model->noise.jitter_cycles * rng_normal(rng);
     if (walker->pass++ == 0)
         walker->timed_from = walker->now;
 }
@@ -111,7 +138,7 @@ int gpu_run_straight(struct device *device, const struct device_straight *straig
         return err_set(err, -ENOSYS, "this model has no `instruction_caches`");
     rng_init(&rng, rng_derive(gpu->noise_seed, "straight", gpu->stream_number++), "noise");
     for (uint32_t i = 0; i < straight->job_count; i++) {
-        walkers[i] = walker_of(&straight->jobs[i]);
+        walkers[i] = walker_of(&gpu->model, &straight->jobs[i]);
         walkers[i].now = skew_cycles * rng_uniform(&rng);
     }
     int rc = create_caches(&gpu->model, straight, walkers, err);
@@ -134,7 +161,7 @@ int gpu_run_straight(struct device *device, const struct device_straight *straig
 struct level_text {
     uint64_t size, line, ways;
     int index, policy, scope;
-    double miss_cycles;
+    double miss_cycles, far_cycles;
 };
 
 enum { LINE_MIN = 32, LINE_MAX = 4096, BYTES_MAX = 1 << 24 };
@@ -146,6 +173,7 @@ static const struct yaml_field level_fields[] = {
     {"policy", YAML_WORD, offsetof(struct level_text, policy), .words = sim_policy_words},
     {"scope", YAML_WORD, offsetof(struct level_text, scope), .words = sim_scope_words},
     {"miss_cycles", YAML_F64, offsetof(struct level_text, miss_cycles), true, 0, 1e4},
+    {"far_cycles", YAML_F64, offsetof(struct level_text, far_cycles), .min = 0, .max = 1e4},
 };
 
 static int read_level(const struct yaml_node *node, struct sim_model *model, struct err *err)
@@ -168,19 +196,41 @@ static int read_level(const struct yaml_node *node, struct sim_model *model, str
                      .policy = (enum cache_policy)text.policy},
         .scope = text.scope,
         .miss_cycles = text.miss_cycles,
+        .far_cycles = text.far_cycles,
     };
     return 0;
 }
 
 struct caches_text {
     double cycles;
-    const struct yaml_node *levels;
+    const struct yaml_node *levels, *jumps;
 };
 
 static const struct yaml_field caches_fields[] = {
     {"cycles", YAML_F64, offsetof(struct caches_text, cycles), true, 0.5, 1000},
     {"levels", YAML_NODE, offsetof(struct caches_text, levels), true},
+    {"jumps", YAML_NODE, offsetof(struct caches_text, jumps)},
 };
+
+static int read_jumps(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    if (yaml_expect(node, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (yaml_count(node) > SIM_JUMPS_MAX)
+        return yaml_error(node, err, "at most %d jumps", SIM_JUMPS_MAX);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        const struct yaml_node *item = yaml_at(node, i);
+        struct sim_jump *jump = &model->jumps[model->jump_count++];
+        if (yaml_kind(item) != YAML_SEQUENCE || yaml_count(item) != 2)
+            return yaml_error(item, err, "expected [size, cycles]");
+        int rc = yaml_as_bytes(yaml_at(item, 0), 0, BYTES_MAX, &jump->size, err);
+        if (!rc)
+            rc = yaml_as_f64(yaml_at(item, 1), 0, 1e6, &jump->cycles, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
 
 int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
                                 struct err *err)
@@ -202,5 +252,5 @@ int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *
             return rc;
         }
     }
-    return 0;
+    return text.jumps ? read_jumps(text.jumps, model, err) : 0;
 }

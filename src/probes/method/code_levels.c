@@ -1,0 +1,181 @@
+/* Each further instruction costs the same as long as the code fits into a cache. Behind that, code
+ * that replaces itself costs more than code that is never there: with LRU and k ways, one line too
+ * many in a set drives out k + 1 lines. So a further instruction costs more in the transition than
+ * in the level that follows. The costs of the levels are those that no longer code undercuts. */
+#include "probes/method/code_levels.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "cpd/cpd.h"
+
+/* Costs are differences over three points, since an H200 fetches 1.5 KiB at once beyond the first
+ * level, and medians of five of them: jumps in between are no capacities. */
+enum { ACROSS = 3, WINDOW = 5, RUN_MIN = 5, STEEP_MIN = 5 };
+
+/* A level costs more than the one before by this share, and varies by less than this. */
+static const double STEP_SHARE = 0.12, RISE_SHARE = 0.04;
+
+/* Of the additional cost of a transition: what belongs to its steep part, and what shows that a
+ * point is beyond the level. */
+static const double STEEP_SHARE = 0.8, BEYOND_SHARE = 0.15;
+
+struct costs {
+    double raw[CODE_POINTS_MAX];   /* from a point to the third one behind it */
+    double cost[CODE_POINTS_MAX];  /* medians of these */
+    double least[CODE_POINTS_MAX]; /* of all longer code */
+    size_t count;
+};
+
+static double cost_between(const struct code_curve *curve, size_t a, size_t b)
+{
+    return (curve->cycles[b] - curve->cycles[a]) / (double)(curve->lengths[b] - curve->lengths[a]);
+}
+
+static void measure_costs(const struct code_curve *curve, struct costs *costs)
+{
+    costs->count = curve->count - ACROSS;
+    for (size_t i = 0; i < costs->count; i++)
+        costs->raw[i] = cost_between(curve, i, i + ACROSS);
+    for (size_t i = 0; i < costs->count; i++) {
+        size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2;
+        first = first + WINDOW > costs->count ? costs->count - WINDOW : first;
+        costs->cost[i] = cpd_quantile(costs->raw + first, WINDOW, 0.5);
+    }
+    costs->least[costs->count - 1] = costs->cost[costs->count - 1];
+    for (size_t i = costs->count - 1; i-- > 0;)
+        costs->least[i] = fmin(costs->cost[i], costs->least[i + 1]);
+}
+
+/* Whether the points before `end` cost the same as the level that begins there: the least cost may
+ * have been lowered by a single dip. */
+static bool is_same(const struct costs *costs, size_t first, size_t end, double cycles)
+{
+    return cpd_quantile(costs->cost + first, end - first, 0.5) * (1 + STEP_SHARE) > cycles;
+}
+
+/* The costs of a stretch without the transition into it. */
+static size_t collect_costs(const struct costs *costs, size_t first, size_t end, double *out_costs)
+{
+    size_t count = 0;
+    for (size_t i = first; i < end; i++)
+        if (costs->cost[i] <= costs->least[end - 1] * (1 + STEP_SHARE))
+            out_costs[count++] = costs->cost[i];
+    return count;
+}
+
+/* Costs that rise all the time are of a transition. */
+static bool is_level(const double *costs, size_t count)
+{
+    return count >= RUN_MIN &&
+           cpd_quantile(costs, count, 0.75) <= cpd_quantile(costs, count, 0.25) * (1 + RISE_SHARE);
+}
+
+/* From the largest code to the smallest: stretches whose least costs are about the same. */
+static size_t find_runs(const struct costs *costs, struct code_level *out_runs)
+{
+    double kept[CODE_POINTS_MAX];
+    size_t count = 0;
+    for (size_t end = costs->count; end > 0;) {
+        size_t first = end;
+        while (first > 0 && costs->least[first - 1] * (1 + STEP_SHARE) >= costs->least[end - 1])
+            first--;
+        bool joins = count && out_runs[count - 1].first == end &&
+                     is_same(costs, first, end, out_runs[count - 1].cycles);
+        size_t kept_count = collect_costs(costs, first, end, kept);
+        if (joins)
+            out_runs[count - 1].first = first;
+        else if (is_level(kept, kept_count) && count < CODE_LEVELS_MAX)
+            out_runs[count++] = (struct code_level){
+                .cycles = cpd_quantile(kept, kept_count, 0.5), .first = first, .end = end};
+        end = first;
+    }
+    return count;
+}
+
+/* The points of the transition into `next` that cost more than `next`. Empty: there are none. */
+static void find_steep(const struct costs *costs, const struct code_level *level,
+                       const struct code_level *next, size_t *out_first, size_t *out_end)
+{
+    double over = next->cycles * (1 + STEP_SHARE), highest = 0;
+    size_t first = level->end, end;
+    while (first < next->end && first < level->end + 2 * WINDOW && costs->cost[first] <= over)
+        first++;
+    for (end = first; end < next->end && costs->cost[end] > over; end++)
+        highest = fmax(highest, costs->cost[end]);
+    double steep = level->cycles + STEEP_SHARE * (highest - level->cycles);
+    *out_first = first > WINDOW ? first - WINDOW : 0;
+    while (*out_first < end && costs->raw[*out_first] <= steep)
+        ++*out_first;
+    *out_end = *out_first;
+    while (*out_end < end && costs->raw[*out_end] > steep)
+        ++*out_end;
+    if (*out_end > *out_first)
+        *out_end += ACROSS;
+}
+
+/* The last point before two successive ones that cost more. */
+static size_t last_fitting(const struct code_curve *curve, const struct costs *costs,
+                           const struct code_level *level)
+{
+    double highest = level->cycles;
+    size_t first = level->end > WINDOW ? level->end - WINDOW : 0, last = level->end + 3 * WINDOW;
+    for (size_t i = level->end; i < costs->count && i < last; i++)
+        highest = fmax(highest, costs->cost[i]);
+    double limit = level->cycles + BEYOND_SHARE * (highest - level->cycles);
+    for (size_t i = first + 1; i + 1 < curve->count && i < last; i++)
+        if (cost_between(curve, i - 1, i) > limit && cost_between(curve, i, i + 1) > limit)
+            return i - 1;
+    return level->end;
+}
+
+/* Where the line of the transition meets that of the level. */
+static double crossing(const struct code_curve *curve, const struct code_level *level, size_t first,
+                       size_t end)
+{
+    double base[WINDOW], n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+    for (size_t i = 0; i < WINDOW; i++) {
+        size_t at = level->end - i;
+        base[i] = curve->cycles[at] - level->cycles * curve->lengths[at];
+    }
+    for (size_t i = first; i < end; i++, n++) {
+        double x = curve->lengths[i], y = curve->cycles[i] - level->cycles * x;
+        sum_x += x, sum_y += y, sum_xx += x * x, sum_xy += x * y;
+    }
+    double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+    double start = (sum_y - slope * sum_x) / n;
+    return (cpd_quantile(base, WINDOW, 0.5) - start) / slope;
+}
+
+/* Sets what a level holds, and where the next one begins. */
+static void divide(const struct code_curve *curve, const struct costs *costs,
+                   struct code_level *level, struct code_level *next)
+{
+    size_t first, end;
+    find_steep(costs, level, next, &first, &end);
+    if (end - first >= STEEP_MIN && level->end >= WINDOW)
+        level->holds = crossing(curve, level, first, end);
+    else
+        level->holds = curve->lengths[last_fitting(curve, costs, level) + 1];
+    while (next->first + RUN_MIN < next->end &&
+           costs->cost[next->first] > next->cycles * (1 + STEP_SHARE))
+        next->first++;
+    if (end > next->first && end + RUN_MIN < next->end)
+        next->first = end;
+}
+
+void code_levels_find(const struct code_curve *curve, struct code_levels *out_levels)
+{
+    struct costs costs;
+    struct code_level runs[CODE_LEVELS_MAX];
+    *out_levels = (struct code_levels){0};
+    if (curve->count < ACROSS + WINDOW)
+        return;
+    measure_costs(curve, &costs);
+    size_t count = find_runs(&costs, runs);
+    for (size_t i = 0; i < count; i++)
+        out_levels->levels[i] = runs[count - 1 - i];
+    out_levels->count = count;
+    for (size_t i = 0; i + 1 < count; i++)
+        divide(curve, &costs, &out_levels->levels[i], &out_levels->levels[i + 1]);
+}
