@@ -128,13 +128,14 @@ static void drawn(void **state)
             for (size_t k = 0; k < COUNT_OF(judged); k++, all++) {
                 right += judged[k] == 1;
                 if (judged[k] < 0)
-                    fail_msg("round %u, level %zu of %zu (%llu B, line %llu, %llu ways, %s): %g B, "
-                             "%g not %g cycles, shared by %g",
-                             round, i + 1, count, (unsigned long long)truths[i].size,
-                             (unsigned long long)truths[i].line, (unsigned long long)truths[i].ways,
-                             scopes[truths[i].scope], figures[0] ? figures[0]->value : 0,
-                             figures[1] ? figures[1]->value : 0, truths[i].cost,
-                             figures[2] ? figures[2]->value : 0);
+                    fail_msg(
+                        "round %u, level %zu of %zu (%llu B, line %llu, %llu ways, %s, %g more): "
+                        "%g B, %g not %g cycles, shared by %g",
+                        round, i + 1, count, (unsigned long long)truths[i].size,
+                        (unsigned long long)truths[i].line, (unsigned long long)truths[i].ways,
+                        scopes[truths[i].scope], truths[i].miss, figures[0] ? figures[0]->value : 0,
+                        figures[1] ? figures[1]->value : 0, truths[i].cost,
+                        figures[2] ? figures[2]->value : 0);
             }
         }
         measures_fini(&measures);

@@ -14,7 +14,8 @@ enum { WARP_LANES = 32, INSTRUCTION_BYTES = 16, VOLTA_CAPABILITY = 70, RESERVED_
 /* The compiler must have left the program as it is: few machine instructions beside it. */
 enum { OTHERS_MAX = 1000 };
 
-/* An SM whose first block ends early may get a second one, and another SM none. */
+/* An SM whose first block ends early may get a second one, and another SM none; then the blocks of
+ * two jobs do not meet. */
 enum { TRIES = 10 };
 
 static int prepare(struct cuda_gpu *gpu, struct err *err)
@@ -46,10 +47,16 @@ static int prepare(struct cuda_gpu *gpu, struct err *err)
     return 0;
 }
 
+static size_t places_bytes(const struct cuda_gpu *gpu)
+{
+    return gpu->sm_id_count * sizeof(struct straight_place);
+}
+
+/* The meeting is behind the places. */
 static int upload_places(struct cuda_gpu *gpu, const struct device_straight *straight,
                          struct err *err)
 {
-    size_t size = gpu->sm_id_count * sizeof(struct straight_place);
+    size_t size = places_bytes(gpu) + sizeof(struct straight_meeting);
     int rc = staging_grow(gpu, &gpu->claims, size, err);
     if (rc)
         return rc;
@@ -60,6 +67,8 @@ static int upload_places(struct cuda_gpu *gpu, const struct device_straight *str
         places[gpu->sm_ids[job->sm]] = (struct straight_place){
             .entry = straight_text_entry(job->copy, job->length), .repeats = job->repeats};
     }
+    *(struct straight_meeting *)(places + gpu->sm_id_count) =
+        (struct straight_meeting){.expected = straight->job_count};
     return staging_upload(gpu, &gpu->claims, size, err);
 }
 
@@ -97,7 +106,8 @@ static int launch(struct cuda_gpu *gpu, struct err *err)
             "cuFuncSetAttribute", err);
     if (rc)
         return rc;
-    void *parameters[] = {&gpu->results.device, &gpu->claims.device, &gpu->jobs.device};
+    CUdeviceptr meeting = gpu->claims.device + places_bytes(gpu);
+    void *parameters[] = {&gpu->results.device, &gpu->claims.device, &meeting, &gpu->jobs.device};
     rc = cuda_launch(gpu, gpu->straight, blocks, WARP_LANES, shared, parameters, err);
     if (!rc)
         rc = staging_download(gpu, &gpu->results, size, err);

@@ -8,6 +8,9 @@ enum { CHAINS = 8, WORD_BYTES = 8, NEWEST_TARGET = 90 };
 /* Blocks without a job stay so long, so that every SM has one. */
 enum { IDLE_CYCLES = 2000 };
 
+/* The longest wait for the block of another job. */
+enum { MEETING_CYCLES = 1000000 };
+
 uint32_t straight_text_entry(uint32_t copy, uint32_t length)
 {
     uint32_t i = 0, count = (uint32_t)device_straight_length_count(copy);
@@ -35,9 +38,9 @@ static void write_head(uint32_t capability, struct strbuf *text)
     strbuf_printf(text, ".version 7.8\n.target sm_%u\n.address_size 64\n",
                   capability < NEWEST_TARGET ? capability : NEWEST_TARGET);
     strbuf_puts(text, ".visible .entry straight(.param .u64 results, .param .u64 places,\n"
-                      "    .param .u64 data)\n{\n");
+                      "    .param .u64 meeting, .param .u64 data)\n{\n");
     strbuf_printf(text,
-                  ".reg .b32 r<%d>, a, b, id, lane, block, left, asked, entry;\n"
+                  ".reg .b32 r<%d>, a, b, id, lane, block, left, asked, entry, came, all;\n"
                   ".reg .b64 out, in, at, begin, end;\n"
                   ".reg .pred first, more, never, none, waits;\n",
                   CHAINS);
@@ -60,6 +63,19 @@ static void write_claim(struct strbuf *text)
                   "idle:\nmov.u64 end, %%clock64;\nsub.u64 end, end, begin;\n"
                   "setp.lt.u64 waits, end, %d;\n@waits bra idle;\nret;\nwork:\n",
                   IDLE_CYCLES);
+}
+
+static void write_meeting(struct strbuf *text)
+{
+    strbuf_puts(text, "ld.param.u64 at, [meeting];\nld.global.b32 all, [at+4];\n"
+                      "@first red.global.add.u32 [at], 1;\nmov.u64 begin, %clock64;\n"
+                      "wait:\nld.volatile.global.u32 came, [at];\n"
+                      "setp.ge.u32 more, came, all;\n@more bra met;\n");
+    strbuf_printf(text,
+                  "mov.u64 end, %%clock64;\nsub.u64 end, end, begin;\n"
+                  "setp.lt.u64 waits, end, %d;\n@waits bra wait;\n"
+                  "st.global.b32 [out+12], 0;\nret;\nmet:\n",
+                  MEETING_CYCLES);
 }
 
 static void write_operands(struct strbuf *text)
@@ -90,6 +106,7 @@ void straight_text_write(uint32_t capability, struct strbuf *out_text)
     write_head(capability, out_text);
     write_claim(out_text);
     write_operands(out_text);
+    write_meeting(out_text);
     write_loop(out_text);
     for (uint32_t copy = 0; copy < DEVICE_STRAIGHT_COPIES; copy++)
         write_copy(copy, out_text);

@@ -10,8 +10,8 @@
 #include "cpd/cpd.h"
 
 /* Costs are differences over three points, since an H200 fetches 1.5 KiB at once beyond the first
- * level, and medians of five of them: jumps in between are no capacities. */
-enum { ACROSS = 3, WINDOW = 5, RUN_MIN = 5, STEEP_MIN = 5 };
+ * level, and medians of nine of them: jumps in between are no capacities. */
+enum { ACROSS = 3, WINDOW = 9, RUN_MIN = 5, STEEP_MIN = 5 };
 
 /* A level costs more than the one before by this share, and varies by less than this. */
 static const double STEP_SHARE = 0.12, RISE_SHARE = 0.04;
@@ -93,49 +93,95 @@ static size_t find_runs(const struct costs *costs, struct code_level *out_runs)
     return count;
 }
 
-/* The points of the transition into `next` that cost more than `next`. Empty: there are none. */
-static void find_steep(const struct costs *costs, const struct code_level *level,
-                       const struct code_level *next, size_t *out_first, size_t *out_end)
+/* Where the transition into `next` ends: behind the costs that are above those of `next`. */
+static size_t transition_end(const struct costs *costs, const struct code_level *level,
+                             const struct code_level *next)
 {
-    double over = next->cycles * (1 + STEP_SHARE), highest = 0;
-    size_t first = level->end, end;
-    while (first < next->end && first < level->end + 2 * WINDOW && costs->cost[first] <= over)
-        first++;
-    for (end = first; end < next->end && costs->cost[end] > over; end++)
-        highest = fmax(highest, costs->cost[end]);
-    double steep = level->cycles + STEEP_SHARE * (highest - level->cycles);
-    *out_first = first > WINDOW ? first - WINDOW : 0;
-    while (*out_first < end && costs->raw[*out_first] <= steep)
-        ++*out_first;
-    *out_end = *out_first;
-    while (*out_end < end && costs->raw[*out_end] > steep)
-        ++*out_end;
-    if (*out_end > *out_first)
-        *out_end += ACROSS;
+    double over = next->cycles * (1 + STEP_SHARE);
+    size_t begin = level->end, soon = level->end + 2 * WINDOW;
+    while (begin < next->end && begin < soon && costs->cost[begin] <= over)
+        begin++;
+    size_t end = begin;
+    while (end < next->end && costs->cost[end] > over)
+        end++;
+    return end;
 }
 
-/* The last point before two successive ones that cost more. */
-static size_t last_fitting(const struct code_curve *curve, const struct costs *costs,
-                           const struct code_level *level)
+/* The stretch of differences around the highest cost that are nearly as high; empty if the
+ * transition is too narrow for medians to show it. */
+static void find_steep(const struct costs *costs, const struct code_level *level,
+                       const struct code_level *next, size_t end, size_t *out_first,
+                       size_t *out_end)
 {
-    double highest = level->cycles;
-    size_t first = level->end > WINDOW ? level->end - WINDOW : 0, last = level->end + 3 * WINDOW;
-    for (size_t i = level->end; i < costs->count && i < last; i++)
-        highest = fmax(highest, costs->cost[i]);
-    double limit = level->cycles + BEYOND_SHARE * (highest - level->cycles);
-    for (size_t i = first + 1; i + 1 < curve->count && i < last; i++)
-        if (cost_between(curve, i - 1, i) > limit && cost_between(curve, i, i + 1) > limit)
-            return i - 1;
-    return level->end;
+    size_t begin = level->end > WINDOW ? level->end - WINDOW : 0, highest = begin;
+    for (size_t i = begin; i < end; i++)
+        highest = costs->cost[i] > costs->cost[highest] ? i : highest;
+    double steep = level->cycles + STEEP_SHARE * (costs->cost[highest] - level->cycles);
+    *out_first = *out_end = highest;
+    if (costs->cost[highest] <= next->cycles * (1 + STEP_SHARE))
+        return;
+    while (*out_first > begin && costs->raw[*out_first - 1] > steep)
+        --*out_first;
+    while (*out_end < end && costs->raw[*out_end] > steep)
+        ++*out_end;
+}
+
+/* The first point that does not fit: before a steep one, as far as they cost more. */
+static size_t first_beyond(const struct code_curve *curve, const struct code_level *level,
+                           size_t steep, double steep_cost)
+{
+    double limit = level->cycles + BEYOND_SHARE * (steep_cost - level->cycles);
+    while (steep > 1 && cost_between(curve, steep - 2, steep - 1) > limit)
+        steep--;
+    return steep;
+}
+
+static size_t steepest_point(const struct code_curve *curve, const struct code_level *level,
+                             size_t end)
+{
+    size_t begin = level->end > WINDOW ? level->end - WINDOW : 1, steepest = begin;
+    end = end + ACROSS < curve->count ? end + ACROSS : curve->count;
+    for (size_t i = begin; i < end; i++)
+        if (cost_between(curve, i - 1, i) > cost_between(curve, steepest - 1, steepest))
+            steepest = i;
+    return steepest;
+}
+
+/* Whether the points of a steep stretch rise evenly, so that a line describes them. */
+static bool is_line(const struct code_curve *curve, const struct code_level *level, size_t first,
+                    size_t end)
+{
+    if (end - first < STEEP_MIN)
+        return false;
+    double cost = cost_between(curve, first, end - 1), half = (level->cycles + cost) / 2;
+    size_t rising = 0, flat = 0;
+    for (size_t i = first + 1; i < end; i++)
+        if (cost_between(curve, i - 1, i) > half)
+            rising++;
+        else
+            flat++;
+    return rising >= STEEP_MIN - 1 && flat * STEEP_MIN <= rising;
+}
+
+/* If the transition has only few points: the middle before the first one beyond. */
+static double narrow_crossing(const struct code_curve *curve, const struct code_level *level,
+                              size_t end)
+{
+    size_t steepest = steepest_point(curve, level, end);
+    size_t point =
+        first_beyond(curve, level, steepest, cost_between(curve, steepest - 1, steepest));
+    return (curve->lengths[point - 1] + curve->lengths[point]) / 2.0;
 }
 
 /* Where the line of the transition meets that of the level. */
 static double crossing(const struct code_curve *curve, const struct code_level *level, size_t first,
                        size_t end)
 {
+    size_t beyond = first_beyond(curve, level, first + 1, cost_between(curve, first, end - 1));
+    size_t count = beyond < WINDOW ? beyond : WINDOW;
     double base[WINDOW], n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
-    for (size_t i = 0; i < WINDOW; i++) {
-        size_t at = level->end - i;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = beyond - 1 - i;
         base[i] = curve->cycles[at] - level->cycles * curve->lengths[at];
     }
     for (size_t i = first; i < end; i++, n++) {
@@ -144,24 +190,21 @@ static double crossing(const struct code_curve *curve, const struct code_level *
     }
     double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
     double start = (sum_y - slope * sum_x) / n;
-    return (cpd_quantile(base, WINDOW, 0.5) - start) / slope;
+    return (cpd_quantile(base, count, 0.5) - start) / slope;
 }
 
 /* Sets what a level holds, and where the next one begins. */
 static void divide(const struct code_curve *curve, const struct costs *costs,
                    struct code_level *level, struct code_level *next)
 {
-    size_t first, end;
-    find_steep(costs, level, next, &first, &end);
-    if (end - first >= STEEP_MIN && level->end >= WINDOW)
-        level->holds = crossing(curve, level, first, end);
+    size_t first, end, last = transition_end(costs, level, next);
+    find_steep(costs, level, next, last, &first, &end);
+    if (end > first && is_line(curve, level, first, end + ACROSS))
+        level->holds = crossing(curve, level, first, end + ACROSS);
     else
-        level->holds = curve->lengths[last_fitting(curve, costs, level) + 1];
-    while (next->first + RUN_MIN < next->end &&
-           costs->cost[next->first] > next->cycles * (1 + STEP_SHARE))
-        next->first++;
-    if (end > next->first && end + RUN_MIN < next->end)
-        next->first = end;
+        level->holds = narrow_crossing(curve, level, last);
+    if (last > next->first && last + RUN_MIN < next->end)
+        next->first = last;
 }
 
 void code_levels_find(const struct code_curve *curve, struct code_levels *out_levels)
