@@ -14,11 +14,14 @@
 enum { ACROSS = 3, WINDOW = 9, RUN_MIN = 5, STEEP_MIN = 5 };
 
 /* A level costs more than the one before by this share, and varies by less than this. */
-static const double STEP_SHARE = 0.12, RISE_SHARE = 0.04;
+static const double STEP_SHARE = 0.12, RISE_SHARE = 0.035;
 
 /* Of the additional cost of a transition: what belongs to its steep part, and what shows that a
  * point is beyond the level. */
 static const double STEEP_SHARE = 0.8, BEYOND_SHARE = 0.15;
+
+/* Of the points of a stretch that must cost the same as a level to belong to it. */
+static const double SAME_SHARE = 0.7;
 
 struct costs {
     double raw[CODE_POINTS_MAX];   /* from a point to the third one behind it */
@@ -47,11 +50,15 @@ static void measure_costs(const struct code_curve *curve, struct costs *costs)
         costs->least[i] = fmin(costs->cost[i], costs->least[i + 1]);
 }
 
-/* Whether the points before `end` cost the same as the level that begins there: the least cost may
- * have been lowered by a single dip. */
+/* Whether most points of a stretch cost the same as the level behind it: the least cost may have
+ * been lowered by a single dip. */
 static bool is_same(const struct costs *costs, size_t first, size_t end, double cycles)
 {
-    return cpd_quantile(costs->cost + first, end - first, 0.5) * (1 + STEP_SHARE) > cycles;
+    size_t same = 0;
+    for (size_t i = first; i < end; i++)
+        same += costs->cost[i] * (1 + STEP_SHARE) > cycles &&
+                costs->cost[i] < cycles * (1 + STEP_SHARE);
+    return (double)same > SAME_SHARE * (double)(end - first);
 }
 
 /* The costs of a stretch without the transition into it. */
@@ -68,7 +75,7 @@ static size_t collect_costs(const struct costs *costs, size_t first, size_t end,
 static bool is_level(const double *costs, size_t count)
 {
     return count >= RUN_MIN &&
-           cpd_quantile(costs, count, 0.75) <= cpd_quantile(costs, count, 0.25) * (1 + RISE_SHARE);
+           cpd_quantile(costs, count, 0.6) <= cpd_quantile(costs, count, 0.2) * (1 + RISE_SHARE);
 }
 
 /* From the largest code to the smallest: stretches whose least costs are about the same. */
