@@ -24,7 +24,7 @@ static const char MODEL[] =
     "bandwidth: {l2_read: 400, l2_write: 300, main_read: 200, main_write: 180, main_copy: 160, "
     "h2d: 24, d2h: 22, bidir: 40}\n";
 enum { SHARED_SIZE_MAX = DEVICE_STRAIGHT_SECOND_MAX / 3 * 4 * 16 };
-enum { INSTRUCTION_BYTES = 16, LEVELS_MAX = 3, DRAWN = 8 };
+enum { INSTRUCTION_BYTES = 16, LEVELS_MAX = 3, DRAWN = 4 };
 
 static uint32_t drawn_count = DRAWN;
 
@@ -213,7 +213,7 @@ static void no_end(void **state)
 static void at_random(void **state)
 {
     (void)state;
-    for (uint64_t ways = 2; ways <= 16; ways *= 2) {
+    for (uint64_t ways = 4; ways <= 16; ways *= 4) {
         const struct truth truth = {40960, 128, ways, 1, 20, 1};
         struct measures measures = probe(&truth, 1, 1, "random");
         const struct measure *size = level(&measures, 0, "size");

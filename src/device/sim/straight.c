@@ -12,6 +12,9 @@
  * second copy follows the first. */
 enum { INSTRUCTION_BYTES = 16, HEAD = 48, LOOP = 8, TAIL = 4 };
 
+/* So many instructions behind the end of a pass are fetched before the branch is known. */
+enum { AHEAD = 16 };
+
 /* Of a pass beside its instructions; SMs do not begin at the same time. */
 static const double branch_cycles = 40, skew_cycles = 1000;
 
@@ -84,11 +87,12 @@ static double jump_cycles(const struct sim_model *model, const struct walker *wa
     return cycles;
 }
 
-static double fetch_cycles(const struct sim_model *model, struct walker *walker, struct rng *rng)
+static double fetch_cycles(const struct sim_model *model, struct walker *walker, uint32_t at,
+                           struct rng *rng)
 {
     double cycles = 0;
     for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
-        if (cache_access(walker->caches[l], (uint64_t)walker->at * INSTRUCTION_BYTES, rng))
+        if (cache_access(walker->caches[l], (uint64_t)at * INSTRUCTION_BYTES, rng))
             break;
         cycles += model->instruction_caches[l].miss_cycles +
                   model->instruction_caches[l].far_cycles * walker->far;
@@ -103,7 +107,7 @@ static void execute_line(const struct sim_model *model, struct walker *walker, s
     uint32_t next = walker->at - walker->at % line + line;
     uint32_t limit = walker->at < HEAD ? HEAD : walker->end;
     next = next < limit ? next : limit;
-    walker->now += fetch_cycles(model, walker, rng);
+    walker->now += fetch_cycles(model, walker, walker->at, rng);
     walker->now += model->straight_cycles * (next - walker->at);
     walker->at = next < walker->end ? next : walker->end;
     if (next == HEAD)
@@ -111,6 +115,8 @@ static void execute_line(const struct sim_model *model, struct walker *walker, s
     if (next != walker->end)
         return;
     walker->at = HEAD - LOOP;
+    for (uint32_t ahead = line - 1; ahead < AHEAD; ahead += line)
+        fetch_cycles(model, walker, next + ahead, rng);
     walker->now += branch_cycles + jump_cycles(model, walker);
     walker->now += model->noise.jitter_cycles * rng_normal(rng);
     if (walker->pass++ == 0)

@@ -20,8 +20,9 @@ static const double STEP_SHARE = 0.12, RISE_SHARE = 0.035;
  * point is beyond the level. */
 static const double STEEP_SHARE = 0.8, BEYOND_SHARE = 0.15;
 
-/* Of the points of a stretch that must cost the same as a level to belong to it. */
-static const double SAME_SHARE = 0.7;
+/* Of the points of a stretch: so many must cost the same as a level to belong to it, and so many
+ * differences must be near the cost of a level. */
+static const double SAME_SHARE = 0.7, CLEAR_SHARE = 0.6;
 
 struct costs {
     double raw[CODE_POINTS_MAX];   /* from a point to the third one behind it */
@@ -71,30 +72,48 @@ static size_t collect_costs(const struct costs *costs, size_t first, size_t end,
     return count;
 }
 
-/* Costs that rise all the time are of a transition. */
-static bool is_level(const double *costs, size_t count)
+/* Whether most differences are what their medians say: between a jump and a transition they are
+ * not. */
+static bool is_clear(const struct costs *costs, size_t first, size_t end, double cycles)
 {
-    return count >= RUN_MIN &&
-           cpd_quantile(costs, count, 0.6) <= cpd_quantile(costs, count, 0.2) * (1 + RISE_SHARE);
+    size_t all = 0, near = 0;
+    for (size_t i = first; i < end; i++) {
+        if (costs->cost[i] > costs->least[end - 1] * (1 + STEP_SHARE))
+            continue;
+        all++;
+        near +=
+            costs->raw[i] * (1 + STEP_SHARE) > cycles && costs->raw[i] < cycles * (1 + STEP_SHARE);
+    }
+    return (double)near > CLEAR_SHARE * (double)all;
+}
+
+/* Costs that rise all the time are of a transition. */
+static bool is_level(const struct costs *costs, size_t first, size_t end, double *out_cycles)
+{
+    double kept[CODE_POINTS_MAX];
+    size_t count = collect_costs(costs, first, end, kept);
+    if (count < RUN_MIN)
+        return false;
+    *out_cycles = cpd_quantile(kept, count, 0.5);
+    return cpd_quantile(kept, count, 0.6) <= cpd_quantile(kept, count, 0.2) * (1 + RISE_SHARE) &&
+           is_clear(costs, first, end, *out_cycles);
 }
 
 /* From the largest code to the smallest: stretches whose least costs are about the same. */
 static size_t find_runs(const struct costs *costs, struct code_level *out_runs)
 {
-    double kept[CODE_POINTS_MAX];
     size_t count = 0;
     for (size_t end = costs->count; end > 0;) {
+        double cycles = 0;
         size_t first = end;
         while (first > 0 && costs->least[first - 1] * (1 + STEP_SHARE) >= costs->least[end - 1])
             first--;
         bool joins = count && out_runs[count - 1].first == end &&
                      is_same(costs, first, end, out_runs[count - 1].cycles);
-        size_t kept_count = collect_costs(costs, first, end, kept);
         if (joins)
             out_runs[count - 1].first = first;
-        else if (is_level(kept, kept_count) && count < CODE_LEVELS_MAX)
-            out_runs[count++] = (struct code_level){
-                .cycles = cpd_quantile(kept, kept_count, 0.5), .first = first, .end = end};
+        else if (is_level(costs, first, end, &cycles) && count < CODE_LEVELS_MAX)
+            out_runs[count++] = (struct code_level){.cycles = cycles, .first = first, .end = end};
         end = first;
     }
     return count;
