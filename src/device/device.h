@@ -18,6 +18,8 @@
 struct device;
 struct device_shared_load; /* shared_load.h */
 struct device_shared_load_answer;
+struct device_straight; /* straight.h */
+struct device_straight_answer;
 
 /* The instruction and the path of a load. */
 enum device_path {
@@ -449,6 +451,9 @@ struct device_ops {
     int (*load_shared)(struct device *device, const struct device_shared_load *load,
                        struct device_shared_load_answer *out_answer,
                        struct err *err); /* may be NULL */
+    int (*run_straight)(struct device *device, const struct device_straight *straight,
+                        struct device_straight_answer *out_answer,
+                        struct err *err); /* may be NULL */
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,

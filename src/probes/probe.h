@@ -112,6 +112,7 @@ extern const struct probe probe_compute_check;
 extern const struct probe probe_load;
 extern const struct probe probe_instructions;
 extern const struct probe probe_tlb, probe_spectrum;
+extern const struct probe probe_instruction_cache;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;

@@ -57,6 +57,7 @@ const struct probe *const probe_table[] = {
     &probe_instructions,
     &probe_tlb,
     &probe_spectrum,
+    &probe_instruction_cache,
     &probe_sm_l1_latency,
     &probe_sm_l2_latency,
     &probe_load,

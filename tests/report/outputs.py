@@ -1,6 +1,7 @@
 """What gpumemtopo-report gives to machines: JSON by the schema, MT4G's keys, Prometheus' text format.
 
-outputs.py WHAT REPORT PRINT_RICH SURVEY SOURCE_ROOT, WHAT: json, mt4g, prometheus or promtool
+outputs.py WHAT REPORT PRINT_RICH SURVEY SOURCE_ROOT, WHAT: json, mt4g, prometheus, promtool or code, the
+page's table of the caches of instructions
 """
 import itertools
 import json
@@ -28,11 +29,12 @@ def rich():
     return path
 
 
-def surveyed(models, profile="quick"):
+def surveyed(models, profile="quick", probes=None):
     fleet, path = folder / "fleet.yaml", folder / "surveyed.yaml"
     lines = [f"  - {{name: n{i}, gpus: 1, model: {root}/configs/sim/{m}.yaml}}\n" for i, m in enumerate(models)]
     fleet.write_text("nodes:\n" + "".join(lines))
-    subprocess.run([survey, "--simulate", fleet, "--profile", profile, "--quiet", "-o", path], check=True)
+    wanted = ["--probes", probes] if probes else ["--profile", profile]
+    subprocess.run([survey, "--simulate", fleet, *wanted, "--quiet", "-o", path], check=True)
     return path
 
 
@@ -206,7 +208,18 @@ def check_promtool():
         assert done.returncode == 0 and not done.stdout, done.stdout.decode()
 
 
+def check_code():
+    """The models of configs/sim/h200.yaml and of a GPU that executes no straight code."""
+    page = run("html", str(surveyed(["h200", "demo-h8"], probes="instruction_cache")))
+    tables = re.findall(r"<details class=code.*?</details>", page, re.S)
+    assert len(tables) == 1, len(tables)
+    rows = [re.split(r"<td[^>]*>", row)[1:] for row in tables[0].split("\n") if row.startswith("<tr><td>")]
+    assert [row[:2] for row in rows] == [["level 1", "32 KiB"], ["level 2", "128 KiB"], ["no level", ""]], rows
+    assert [row[5:] for row in rows] == [["2", "tpc"], ["16", "gpc"], ["", ""]], rows
+    assert all(float(row[3]) <= float(row[2].split()[0]) * 1.001 <= float(row[4]) * 1.002 for row in rows), rows
+
+
 try:
-    {"json": check_json, "mt4g": check_mt4g, "prometheus": check_prometheus, "promtool": check_promtool}[what]()
+    {"code": check_code, "json": check_json, "mt4g": check_mt4g, "prometheus": check_prometheus, "promtool": check_promtool}[what]()
 finally:
     shutil.rmtree(folder)

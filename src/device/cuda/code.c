@@ -3,83 +3,10 @@
 
 #include <errno.h>
 
+#include "device/cuda/code_program.h"
 #include "device/cuda/code_text.h"
-#include "device/cuda/machine_code.h"
 
-enum { WARP_LANES = 32, VOLTA_CAPABILITY = 70, STATIC_BYTES_MAX = 32768 + 1024 };
-
-/* A program that the driver has compiled. */
-struct code_program {
-    CUmodule module;
-    CUfunction kernel;
-    struct machine_code machine;
-};
-
-/* A program that the driver does not compile is the program's or the driver's fault, not the GPU's.
- */
-static int check_compiler(const struct cuda_gpu *gpu, CUresult result, const char *what,
-                          struct err *err)
-{
-    switch (result) {
-    case CUDA_ERROR_INVALID_PTX:
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
-    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-        return err_set(err, -ENOTSUP, "%s: the driver does not compile it (error %d)", what,
-                       (int)result);
-    default:
-        return cuda_check(gpu, result, what, err);
-    }
-}
-
-static int compile(struct cuda_gpu *gpu, const char *text, size_t length, uint32_t capability,
-                   struct code_program *out_program, struct err *err)
-{
-    const struct driver *driver = gpu->driver;
-    CUlinkState link;
-    void *cubin = NULL;
-    size_t size = 0;
-    int rc = check_compiler(gpu, driver->cuLinkCreate(0, NULL, NULL, &link), "cuLinkCreate", err);
-    if (rc)
-        return rc;
-    rc = check_compiler(gpu,
-                        driver->cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)text, length + 1,
-                                              "code", 0, NULL, NULL),
-                        "cuLinkAddData", err);
-    if (!rc)
-        rc =
-            check_compiler(gpu, driver->cuLinkComplete(link, &cubin, &size), "cuLinkComplete", err);
-    if (!rc)
-        rc = cuda_check(gpu, driver->cuModuleLoadData(&out_program->module, cubin),
-                        "loading compiled code", err);
-    if (!rc && capability >= VOLTA_CAPABILITY)
-        out_program->machine = machine_code_of(cubin, size, "code");
-    driver->cuLinkDestroy(link);
-    if (rc)
-        return rc;
-    return cuda_check(
-        gpu, driver->cuModuleGetFunction(&out_program->kernel, out_program->module, "code"), "code",
-        err);
-}
-
-/* Numbers near 1 in every format: halves if there are 16 bits, floats, doubles. */
-static int upload_data(struct cuda_gpu *gpu, uint32_t bits, struct err *err)
-{
-    size_t count = WARP_LANES * CODE_LANE_WORDS;
-    int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
-    if (rc)
-        return rc;
-    uint64_t *words = gpu->jobs.host;
-    for (size_t i = 0; i < count; i++) {
-        bool zero = i % CODE_LANE_WORDS == CODE_LANE_WORDS - 1;
-        uint64_t one = bits == 64   ? UINT64_C(0x3ff0000000000001)
-                       : bits == 16 ? UINT64_C(0x3c00)
-                                    : UINT64_C(0x3f803f81);
-        words[i] = zero ? 0 : one + i;
-    }
-    return staging_upload(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
-}
+enum { WARP_LANES = 32, STATIC_BYTES_MAX = 32768 + 1024 };
 
 /* From the first warp's start to the last one's end. */
 struct span {
@@ -133,7 +60,7 @@ static int launch(struct cuda_gpu *gpu, const struct device_code *code,
     if (!rc)
         rc = staging_grow(gpu, &gpu->outputs, code_text_words(code, instruction, blocks), err);
     if (!rc)
-        rc = upload_data(gpu, instruction->bits, err);
+        rc = code_program_upload_data(gpu, instruction->bits, err);
     if (!rc)
         rc = cuda_check(
             gpu,
@@ -170,8 +97,7 @@ int cuda_run_code(struct device *device, const struct device_code *code,
         return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
                        instruction->name, major, minor);
     code_text_write(code, instruction, capability, &text);
-    rc = text.failed ? err_no_memory(err)
-                     : compile(gpu, text.data, text.length, capability, &program, err);
+    rc = code_program_compile(gpu, &text, "code", capability, false, &program, err);
     strbuf_fini(&text);
     /* The first launch brings the code into the caches of instructions. */
     if (!rc)

@@ -337,6 +337,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->shared_load_module);
         if (gpu->sm_map_module)
             driver->cuModuleUnload(gpu->sm_map_module);
+        if (gpu->straight_module)
+            driver->cuModuleUnload(gpu->straight_module);
         if (gpu->check_module)
             driver->cuModuleUnload(gpu->check_module);
         if (gpu->stream_module)
@@ -366,6 +368,7 @@ static const struct device_ops cuda_ops = {
     .run_load = cuda_run_load,
     .run_code = cuda_run_code,
     .load_shared = cuda_load_shared,
+    .run_straight = cuda_run_straight,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .share_host = cuda_share_host,

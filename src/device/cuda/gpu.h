@@ -78,6 +78,8 @@ struct cuda_gpu {
     CUmodule chase_module, stream_module;
     CUmodule check_module, load_module, memory_module, sm_map_module; /* loaded when first needed */
     CUmodule shared_load_module;                                      /* likewise */
+    CUmodule straight_module; /* compiled when first needed */
+    CUfunction straight;
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
@@ -186,6 +188,8 @@ int cuda_run_code(struct device *device, const struct device_code *code,
                   struct device_code_answer *out_answer, struct err *err);
 int cuda_load_shared(struct device *device, const struct device_shared_load *load,
                      struct device_shared_load_answer *out_answer, struct err *err);
+int cuda_run_straight(struct device *device, const struct device_straight *straight,
+                      struct device_straight_answer *out_answer, struct err *err);
 int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int cuda_test_peer(struct device *device, const struct device_peer_test *test,
                    struct device_peer_answer *out_answer, struct err *err);

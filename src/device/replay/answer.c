@@ -153,6 +153,20 @@ void answer_get_share(struct wire_reader *reader, struct device_host_share_answe
     out_answer->elapsed_ns = wire_get_varint(reader);
 }
 
+void answer_put_straight(struct strbuf *buffer, const struct device_straight_answer *answer)
+{
+    wire_put_varint(buffer, answer->instruction_bytes);
+    for (size_t i = 0; i < DEVICE_STRAIGHT_JOBS; i++)
+        wire_put_varint(buffer, answer->cycles[i]);
+}
+
+void answer_get_straight(struct wire_reader *reader, struct device_straight_answer *out_answer)
+{
+    out_answer->instruction_bytes = (uint32_t)wire_get_varint(reader);
+    for (size_t i = 0; i < DEVICE_STRAIGHT_JOBS; i++)
+        out_answer->cycles[i] = wire_get_varint(reader);
+}
+
 static void put_region(struct strbuf *buffer, uint32_t patterns, const struct device_region *region)
 {
     wire_put_varint(buffer, region->bytes);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/straight.h"
 #include "inventory/wire/wire.h"
 
 void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits);
@@ -22,6 +23,9 @@ void answer_put_code(struct strbuf *buffer, const struct device_code_answer *ans
 void answer_get_code(struct wire_reader *reader, struct device_code_answer *out_answer);
 void answer_put_share(struct strbuf *buffer, const struct device_host_share_answer *answer);
 void answer_get_share(struct wire_reader *reader, struct device_host_share_answer *out_answer);
+
+void answer_put_straight(struct strbuf *buffer, const struct device_straight_answer *answer);
+void answer_get_straight(struct wire_reader *reader, struct device_straight_answer *out_answer);
 
 /* The map of a test with so many patterns. */
 void answer_put_map(struct strbuf *buffer, uint32_t patterns, const struct device_memory_map *map);

@@ -6,12 +6,34 @@
 #include "base/mem.h"
 #include "device/instruction.h"
 
+/* By call: its name, and how many fields a request has. */
+static const struct {
+    const char *name;
+    size_t fields;
+} calls[ASK_CALL_COUNT] = {
+    [ASK_LOOK] = {"look", 0},
+    [ASK_OPEN] = {"open", 0},
+    [ASK_IDENTIFY] = {"identify", 0},
+    [ASK_BATCH] = {"batch", ASK_JOB_FIELDS},
+    [ASK_STREAM] = {"stream", ASK_STREAM_FIELDS},
+    [ASK_CLOCKS] = {"clocks", 0},
+    [ASK_HEALTH] = {"health", 0},
+    [ASK_LINK] = {"link", 0},
+    [ASK_MEMORY] = {"memory", ASK_MEMORY_FIELDS},
+    [ASK_CHECK] = {"check", ASK_CHECK_FIELDS},
+    [ASK_LOAD] = {"load", ASK_LOAD_FIELDS},
+    [ASK_PEERS] = {"peers", 0},
+    [ASK_PEER] = {"peer", ASK_PEER_FIELDS},
+    [ASK_SHARE] = {"share", ASK_SHARE_FIELDS},
+    [ASK_SM_MAP] = {"sm_map", ASK_SM_MAP_FIELDS},
+    [ASK_CODE] = {"code", ASK_CODE_FIELDS},
+    [ASK_SHARED_LOAD] = {"shared_load", ASK_SHARED_LOAD_FIELDS},
+    [ASK_STRAIGHT] = {"straight", ASK_STRAIGHT_FIELDS},
+};
+
 const char *ask_call_name(enum ask_call call)
 {
-    static const char *const names[ASK_CALL_COUNT] = {
-        "look",  "open", "identify", "batch", "stream", "clocks", "health", "link",       "memory",
-        "check", "load", "peers",    "peer",  "share",  "sm_map", "code",   "shared_load"};
-    return names[call];
+    return calls[call].name;
 }
 
 size_t ask_tables(enum ask_call call)
@@ -229,6 +251,19 @@ struct ask ask_of_shared_load(const struct device_shared_load *load)
                                    load->width_bytes, load->loads}};
 }
 
+struct ask ask_of_straight(const struct device_straight *straight)
+{
+    struct ask ask = {.call = ASK_STRAIGHT};
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        uint64_t *fields = ask.fields + 4 * (size_t)i;
+        fields[0] = straight->jobs[i].sm;
+        fields[1] = straight->jobs[i].copy;
+        fields[2] = straight->jobs[i].length;
+        fields[3] = straight->jobs[i].repeats;
+    }
+    return ask;
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -236,17 +271,7 @@ struct ask ask_of_call(enum ask_call call)
 
 static size_t field_count(enum ask_call call)
 {
-    return call == ASK_BATCH         ? ASK_JOB_FIELDS
-           : call == ASK_STREAM      ? ASK_STREAM_FIELDS
-           : call == ASK_MEMORY      ? ASK_MEMORY_FIELDS
-           : call == ASK_CHECK       ? ASK_CHECK_FIELDS
-           : call == ASK_LOAD        ? ASK_LOAD_FIELDS
-           : call == ASK_PEER        ? ASK_PEER_FIELDS
-           : call == ASK_SHARE       ? ASK_SHARE_FIELDS
-           : call == ASK_SM_MAP      ? ASK_SM_MAP_FIELDS
-           : call == ASK_CODE        ? ASK_CODE_FIELDS
-           : call == ASK_SHARED_LOAD ? ASK_SHARED_LOAD_FIELDS
-                                     : 0;
+    return calls[call].fields;
 }
 
 bool ask_has_fields(enum ask_call call)
@@ -399,6 +424,14 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
             (unsigned long long)fields[4], (unsigned long long)fields[3],
             (unsigned long long)fields[0], (unsigned long long)fields[1],
             (unsigned long long)fields[2]);
+        return;
+    }
+    if (ask->call == ASK_STRAIGHT) {
+        strbuf_printf(out_text, "straight code: %llu instructions on SM %llu",
+                      (unsigned long long)fields[2], (unsigned long long)fields[0]);
+        if (fields[7])
+            strbuf_printf(out_text, ", %llu on SM %llu", (unsigned long long)fields[6],
+                          (unsigned long long)fields[4]);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "device/shared_load.h"
+#include "device/straight.h"
 #include "inventory/wire/wire.h"
 
 /* The calls of the device interface. The numbers are part of the format. */
@@ -29,6 +30,7 @@ enum ask_call {
     ASK_SM_MAP,
     ASK_CODE,
     ASK_SHARED_LOAD,
+    ASK_STRAIGHT,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -48,6 +50,7 @@ enum {
     ASK_SM_MAP_FIELDS = 6,
     ASK_CODE_FIELDS = 5,
     ASK_SHARED_LOAD_FIELDS = 5,
+    ASK_STRAIGHT_FIELDS = 4 * DEVICE_STRAIGHT_JOBS,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -73,6 +76,7 @@ struct ask ask_of_host_share(const struct device_host_share *asked);
 struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /* turns as a hash */
 struct ask ask_of_code(const struct device_code *code); /* its instruction by name */
 struct ask ask_of_shared_load(const struct device_shared_load *load);
+struct ask ask_of_straight(const struct device_straight *straight);
 struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* Whether requests of a call differ by fields. */

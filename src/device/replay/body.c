@@ -93,6 +93,7 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_peer_answer peer = {0};
     struct device_host_share_answer share = {0};
     struct device_code_answer code = {0};
+    struct device_straight_answer straight = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -129,6 +130,9 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_SHARED_LOAD:
         wire_get_varint(values);
+        break;
+    case ASK_STRAIGHT:
+        answer_get_straight(values, &straight);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

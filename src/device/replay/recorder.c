@@ -225,6 +225,21 @@ static int recorder_load_shared(struct device *device, const struct device_share
     return hand_on(&said, rc, err);
 }
 
+static int recorder_run_straight(struct device *device, const struct device_straight *straight,
+                                 struct device_straight_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_straight(straight);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_run_straight(self->inner, straight, out_answer, &said);
+    if (!rc)
+        answer_put_straight(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_load(struct device *device, const struct device_load *load,
                              struct device_load_answer *out_answer, struct err *err)
 {
@@ -360,6 +375,7 @@ static const struct device_ops recorder_ops = {
     .run_load = recorder_run_load,
     .run_code = recorder_run_code,
     .load_shared = recorder_load_shared,
+    .run_straight = recorder_run_straight,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
     .share_host = recorder_share_host,

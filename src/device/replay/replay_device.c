@@ -189,6 +189,18 @@ static int replay_run_code(struct device *device, const struct device_code *code
     return 0;
 }
 
+static int replay_run_straight(struct device *device, const struct device_straight *straight,
+                               struct device_straight_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_straight(straight);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_straight(&values, out_answer);
+    return 0;
+}
+
 /* An answer of another length than the SMs of the device have would not be found by its reader. */
 static int replay_map_sms(struct device *device, const struct device_sm_map *map,
                           struct device_sm_map_answer *out_answer, struct err *err)
@@ -302,6 +314,7 @@ static const struct device_ops replay_ops = {
     .run_load = replay_run_load,
     .run_code = replay_run_code,
     .load_shared = replay_load_shared,
+    .run_straight = replay_run_straight,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
     .share_host = replay_share_host,

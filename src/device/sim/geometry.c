@@ -6,9 +6,9 @@
 #include "base/str.h"
 #include "device/sim/model.h"
 
-static const char *const index_words[] = {"modulo", "hashed", NULL};
-static const char *const policy_words[] = {"lru", "random", "fermi", "early", "fifo", "tree", NULL};
-static const char *const scope_words[] = {"sm", "tpc", "cpc", "gpc", "gpu", NULL};
+const char *const sim_index_words[] = {"modulo", "hashed", NULL};
+const char *const sim_policy_words[] = {"lru", "random", "fermi", "early", "fifo", "tree", NULL};
+const char *const sim_scope_words[] = {"sm", "tpc", "cpc", "gpc", "gpu", NULL};
 static const char *const warp_map_words[] = {"interleaved", "blocked", NULL};
 static const char *const parts_words[] = {"one", "homes", "copies", NULL};
 
@@ -32,12 +32,12 @@ static const struct yaml_field cache_fields[] = {
     {"line", YAML_BYTES, offsetof(struct cache_text, line), true, LINE_MIN, LINE_MAX},
     {"sector", YAML_BYTES, offsetof(struct cache_text, sector), .min = 4, .max = LINE_MAX},
     {"ways", YAML_NODE, offsetof(struct cache_text, ways), true},
-    {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
+    {"index", YAML_WORD, offsetof(struct cache_text, index), .words = sim_index_words},
     {"set_bytes", YAML_BYTES, offsetof(struct cache_text, set_bytes), .max = BYTES_MAX},
-    {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
+    {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = sim_policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
     {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
-    {"scope", YAML_WORD, offsetof(struct cache_text, scope), .words = scope_words},
+    {"scope", YAML_WORD, offsetof(struct cache_text, scope), .words = sim_scope_words},
     {"instances", YAML_U32, offsetof(struct cache_text, instances), .min = 1,
      .max = SIM_INSTANCES_MAX},
     {"warp_map", YAML_WORD, offsetof(struct cache_text, warp_map), .words = warp_map_words},
@@ -51,9 +51,9 @@ static const struct yaml_field l2_fields[] = {
     {"sector", YAML_BYTES, offsetof(struct cache_text, sector), .min = 4, .max = LINE_MAX},
     {"fetch", YAML_BYTES, offsetof(struct cache_text, fetch), .min = 4, .max = LINE_MAX},
     {"ways", YAML_NODE, offsetof(struct cache_text, ways), true},
-    {"index", YAML_WORD, offsetof(struct cache_text, index), .words = index_words},
+    {"index", YAML_WORD, offsetof(struct cache_text, index), .words = sim_index_words},
     {"set_bytes", YAML_BYTES, offsetof(struct cache_text, set_bytes), .max = BYTES_MAX},
-    {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = policy_words},
+    {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = sim_policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
     {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
     {"parts", YAML_WORD, offsetof(struct cache_text, parts), .words = parts_words},
@@ -327,9 +327,9 @@ struct tlb_text {
 static const struct yaml_field tlb_fields[] = {
     {"entries", YAML_U64, offsetof(struct tlb_text, entries), .min = 1, .max = 1 << 20},
     {"ways", YAML_NODE, offsetof(struct tlb_text, ways)},
-    {"index", YAML_WORD, offsetof(struct tlb_text, index), .words = index_words},
-    {"policy", YAML_WORD, offsetof(struct tlb_text, policy), .words = policy_words},
-    {"scope", YAML_WORD, offsetof(struct tlb_text, scope), .words = scope_words},
+    {"index", YAML_WORD, offsetof(struct tlb_text, index), .words = sim_index_words},
+    {"policy", YAML_WORD, offsetof(struct tlb_text, policy), .words = sim_policy_words},
+    {"scope", YAML_WORD, offsetof(struct tlb_text, scope), .words = sim_scope_words},
     {"page", YAML_BYTES, offsetof(struct tlb_text, page), true, 4096, BYTES_MAX},
     {"miss_cycles", YAML_F64, offsetof(struct tlb_text, miss_cycles), true, 0, 1e6},
 };

@@ -72,6 +72,8 @@ int gpu_run_code(struct device *device, const struct device_code *code,
                  struct device_code_answer *out_answer, struct err *err);
 int gpu_load_shared(struct device *device, const struct device_shared_load *load,
                     struct device_shared_load_answer *out_answer, struct err *err);
+int gpu_run_straight(struct device *device, const struct device_straight *straight,
+                     struct device_straight_answer *out_answer, struct err *err);
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,
                   struct device_peer_answer *out_answer, struct err *err);

@@ -15,7 +15,7 @@ struct model_text {
     bool translate_first;
     int sm_order;
     const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
-        *tlb, *paths, *instructions;
+        *tlb, *paths, *instructions, *instruction_caches;
     const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config, *health;
 };
 
@@ -41,6 +41,7 @@ static const struct yaml_field model_fields[] = {
     {"memory", YAML_NODE, offsetof(struct model_text, memory), true},
     {"shared", YAML_NODE, offsetof(struct model_text, shared)},
     {"instructions", YAML_NODE, offsetof(struct model_text, instructions)},
+    {"instruction_caches", YAML_NODE, offsetof(struct model_text, instruction_caches)},
     {"bandwidth", YAML_NODE, offsetof(struct model_text, bandwidth)},
     {"hardware", YAML_NODE, offsetof(struct model_text, hardware)},
     {"board", YAML_NODE, offsetof(struct model_text, board)},
@@ -427,6 +428,8 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
         return rc;
     if (text->instructions)
         rc = sim_read_instructions(text->instructions, model, err);
+    if (!rc && text->instruction_caches)
+        rc = sim_read_instruction_caches(text->instruction_caches, model, err);
     return rc ? rc : sim_read_paths(text->paths, model, err);
 }
 

@@ -121,6 +121,21 @@ struct sim_instruction {
     uint64_t kinds; /* machine operations that the compiler takes in turn */
 };
 
+/* A cache of instructions. What it does not have takes miss_cycles longer, per line of the nearest
+ * cache, and up to far_cycles more on the furthest SM of a GPC. */
+enum { SIM_INSTRUCTION_CACHES_MAX = 4, SIM_JUMPS_MAX = 8 };
+struct sim_instruction_cache {
+    struct cache_geometry geometry;
+    int scope;
+    double miss_cycles, far_cycles;
+};
+
+/* A pass over more code than this takes so much longer. */
+struct sim_jump {
+    uint64_t size;
+    double cycles;
+};
+
 struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
@@ -143,7 +158,12 @@ struct sim_model {
     bool translate_first; /* also loads that L1 serves need their page */
     bool has_instructions;
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
-    double dram_clocked; /* share of the DRAM time that follows the memory clock */
+    struct sim_instruction_cache instruction_caches[SIM_INSTRUCTION_CACHES_MAX]; /* nearest first */
+    uint32_t instruction_cache_count;
+    struct sim_jump jumps[SIM_JUMPS_MAX];
+    uint32_t jump_count;
+    double straight_cycles; /* of an instruction that the nearest cache has */
+    double dram_clocked;    /* share of the DRAM time that follows the memory clock */
     double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */
     double constant_first_cycles;             /* added to an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];
@@ -185,6 +205,9 @@ struct sim_model {
     int fabric_state; /* enum sim_fabric */
 };
 
+/* By enum cache_index, enum cache_policy and enum sim_scope; NULL after the last. */
+extern const char *const sim_index_words[], *const sim_policy_words[], *const sim_scope_words[];
+
 /* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
 int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
@@ -197,6 +220,8 @@ void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
+                                struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
 

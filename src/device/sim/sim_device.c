@@ -85,6 +85,7 @@ static const struct device_ops ops = {
     .run_load = gpu_run_load,
     .run_code = gpu_run_code,
     .load_shared = gpu_load_shared,
+    .run_straight = gpu_run_straight,
     .list_peers = gpu_list_peers,
     .test_peer = gpu_test_peer,
     .share_host = gpu_share_host,

@@ -26,12 +26,14 @@ void html_links(struct strbuf *out, const struct html_data *data);
 void html_model_section(struct strbuf *out, const struct html_data *data,
                         const struct html_model *model, const struct judge_references *references);
 
-/* The drawing of the hierarchy of a model as SVG; its sweeps; its SMs. */
+/* The drawing of the hierarchy of a model as SVG; its sweeps; its load; its caches of instructions;
+ * its SMs. */
 void html_topology(struct strbuf *out, const struct inventory_model *model);
 void html_curves(struct strbuf *out, const struct inventory_model *model);
 void html_load(struct strbuf *out, const struct inventory_model *model);
 void html_gpu_load(struct strbuf *out, const struct inventory_gpu *gpu); /* of an outlier */
 void html_surfaces(struct strbuf *out, const struct inventory_model *model);
+void html_code(struct strbuf *out, const struct inventory_model *model);
 void html_maps(struct strbuf *out, const struct inventory_model *model);
 void html_die_map(struct strbuf *out, const struct inventory_model *model);
 

@@ -294,6 +294,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_shared_load(name + 12, block, parameters[0]);
     else if (strcmp(name, "code") == 0)
         fake_code_run(grid, block, parameters);
+    else if (strcmp(name, "straight") == 0)
+        fake_straight_run(grid, sm_ids, parameters);
     else if (strcmp(name, "load_both") == 0)
         run_load(parameters[0], grid);
     else if (strcmp(name, "load_fill") == 0)

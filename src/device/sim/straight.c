@@ -1,0 +1,262 @@
+/* Straight code on simulated SMs: warps fetch their instructions line by line through the caches of
+ * instructions; and the `instruction_caches` of a model. */
+#include "device/straight.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "device/sim/gpu.h"
+
+/* The program in instructions: what every pass executes before and after its part of a copy. The
+ * second copy follows the first. */
+enum { INSTRUCTION_BYTES = 16, HEAD = 48, LOOP = 8, TAIL = 4 };
+
+/* So many instructions behind the end of a pass are fetched before the branch is known. */
+enum { AHEAD = 16 };
+
+/* Of a pass beside its instructions; SMs do not begin at the same time. */
+static const double branch_cycles = 40, skew_cycles = 1000;
+
+/* Where a warp is: the instructions of a pass are the loop, a part of a copy and its tail. */
+struct walker {
+    struct cache *caches[SIM_INSTRUCTION_CACHES_MAX];
+    uint32_t begin, end; /* of the part with its tail, in the program */
+    uint32_t at;         /* the next instruction */
+    uint32_t passes, pass;
+    double far; /* 0: the nearest SM of its GPC, 1: the furthest */
+    double now, timed_from;
+};
+
+/* TPCs are counted. */
+static double far_share(const struct sim_model *model, uint32_t sm)
+{
+    uint32_t before = 0, all = 0;
+    for (uint32_t i = 0; i < model->sms; i++) {
+        bool first = i == 0 || model->tpc_of[i] != model->tpc_of[i - 1];
+        if (!first || model->gpc_of[i] != model->gpc_of[sm])
+            continue;
+        all++;
+        before += i <= sm;
+    }
+    return all > 1 ? (double)(before - 1) / (all - 1) : 0;
+}
+
+static struct walker walker_of(const struct sim_model *model, const struct device_straight_job *job)
+{
+    uint32_t end = HEAD + DEVICE_STRAIGHT_MAX;
+    end += job->copy ? TAIL + DEVICE_STRAIGHT_SECOND_MAX : 0;
+    return (struct walker){.begin = end - job->length,
+                           .end = end + TAIL,
+                           .at = HEAD - LOOP,
+                           .far = far_share(model, job->sm),
+                           .passes = job->repeats + 1};
+}
+
+/* Jobs on SMs of one group share the cache of that group. */
+static int create_caches(const struct sim_model *model, const struct device_straight *straight,
+                         struct walker *walkers, struct err *err)
+{
+    for (uint32_t i = 0; i < straight->job_count; i++)
+        for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
+            const struct sim_instruction_cache *level = &model->instruction_caches[l];
+            uint32_t group = gpu_group_of(model, level->scope, straight->jobs[i].sm);
+            bool same = i && group == gpu_group_of(model, level->scope, straight->jobs[0].sm);
+            walkers[i].caches[l] = same ? walkers[0].caches[l] : cache_create(&level->geometry);
+            if (!walkers[i].caches[l])
+                return err_no_memory(err);
+        }
+    return 0;
+}
+
+static void destroy_caches(const struct sim_model *model, struct walker *walkers)
+{
+    for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
+        if (walkers[1].caches[l] != walkers[0].caches[l])
+            cache_destroy(walkers[1].caches[l]);
+        cache_destroy(walkers[0].caches[l]);
+    }
+}
+
+static double jump_cycles(const struct sim_model *model, const struct walker *walker)
+{
+    uint64_t bytes = (uint64_t)(walker->end - walker->begin - TAIL) * INSTRUCTION_BYTES;
+    double cycles = 0;
+    for (uint32_t i = 0; i < model->jump_count; i++)
+        cycles += bytes > model->jumps[i].size ? model->jumps[i].cycles : 0;
+    return cycles;
+}
+
+static double fetch_cycles(const struct sim_model *model, struct walker *walker, uint32_t at,
+                           struct rng *rng)
+{
+    double cycles = 0;
+    for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
+        if (cache_access(walker->caches[l], (uint64_t)at * INSTRUCTION_BYTES, rng))
+            break;
+        cycles += model->instruction_caches[l].miss_cycles +
+                  model->instruction_caches[l].far_cycles * walker->far;
+    }
+    return cycles;
+}
+
+/* The instructions up to the end of a line of the nearest cache. */
+static void execute_line(const struct sim_model *model, struct walker *walker, struct rng *rng)
+{
+    uint32_t line = (uint32_t)(model->instruction_caches[0].geometry.line / INSTRUCTION_BYTES);
+    uint32_t next = walker->at - walker->at % line + line;
+    uint32_t limit = walker->at < HEAD ? HEAD : walker->end;
+    next = next < limit ? next : limit;
+    walker->now += fetch_cycles(model, walker, walker->at, rng);
+    walker->now += model->straight_cycles * (next - walker->at);
+    walker->at = next < walker->end ? next : walker->end;
+    if (next == HEAD)
+        walker->at = walker->begin;
+    if (next != walker->end)
+        return;
+    walker->at = HEAD - LOOP;
+    for (uint32_t ahead = line - 1; ahead < AHEAD; ahead += line)
+        fetch_cycles(model, walker, next + ahead, rng);
+    walker->now += branch_cycles + jump_cycles(model, walker);
+    walker->now += model->noise.jitter_cycles * rng_normal(rng);
+    if (walker->pass++ == 0)
+        walker->timed_from = walker->now;
+}
+
+/* The one that is furthest behind goes on. */
+static struct walker *next_walker(struct walker *walkers, uint32_t count)
+{
+    struct walker *next = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (walkers[i].pass < walkers[i].passes && (!next || walkers[i].now < next->now))
+            next = &walkers[i];
+    return next;
+}
+
+int gpu_run_straight(struct device *device, const struct device_straight *straight,
+                     struct device_straight_answer *out_answer, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    struct walker walkers[DEVICE_STRAIGHT_JOBS] = {0}, *walker;
+    struct rng rng;
+    gpu_update(gpu);
+    if (!gpu->model.instruction_cache_count)
+        return err_set(err, -ENOSYS, "this model has no `instruction_caches`");
+    rng_init(&rng, rng_derive(gpu->noise_seed, "straight", gpu->stream_number++), "noise");
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        walkers[i] = walker_of(&gpu->model, &straight->jobs[i]);
+        walkers[i].now = skew_cycles * rng_uniform(&rng);
+    }
+    int rc = create_caches(&gpu->model, straight, walkers, err);
+    if (!rc) {
+        while ((walker = next_walker(walkers, straight->job_count)))
+            execute_line(&gpu->model, walker, &rng);
+        out_answer->instruction_bytes = INSTRUCTION_BYTES;
+        double longest = 0;
+        for (uint32_t i = 0; i < straight->job_count; i++) {
+            double cycles = walkers[i].now - walkers[i].timed_from;
+            out_answer->cycles[i] = (uint64_t)(cycles + 0.5);
+            longest = fmax(longest, cycles);
+        }
+        gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+    }
+    destroy_caches(&gpu->model, walkers);
+    return rc;
+}
+
+struct level_text {
+    uint64_t size, line, ways;
+    int index, policy, scope;
+    double miss_cycles, far_cycles;
+};
+
+enum { LINE_MIN = 32, LINE_MAX = 4096, BYTES_MAX = 1 << 24 };
+static const struct yaml_field level_fields[] = {
+    {"size", YAML_BYTES, offsetof(struct level_text, size), true, LINE_MIN, BYTES_MAX},
+    {"line", YAML_BYTES, offsetof(struct level_text, line), true, LINE_MIN, LINE_MAX},
+    {"ways", YAML_U64, offsetof(struct level_text, ways), true, 1, 4096},
+    {"index", YAML_WORD, offsetof(struct level_text, index), .words = sim_index_words},
+    {"policy", YAML_WORD, offsetof(struct level_text, policy), .words = sim_policy_words},
+    {"scope", YAML_WORD, offsetof(struct level_text, scope), .words = sim_scope_words},
+    {"miss_cycles", YAML_F64, offsetof(struct level_text, miss_cycles), true, 0, 1e4},
+    {"far_cycles", YAML_F64, offsetof(struct level_text, far_cycles), .min = 0, .max = 1e4},
+};
+
+static int read_level(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct level_text text = {0};
+    int rc = yaml_read_fields(node, level_fields, COUNT_OF(level_fields), &text, err);
+    if (rc)
+        return rc;
+    if (text.line % INSTRUCTION_BYTES || text.size % (text.line * text.ways))
+        return yaml_error(sim_at(node, "size"), err,
+                          "expected whole sets of %llu lines of %llu bytes",
+                          (unsigned long long)text.ways, (unsigned long long)text.line);
+    model->instruction_caches[model->instruction_cache_count++] = (struct sim_instruction_cache){
+        .geometry = {.size = text.size,
+                     .line = text.line,
+                     .sector = text.line,
+                     .fetch = text.line,
+                     .ways = text.ways,
+                     .index = (enum cache_index)text.index,
+                     .policy = (enum cache_policy)text.policy},
+        .scope = text.scope,
+        .miss_cycles = text.miss_cycles,
+        .far_cycles = text.far_cycles,
+    };
+    return 0;
+}
+
+struct caches_text {
+    double cycles;
+    const struct yaml_node *levels, *jumps;
+};
+
+static const struct yaml_field caches_fields[] = {
+    {"cycles", YAML_F64, offsetof(struct caches_text, cycles), true, 0.5, 1000},
+    {"levels", YAML_NODE, offsetof(struct caches_text, levels), true},
+    {"jumps", YAML_NODE, offsetof(struct caches_text, jumps)},
+};
+
+static int read_jumps(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    if (yaml_expect(node, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (yaml_count(node) > SIM_JUMPS_MAX)
+        return yaml_error(node, err, "at most %d jumps", SIM_JUMPS_MAX);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        const struct yaml_node *item = yaml_at(node, i);
+        struct sim_jump *jump = &model->jumps[model->jump_count++];
+        if (yaml_kind(item) != YAML_SEQUENCE || yaml_count(item) != 2)
+            return yaml_error(item, err, "expected [size, cycles]");
+        int rc = yaml_as_bytes(yaml_at(item, 0), 0, BYTES_MAX, &jump->size, err);
+        if (!rc)
+            rc = yaml_as_f64(yaml_at(item, 1), 0, 1e6, &jump->cycles, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
+                                struct err *err)
+{
+    struct caches_text text = {0};
+    int rc = yaml_read_fields(node, caches_fields, COUNT_OF(caches_fields), &text, err);
+    if (rc)
+        return rc;
+    if (yaml_expect(text.levels, YAML_SEQUENCE, err))
+        return -EINVAL;
+    size_t count = yaml_count(text.levels);
+    if (!count || count > SIM_INSTRUCTION_CACHES_MAX)
+        return yaml_error(text.levels, err, "expected 1 to %d levels", SIM_INSTRUCTION_CACHES_MAX);
+    model->straight_cycles = text.cycles;
+    for (size_t i = 0; i < count; i++) {
+        rc = read_level(yaml_at(text.levels, i), model, err);
+        if (rc) {
+            err_prefix(err, "instruction_caches: level %zu", i + 1);
+            return rc;
+        }
+    }
+    return text.jumps ? read_jumps(text.jumps, model, err) : 0;
+}

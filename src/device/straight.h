@@ -1,0 +1,43 @@
+/* Straight code: a long program without branches, in two copies at different addresses. One warp
+ * executes the last `length` instructions of a copy again and again. How long one takes shows which
+ * cache of instructions the program fits into. The second copy is shorter, since the driver takes a
+ * second to compile 20,000 instructions. */
+#ifndef GPUMEMTOPO_DEVICE_STRAIGHT_H
+#define GPUMEMTOPO_DEVICE_STRAIGHT_H
+
+#include "device/device.h"
+
+enum {
+    DEVICE_STRAIGHT_COPIES = 2,
+    DEVICE_STRAIGHT_MAX = 16384,
+    DEVICE_STRAIGHT_SECOND_MAX = 8192,
+    DEVICE_STRAIGHT_JOBS = 2,
+};
+
+/* On its SM, once untimed and then `repeats` times. */
+struct device_straight_job {
+    uint32_t sm, copy, repeats;
+    uint32_t length; /* in instructions: one of device_straight_length */
+};
+
+/* All jobs run at the same time, each on its own SM. The other SMs are idle. */
+struct device_straight {
+    struct device_straight_job jobs[DEVICE_STRAIGHT_JOBS];
+    uint32_t job_count;
+};
+struct device_straight_answer {
+    uint32_t instruction_bytes;            /* of one machine instruction */
+    uint64_t cycles[DEVICE_STRAIGHT_JOBS]; /* of each job, all repeats together */
+};
+
+/* The lengths that can be asked for, rising; 0 beyond the last. Both copies have the same lengths,
+ * but the second fewer. */
+uint32_t device_straight_length(size_t i);
+size_t device_straight_length_count(uint32_t copy);
+
+/* Executes it. -ENOSYS: the device executes none; -ENOTSUP: not on this GPU, or not with this
+ * driver. */
+int device_run_straight(struct device *device, const struct device_straight *straight,
+                        struct device_straight_answer *out_answer, struct err *err);
+
+#endif

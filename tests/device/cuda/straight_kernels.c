@@ -1,0 +1,112 @@
+/* Straight code on a real GPU: longer code takes longer, and each instruction at least as long as
+ * one that a cache has. Skipped, and counted as such, where there is no GPU.
+ *
+ * usage: straight_kernels [FILE]: writes raw cycles of all lengths, and of pairs of SMs. */
+#include "../../check.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/source.h"
+#include "device/straight.h"
+
+enum { SKIPPED = 77, REPEATS = 4, LAUNCHES = 5 };
+
+static struct device *device;
+static FILE *raw;
+
+static struct device_straight_answer ran(const struct device_straight *straight)
+{
+    struct device_straight_answer answer;
+    struct err err = {0};
+    if (device_run_straight(device, straight, &answer, &err))
+        fail_msg("SM %u, %u instructions: %s", straight->jobs[0].sm, straight->jobs[0].length,
+                 err.text);
+    return answer;
+}
+
+static uint64_t alone(uint32_t sm, uint32_t copy, uint32_t length, uint32_t repeats)
+{
+    const struct device_straight straight = {
+        .jobs = {{.sm = sm, .copy = copy, .length = length, .repeats = repeats}}, .job_count = 1};
+    return ran(&straight).cycles[0];
+}
+
+static void curve(uint32_t sm, uint32_t copy, uint32_t repeats)
+{
+    uint32_t length;
+    for (size_t i = 0; (length = device_straight_length(i)); i++)
+        for (uint32_t k = 0; k < LAUNCHES; k++) {
+            uint64_t cycles = alone(sm, copy, length, repeats);
+            assert_true(cycles >= length * (uint64_t)repeats);
+            if (raw)
+                fprintf(raw, "curve %u %u %u %u %llu\n", sm, copy, repeats, length,
+                        (unsigned long long)cycles);
+        }
+}
+
+static void curves(void **state)
+{
+    (void)state;
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    alone(0, 0, 1024, 1);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    printf("first: %.0f ms\n",
+           1e3 * (double)(b.tv_sec - a.tv_sec) + 1e-6 * (double)(b.tv_nsec - a.tv_nsec));
+    curve(0, 0, REPEATS);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    printf("curve: %.0f ms\n",
+           1e3 * (double)(a.tv_sec - b.tv_sec) + 1e-6 * (double)(a.tv_nsec - b.tv_nsec));
+    if (!raw)
+        return;
+    curve(0, 0, 16);
+    curve(1, 0, REPEATS);
+    curve(77, 0, REPEATS);
+}
+
+static void pairs(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {1280, 1536, 5120, 6144, 6912};
+    static const uint32_t sms[] = {0, 37};
+    for (size_t s = 0; s < 2 && raw; s++)
+        for (size_t l = 0; l < COUNT_OF(lengths); l++)
+            for (uint32_t other = 0; other < device->limits.sm_count; other++) {
+                uint64_t own = alone(other, 0, lengths[l], 8);
+                fprintf(raw, "own %u %u %llu\n", other, lengths[l], (unsigned long long)own);
+                for (uint32_t copy = 0; copy < 2 && other != sms[s]; copy++) {
+                    const struct device_straight straight = {
+                        .jobs = {{.sm = sms[s], .length = lengths[l], .repeats = 8},
+                                 {.sm = other, .copy = copy, .length = lengths[l], .repeats = 8}},
+                        .job_count = 2};
+                    struct device_straight_answer answer = ran(&straight);
+                    fprintf(raw, "pair %u %u %u %u %llu %llu\n", sms[s], other, copy, lengths[l],
+                            (unsigned long long)answer.cycles[0],
+                            (unsigned long long)answer.cycles[1]);
+                }
+            }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(pairs)};
+    struct device_source *source = NULL;
+    struct err err = {0};
+    if (device_source_cuda(&source, &err) || !device_source_count(source)) {
+        printf("no GPU: %s\n", err.text);
+        return SKIPPED;
+    }
+    if (device_source_open(source, 0, &device, &err)) {
+        printf("%s\n", err.text);
+        return 1;
+    }
+    raw = argc > 1 ? fopen(argv[1], "w") : NULL;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (raw)
+        fclose(raw);
+    device_destroy(device);
+    device_source_destroy(source);
+    return failed;
+}
