@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "device/cluster.h"
 #include "inventory/facts.h"
 
 struct device;
@@ -420,6 +421,11 @@ struct device_ops {
                     struct device_load_answer *out_answer, struct err *err); /* may be NULL */
     int (*run_code)(struct device *device, const struct device_code *code,
                     struct device_code_answer *out_answer, struct err *err); /* may be NULL */
+    /* cluster.h; both may be NULL. */
+    int (*run_cluster)(struct device *device, const struct device_cluster *cluster,
+                       struct device_cluster_answer *out_answer, struct err *err);
+    int (*copy_bulk)(struct device *device, const struct device_bulk *bulk,
+                     struct device_bulk_answer *out_answer, struct err *err);
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,

@@ -331,6 +331,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->load_module);
         if (gpu->memory_module)
             driver->cuModuleUnload(gpu->memory_module);
+        if (gpu->cluster_module)
+            driver->cuModuleUnload(gpu->cluster_module);
         if (gpu->sm_map_module)
             driver->cuModuleUnload(gpu->sm_map_module);
         if (gpu->check_module)
@@ -361,6 +363,8 @@ static const struct device_ops cuda_ops = {
     .map_sms = cuda_map_sms,
     .run_load = cuda_run_load,
     .run_code = cuda_run_code,
+    .run_cluster = cuda_run_cluster,
+    .copy_bulk = cuda_copy_bulk,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .share_host = cuda_share_host,

@@ -76,7 +76,8 @@ struct cuda_gpu {
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUmodule check_module, load_module, memory_module, sm_map_module; /* loaded when first needed */
+    CUmodule check_module, cluster_module, load_module, memory_module,
+        sm_map_module; /* loaded when first needed */
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */
@@ -173,6 +174,10 @@ int cuda_run_load(struct device *device, const struct device_load *load,
                   struct device_load_answer *out_answer, struct err *err);
 int cuda_run_code(struct device *device, const struct device_code *code,
                   struct device_code_answer *out_answer, struct err *err);
+int cuda_run_cluster(struct device *device, const struct device_cluster *cluster,
+                     struct device_cluster_answer *out_answer, struct err *err);
+int cuda_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                   struct device_bulk_answer *out_answer, struct err *err);
 int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int cuda_test_peer(struct device *device, const struct device_peer_test *test,
                    struct device_peer_answer *out_answer, struct err *err);

@@ -9,8 +9,8 @@
 const char *ask_call_name(enum ask_call call)
 {
     static const char *const names[ASK_CALL_COUNT] = {
-        "look",   "open",  "identify", "batch", "stream", "clocks", "health", "link",
-        "memory", "check", "load",     "peers", "peer",   "share",  "sm_map", "code"};
+        "look",  "open", "identify", "batch", "stream", "clocks", "health", "link",    "memory",
+        "check", "load", "peers",    "peer",  "share",  "sm_map", "code",   "cluster", "bulk"};
     return names[call];
 }
 
@@ -222,6 +222,29 @@ struct ask ask_of_code(const struct device_code *code)
                                    code->chains, code->warps, code->length, code->repeats}};
 }
 
+struct ask ask_of_cluster(const struct device_cluster *cluster)
+{
+    return (struct ask){.call = ASK_CLUSTER,
+                        .fields = {cluster->work, cluster->size, cluster->count, cluster->bytes,
+                                   cluster->in_flight}};
+}
+
+struct device_cluster ask_to_cluster(const struct ask *ask)
+{
+    return (struct device_cluster){.work = (enum device_cluster_work)ask->fields[0],
+                                   .size = (uint32_t)ask->fields[1],
+                                   .count = (uint32_t)ask->fields[2],
+                                   .bytes = (uint32_t)ask->fields[3],
+                                   .in_flight = (uint32_t)ask->fields[4]};
+}
+
+struct ask ask_of_bulk(const struct device_bulk *bulk)
+{
+    return (struct ask){
+        .call = ASK_BULK,
+        .fields = {bulk->source, bulk->alone, bulk->bytes, bulk->in_flight, bulk->copies}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -229,16 +252,18 @@ struct ask ask_of_call(enum ask_call call)
 
 static size_t field_count(enum ask_call call)
 {
-    return call == ASK_BATCH    ? ASK_JOB_FIELDS
-           : call == ASK_STREAM ? ASK_STREAM_FIELDS
-           : call == ASK_MEMORY ? ASK_MEMORY_FIELDS
-           : call == ASK_CHECK  ? ASK_CHECK_FIELDS
-           : call == ASK_LOAD   ? ASK_LOAD_FIELDS
-           : call == ASK_PEER   ? ASK_PEER_FIELDS
-           : call == ASK_SHARE  ? ASK_SHARE_FIELDS
-           : call == ASK_SM_MAP ? ASK_SM_MAP_FIELDS
-           : call == ASK_CODE   ? ASK_CODE_FIELDS
-                                : 0;
+    return call == ASK_BATCH     ? ASK_JOB_FIELDS
+           : call == ASK_STREAM  ? ASK_STREAM_FIELDS
+           : call == ASK_MEMORY  ? ASK_MEMORY_FIELDS
+           : call == ASK_CHECK   ? ASK_CHECK_FIELDS
+           : call == ASK_LOAD    ? ASK_LOAD_FIELDS
+           : call == ASK_PEER    ? ASK_PEER_FIELDS
+           : call == ASK_SHARE   ? ASK_SHARE_FIELDS
+           : call == ASK_SM_MAP  ? ASK_SM_MAP_FIELDS
+           : call == ASK_CODE    ? ASK_CODE_FIELDS
+           : call == ASK_CLUSTER ? ASK_CLUSTER_FIELDS
+           : call == ASK_BULK    ? ASK_BULK_FIELDS
+                                 : 0;
 }
 
 bool ask_has_fields(enum ask_call call)
@@ -331,6 +356,22 @@ static const char *instruction_name(uint64_t hash)
     return "?";
 }
 
+static void describe_cluster(struct strbuf *text, const uint64_t *fields)
+{
+    static const char *const works[DEVICE_CLUSTER_WORK_COUNT] = {
+        "places", "loads of shared memory", "reads of shared memory", "bulk copies"};
+    strbuf_printf(text, "clusters of %llu blocks: %s", (unsigned long long)fields[1],
+                  fields[0] < DEVICE_CLUSTER_WORK_COUNT ? works[fields[0]] : "?");
+}
+
+static void describe_bulk(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "bulk copies from %s, %s: %llu at once of ",
+                  fields[0] == DEVICE_BULK_L2 ? "L2" : "memory", fields[1] ? "one SM" : "all SMs",
+                  (unsigned long long)fields[3]);
+    describe_bytes(text, fields[2]);
+}
+
 void ask_describe(const struct ask *ask, struct strbuf *out_text)
 {
     static const char *const streams[] = {"read", "write", "copy", "h2d", "d2h", "both ways"};
@@ -381,6 +422,14 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
                       (unsigned long long)fields[4], (unsigned long long)fields[3],
                       instruction_name(fields[0]), (unsigned long long)fields[1],
                       (unsigned long long)fields[2]);
+        return;
+    }
+    if (ask->call == ASK_CLUSTER) {
+        describe_cluster(out_text, fields);
+        return;
+    }
+    if (ask->call == ASK_BULK) {
+        describe_bulk(out_text, fields);
         return;
     }
     if (ask->call != ASK_BATCH) {

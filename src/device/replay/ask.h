@@ -27,6 +27,8 @@ enum ask_call {
     ASK_SHARE,
     ASK_SM_MAP,
     ASK_CODE,
+    ASK_CLUSTER,
+    ASK_BULK,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -45,6 +47,8 @@ enum {
     ASK_SHARE_FIELDS = 2,
     ASK_SM_MAP_FIELDS = 6,
     ASK_CODE_FIELDS = 5,
+    ASK_CLUSTER_FIELDS = 5,
+    ASK_BULK_FIELDS = 5,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -69,7 +73,10 @@ struct ask ask_of_peer_test(const struct device_peer_test *test);
 struct ask ask_of_host_share(const struct device_host_share *asked);
 struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /* turns as a hash */
 struct ask ask_of_code(const struct device_code *code); /* its instruction by name */
-struct ask ask_of_call(enum ask_call call);             /* a call without fields */
+struct ask ask_of_cluster(const struct device_cluster *cluster);
+struct device_cluster ask_to_cluster(const struct ask *ask);
+struct ask ask_of_bulk(const struct device_bulk *bulk);
+struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* Whether requests of a call differ by fields. */
 bool ask_has_fields(enum ask_call call);

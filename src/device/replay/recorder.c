@@ -210,6 +210,36 @@ static int recorder_run_code(struct device *device, const struct device_code *co
     return hand_on(&said, rc, err);
 }
 
+static int recorder_run_cluster(struct device *device, const struct device_cluster *cluster,
+                                struct device_cluster_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_cluster(cluster);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_run_cluster(self->inner, cluster, out_answer, &said);
+    if (!rc)
+        answer_put_cluster(&values, cluster, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                              struct device_bulk_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_bulk(bulk);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_copy_bulk(self->inner, bulk, out_answer, &said);
+    if (!rc)
+        answer_put_bulk(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_load(struct device *device, const struct device_load *load,
                              struct device_load_answer *out_answer, struct err *err)
 {
@@ -344,6 +374,8 @@ static const struct device_ops recorder_ops = {
     .map_sms = recorder_map_sms,
     .run_load = recorder_run_load,
     .run_code = recorder_run_code,
+    .run_cluster = recorder_run_cluster,
+    .copy_bulk = recorder_copy_bulk,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
     .share_host = recorder_share_host,

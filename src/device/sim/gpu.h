@@ -70,6 +70,10 @@ int gpu_run_load(struct device *device, const struct device_load *load,
                  struct device_load_answer *out_answer, struct err *err);
 int gpu_run_code(struct device *device, const struct device_code *code,
                  struct device_code_answer *out_answer, struct err *err);
+int gpu_run_cluster(struct device *device, const struct device_cluster *cluster,
+                    struct device_cluster_answer *out_answer, struct err *err);
+int gpu_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                  struct device_bulk_answer *out_answer, struct err *err);
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,
                   struct device_peer_answer *out_answer, struct err *err);

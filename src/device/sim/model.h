@@ -117,6 +117,22 @@ struct sim_instruction {
     uint64_t kinds; /* machine operations that the compiler takes in turn */
 };
 
+/* Clusters of blocks, and the unit of an SM that copies in bulk. Rates in bytes per cycle and SM.
+ */
+struct sim_clusters {
+    uint32_t size_max; /* blocks; 0: the GPU has no clusters */
+    uint32_t singles;  /* the last SMs of the first GPC: in no cluster larger than their TPC */
+    /* A load of shared memory through the window of the cluster: the block's own; that of another
+     * SM, if both are the last of their GPC; added for each of both that is its first, and in
+     * proportion for those between. */
+    double own_cycles, other_cycles, distance_cycles;
+    double own_read, read; /* what an SM gives of its shared memory: to itself, to others */
+    double copy_cycles;    /* a bulk copy to another SM takes this much longer than a load */
+    double copy;           /* what an SM sends by bulk copies to others */
+    double bulk_cycles;    /* a bulk copy from L2 or memory takes this much longer than a load */
+    double bulk;           /* what an SM gets by bulk copies, at most */
+};
+
 struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
@@ -136,6 +152,7 @@ struct sim_model {
     double conflict_cycles; /* of shared memory, for each further access to the same bank */
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
+    struct sim_clusters clusters;
     bool has_instructions;
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
     double dram_clocked; /* share of the DRAM time that follows the memory clock */
@@ -192,6 +209,7 @@ void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
+int sim_read_clusters(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
