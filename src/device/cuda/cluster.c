@@ -36,7 +36,7 @@ struct launched {
 /* A block takes most of its SM's shared memory, so that an SM holds only one. */
 static uint32_t shared_of_block(const struct cuda_gpu *gpu)
 {
-    return (uint32_t)gpu->base.limits.shared_bytes_max - GATE_BYTES;
+    return (uint32_t)gpu->base.limits.shared_bytes_max - KERNEL_STATIC_BYTES;
 }
 
 static int find_kernel(struct launched *l, const char *name, struct err *err)

@@ -65,7 +65,8 @@ int gpu_copy_bulk(struct device *device, const struct device_bulk *asked,
     rng_init(&rng, rng_derive(gpu->noise_seed, "bulk", gpu->stream_number++), "noise");
     for (uint32_t i = 0; i < asked->copies / asked->in_flight * asked->in_flight; i++) {
         double *slot = &come[i % asked->in_flight];
-        double took = asked->bytes / rate * (1 + fabs(noise->bandwidth * rng_normal(&rng)));
+        double took = fmax(asked->bytes / rate, gpu->model.clusters.bulk_interval) *
+                      (1 + fabs(noise->bandwidth * rng_normal(&rng)));
         double there = *slot + latency + noise->jitter_cycles * rng_normal(&rng);
         unit_free = fmax(unit_free, there) + took;
         *slot = unit_free;

@@ -254,6 +254,7 @@ static const struct yaml_field fields[] = {
     FIELD("copy_cycles", YAML_F64, copy_cycles, -CYCLES_MAX, CYCLES_MAX),
     FIELD("copy", YAML_F64, copy, 0.1, RATE_MAX),
     FIELD("bulk_cycles", YAML_F64, bulk_cycles, 0, CYCLES_MAX),
+    FIELD("bulk_interval", YAML_F64, bulk_interval, 0, CYCLES_MAX),
     FIELD("bulk", YAML_F64, bulk, 0.1, RATE_MAX),
 };
 #undef FIELD

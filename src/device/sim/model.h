@@ -130,6 +130,7 @@ struct sim_clusters {
     double copy_cycles;    /* a bulk copy to another SM takes this much longer than a load */
     double copy;           /* what an SM sends by bulk copies to others */
     double bulk_cycles;    /* a bulk copy from L2 or memory takes this much longer than a load */
+    double bulk_interval;  /* cycles from one bulk copy of an SM to the next, at least */
     double bulk;           /* what an SM gets by bulk copies, at most */
 };
 

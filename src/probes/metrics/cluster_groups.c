@@ -88,6 +88,27 @@ static uint32_t find_contradiction(const struct groups *g)
     return 0;
 }
 
+/* Whether the number of clusters shows that two groups are not one: together they would hold more
+ * clusters of some size. */
+static bool are_apart(const struct groups *g, uint32_t a, uint32_t b)
+{
+    for (uint32_t size = 2; size <= g->size_max; size++)
+        if ((a + b) / size > a / size + b / size)
+            return true;
+    return false;
+}
+
+/* Clusters are filled in the order of the SMs; SMs that could form one may never be seen together
+ * if clusters are small. */
+static bool may_be_one(const struct groups *g)
+{
+    for (size_t i = 0; i < g->sms; i++)
+        for (size_t k = 0; k < i && g->group[i] == i; k++)
+            if (g->group[k] == k && !are_apart(g, size_of(g, i), size_of(g, k)))
+                return true;
+    return false;
+}
+
 /* The group that sm.groups found for an SM, for all of them; false: it is not known. */
 static bool read_sm_groups(const struct groups *g, uint16_t *out_groups)
 {
@@ -161,7 +182,10 @@ static int settle(const struct groups *g, struct measure *m)
     free(sm_groups);
     if (apart != UNKNOWN && facts_set_text(&m->notes, "within_sm_groups", apart ? "no" : "yes"))
         return -ENOMEM;
-    m->confidence = wrong ? 0.5 : 1;
+    bool unclear = may_be_one(g);
+    m->confidence = wrong || unclear ? 0.5 : 1;
+    if (unclear)
+        return measure_set_status(m, MEASURE_NOISY, "some groups may be one: clusters are small");
     if (wrong) {
         snprintf(reason, sizeof reason,
                  "the GPU holds %u clusters of %u blocks, which does not follow from the groups",

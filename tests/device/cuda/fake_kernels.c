@@ -11,6 +11,7 @@
 
 #include "device/check_program.h"
 #include "device/device.h"
+#include "fake_cluster.h"
 #include "fake_code.h"
 
 enum { SM_IDS = 9, TEXTURED_CYCLES = 200 };
@@ -277,6 +278,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_sm_read(parameters[0], grid);
     else if (strcmp(name, "sm_map_memory") == 0)
         run_sm_memory(parameters[0]);
+    else if (strncmp(name, "cluster_", 8) == 0 || strcmp(name, "bulk_copy") == 0)
+        fake_cluster_run(parameters[0], grid, sm_ids);
     else if (strcmp(name, "code") == 0)
         fake_code_run(grid, block, parameters);
     else if (strcmp(name, "load_both") == 0)
