@@ -12,11 +12,12 @@
 enum {
     SMALLEST = 16,
     REPEATS = 5,
-    ALONE_COPIES = 256,
-    ROUNDS = 64,            /* of a copy between two blocks */
-    ALL_SM_BYTES = 2 << 20, /* that each SM copies, at least, in one request */
-    CLUSTER_BYTES = 16384,  /* of a copy between blocks while all copy */
+    ALONE_COPIES = 1024,
+    ROUNDS = 256,            /* of a copy between two blocks */
+    ALL_SM_BYTES = 16 << 20, /* that each SM copies, at least, in one request */
+    CLUSTER_BYTES = 16384,   /* of a copy between blocks while all copy */
     CLUSTER_FLIGHTS = 4,
+    CLUSTER_COPIES = 128,
 };
 
 /* Copies that reach this share of the best rate are large enough. */
@@ -183,7 +184,7 @@ static int report_clusters(struct probe_context *context, struct err *err)
 {
     uint32_t most = clusters_size_max(context);
     struct device_cluster asked = {.work = DEVICE_CLUSTER_COPY,
-                                   .count = ALL_SM_BYTES / CLUSTER_BYTES,
+                                   .count = CLUSTER_COPIES,
                                    .bytes = CLUSTER_BYTES,
                                    .in_flight = CLUSTER_FLIGHTS};
     int rc = 0;
@@ -191,7 +192,7 @@ static int report_clusters(struct probe_context *context, struct err *err)
         char metric[64];
         asked.size = clusters_sizes[i];
         snprintf(metric, sizeof metric, "bulk_copy.cluster.size_%u", asked.size);
-        rc = clusters_measure_rates(context, metric, &asked, ALL_SM_BYTES,
+        rc = clusters_measure_rates(context, metric, &asked, CLUSTER_COPIES * (double)CLUSTER_BYTES,
                                     "each SM copies to the next one of its cluster", err);
     }
     return rc;
