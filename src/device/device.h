@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "device/cluster.h"
 #include "inventory/facts.h"
 
 struct device;
@@ -454,6 +455,11 @@ struct device_ops {
     int (*run_straight)(struct device *device, const struct device_straight *straight,
                         struct device_straight_answer *out_answer,
                         struct err *err); /* may be NULL */
+    /* cluster.h; both may be NULL. */
+    int (*run_cluster)(struct device *device, const struct device_cluster *cluster,
+                       struct device_cluster_answer *out_answer, struct err *err);
+    int (*copy_bulk)(struct device *device, const struct device_bulk *bulk,
+                     struct device_bulk_answer *out_answer, struct err *err);
     /* Both may be NULL: other GPUs are not known. */
     int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
     int (*test_peer)(struct device *device, const struct device_peer_test *test,

@@ -137,6 +137,8 @@ extern const struct probe probe_sm_groups;
 extern const struct probe probe_sm_l1_latency;
 extern const struct probe probe_sm_l2_latency;
 extern const struct probe probe_host_together, probe_links;
+extern const struct probe probe_cluster_groups, probe_cluster_latency, probe_cluster_bandwidth;
+extern const struct probe probe_bulk_copy_latency, probe_bulk_copy_bandwidth;
 extern const struct probe probe_die_map;
 extern const struct probe probe_die_bandwidth;
 extern const struct probe probe_die_memory;

@@ -139,14 +139,14 @@ def check_apart(there, names):
 def check_maps(there):
     """A figure of each SM that depends on its place on the die is a fingerprint, whatever its name is."""
     (there / "one.yaml").write_text(f"nodes: [{{name: one, gpus: 1, model: {SOURCE}/configs/sim/h200.yaml}}]\n")
-    run(SURVEY, "--simulate", there / "one.yaml", "--profile", "full", "--probes", "die,sm,l2.latency", "--quiet",
+    run(SURVEY, "--simulate", there / "one.yaml", "--profile", "full", "--probes", "cluster.latency,die,sm,l2.latency", "--quiet",
         "-o", there / "maps.yaml")
     for words, there_are in ([], True), (["--anonymous"], False):
         data = run(REPORT, "json", there / "maps.yaml", *words).stdout.decode()
         maps = [text.split() for text in re.findall(r'"map": *"([0-9. ]+)"', data)]
         maps = [numbers for numbers in maps if len(numbers) == 132 and len(set(numbers)) > 10]
         named = [word for word in ("slice_map", "region_map", "sm_bandwidth", '"fingerprint": "') if word in data]
-        check((len(maps) >= 3 and len(named) == 4) == there_are and bool(maps or named) == there_are,
+        check((len(maps) >= 4 and len(named) == 4) == there_are and bool(maps or named) == there_are,
               f"{words}: {len(maps)} maps of SMs, {named}")
 
 

@@ -335,6 +335,8 @@ static void destroy(struct device *device)
             driver->cuModuleUnload(gpu->memory_module);
         if (gpu->shared_load_module)
             driver->cuModuleUnload(gpu->shared_load_module);
+        if (gpu->cluster_module)
+            driver->cuModuleUnload(gpu->cluster_module);
         if (gpu->sm_map_module)
             driver->cuModuleUnload(gpu->sm_map_module);
         if (gpu->straight_module)
@@ -369,6 +371,8 @@ static const struct device_ops cuda_ops = {
     .run_code = cuda_run_code,
     .load_shared = cuda_load_shared,
     .run_straight = cuda_run_straight,
+    .run_cluster = cuda_run_cluster,
+    .copy_bulk = cuda_copy_bulk,
     .list_peers = cuda_list_peers,
     .test_peer = cuda_test_peer,
     .share_host = cuda_share_host,

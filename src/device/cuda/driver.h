@@ -57,6 +57,8 @@
     X(cuEventRecord)                                                                               \
     X(cuEventElapsedTime)                                                                          \
     X(cuLaunchKernel)                                                                              \
+    X(cuLaunchKernelEx)                                                                            \
+    X(cuOccupancyMaxActiveClusters)                                                                \
     X(cuTexObjectCreate)                                                                           \
     X(cuTexObjectDestroy)
 

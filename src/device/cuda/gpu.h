@@ -76,8 +76,8 @@ struct cuda_gpu {
     CUdevice device;
     CUcontext context;
     CUmodule chase_module, stream_module;
-    CUmodule check_module, load_module, memory_module, sm_map_module; /* loaded when first needed */
-    CUmodule shared_load_module;                                      /* likewise */
+    CUmodule check_module, cluster_module, load_module, memory_module, shared_load_module,
+        sm_map_module;        /* loaded when first needed */
     CUmodule straight_module; /* compiled when first needed */
     CUfunction straight;
     CUstream streams[CUDA_STREAMS];
@@ -190,6 +190,10 @@ int cuda_load_shared(struct device *device, const struct device_shared_load *loa
                      struct device_shared_load_answer *out_answer, struct err *err);
 int cuda_run_straight(struct device *device, const struct device_straight *straight,
                       struct device_straight_answer *out_answer, struct err *err);
+int cuda_run_cluster(struct device *device, const struct device_cluster *cluster,
+                     struct device_cluster_answer *out_answer, struct err *err);
+int cuda_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                   struct device_bulk_answer *out_answer, struct err *err);
 int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int cuda_test_peer(struct device *device, const struct device_peer_test *test,
                    struct device_peer_answer *out_answer, struct err *err);

@@ -138,6 +138,32 @@ struct kernel_sm_memory {
     uint32_t sms, regions, loads;
 };
 
+/* Clusters and bulk copies (cluster.cu). Of shared memory, a block uses a part that other blocks
+ * read or that bulk copies fill, one that bulk copies to other blocks are made from (those of
+ * global memory fill it too), and the barriers of the copies. */
+enum {
+    KERNEL_CLUSTER_MAX = 16,
+    KERNEL_CLUSTER_LOADS_STEP = 32,
+    KERNEL_CLUSTER_READ_THREADS = 1024,
+    KERNEL_CLUSTER_READ_UNROLL = 4,
+    KERNEL_CLUSTER_PART_BYTES = 64 << 10,
+    KERNEL_CLUSTER_FLIGHTS_MAX = 32,
+    KERNEL_CLUSTER_SHARED_BYTES = 2 * KERNEL_CLUSTER_PART_BYTES + 1024,
+};
+struct kernel_cluster {
+    uint64_t gate, results;         /* addresses; one kernel_cluster_result per block */
+    uint64_t base, footprint_bytes; /* bulk_copy: memory that is copied from */
+    uint32_t expected;              /* blocks */
+    uint32_t count, bytes, in_flight;
+    uint32_t stride_bytes; /* bulk_copy: from one copy's memory to the next one's */
+    uint32_t warm;         /* bulk_copy: 1: all copies once untimed before */
+};
+struct kernel_cluster_result {
+    uint64_t cycles[KERNEL_CLUSTER_MAX]; /* cluster_loads: by block; else the first one */
+    uint64_t begin_ns, end_ns;
+    uint32_t sm_id, at_once; /* 1: all blocks of the launch ran at once */
+};
+
 /* Sustained load. A block has as many threads that compute as threads that read memory. Each of the
  * latter reads KERNEL_LOAD_UNROLL elements of 16 bytes at once: together, a chunk. */
 enum {

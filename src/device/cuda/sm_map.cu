@@ -1,5 +1,6 @@
 /* The kernels that measure every SM: what it reads of L2 alone, in a group or beside all others,
  * and how far it is from regions of main memory. */
+#include "gate.cuh"
 #include "kernels.h"
 
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100
@@ -20,37 +21,6 @@ static __device__ __forceinline__ uint64_t real_time_ns(void)
     uint64_t ns;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
     return ns;
-}
-
-static __device__ __forceinline__ uint32_t look_at(const uint32_t *word)
-{
-    uint32_t value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-}
-
-/* Waits until all blocks of the launch run. As many are launched as the SMs can hold, so every SM
- * is then full, and no block that ends early makes room for another one. False if they do not come:
- * another process has a part of the GPU. */
-static __device__ bool pass_gate(uint64_t address, uint32_t expected)
-{
-    const long long patience_cycles = 1 << 26;
-    struct kernel_sm_gate *gate = (struct kernel_sm_gate *)address;
-    __shared__ bool passed;
-    if (threadIdx.x == 0) {
-        const long long start = clock64();
-        atomicAdd(&gate->came, 1);
-        while (look_at(&gate->came) < expected && !look_at(&gate->closed)) {
-            if (clock64() - start > patience_cycles)
-                atomicExch(&gate->closed, 1);
-#if __CUDA_ARCH__ >= 700
-            __nanosleep(200);
-#endif
-        }
-        passed = look_at(&gate->came) >= expected && !look_at(&gate->closed);
-    }
-    __syncthreads();
-    return passed;
 }
 
 /* Reads a chunk with all lanes of the warp; all loads are in flight before the first is used. */

@@ -42,6 +42,18 @@ void answer_put_sm_map(struct strbuf *buffer, const struct device_sm_map_answer 
  * only checks. */
 void answer_get_sm_map(struct wire_reader *reader, struct device_sm_map_answer *out_answer);
 
+/* The places and cycles of clusters (answer_cluster.c). */
+void answer_put_cluster(struct strbuf *buffer, const struct device_cluster *cluster,
+                        const struct device_cluster_answer *answer);
+
+/* Reads them back: bad unless all SMs are below sm_count. out_answer: empty; released with
+ * device_cluster_answer_fini, also when bad. NULL: only checks. */
+void answer_get_cluster(struct wire_reader *reader, const struct device_cluster *cluster,
+                        uint32_t sm_count, struct device_cluster_answer *out_answer);
+
+void answer_put_bulk(struct strbuf *buffer, const struct device_bulk_answer *answer);
+void answer_get_bulk(struct wire_reader *reader, struct device_bulk_answer *out_answer);
+
 /* The samples of a load. */
 void answer_put_load(struct strbuf *buffer, const struct device_load_answer *answer);
 

@@ -29,6 +29,8 @@ static const struct {
     [ASK_CODE] = {"code", ASK_CODE_FIELDS},
     [ASK_SHARED_LOAD] = {"shared_load", ASK_SHARED_LOAD_FIELDS},
     [ASK_STRAIGHT] = {"straight", ASK_STRAIGHT_FIELDS},
+    [ASK_CLUSTER] = {"cluster", ASK_CLUSTER_FIELDS},
+    [ASK_BULK] = {"bulk", ASK_BULK_FIELDS},
 };
 
 const char *ask_call_name(enum ask_call call)
@@ -264,6 +266,29 @@ struct ask ask_of_straight(const struct device_straight *straight)
     return ask;
 }
 
+struct ask ask_of_cluster(const struct device_cluster *cluster)
+{
+    return (struct ask){.call = ASK_CLUSTER,
+                        .fields = {cluster->work, cluster->size, cluster->count, cluster->bytes,
+                                   cluster->in_flight}};
+}
+
+struct device_cluster ask_to_cluster(const struct ask *ask)
+{
+    return (struct device_cluster){.work = (enum device_cluster_work)ask->fields[0],
+                                   .size = (uint32_t)ask->fields[1],
+                                   .count = (uint32_t)ask->fields[2],
+                                   .bytes = (uint32_t)ask->fields[3],
+                                   .in_flight = (uint32_t)ask->fields[4]};
+}
+
+struct ask ask_of_bulk(const struct device_bulk *bulk)
+{
+    return (struct ask){
+        .call = ASK_BULK,
+        .fields = {bulk->source, bulk->alone, bulk->bytes, bulk->in_flight, bulk->copies}};
+}
+
 struct ask ask_of_call(enum ask_call call)
 {
     return (struct ask){.call = call};
@@ -364,6 +389,22 @@ static const char *instruction_name(uint64_t hash)
     return "?";
 }
 
+static void describe_cluster(struct strbuf *text, const uint64_t *fields)
+{
+    static const char *const works[DEVICE_CLUSTER_WORK_COUNT] = {
+        "places", "loads of shared memory", "reads of shared memory", "bulk copies"};
+    strbuf_printf(text, "clusters of %llu blocks: %s", (unsigned long long)fields[1],
+                  fields[0] < DEVICE_CLUSTER_WORK_COUNT ? works[fields[0]] : "?");
+}
+
+static void describe_bulk(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "bulk copies from %s, %s: %llu at once of ",
+                  fields[0] == DEVICE_BULK_L2 ? "L2" : "memory", fields[1] ? "one SM" : "all SMs",
+                  (unsigned long long)fields[3]);
+    describe_bytes(text, fields[2]);
+}
+
 void ask_describe(const struct ask *ask, struct strbuf *out_text)
 {
     static const char *const streams[] = {"read",      "write", "copy", "h2d",  "d2h",
@@ -432,6 +473,14 @@ void ask_describe(const struct ask *ask, struct strbuf *out_text)
         if (fields[7])
             strbuf_printf(out_text, ", %llu on SM %llu", (unsigned long long)fields[6],
                           (unsigned long long)fields[4]);
+        return;
+    }
+    if (ask->call == ASK_CLUSTER) {
+        describe_cluster(out_text, fields);
+        return;
+    }
+    if (ask->call == ASK_BULK) {
+        describe_bulk(out_text, fields);
         return;
     }
     if (ask->call != ASK_BATCH) {

@@ -31,6 +31,8 @@ enum ask_call {
     ASK_CODE,
     ASK_SHARED_LOAD,
     ASK_STRAIGHT,
+    ASK_CLUSTER,
+    ASK_BULK,
     ASK_CALL_COUNT,
 };
 const char *ask_call_name(enum ask_call call);
@@ -51,6 +53,8 @@ enum {
     ASK_CODE_FIELDS = 5,
     ASK_SHARED_LOAD_FIELDS = 5,
     ASK_STRAIGHT_FIELDS = 4 * DEVICE_STRAIGHT_JOBS,
+    ASK_CLUSTER_FIELDS = 5,
+    ASK_BULK_FIELDS = 5,
 };
 
 /* A job (and how many of its batch run at once) or a stream, field by field. Requests for the same
@@ -77,6 +81,9 @@ struct ask ask_of_sm_map(const struct device_sm_map *map, uint32_t sm_count); /*
 struct ask ask_of_code(const struct device_code *code); /* its instruction by name */
 struct ask ask_of_shared_load(const struct device_shared_load *load);
 struct ask ask_of_straight(const struct device_straight *straight);
+struct ask ask_of_cluster(const struct device_cluster *cluster);
+struct device_cluster ask_to_cluster(const struct ask *ask);
+struct ask ask_of_bulk(const struct device_bulk *bulk);
 struct ask ask_of_call(enum ask_call call); /* a call without fields */
 
 /* Whether requests of a call differ by fields. */

@@ -94,6 +94,8 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     struct device_host_share_answer share = {0};
     struct device_code_answer code = {0};
     struct device_straight_answer straight = {0};
+    struct device_cluster cluster;
+    struct device_bulk_answer bulk = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -133,6 +135,13 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_STRAIGHT:
         answer_get_straight(values, &straight);
+        break;
+    case ASK_CLUSTER:
+        cluster = ask_to_cluster(&reading->last[ASK_CLUSTER]);
+        answer_get_cluster(values, &cluster, reading->sm_count, NULL);
+        break;
+    case ASK_BULK:
+        answer_get_bulk(values, &bulk);
         break;
     case ASK_CLOCKS:
         answer_get_clocks(values, &clocks);

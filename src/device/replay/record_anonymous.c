@@ -106,7 +106,8 @@ static void copy_answer(struct wire_reader *values, enum ask_call call, struct p
     copy_facts(values, ask_tables(call), names, out);
 }
 
-/* The answers to the probes die.* identify the die. The requests stay: later ones are differences.
+/* The answers to the probes die.* and cluster.latency identify the die. The requests stay: later
+ * ones are differences.
  */
 static void put_left_out(struct strbuf *out)
 {
@@ -124,7 +125,7 @@ static bool is_of_die(const struct wire_reader *values)
 {
     struct wire_reader ahead = *values;
     char *mark = wire_get_text(&ahead);
-    bool found = mark && strncmp(mark, "die.", 4) == 0;
+    bool found = mark && (strncmp(mark, "die.", 4) == 0 || strcmp(mark, "cluster.latency") == 0);
     free(mark);
     return found;
 }

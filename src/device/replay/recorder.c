@@ -225,6 +225,21 @@ static int recorder_load_shared(struct device *device, const struct device_share
     return hand_on(&said, rc, err);
 }
 
+static int recorder_run_cluster(struct device *device, const struct device_cluster *cluster,
+                                struct device_cluster_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_cluster(cluster);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_run_cluster(self->inner, cluster, out_answer, &said);
+    if (!rc)
+        answer_put_cluster(&values, cluster, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
 static int recorder_run_straight(struct device *device, const struct device_straight *straight,
                                  struct device_straight_answer *out_answer, struct err *err)
 {
@@ -236,6 +251,21 @@ static int recorder_run_straight(struct device *device, const struct device_stra
     int rc = device_run_straight(self->inner, straight, out_answer, &said);
     if (!rc)
         answer_put_straight(&values, out_answer);
+    put_answer(self->sink, rc, &said, &values);
+    return hand_on(&said, rc, err);
+}
+
+static int recorder_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                              struct device_bulk_answer *out_answer, struct err *err)
+{
+    struct recorder *self = (struct recorder *)device;
+    const struct ask ask = ask_of_bulk(bulk);
+    struct strbuf values = {0};
+    struct err said = {0};
+    put_ask(self->sink, &ask);
+    int rc = device_copy_bulk(self->inner, bulk, out_answer, &said);
+    if (!rc)
+        answer_put_bulk(&values, out_answer);
     put_answer(self->sink, rc, &said, &values);
     return hand_on(&said, rc, err);
 }
@@ -376,6 +406,8 @@ static const struct device_ops recorder_ops = {
     .run_code = recorder_run_code,
     .load_shared = recorder_load_shared,
     .run_straight = recorder_run_straight,
+    .run_cluster = recorder_run_cluster,
+    .copy_bulk = recorder_copy_bulk,
     .list_peers = recorder_list_peers,
     .test_peer = recorder_test_peer,
     .share_host = recorder_share_host,

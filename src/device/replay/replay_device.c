@@ -201,6 +201,30 @@ static int replay_run_straight(struct device *device, const struct device_straig
     return 0;
 }
 
+static int replay_run_cluster(struct device *device, const struct device_cluster *cluster,
+                              struct device_cluster_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_cluster(cluster);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_cluster(&values, cluster, device->limits.sm_count, out_answer);
+    return values.bad ? err_no_memory(err) : 0; /* damage was found when the record was read */
+}
+
+static int replay_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                            struct device_bulk_answer *out_answer, struct err *err)
+{
+    const struct ask ask = ask_of_bulk(bulk);
+    struct wire_reader values;
+    int rc = find(slot_in(device), &ask, &values, err);
+    if (rc)
+        return rc;
+    answer_get_bulk(&values, out_answer);
+    return 0;
+}
+
 /* An answer of another length than the SMs of the device have would not be found by its reader. */
 static int replay_map_sms(struct device *device, const struct device_sm_map *map,
                           struct device_sm_map_answer *out_answer, struct err *err)
@@ -315,6 +339,8 @@ static const struct device_ops replay_ops = {
     .run_code = replay_run_code,
     .load_shared = replay_load_shared,
     .run_straight = replay_run_straight,
+    .run_cluster = replay_run_cluster,
+    .copy_bulk = replay_copy_bulk,
     .list_peers = replay_list_peers,
     .test_peer = replay_test_peer,
     .share_host = replay_share_host,

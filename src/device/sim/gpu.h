@@ -74,6 +74,10 @@ int gpu_load_shared(struct device *device, const struct device_shared_load *load
                     struct device_shared_load_answer *out_answer, struct err *err);
 int gpu_run_straight(struct device *device, const struct device_straight *straight,
                      struct device_straight_answer *out_answer, struct err *err);
+int gpu_run_cluster(struct device *device, const struct device_cluster *cluster,
+                    struct device_cluster_answer *out_answer, struct err *err);
+int gpu_copy_bulk(struct device *device, const struct device_bulk *bulk,
+                  struct device_bulk_answer *out_answer, struct err *err);
 int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
 int gpu_test_peer(struct device *device, const struct device_peer_test *test,
                   struct device_peer_answer *out_answer, struct err *err);

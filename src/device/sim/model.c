@@ -15,7 +15,7 @@ struct model_text {
     bool translate_first;
     int sm_order;
     const struct yaml_node *sms_per_gpc, *pci, *clock, *timer, *noise, *caches, *carveout, *l2,
-        *tlb, *paths, *instructions, *instruction_caches;
+        *tlb, *paths, *clusters, *instructions, *instruction_caches;
     const struct yaml_node *memory, *shared, *bandwidth, *hardware, *board, *config, *health;
 };
 
@@ -40,6 +40,7 @@ static const struct yaml_field model_fields[] = {
     {"paths", YAML_NODE, offsetof(struct model_text, paths), true},
     {"memory", YAML_NODE, offsetof(struct model_text, memory), true},
     {"shared", YAML_NODE, offsetof(struct model_text, shared)},
+    {"clusters", YAML_NODE, offsetof(struct model_text, clusters)},
     {"instructions", YAML_NODE, offsetof(struct model_text, instructions)},
     {"instruction_caches", YAML_NODE, offsetof(struct model_text, instruction_caches)},
     {"bandwidth", YAML_NODE, offsetof(struct model_text, bandwidth)},
@@ -424,6 +425,10 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
         return rc;
     if (text->tlb)
         rc = sim_read_tlbs(text->tlb, model, err);
+    if (rc)
+        return rc;
+    if (text->clusters)
+        rc = sim_read_clusters(text->clusters, model, err);
     if (rc)
         return rc;
     if (text->instructions)

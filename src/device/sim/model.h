@@ -136,6 +136,23 @@ struct sim_jump {
     double cycles;
 };
 
+/* Clusters of blocks, and the unit of an SM that copies in bulk. Rates in bytes per cycle and SM.
+ */
+struct sim_clusters {
+    uint32_t size_max; /* blocks; 0: the GPU has no clusters */
+    uint32_t singles;  /* the last SMs of the first GPC: in no cluster larger than their TPC */
+    /* A load of shared memory through the window of the cluster: the block's own; that of another
+     * SM, if both are the last of their GPC; added for each of both that is its first, and in
+     * proportion for those between. */
+    double own_cycles, other_cycles, distance_cycles;
+    double own_read, read; /* what an SM gives of its shared memory: to itself, to others */
+    double copy_cycles;    /* a bulk copy to another SM takes this much longer than a load */
+    double copy;           /* what an SM sends by bulk copies to others */
+    double bulk_cycles;    /* a bulk copy from L2 or memory takes this much longer than a load */
+    double bulk_interval;  /* cycles from one bulk copy of an SM to the next, at least */
+    double bulk;           /* what an SM gets by bulk copies, at most */
+};
+
 struct sim_model {
     char name[SIM_TEXT_MAX];
     char key[3 * SIM_TEXT_MAX];
@@ -156,6 +173,7 @@ struct sim_model {
     struct sim_l2 l2;
     struct sim_tlb tlbs[SIM_TLBS];
     bool translate_first; /* also loads that L1 serves need their page */
+    struct sim_clusters clusters;
     bool has_instructions;
     struct sim_instruction instructions[INSTRUCTIONS_MAX]; /* by row of instruction_table */
     struct sim_instruction_cache instruction_caches[SIM_INSTRUCTION_CACHES_MAX]; /* nearest first */
@@ -222,6 +240,7 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
                                 struct err *err);
+int sim_read_clusters(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err);
 

@@ -24,6 +24,8 @@ static const struct map bandwidth_maps[] = {
     {"die.bandwidth.together", "map", "SM", "GB/s, all SMs together", true},
     {"die.bandwidth.group", "map", "group", "GB/s, the SMs of a group together", true},
 };
+static const struct map cluster_maps[] = {
+    {"cluster.latency", "map", "SM", "cycles to an SM of the usual distance", false}};
 static const struct map memory_maps[] = {
     {"main.whole.latency", "map", "region", "cycles", false},
     {"main.whole.slow_regions", "read_map", "region", "GB/s read", true},
@@ -115,6 +117,7 @@ void html_maps(struct strbuf *out, const struct inventory_model *model)
 {
     put_maps(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
     put_maps(out, model, "bandwidth from L2, by SM", bandwidth_maps, COUNT_OF(bandwidth_maps));
+    put_maps(out, model, "clusters, by SM", cluster_maps, COUNT_OF(cluster_maps));
     html_die_map(out, model);
     put_maps(out, model,
              model->count > 1 ? "memory, by region, of a usual GPU" : "memory, by region",

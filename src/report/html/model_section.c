@@ -208,6 +208,7 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
     html_load(out, m);
     html_surfaces(out, m);
     html_code(out, m);
+    html_clusters(out, m);
     html_maps(out, m);
     put_facts(out, "Hardware as the driver reports it", &m->identity);
     put_facts(out, "Settings of most GPUs", &m->config);

@@ -34,6 +34,7 @@ void html_load(struct strbuf *out, const struct inventory_model *model);
 void html_gpu_load(struct strbuf *out, const struct inventory_gpu *gpu); /* of an outlier */
 void html_surfaces(struct strbuf *out, const struct inventory_model *model);
 void html_code(struct strbuf *out, const struct inventory_model *model);
+void html_clusters(struct strbuf *out, const struct inventory_model *model);
 void html_maps(struct strbuf *out, const struct inventory_model *model);
 void html_die_map(struct strbuf *out, const struct inventory_model *model);
 

@@ -194,6 +194,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
         *value = shared_per_sm();
         break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: /* FAKE_CUDA_CLUSTERS="0": there are none */
+        *value = getenv("FAKE_CUDA_CLUSTERS") ? atoi(getenv("FAKE_CUDA_CLUSTERS")) : 1;
+        break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
         return CUDA_ERROR_INVALID_VALUE;
     default:

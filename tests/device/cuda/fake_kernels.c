@@ -11,6 +11,7 @@
 
 #include "device/check_program.h"
 #include "device/device.h"
+#include "fake_cluster.h"
 #include "fake_code.h"
 
 enum { SM_IDS = 9, TEXTURED_CYCLES = 200 };
@@ -292,6 +293,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_sm_memory(parameters[0]);
     else if (strncmp(name, "shared_load_", 12) == 0)
         run_shared_load(name + 12, block, parameters[0]);
+    else if (strncmp(name, "cluster_", 8) == 0 || strcmp(name, "bulk_copy") == 0)
+        fake_cluster_run(parameters[0], grid, sm_ids);
     else if (strcmp(name, "code") == 0)
         fake_code_run(grid, block, parameters);
     else if (strcmp(name, "straight") == 0)

@@ -2,6 +2,7 @@
 #include "../../check.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "ask.h"
 #include "device/replay/answer.h"
@@ -65,6 +66,50 @@ static void everything_comes_back(void **state)
         facts_fini(&facts[i]);
     device_answers_fini(answers[0], 3);
     device_answers_fini(answers[1], 3);
+    tape_fini(&tape);
+}
+
+static bool same_clusters(const struct device_cluster_answer *a,
+                          const struct device_cluster_answer *b, uint32_t size)
+{
+    return a->clusters == b->clusters && a->cycle_count == b->cycle_count &&
+           memcmp(a->sms, b->sms, a->clusters * size * sizeof *a->sms) == 0 &&
+           memcmp(a->cycles, b->cycles, a->cycle_count * sizeof *a->cycles) == 0;
+}
+
+/* The tiny GPU has clusters of two blocks, and none of four. */
+static void clusters_come_back(void **state)
+{
+    (void)state;
+    struct tape tape;
+    struct err err = {0};
+    struct device_cluster_answer answers[2][DEVICE_CLUSTER_WORK_COUNT], none;
+    struct device_bulk_answer copied[2];
+    const struct device_bulk bulk = {.bytes = 1024, .in_flight = 2, .copies = 8};
+    tape_begin(&tape);
+    for (int i = 0; i < 2; i++) {
+        for (int work = 0; work < DEVICE_CLUSTER_WORK_COUNT; work++) {
+            struct device_cluster asked = {.work = (enum device_cluster_work)work,
+                                           .size = 2,
+                                           .count = work ? 64 : 0,
+                                           .bytes = 1024,
+                                           .in_flight = 1};
+            assert_int_equal(device_run_cluster(tape.device, &asked, &answers[i][work], &err), 0);
+            asked.size = 4;
+            assert_int_equal(device_run_cluster(tape.device, &asked, &none, &err), -ENOTSUP);
+        }
+        assert_int_equal(device_copy_bulk(tape.device, &bulk, &copied[i], &err), 0);
+        if (i)
+            break;
+        tape_end(&tape, GPU_OK);
+        tape_replay(&tape);
+    }
+    for (int work = 0; work < DEVICE_CLUSTER_WORK_COUNT; work++) {
+        assert_true(same_clusters(&answers[0][work], &answers[1][work], 2));
+        device_cluster_answer_fini(&answers[0][work]);
+        device_cluster_answer_fini(&answers[1][work]);
+    }
+    assert_memory_equal(&copied[0], &copied[1], sizeof copied[0]);
     tape_fini(&tape);
 }
 
@@ -475,6 +520,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back),
+        cmocka_unit_test(clusters_come_back),
         cmocka_unit_test(facts_and_turns_come_back),
         cmocka_unit_test(a_look_alone_is_complete),
         cmocka_unit_test(errors_come_back),

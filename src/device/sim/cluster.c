@@ -1,0 +1,268 @@
+/* Clusters on a simulated GPU: which SMs form them, and loads, reads and copies between the shared
+ * memories of their blocks, one by one; and the `clusters` of a model. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "device/sim/gpu.h"
+
+enum { WARPS = DEVICE_CLUSTER_THREADS / 32 };
+
+/* The SMs that can form a cluster, group by group. */
+struct grouping {
+    uint16_t sms[SIM_SMS_MAX];      /* ordered by group, then by number */
+    uint16_t group_of[SIM_SMS_MAX]; /* by place in `sms` */
+    double distance[SIM_SMS_MAX];   /* by SM: cycles */
+    uint32_t count;
+};
+
+static uint32_t size_of_gpc(const struct sim_model *model, uint32_t gpc)
+{
+    uint32_t size = 0;
+    for (uint32_t sm = 0; sm < model->sms; sm++)
+        size += model->gpc_of[sm] == gpc;
+    return size;
+}
+
+/* GPC by GPC. The single SMs of the first one are a group per TPC. */
+static void group_sms(const struct sim_model *model, struct grouping *g)
+{
+    g->count = 0;
+    for (uint32_t gpc = 0; gpc < model->gpc_count; gpc++) {
+        uint32_t size = size_of_gpc(model, gpc), rank = 0;
+        for (uint32_t sm = 0; sm < model->sms; sm++) {
+            if (model->gpc_of[sm] != gpc)
+                continue;
+            bool single = gpc == 0 && rank + model->clusters.singles >= size;
+            g->distance[sm] = size > 1 ? model->clusters.distance_cycles *
+                                             (double)(size - 1 - rank) / (double)(size - 1)
+                                       : 0;
+            rank++;
+            g->group_of[g->count] = (uint16_t)(single ? model->gpc_count + model->tpc_of[sm] : gpc);
+            g->sms[g->count++] = (uint16_t)sm;
+        }
+    }
+}
+
+/* Each group holds as many clusters as fit: the SMs with the lowest numbers first. */
+static uint32_t place_clusters(const struct grouping *g, uint32_t size, uint16_t *out_sms)
+{
+    uint32_t clusters = 0, begin = 0;
+    for (uint32_t i = 1; i <= g->count; i++) {
+        if (i < g->count && g->group_of[i] == g->group_of[begin])
+            continue;
+        for (; begin + size <= i; begin += size, clusters++)
+            for (uint32_t k = 0; k < size; k++)
+                out_sms[clusters * size + k] = g->sms[begin + k];
+        begin = i;
+    }
+    return clusters;
+}
+
+static double load_cycles(const struct sim_model *model, const struct grouping *g, uint32_t from,
+                          uint32_t to)
+{
+    if (from == to)
+        return model->clusters.own_cycles;
+    return model->clusters.other_cycles + g->distance[from] + g->distance[to];
+}
+
+/* A cluster that works: its SMs, and when the ports of each are free. */
+struct working {
+    const struct sim_model *model;
+    const struct grouping *grouping;
+    const struct device_cluster *asked;
+    const uint16_t *sms;
+    double gives_free[DEVICE_CLUSTER_MAX], takes_free[DEVICE_CLUSTER_MAX];
+    struct rng *rng;
+};
+
+static double chase(const struct working *w, uint32_t from, uint32_t to)
+{
+    const struct sim_noise *noise = &w->model->noise;
+    double each = load_cycles(w->model, w->grouping, w->sms[from], w->sms[to]), sum = 0;
+    for (uint32_t i = 0; i < w->asked->count; i++) {
+        sum += each + noise->jitter_cycles * rng_normal(w->rng);
+        if (rng_uniform(w->rng) < noise->spike_rate)
+            sum += noise->spike_cycles;
+    }
+    return sum;
+}
+
+/* Data from one block to another occupy a port of each. Returns when the last byte is there. */
+static double transfer(struct working *w, uint32_t from, uint32_t to, double ready, double bytes,
+                       double rate, double latency)
+{
+    double start = fmax(ready, fmax(w->gives_free[from], w->takes_free[to]));
+    double took = bytes / rate * (1 + fabs(w->model->noise.bandwidth * rng_normal(w->rng)));
+    w->gives_free[from] = w->takes_free[to] = start + took;
+    return start + took + latency;
+}
+
+/* Warps take turns, so that transfers begin about in the order in which they are made. */
+static void read_all(struct working *w, uint64_t *cycles)
+{
+    const struct sim_clusters *c = &w->model->clusters;
+    double ready[DEVICE_CLUSTER_MAX][WARPS] = {{0}};
+    uint32_t size = w->asked->size;
+    for (uint32_t i = 0; i < w->asked->count * WARPS; i++) {
+        uint32_t warp = i % WARPS, round = i / WARPS;
+        for (uint32_t b = 0; b < size; b++) {
+            uint32_t from = size > 1 ? (b + 1 + round % (size - 1)) % size : b;
+            ready[b][warp] = transfer(w, from, b, ready[b][warp], 32 * DEVICE_CLUSTER_ROUND_BYTES,
+                                      size > 1 ? c->read : c->own_read,
+                                      load_cycles(w->model, w->grouping, w->sms[b], w->sms[from]));
+        }
+    }
+    for (uint32_t b = 0; b < size; b++) {
+        double end = 0;
+        for (uint32_t k = 0; k < WARPS; k++)
+            end = fmax(end, ready[b][k]);
+        cycles[b] = (uint64_t)(end + 0.5);
+    }
+}
+
+/* One copy goes round the cluster. */
+static void copy_round(struct working *w, uint64_t *cycles)
+{
+    const struct sim_clusters *c = &w->model->clusters;
+    uint32_t size = w->asked->size;
+    double now = 0;
+    for (uint32_t i = 0; i < w->asked->count * size; i++) {
+        uint32_t b = i % size, next = (b + 1) % size;
+        double way = load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
+        now = transfer(w, b, next, now, w->asked->bytes, size > 1 ? c->copy : c->own_read,
+                       way + c->copy_cycles);
+        now += w->model->noise.jitter_cycles * rng_normal(w->rng);
+    }
+    for (uint32_t b = 0; b < size; b++)
+        cycles[b] = (uint64_t)(now + 0.5);
+}
+
+/* Each block copies to the next one. A copy begins when the one from the block before has come, and
+ * when the next block has said that it has the last one. */
+static void copy_all(struct working *w, uint64_t *cycles)
+{
+    const struct sim_clusters *c = &w->model->clusters;
+    double come[DEVICE_CLUSTER_MAX][DEVICE_BULK_FLIGHTS_MAX] = {{0}};
+    uint32_t size = w->asked->size, flights = w->asked->in_flight;
+    for (uint32_t i = 0; i < w->asked->count / flights * flights; i++) {
+        uint32_t k = i % flights;
+        double next_come[DEVICE_CLUSTER_MAX];
+        for (uint32_t b = 0; b < size; b++) {
+            uint32_t next = (b + 1) % size;
+            double way = load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
+            double ready = come[b][k];
+            if (i >= flights)
+                ready = fmax(ready, come[next][k] + way / 2);
+            next_come[next] = transfer(w, b, next, ready, w->asked->bytes,
+                                       size > 1 ? c->copy : c->own_read, way + c->copy_cycles);
+        }
+        for (uint32_t b = 0; b < size; b++)
+            come[b][k] = next_come[b];
+    }
+    for (uint32_t b = 0; b < size; b++) {
+        double end = 0;
+        for (uint32_t k = 0; k < flights; k++)
+            end = fmax(end, come[b][k]);
+        cycles[b] = (uint64_t)(end + 0.5);
+    }
+}
+
+/* Returns how long the cluster works, in cycles. */
+static double work_cluster(struct working *w, uint64_t *cycles)
+{
+    double sum = 0;
+    uint32_t size = w->asked->size;
+    if (w->asked->work == DEVICE_CLUSTER_READ)
+        read_all(w, cycles);
+    if (w->asked->work == DEVICE_CLUSTER_COPY && !w->asked->in_flight)
+        copy_round(w, cycles);
+    else if (w->asked->work == DEVICE_CLUSTER_COPY)
+        copy_all(w, cycles);
+    for (uint32_t i = 0; i < size * size && w->asked->work == DEVICE_CLUSTER_LOADS; i++)
+        cycles[i] = (uint64_t)(chase(w, i / size, i % size) + 0.5);
+    for (size_t i = 0; i < device_cluster_cycles(w->asked); i++)
+        sum += (double)cycles[i];
+    return w->asked->work == DEVICE_CLUSTER_LOADS ? sum : sum / size;
+}
+
+static int run(struct gpu *gpu, const struct device_cluster *asked, const struct grouping *grouping,
+               struct device_cluster_answer *answer, struct err *err)
+{
+    struct rng rng;
+    double longest = 0;
+    size_t each = device_cluster_cycles(asked);
+    answer->sms = mem_array(gpu->model.sms, sizeof *answer->sms);
+    if (!answer->sms)
+        return err_no_memory(err);
+    answer->clusters = place_clusters(grouping, asked->size, answer->sms);
+    if (!answer->clusters)
+        return err_set(err, -ENOTSUP, "this GPU has no clusters of %u blocks", asked->size);
+    answer->cycle_count = answer->clusters * each;
+    answer->cycles = mem_array(answer->cycle_count + 1, sizeof *answer->cycles);
+    if (!answer->cycles)
+        return err_no_memory(err);
+    rng_init(&rng, rng_derive(gpu->noise_seed, "cluster", gpu->stream_number++), "noise");
+    for (uint32_t i = 0; i < answer->clusters; i++) {
+        struct working w = {.model = &gpu->model,
+                            .grouping = grouping,
+                            .asked = asked,
+                            .sms = answer->sms + (size_t)i * asked->size,
+                            .rng = &rng};
+        longest = fmax(longest, work_cluster(&w, answer->cycles + i * each));
+    }
+    gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+    return 0;
+}
+
+int gpu_run_cluster(struct device *device, const struct device_cluster *asked,
+                    struct device_cluster_answer *out_answer, struct err *err)
+{
+    struct gpu *gpu = (struct gpu *)device;
+    gpu_update(gpu);
+    if (!gpu->model.clusters.size_max)
+        return err_set(err, -ENOTSUP, "this GPU has no clusters");
+    if (asked->size > gpu->model.clusters.size_max)
+        return err_set(err, -ENOTSUP, "this GPU has no clusters of %u blocks", asked->size);
+    struct grouping *grouping = mem_array(1, sizeof *grouping);
+    if (!grouping)
+        return err_no_memory(err);
+    group_sms(&gpu->model, grouping);
+    int rc = run(gpu, asked, grouping, out_answer, err);
+    free(grouping);
+    return rc;
+}
+
+enum { RATE_MAX = 10000, CYCLES_MAX = 100000 };
+
+#define FIELD(key, kind, field, least, most)                                                       \
+    {                                                                                              \
+        key, kind, offsetof(struct sim_clusters, field), true, least, most                         \
+    }
+static const struct yaml_field fields[] = {
+    FIELD("size", YAML_U32, size_max, 1, DEVICE_CLUSTER_MAX),
+    {"singles", YAML_U32, offsetof(struct sim_clusters, singles), .max = SIM_SMS_MAX},
+    FIELD("own_cycles", YAML_F64, own_cycles, 1, CYCLES_MAX),
+    FIELD("other_cycles", YAML_F64, other_cycles, 1, CYCLES_MAX),
+    {"distance_cycles", YAML_F64, offsetof(struct sim_clusters, distance_cycles),
+     .max = CYCLES_MAX},
+    FIELD("own_read", YAML_F64, own_read, 0.1, RATE_MAX),
+    FIELD("read", YAML_F64, read, 0.1, RATE_MAX),
+    FIELD("copy_cycles", YAML_F64, copy_cycles, -CYCLES_MAX, CYCLES_MAX),
+    FIELD("copy", YAML_F64, copy, 0.1, RATE_MAX),
+    FIELD("bulk_cycles", YAML_F64, bulk_cycles, 0, CYCLES_MAX),
+    FIELD("bulk_interval", YAML_F64, bulk_interval, 0, CYCLES_MAX),
+    FIELD("bulk", YAML_F64, bulk, 0.1, RATE_MAX),
+};
+#undef FIELD
+
+int sim_read_clusters(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &model->clusters, err);
+    if (rc)
+        err_prefix(err, "clusters");
+    return rc;
+}
