@@ -74,7 +74,7 @@ struct probe {
     bool highest; /* disturbances only lower it: the highest round counts, not the median */
 
     /* Runs after all rounds, in the order of the table: it heats the GPU, or uses other GPUs, whose
-     * workers must have finished. Not together with `again`. */
+     * workers must have finished, or takes all memory. Not together with `again`. */
     bool last;
 
     /* Adds its metrics. -EIO: the device is unusable; other errors fail only this probe. One of the

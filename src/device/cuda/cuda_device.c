@@ -320,7 +320,8 @@ static void destroy(struct device *device)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)
             driver->cuMemFree(gpu->flush);
-        cuda_wide_release(gpu);
+        if (gpu->whole)
+            driver->cuMemFree(gpu->whole);
         memory_pool_fini(gpu, &gpu->global);
         memory_pool_fini(gpu, &gpu->host);
         for (int i = 0; i < CUDA_EVENTS; i++)
@@ -380,7 +381,6 @@ static const struct device_ops cuda_ops = {
     .read_health = cuda_read_health,
     .begin_link = cuda_begin_link,
     .end_link = cuda_end_link,
-    .mark = cuda_mark,
     .destroy = destroy,
 };
 

@@ -92,9 +92,12 @@ struct cuda_gpu {
     uint32_t sm_id_count;
 
     struct memory_pool global, host;
-    CUdeviceptr wide; /* allocated while jobs reach further than the global pool */
-    CUdeviceptr wide_base;
-    CUtexObject texture; /* over the global pool, up to the largest size of a texture */
+    CUdeviceptr whole; /* all memory that can be had; 0: not yet needed */
+    uint64_t whole_bytes;
+    uint64_t whole_free_bytes; /* before it was taken */
+    bool whole_cleared;
+    CUdeviceptr wide_base; /* within it: where jobs begin that reach further than the global pool */
+    CUtexObject texture;   /* over the global pool, up to the largest size of a texture */
     uint64_t texture_bytes;
     uint64_t places_used; /* places that streams have used so far */
     CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
@@ -148,13 +151,17 @@ int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const stru
 void memory_pool_forget(struct memory_pool *pool);
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
-/* Memory for jobs whose arrays end beyond limits.global_bytes (wide_memory.c). The limit: of what
- * is free, less the pool. Reserved memory has no word of 0xffffffff and is kept until the next
- * mark. -EBUSY if the GPU or its memory is in use. */
+/* Takes all memory that can be had (gpu->whole). It is kept until the device is closed: what is
+ * freed the driver clears, for seconds, and that slows down whatever is measured meanwhile (H200:
+ * copies from the host by half). Hence probes that need it come last. */
+int cuda_whole_take(struct cuda_gpu *gpu, struct err *err);
+
+/* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). The
+ * limit: of what is free, less the pool. It has no word of 0xffffffff. -EBUSY if the GPU or its
+ * memory is in use. */
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes);
 bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout);
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);
-void cuda_wide_release(struct cuda_gpu *gpu);
 
 /* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
 struct link_seen {
@@ -204,7 +211,6 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
                      struct err *err);
 void cuda_begin_link(struct device *device, struct device_link *out_link);
 void cuda_end_link(struct device *device);
-void cuda_mark(struct device *device, const char *what);
 
 /* A job in a wave: placed, with its SMs chosen. */
 struct wave_job {

@@ -19,10 +19,6 @@ _Static_assert((int)KERNEL_PATTERN_ADDRESS == (int)DEVICE_PATTERN_ADDRESS &&
 
 enum { THREADS = 1024, ELEMENT_BYTES = 16, LEAD_REGIONS = 2 };
 
-/* The driver keeps some memory for itself. If an allocation fails, a little less is tried, down to
- * half of what is free. */
-static const double LEFT_SHARE = 1.0 / 64;
-
 struct test {
     struct cuda_gpu *gpu;
     const struct device_memory_test *asked;
@@ -60,28 +56,6 @@ static int find_kernels(struct test *test, struct err *err)
     return cuda_check(gpu,
                       driver->cuModuleGetFunction(&test->chase, gpu->memory_module, "memory_chase"),
                       "memory_chase", err);
-}
-
-static int allocate(struct test *test, struct err *err)
-{
-    struct cuda_gpu *gpu = test->gpu;
-    size_t free_bytes = 0, total_bytes = 0;
-    int rc =
-        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
-    if (rc)
-        return rc;
-    test->map->free_bytes = free_bytes;
-    for (double share = 1 - LEFT_SHARE; share >= 0.5; share -= LEFT_SHARE) {
-        test->bytes =
-            (uint64_t)(share * (double)free_bytes) / DEVICE_REGION_MIN * DEVICE_REGION_MIN;
-        if (!test->bytes)
-            break;
-        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&test->base, test->bytes), "cuMemAlloc", err);
-        if (rc != -ENOSPC)
-            return rc;
-    }
-    return err_set(err, -ENOSPC, "not even half of the %zu bytes of free memory can be allocated",
-                   free_bytes);
 }
 
 static int prepare(struct test *test, struct err *err)
@@ -234,8 +208,6 @@ static void test_fini(struct test *test)
         if (test->events[i])
             driver->cuEventDestroy(test->events[i]);
     free(test->events);
-    if (test->base)
-        driver->cuMemFree(test->base);
 }
 
 int cuda_test_memory(struct device *device, const struct device_memory_test *asked,
@@ -252,7 +224,10 @@ int cuda_test_memory(struct device *device, const struct device_memory_test *ask
     if (rc)
         return rc;
     bool counts = health_read_ecc(&gpu->told, &out_map->ecc_before);
-    rc = allocate(&test, err);
+    rc = cuda_whole_take(gpu, err);
+    test.base = gpu->whole;
+    test.bytes = gpu->whole_bytes;
+    out_map->free_bytes = gpu->whole_free_bytes;
     if (!rc)
         rc = prepare(&test, err);
     if (!rc)

@@ -11,7 +11,6 @@
 extern const unsigned char cuda_sm_map_fatbin[];
 
 /* The driver keeps some memory for itself. If an allocation fails, a little less is tried. */
-static const double LEFT_SHARE = 1.0 / 64, SHARE_MIN = 0.25;
 
 struct sm_map {
     struct cuda_gpu *gpu;
@@ -161,23 +160,6 @@ static int map_reads(struct sm_map *map, struct err *err)
     return rc ? rc : take_results(map, err);
 }
 
-static int allocate(struct sm_map *map, uint64_t *out_bytes, struct err *err)
-{
-    struct cuda_gpu *gpu = map->gpu;
-    size_t free_bytes = 0, total_bytes = 0;
-    int rc =
-        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
-    if (rc)
-        return rc;
-    for (double share = 1 - LEFT_SHARE; share >= SHARE_MIN; share -= LEFT_SHARE) {
-        *out_bytes = (uint64_t)(share * (double)free_bytes);
-        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&map->base, *out_bytes), "cuMemAlloc", err);
-        if (rc != -ENOSPC)
-            return rc;
-    }
-    return rc;
-}
-
 /* Writes the same part of every region. */
 static int write_regions(struct sm_map *map, uint64_t offset, uint64_t bytes, struct err *err)
 {
@@ -209,14 +191,16 @@ static int chase_regions(struct sm_map *map, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     uint32_t sms = gpu->base.limits.sm_count, loads = map->asked->loads;
-    uint64_t bytes = 0, least = (uint64_t)KERNEL_SM_MAP_SLOTS * KERNEL_SM_MAP_SLOT_BYTES;
+    uint64_t least = (uint64_t)KERNEL_SM_MAP_SLOTS * KERNEL_SM_MAP_SLOT_BYTES;
     if ((uint64_t)sms * loads > KERNEL_SM_MAP_SLOTS)
         return err_set(err, -ENOTSUP, "%u loads of %u SMs: a region has room for %d", loads, sms,
                        KERNEL_SM_MAP_SLOTS);
-    int rc = allocate(map, &bytes, err);
+    int rc = cuda_whole_take(gpu, err);
     if (rc)
         return rc;
-    bytes = bytes / map->asked->regions / KERNEL_SM_MAP_PAGE_BYTES * KERNEL_SM_MAP_PAGE_BYTES;
+    map->base = gpu->whole;
+    uint64_t bytes = gpu->whole_bytes / map->asked->regions / KERNEL_SM_MAP_PAGE_BYTES *
+                     KERNEL_SM_MAP_PAGE_BYTES;
     if (bytes < least)
         return err_set(err, -ENOTSUP, "there is too little memory for %u regions",
                        map->asked->regions);
@@ -246,11 +230,7 @@ static int map_memory(struct sm_map *map, struct err *err)
     if (watch_others(&gpu->watch, &gpu->told))
         return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
     int rc = prepare(map, "sm_map_memory", err);
-    if (!rc)
-        rc = chase_regions(map, err);
-    if (map->base)
-        gpu->driver->cuMemFree(map->base);
-    return rc;
+    return rc ? rc : chase_regions(map, err);
 }
 
 int cuda_map_sms(struct device *device, const struct device_sm_map *asked,

@@ -1,4 +1,5 @@
-/* All memory that can be had, for jobs that reach further than the pool of global memory. */
+/* All memory that can be had: for tests and maps of it, and for jobs that reach further than the
+ * pool of global memory. */
 #include "device/cuda/gpu.h"
 
 #include <errno.h>
@@ -10,8 +11,9 @@ static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
 static const uint64_t ALIGNED_BYTES = UINT64_C(8) << 30;
 enum { MUCH = 8, POOL_SHARE = 8 };
 
-/* What the driver and this program need besides, as a share. */
-static const double LEFT_SHARE = 1.0 / 32;
+/* What the driver and this program need besides, as a share: when it is taken, and as known when
+ * the device is opened. */
+static const double WHOLE_LEFT_SHARE = 1.0 / 64, LEFT_SHARE = 1.0 / 32;
 
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes)
 {
@@ -28,39 +30,50 @@ bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout)
     return layout->end_bytes[MEMORY_GLOBAL] > gpu->base.limits.global_bytes;
 }
 
+int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    gpu->whole_cleared = false; /* who takes it writes to it */
+    if (gpu->whole)
+        return 0;
+    int rc =
+        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
+    if (rc)
+        return rc;
+    for (double share = 1 - WHOLE_LEFT_SHARE; share >= 0.5; share -= WHOLE_LEFT_SHARE) {
+        uint64_t bytes = (uint64_t)(share * (double)free_bytes) / PLACE_BYTES * PLACE_BYTES;
+        if (!bytes)
+            break;
+        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->whole, bytes), "cuMemAlloc", err);
+        if (!rc) {
+            gpu->whole_bytes = bytes;
+            gpu->whole_free_bytes = free_bytes;
+        } else
+            gpu->whole = 0;
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    return err_set(err, -ENOSPC, "not even half of the %zu bytes of free memory can be allocated",
+                   free_bytes);
+}
+
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err)
 {
-    uint64_t bytes = gpu->base.limits.wide_bytes;
-    bool aligned = bytes > MUCH * ALIGNED_BYTES;
-    if (gpu->wide)
+    if (gpu->whole && gpu->whole_cleared)
         return 0;
-    bytes += aligned ? ALIGNED_BYTES : 0;
     if (watch_others(&gpu->watch, &gpu->told))
         return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
-    int rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->wide, bytes), "cuMemAlloc", err);
-    if (rc) {
-        gpu->wide = 0;
-        return rc == -ENOSPC ? err_set(err, -EBUSY, "the memory is no longer free") : rc;
-    }
-    gpu->wide_base = gpu->wide;
-    if (aligned)
-        gpu->wide_base = (gpu->wide + ALIGNED_BYTES - 1) / ALIGNED_BYTES * ALIGNED_BYTES;
-    return cuda_check(gpu, gpu->driver->cuMemsetD32Async(gpu->wide, 0, bytes / 4, gpu->streams[0]),
-                      "cuMemsetD32Async", err);
-}
-
-void cuda_wide_release(struct cuda_gpu *gpu)
-{
-    if (gpu->wide)
-        gpu->driver->cuMemFree(gpu->wide);
-    gpu->wide = 0;
-}
-
-/* The next requests are for something else: they may need the memory. */
-void cuda_mark(struct device *device, const char *what)
-{
-    struct cuda_gpu *gpu = cuda_of(device);
-    (void)what;
-    if (gpu->wide && !gpu->lost && gpu->driver->cuCtxSetCurrent(gpu->context) == CUDA_SUCCESS)
-        cuda_wide_release(gpu);
+    int rc = cuda_whole_take(gpu, err);
+    if (rc)
+        return rc;
+    gpu->wide_base = gpu->whole;
+    if (gpu->base.limits.wide_bytes > MUCH * ALIGNED_BYTES)
+        gpu->wide_base = (gpu->whole + ALIGNED_BYTES - 1) / ALIGNED_BYTES * ALIGNED_BYTES;
+    if (gpu->wide_base + gpu->base.limits.wide_bytes > gpu->whole + gpu->whole_bytes)
+        return err_set(err, -EBUSY, "the memory is no longer free");
+    rc = cuda_check(
+        gpu, gpu->driver->cuMemsetD32Async(gpu->whole, 0, gpu->whole_bytes / 4, gpu->streams[0]),
+        "cuMemsetD32Async", err);
+    gpu->whole_cleared = !rc;
+    return rc;
 }

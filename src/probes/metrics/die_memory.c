@@ -120,5 +120,6 @@ static int run(struct probe_context *context, struct err *err)
 const struct probe probe_die_memory = {
     .description = {"die.memory", "latency of each SM to regions of main memory", PROFILE_FULL},
     .metrics = {"die.memory_latency"},
+    .last = true, /* it takes all memory */
     .run = run,
 };

@@ -354,5 +354,6 @@ const struct probe probe_memory_whole = {
                 "main.whole.ecc_corrected", "main.whole.ecc_uncorrected", "main.whole.slow_regions",
                 "main.whole.slowest_region", "main.whole.latency", "main.whole.late_regions",
                 "main.whole.latency_worst_region"},
+    .last = true, /* it takes all memory */
     .run = run,
 };

@@ -250,5 +250,6 @@ const struct probe probe_spectrum = {
     .depends = {"tlb"},
     .metrics = {"spectrum.p1", "spectrum.p2", "spectrum.p3", "spectrum.p4", "spectrum.p5",
                 "spectrum.p6"},
+    .last = true, /* it takes all memory */
     .run = run,
 };

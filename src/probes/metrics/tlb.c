@@ -176,5 +176,6 @@ static int run(struct probe_context *context, struct err *err)
 const struct probe probe_tlb = {
     .description = {"tlb", "TLBs: levels, entries, ways, page, reach, penalty", PROFILE_FULL},
     .metrics = {"tlb.levels", "tlb.*"},
+    .last = true, /* it takes all memory */
     .run = run,
 };
