@@ -76,6 +76,26 @@ static void unequal_sets_hold_all_lines(void **state)
     cache_destroy(cache);
 }
 
+/* The L2 TLB of Mei and Chu (figure 8): 65 lines in a set of 17 and six of 8. Each line too many
+ * overflows another set. */
+static void sets_may_have_any_sizes(void **state)
+{
+    (void)state;
+    static const uint64_t misses[] = {0, 18, 27, 36, 45, 54, 63, 72, 73};
+    for (uint64_t more = 0; more < COUNT_OF(misses); more++) {
+        struct cache_geometry g = geometry(UINT64_C(65) << 21, 2 << 20, 0);
+        memcpy(g.set_ways, (const uint16_t[]){17, 8, 8, 8, 8, 8, 8}, 7 * sizeof *g.set_ways);
+        assert_int_equal(cache_slot_count(&g), 8);
+        struct cache *cache = create(g);
+        pass(cache, (65 + more) << 21, 2 << 20);
+        assert_int_equal(pass(cache, (65 + more) << 21, 2 << 20), misses[more]);
+        cache_reset(cache, g.size);
+        assert_int_equal(pass(cache, UINT64_C(65) << 21, 2 << 20), 65);
+        assert_int_equal(pass(cache, UINT64_C(65) << 21, 2 << 20), 0);
+        cache_destroy(cache);
+    }
+}
+
 static void sectors_are_fetched_one_by_one(void **state)
 {
     (void)state;
@@ -288,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lru_misses_in_overflowing_sets),
         cmocka_unit_test(unequal_sets_hold_all_lines),
+        cmocka_unit_test(sets_may_have_any_sizes),
         cmocka_unit_test(sectors_are_fetched_one_by_one),
         cmocka_unit_test(hashed_sets_are_used_evenly),
         cmocka_unit_test(hashing_breaks_up_strides),

@@ -85,10 +85,11 @@ int tlb_sharing_measure(struct probe_context *context, const struct tlb_levels *
     struct plan plan = {.stride = level->page_bytes,
                         .own = sets->entries / 2 < OWN_MAX ? (sets->entries + 1) / 2 : OWN_MAX,
                         .passes = sets->policy == TLB_OLDEST ? 1 : PASSES_RANDOM};
-    uint64_t room = page_chase_room(&levels->chase, plan.stride) - plan.own - 3;
+    uint64_t room = page_chase_room(&levels->chase, plan.stride);
     struct tlb_sharing sharing = {.sms = 1};
     double longer;
     plan.others = level->miss_pages + level->miss_pages / 8;
+    room = room > 2 * plan.own + 4 ? room - plan.own - 3 : plan.own;
     plan.others = plan.others < room ? plan.others : room;
     if (number)
         plan.first = PASSES_RANDOM * levels->levels[number - 1].miss_pages;
