@@ -10,8 +10,6 @@
 
 extern const unsigned char cuda_sm_map_fatbin[];
 
-/* The driver keeps some memory for itself. If an allocation fails, a little less is tried. */
-
 struct sm_map {
     struct cuda_gpu *gpu;
     const struct device_sm_map *asked;
