@@ -39,7 +39,7 @@ static const double FITS = 24, DISTINCT = 12, ALIKE = 6;
 static const double STRAY_ERROR = 0.2, LEAST_ERROR = 3e-4, SPREAD_ERROR = 0.02;
 
 /* Of lines that miss in one pass so many miss in the next one as well, unless chance evicts. */
-static const double STEADY = 0.8;
+static const double STEADY = 0.9;
 
 /* Shares of misses of lines that share a set, and of lines that do not. */
 static const double CONFLICT = 0.9, APART = 0.1;

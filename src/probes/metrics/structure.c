@@ -226,8 +226,12 @@ static bool more_tags(const struct study *study, const struct tag_scatter *found
     return found->told && found->exact && tags > MORE_TAGS * study->resident_bytes;
 }
 
-static void take_scattered(const struct tag_scatter *found, struct cache_sets *sets)
+/* Without more tags than data the first stage should have told: what contradicted it remains. */
+static void take_scattered(const struct study *study, const struct tag_scatter *found,
+                           struct cache_sets *sets)
 {
+    char doubt[CACHE_SETS_DOUBT_MAX];
+    snprintf(doubt, sizeof doubt, "%s", more_tags(study, found) ? "" : sets->doubt);
     cache_sets_fini(sets);
     *sets = (struct cache_sets){.told = true,
                                 .scattered = true,
@@ -237,6 +241,7 @@ static void take_scattered(const struct tag_scatter *found, struct cache_sets *s
                                 .run = 1,
                                 .period = found->sets,
                                 .loads = found->n};
+    snprintf(sets->doubt, sizeof sets->doubt, "%s", doubt);
     if (!found->exact)
         snprintf(sets->doubt, sizeof sets->doubt, "%llu to %llu sets explain the misses as well",
                  (unsigned long long)found->sets_least, (unsigned long long)found->sets_most);
@@ -252,7 +257,7 @@ static int measure_sets(struct probe_context *context, const struct study *study
     if (!rc)
         rc = cache_sets_measure(context, study, more_tags(study, &scattered), out_sets, err);
     if (!rc && *out_sets->doubt && scattered.told)
-        take_scattered(&scattered, out_sets);
+        take_scattered(study, &scattered, out_sets);
     return rc;
 }
 
