@@ -15,6 +15,9 @@ static const uint64_t key_step = UINT64_C(1) << 48;
 /* Up to this many ways, scanning all lines finds the oldest sooner than keeping a list. */
 enum { FEW_WAYS = 4, SCANNED_WAYS = 16 };
 
+/* Sets of which one gives a line, if there are tags but no data left. */
+enum { SETS_DRAWN = 5 };
+
 /* How often a fill replaces a valid line of an early-evicting set that has room left. */
 static const double early_chance = 0.5;
 
@@ -247,6 +250,30 @@ static inline bool use(struct cache *cache, uint32_t slot, uint32_t sector)
     return false;
 }
 
+/* A line goes although its set has room for another one: of a few sets, drawn at random, the oldest
+ * line of the fullest. That comes near to how the misses of Hopper's L1 rise. */
+static void free_data(struct cache *cache, struct rng *rng)
+{
+    struct cache_set *best = NULL;
+    uint32_t oldest = 0;
+    for (uint32_t drawn = 0; drawn < SETS_DRAWN || !best; drawn++) {
+        struct cache_set *set = &cache->sets[rng_below(rng, cache->set_count)];
+        if (set->resets != cache->resets || !set->filled)
+            continue;
+        uint32_t own = oldest_scanned(cache, set);
+        if (best &&
+            (set->filled < best->filled ||
+             (set->filled == best->filled && cache->lines[own].used >= cache->lines[oldest].used)))
+            continue;
+        best = set;
+        oldest = own;
+    }
+    uint32_t last = best->first + --best->filled;
+    cache->lines[oldest] = cache->lines[last];
+    cache->lines[last].key = 0;
+    cache->held--;
+}
+
 static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, uint64_t key,
                                            uint32_t sector, struct rng *rng)
 {
@@ -256,6 +283,11 @@ static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, ui
         at->filled = 0;
         at->newest = at->oldest = none;
         at->tree = 0;
+    }
+    if (cache->geometry.tags && at->filled < at->ways) {
+        if (cache->held == cache->room)
+            free_data(cache, rng);
+        cache->held++;
     }
     place(cache, at, choose_slot(cache, at, rng), key, cache->fetch_masks[sector]);
     return false;
@@ -380,7 +412,10 @@ void cache_reset(struct cache *cache, uint64_t size_bytes)
 {
     uint64_t wanted = size_bytes / cache->geometry.line;
     uint32_t lines = wanted < cache->lines_max ? (uint32_t)wanted : cache->lines_max;
-    lines = cache->geometry.set_ways[0] ? cache->lines_max : lines ? lines : 1;
+    lines = lines ? lines : 1;
+    cache->room = lines;
+    cache->held = 0;
+    lines = cache->geometry.set_ways[0] || cache->geometry.tags ? cache->lines_max : lines;
     cache->base += key_step;
     cache->resets++;
     if (!cache->base) {
@@ -444,7 +479,8 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->by_run = divider_of(geometry->set_bytes ? geometry->set_bytes / geometry->line : 1);
     cache->fifo = geometry->policy == CACHE_FIFO;
     cache->tree = geometry->policy == CACHE_TREE;
-    cache->lines_max = (uint32_t)(geometry->size / geometry->line);
+    cache->lines_max =
+        (uint32_t)((geometry->tags ? geometry->tags : geometry->size) / geometry->line);
     cache->lines_max = cache->lines_max ? cache->lines_max : 1;
     if (geometry->set_ways[0])
         cache->lines_max = count_lines(geometry);

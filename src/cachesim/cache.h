@@ -20,7 +20,12 @@ enum cache_policy {
 };
 
 /* A tree of so many ways, and one more in larger sets, has its nodes in 64 bits. */
-enum { CACHE_SECTORS_MAX = 16, CACHE_TREE_WAYS_MAX = 31, CACHE_SLOTS_MAX = 64 };
+enum {
+    CACHE_SECTORS_MAX = 16,
+    CACHE_TREE_WAYS_MAX = 31,
+    CACHE_SLOTS_MAX = 64,
+    CACHE_TAGS_WAYS_MAX = 4
+};
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
  * sectors. ways 0: fully associative. */
@@ -30,6 +35,7 @@ struct cache_geometry {
     uint64_t sector;
     uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
     uint64_t ways;
+    uint64_t tags;      /* bytes for which there are tags, more than data has room; 0: as many */
     uint64_t set_bytes; /* so many neighbouring bytes go to the same set: whole lines; 0: a line */
     /* Unequal sets: the ways of each, 0 after the last; none: all sets are equal. A set of k times
      * as many ways as the smallest one takes the lines of k equal sets, so that contiguous lines
@@ -71,6 +77,7 @@ struct cache {
     bool fifo, tree;       /* the policy: uses do not count, or are kept in a tree */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
     uint32_t lines_max, line_count, set_count;
+    uint32_t room, held; /* lines of data, and how many are there; more tags than data only */
     uint32_t ways, larger_sets;      /* the first larger_sets sets have one way more */
     uint32_t slot_count;             /* unequal sets: lines go to slots in turn; 0: to sets */
     uint16_t slots[CACHE_SLOTS_MAX]; /* the set of each slot */

@@ -69,6 +69,7 @@ struct device_step {
     uint64_t start;
     uint64_t loads;
     uint32_t keep;              /* DEVICE_CHASE: latencies to keep, at evenly spread positions */
+    uint32_t split_cycles;      /* not 0: of those only whether they are above; no histogram */
     uint32_t lanes;             /* threads of the warp that load together; 0 means 1 */
     uint32_t lane_stride_bytes; /* distance between the addresses of two lanes (bank conflicts) */
 };
@@ -128,7 +129,8 @@ struct device_sample {
     uint64_t elapsed_ns;     /* the same by a real-time clock, 0 if there is none */
     struct device_bin *bins; /* ascending, without empty ones; DEVICE_CHASE only */
     uint32_t bin_count;
-    uint32_t *kept; /* DEVICE_CHASE: cycles of load i * loads / kept_count */
+    uint32_t
+        *kept; /* DEVICE_CHASE: cycles of load i * loads / kept_count; split: 0 or UINT32_MAX */
     uint32_t kept_count;
 };
 

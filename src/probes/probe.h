@@ -100,6 +100,7 @@ extern const struct probe probe_caches[STUDY_COUNT][CACHE_PROBES];
 
 /* The structure of each of them (metrics/structure.c). */
 extern const struct probe probe_structures[STUDY_COUNT];
+extern const struct probe probe_structure_l2;
 
 extern const struct probe probe_l1_data_global;
 extern const struct probe probe_cache_shared;

@@ -72,14 +72,17 @@ void geometry_print(const struct geometry *g, struct strbuf *out)
     strbuf_printf(
         out,
         "caches:\n  l1: {size: %llu, line: %llu, sector: %llu, ways: %u, set_bytes: %llu, "
-        "index: %s, policy: %s, instances: %u, warp_map: %s}\n",
+        "tags: %llu, index: %s, policy: %s, instances: %u, warp_map: %s}\n",
         (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
         (unsigned long long)g->l1_sector_bytes, g->l1_ways,
-        (unsigned long long)(g->run * g->l1_line_bytes), g->hashed ? "hashed" : "modulo",
-        policies[g->policy], g->instances, g->blocked ? "blocked" : "interleaved");
+        (unsigned long long)(g->run * g->l1_line_bytes), (unsigned long long)g->tags_bytes,
+        g->hashed ? "hashed" : "modulo", policies[g->policy], g->instances,
+        g->blocked ? "blocked" : "interleaved");
     strbuf_puts(out, "  tex: {size: 6 KiB, line: 64, sector: 32, ways: 4}\n");
-    strbuf_printf(out, "l2: {size: 2 MiB, line: 128, sector: 32, fetch: 64, ways: 16}\n"
-                       "memory: {size: 1 GiB}\npaths:\n  global_ca:\n");
+    strbuf_printf(out,
+                  "l2: {size: 2 MiB, line: 128, sector: 32, fetch: 64, ways: 16, index: %s, "
+                  "policy: %s}\nmemory: {size: 1 GiB}\npaths:\n  global_ca:\n",
+                  g->l2_hashed ? "hashed" : "modulo", policies[g->l2_policy]);
     if (g->l1_for_global)
         strbuf_printf(out, "    - l1: %g\n", g->l1_cycles);
     strbuf_printf(out, "    - l2: %g\n    - main: %g\n", g->l2_cycles, g->main_cycles);

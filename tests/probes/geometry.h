@@ -24,6 +24,9 @@ struct geometry {
     uint32_t run;     /* lines that go to the same set one after the other; 0: 1 */
     bool hashed;
     enum geometry_policy policy;
+    uint64_t tags_bytes; /* of L1, if there are more tags than data */
+    bool l2_hashed;
+    enum geometry_policy l2_policy;
     bool l1_for_global; /* global loads are cached in L1 */
     uint32_t instances; /* L1s per SM */
     bool blocked;       /* warps in blocks to instances, else interleaved */

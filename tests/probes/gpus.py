@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Whole GPUs drawn at random: gpus.py SURVEY COUNT [SEED [AT_ONCE]].
+"""Whole GPUs drawn at random: gpus.py SURVEY COUNT [SEED [AT_ONCE [structure]]].
 
 Each has every memory, of any size, line, sharing and latency; the survey's `standard` profile is held
 against what was drawn. Prints what was right, what was told with doubt (noisy, failed, a lower bound) and
 what was wrong and called confident; then, attribute by attribute, how often values of a confidence were
-right (docs/METHOD.md has this table). Fails when a value was wrong and called confident.
+right (docs/METHOD.md has this table). Fails when a value was wrong and called confident. With `structure`
+as last argument it holds sets, ways, index and policy against what was drawn instead.
 """
 import concurrent.futures
 import math
@@ -200,6 +201,38 @@ def truth_of(gpu):
         yield f'host.bandwidth.{kind}', gpu['bandwidth'][kind]
 
 
+def index_of(cache, sets):
+    if sets == 1:
+        return 'one_set'
+    if cache['index'] == 'hashed':
+        return 'hashed'
+    period = sets * cache['line']
+    if period & (period - 1):
+        return f'modulo_{period}'
+    low, high = cache['line'].bit_length() - 1, period.bit_length() - 2
+    return f'bit_{low}' if sets == 2 else f'bits_{low}_to_{high}'
+
+
+def structure_of(gpu):
+    """Sets, ways, index and policy. "not_lru" is no error where it is random: only less than there is to say."""
+    words = {'lru': 'lru', 'random': 'random', 'fermi': 'biased'}
+    for memory, path in PATHS.items():
+        cache = gpu['caches'][next(iter(gpu['paths'][path][0]))]
+        lines = cache['size'] // cache['line']
+        sets = 1 if cache['ways'] == 'full' else lines // cache['ways']
+        ways = lines // sets
+        yield f'{memory}.sets', sets
+        yield f'{memory}.ways', ways
+        yield f'{memory}.index', [index_of(cache, sets)]
+        yield f'{memory}.policy', ['direct_mapped' if ways == 1 else words[cache['policy']]]
+    sets = gpu['l2']['size'] // gpu['l2']['line'] // gpu['l2']['ways'] // (1 if gpu['l2']['parts'] == 'one' else 2)
+    if gpu['l2']['index'] == 'hashed':
+        yield 'l2.index', ['not_by_bits']
+    elif sets & -sets >= 256:  # an odd number of sets is not by bits either
+        yield 'l2.index', ['regular']
+    yield 'l2.policy', ['lru']
+
+
 def find(memory, metric):
     if metric.endswith('.map'):
         found = find(memory, metric[:-len('.map')])
@@ -217,7 +250,7 @@ def is_right(metric, truth, found):
         return value == truth
     if truth is None:
         return found.get('bound') == 'at_least'
-    tolerance = TOLERANCES.get(metric.split('.')[-1], 0)
+    tolerance = 0 if metric.endswith(('.sets', '.ways')) else TOLERANCES.get(metric.split('.')[-1], 0)
     return isinstance(value, (int, float)) and abs(value - truth) <= tolerance * truth
 
 
@@ -225,25 +258,25 @@ def is_lower_bound(truth, found):
     return found.get('bound') == 'at_least' and isinstance(truth, (int, float)) and found['value'] <= truth
 
 
-def survey(program, folder, gpu):
+def survey(program, folder, gpu, probes):
     model, fleet, out = folder / 'model.yaml', folder / 'fleet.yaml', folder / 'out.yaml'
     model.write_text(yaml.safe_dump(gpu, sort_keys=False), encoding='utf-8')
     fleet.write_text(f'nodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
-    subprocess.run([program, '--simulate', fleet, '--quiet', '--time-limit', '3600', '-o', out], check=False)
+    subprocess.run([program, '--simulate', fleet, '--quiet', '--time-limit', '3600', '-o', out, *probes], check=False)
     return yaml.safe_load(out.read_text(encoding='utf-8'))['models'][0]['memory']
 
 
-def judge(program, seed, number):
+def judge(program, seed, number, structure):
     """Of one GPU: (metric, truth, found, kind) of each attribute."""
     gpu = draw_gpu(random.Random(seed * 1000 + number), number)
     with tempfile.TemporaryDirectory() as folder:
-        memory = survey(program, pathlib.Path(folder), gpu)
+        memory = survey(program, pathlib.Path(folder), gpu, ['--probes', 'structure'] if structure else [])
     judged = []
-    for metric, truth in truth_of(gpu):
+    for metric, truth in structure_of(gpu) if structure else truth_of(gpu):
         found = find(memory, metric)
         # "unsupported" says that there is no such thing: that is sure.
         told = (found.get('status', 'ok') not in ('ok', 'unsupported') or (found.get('confidence') or 1) <= CONFIDENT
-                or is_lower_bound(truth, found))
+                or is_lower_bound(truth, found) or (found.get('value') == ['not_lru'] and truth != ['lru']))
         kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
         judged.append((metric, truth, found, kind))
     return number, judged
@@ -283,9 +316,10 @@ def main():
     program, count = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261115
     at_once = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    structure = sys.argv[5:] == ['structure']
     results = []
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for number, judged in pool.map(lambda n: judge(program, seed, n), range(count)):
+        for number, judged in pool.map(lambda n: judge(program, seed, n, structure), range(count)):
             for metric, truth, found, kind in judged:
                 if kind != 'right':
                     print(f'GPU {number}: {metric} is {truth}: {kind}: {found}'[:300], flush=True)

@@ -72,6 +72,11 @@ enum {
     LANES,
     LANE_STRIDE
 };
+
+/* In KEEP: only the side of a limit was kept. Where it was depends on what was measured before, so
+ * it does not count; records from before there was a limit keep their fields. */
+static const uint64_t SPLIT = UINT64_C(1) << 32;
+
 _Static_assert(STEP_FIRST + DEVICE_STEPS_MAX * ASK_STEP_FIELDS == ASK_JOB_FIELDS,
                "fields of a job");
 _Static_assert(LANE_STRIDE + 1 == ASK_STEP_FIELDS, "fields of a step");
@@ -87,7 +92,7 @@ static void put_step(uint64_t *fields, const struct device_step *step)
     fields[ORDER] = step->array.order;
     fields[START] = step->start;
     fields[LOADS] = step->loads;
-    fields[KEEP] = step->keep;
+    fields[KEEP] = step->keep | (step->split_cycles ? SPLIT : 0);
     fields[LANES] = step->lanes;
     fields[LANE_STRIDE] = step->lane_stride_bytes;
 }
@@ -160,6 +165,7 @@ static struct device_step get_step(const uint64_t *fields)
         .start = fields[START],
         .loads = fields[LOADS],
         .keep = (uint32_t)fields[KEEP],
+        .split_cycles = fields[KEEP] & SPLIT ? 1 : 0,
         .lanes = (uint32_t)fields[LANES],
         .lane_stride_bytes = (uint32_t)fields[LANE_STRIDE],
     };

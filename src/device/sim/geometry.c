@@ -16,7 +16,7 @@ static const char *const parts_words[] = {"one", "homes", "copies", NULL};
 enum { LINE_MIN = 16, LINE_MAX = 4096, L2_LINE_MIN = 32, BYTES_MAX = 1 << 30 };
 
 struct cache_text {
-    uint64_t size, nominal, line, sector, fetch, set_bytes;
+    uint64_t size, nominal, line, sector, fetch, set_bytes, tags;
     const struct yaml_node *ways;
     int index, policy, scope, warp_map, parts;
     double early_fill, slack, slice_cycles, group_cycles;
@@ -33,6 +33,7 @@ static const struct yaml_field cache_fields[] = {
     {"sector", YAML_BYTES, offsetof(struct cache_text, sector), .min = 4, .max = LINE_MAX},
     {"ways", YAML_NODE, offsetof(struct cache_text, ways), true},
     {"index", YAML_WORD, offsetof(struct cache_text, index), .words = sim_index_words},
+    {"tags", YAML_BYTES, offsetof(struct cache_text, tags), .max = BYTES_MAX},
     {"set_bytes", YAML_BYTES, offsetof(struct cache_text, set_bytes), .max = BYTES_MAX},
     {"policy", YAML_WORD, offsetof(struct cache_text, policy), .words = sim_policy_words},
     {"early_fill", YAML_F64, offsetof(struct cache_text, early_fill), .min = 0, .max = 1},
@@ -82,11 +83,16 @@ static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out
     return 0;
 }
 
-static int check_sets(const struct yaml_node *node, const struct cache_text *text, uint64_t ways,
-                      struct err *err)
+static int check_sets(const struct yaml_node *node, const struct cache_text *text, uint64_t size,
+                      uint64_t ways, struct err *err)
 {
     if (text->set_bytes % text->line)
         return yaml_error(sim_at(node, "set_bytes"), err, "must be a whole number of lines");
+    if (text->tags && (text->tags < size || text->tags % text->line || !ways ||
+                       ways > CACHE_TAGS_WAYS_MAX || text->policy != CACHE_LRU || text->set_bytes))
+        return yaml_error(sim_at(node, "tags"), err,
+                          "must be whole lines, as many as data or more, of LRU with 1 to %d ways",
+                          CACHE_TAGS_WAYS_MAX);
     if (text->policy == CACHE_TREE && (!ways || ways > CACHE_TREE_WAYS_MAX))
         return yaml_error(sim_at(node, "policy"), err, "a tree has 1 to %d ways",
                           CACHE_TREE_WAYS_MAX);
@@ -118,6 +124,7 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                                       .sector = text->sector,
                                       .fetch = text->fetch,
                                       .set_bytes = text->set_bytes,
+                                      .tags = text->tags,
                                       .index = (enum cache_index)text->index,
                                       .policy = (enum cache_policy)text->policy,
                                       .early_fill = text->early_fill,
@@ -125,7 +132,7 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
     int rc = read_ways(text->ways, size / text->line, &geometry.ways, err);
     if (rc)
         return rc;
-    rc = check_sets(node, text, geometry.ways, err);
+    rc = check_sets(node, text, size, geometry.ways, err);
     if (rc)
         return rc;
     *out_geometry = geometry;

@@ -124,8 +124,8 @@ static double share_error(const struct device_answer *answers, size_t jobs, size
                              : fmax(sqrt(scatter / (double)(jobs - 1)), 1 / loads);
 }
 
-static struct l2_shares read_shares(const struct l2_study *l2, const struct device_answer *answers,
-                                    size_t jobs, size_t size)
+struct l2_shares l2_shares_of(const struct l2_study *l2, const struct device_answer *answers,
+                              size_t jobs, size_t size)
 {
     double missed = 0, beyond = 0, far_missed = 0;
     uint64_t loads = 0;
@@ -167,7 +167,7 @@ int l2_look(struct probe_context *context, const struct l2_study *l2, const stru
     if (rc)
         return rc;
     for (size_t i = 0; i < look->count; i++)
-        out_shares[i] = read_shares(l2, answers, sample.jobs, i);
+        out_shares[i] = l2_shares_of(l2, answers, sample.jobs, i);
     device_answers_fini(answers, sample.jobs);
     free(answers);
     return 0;

@@ -30,4 +30,8 @@ struct l2_shares {
 int l2_look(struct probe_context *context, const struct l2_study *l2, const struct l2_look *look,
             struct l2_shares *out_shares, struct err *err);
 
+/* The shares of samples of any job: number `size` of each answer. */
+struct l2_shares l2_shares_of(const struct l2_study *l2, const struct device_answer *answers,
+                              size_t jobs, size_t size);
+
 #endif

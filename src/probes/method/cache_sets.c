@@ -12,292 +12,16 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "probes/method/line.h"
-#include "probes/method/miss_counts.h"
+#include "probes/method/cache_fits.h"
+#include "probes/method/set_group.h"
 #include "probes/method/set_pattern.h"
 
 enum {
-    WARM_PASSES = 3,
-    WARM_EARLY = 24, /* a policy that evicts early fills its last ways late */
-    PASSES = 16,     /* of a size, if hits hardly ever look like misses */
     PASSES_LONG = 128,
-    SIZES = 16, /* looked at together */
-    WIDEN_MAX = 5,
-    GROUP_ROUNDS = 6, /* each with four times as many passes */
     CHECKS_MAX = 8,
-    FILLS = 8,
-    LESS_MAX = 4,
-    STRAY_LOADS = 200000,
 };
 
-/* Timed loads of one size, at most: bounds the time on a simulated GPU. */
-static const double LOADS_MOST = 8e6, LOADS_MOST_REAL = 2e7;
-
-/* So many standard deviations lie between the misses of a line of the group and the limit. */
-static const double CLEAR = 4;
-
 static const uint64_t STRIDES[] = {1, 3, 5};
-
-uint32_t cache_sets_warm(const struct cache_sets *sets)
-{
-    return sets->early ? WARM_EARLY : WARM_PASSES;
-}
-
-void cache_sets_fini(struct cache_sets *sets)
-{
-    free(sets->group);
-    sets->group = NULL;
-}
-
-uint64_t cache_sets_bytes(const struct cache_sets *sets, uint64_t line_bytes)
-{
-    return (sets->sets * sets->ways + sets->larger) * line_bytes;
-}
-
-static void doubt(struct cache_sets *sets, const char *text)
-{
-    if (!sets->doubt[0])
-        snprintf(sets->doubt, sizeof sets->doubt, "%s", text);
-}
-
-static struct miss_counts lines_of(const struct study *study, const struct cache_sets *sets,
-                                   uint64_t lines, uint32_t passes)
-{
-    return (struct miss_counts){
-        .array = {.path = study->path,
-                  .size_bytes = lines * study->line_bytes,
-                  .stride_bytes = study->line_bytes},
-        .warm_passes = cache_sets_warm(sets),
-        .passes = passes,
-        .stray = sets->stray,
-    };
-}
-
-/* More passes if strays are frequent, so that misses of a random policy are still seen. */
-static uint32_t passes_of(const struct cache_sets *sets, uint64_t lines)
-{
-    uint32_t passes = sets->stray < 1e-3 ? PASSES : sets->stray < 5e-3 ? PASSES * 4 : PASSES_LONG;
-    double most = LOADS_MOST / 16 / (double)lines;
-    return most < passes ? (uint32_t)fmax(most, 4) : passes;
-}
-
-/* An array that misses after few passes, but not after many, has lines evicted although their sets
- * had room. */
-static int look_early(struct probe_context *context, const struct study *study,
-                      struct cache_sets *sets, struct err *err)
-{
-    struct miss_counts counts = lines_of(study, sets, sets->fits + 1, 0);
-    counts.passes = passes_of(sets, sets->fits + 1);
-    counts.warm_passes = WARM_EARLY;
-    int rc = miss_counts_run(context, study, &counts, 1, err);
-    if (rc)
-        return rc;
-    sets->early = !miss_counts_any(&counts);
-    miss_counts_fini(&counts, 1);
-    return 0;
-}
-
-/* The same if what fits misses after it was loaded once. */
-static int look_filled(struct probe_context *context, const struct study *study,
-                       struct cache_sets *sets, struct err *err)
-{
-    struct miss_counts items[FILLS];
-    double missed = 0, all = 0;
-    for (size_t i = 0; i < FILLS; i++) {
-        items[i] = lines_of(study, sets, sets->fits, 1);
-        items[i].warm_passes = 1;
-        items[i].plain = true;
-    }
-    int rc = miss_counts_run(context, study, items, FILLS, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < FILLS; i++) {
-        missed += (double)miss_counts_missing(&items[i], 1);
-        all += (double)items[i].elements;
-    }
-    miss_counts_fini(items, FILLS);
-    double strays = sets->stray * all;
-    sets->early = sets->early || missed > strays + 5 * (1 + sqrt(strays));
-    return 0;
-}
-
-/* Hits of an array that surely fits, as many as a search of a size has. */
-static int measure_stray(struct probe_context *context, const struct study *study, uint64_t lines,
-                         struct cache_sets *sets, struct err *err)
-{
-    uint64_t few = lines / 8 ? lines / 8 : 1;
-    struct miss_counts counts = lines_of(study, sets, few, (uint32_t)(STRAY_LOADS / few + 1));
-    double missed = 0;
-    int rc = miss_counts_run(context, study, &counts, 1, err);
-    if (rc)
-        return rc;
-    for (uint64_t i = 0; i < counts.elements; i++)
-        missed += counts.misses[i];
-    sets->stray = missed / ((double)counts.elements * counts.passes);
-    miss_counts_fini(&counts, 1);
-    return 0;
-}
-
-/* Looks at SIZES sizes from low to high: the longest that fits before the first that does not. */
-static int look_between(struct probe_context *context, const struct study *study,
-                        const struct cache_sets *sets, uint64_t *low, uint64_t *high,
-                        bool *out_low_fits, bool *out_high_over, struct err *err)
-{
-    struct miss_counts items[SIZES];
-    uint64_t sizes[SIZES];
-    size_t count = 0;
-    uint64_t steps = *high - *low < SIZES - 1 ? *high - *low : SIZES - 1;
-    for (uint64_t i = 0; i <= steps; i++, count++) {
-        sizes[count] = *low + (steps ? i * (*high - *low) / steps : 0);
-        items[count] = lines_of(study, sets, sizes[count], passes_of(sets, sizes[count]));
-    }
-    int rc = miss_counts_run(context, study, items, count, err);
-    if (rc)
-        return rc;
-    size_t over = 0;
-    while (over < count && !miss_counts_any(&items[over]))
-        over++;
-    miss_counts_fini(items, count);
-    *out_low_fits = over > 0;
-    *out_high_over = over < count;
-    if (over > 0)
-        *low = sizes[over - 1];
-    if (over < count)
-        *high = sizes[over];
-    return 0;
-}
-
-static int find_fits(struct probe_context *context, const struct study *study, uint64_t guess,
-                     struct cache_sets *sets, struct err *err)
-{
-    uint64_t limit = study->limit_bytes / study->line_bytes;
-    uint64_t low = guess > 4 ? guess - 4 : 1, high = guess + 4 < limit ? guess + 4 : limit;
-    for (int widened = 0;;) {
-        bool fits, over;
-        int rc = look_between(context, study, sets, &low, &high, &fits, &over, err);
-        if (rc)
-            return rc;
-        if (fits && over && high - low == 1)
-            break;
-        if (fits && over)
-            continue;
-        if (widened++ == WIDEN_MAX || (!fits && low == 1) || (!over && high == limit)) {
-            doubt(sets, "where misses begin is not clear");
-            return 0;
-        }
-        if (!fits) {
-            high = low;
-            low = low - (low > 16 ? low / 8 : 1);
-        }
-        if (!over) {
-            low = high;
-            high = high + high / 16 + 2;
-            high = high < limit ? high : limit;
-        }
-    }
-    sets->fits = low;
-    return 0;
-}
-
-/* True when the lines of the group stand out: none of them may have been overlooked. */
-static bool group_is_clear(const struct miss_counts *counts, uint32_t limit, uint64_t members)
-{
-    double sum = 0, passes = counts->passes;
-    for (uint64_t i = 0; i < counts->elements; i++)
-        sum += counts->misses[i] >= limit ? counts->misses[i] : 0;
-    double mean = members ? sum / (double)members : 0;
-    return members >= 2 && mean - CLEAR * sqrt(mean * (1 - mean / passes)) > limit;
-}
-
-static int keep_group(const struct miss_counts *counts, uint32_t limit, uint64_t members,
-                      struct cache_sets *sets, struct err *err)
-{
-    uint64_t at = 0;
-    sets->group = mem_array(members, sizeof *sets->group);
-    if (!sets->group)
-        return err_no_memory(err);
-    for (uint64_t i = 0; i < counts->elements; i++)
-        if (counts->misses[i] >= limit)
-            sets->group[at++] = i;
-    sets->ways = members - 1;
-    sets->loads = (uint32_t)(counts->elements * counts->passes);
-    return 0;
-}
-
-/* How often the lines of the group miss if nothing but the array was ever loaded, from its first
- * line on: under LRU and FIFO always. */
-static int measure_share(struct probe_context *context, const struct study *study,
-                         struct cache_sets *sets, struct err *err)
-{
-    struct miss_counts counts =
-        lines_of(study, sets, sets->fits + 1, passes_of(sets, sets->fits + 1));
-    double sum = 0;
-    counts.plain = true;
-    int rc = miss_counts_run(context, study, &counts, 1, err);
-    if (rc)
-        return rc;
-    for (uint64_t i = 0; i <= sets->ways; i++)
-        sum += counts.misses[sets->group[i]];
-    double share = sum / ((double)(sets->ways + 1) * counts.passes);
-    sets->miss_share = (share - sets->stray) / (1 - sets->stray - study->slip_share);
-    miss_counts_fini(&counts, 1);
-    return 0;
-}
-
-/* The lines that miss in an array of one line too many. */
-static int find_group(struct probe_context *context, const struct study *study,
-                      struct cache_sets *sets, struct err *err)
-{
-    uint64_t lines = sets->fits + 1;
-    double most = (study->loads_are_dear ? LOADS_MOST : LOADS_MOST_REAL) / (double)lines;
-    double passes = 4.0 * passes_of(sets, lines);
-    for (int round = 0; round < GROUP_ROUNDS; round++, passes *= 4) {
-        bool last = passes >= most || round + 1 == GROUP_ROUNDS;
-        struct miss_counts counts =
-            lines_of(study, sets, lines, (uint32_t)fmax(fmin(passes, most), PASSES));
-        int rc = miss_counts_run(context, study, &counts, 1, err);
-        if (rc)
-            return rc;
-        uint32_t limit = miss_counts_limit(&counts);
-        uint64_t members = miss_counts_missing(&counts, limit);
-        bool clear = group_is_clear(&counts, limit, members);
-        if (clear)
-            rc = keep_group(&counts, limit, members, sets, err);
-        miss_counts_fini(&counts, 1);
-        if (rc || clear)
-            return rc;
-        if (last)
-            break;
-    }
-    doubt(sets, "which lines share a set is not clear");
-    return 0;
-}
-
-/* Looks once more, with as many passes as the group needed, whether what should fit does: under a
- * random policy few passes may overlook the first misses, and the group has the lines of two sets.
- */
-static int find_smallest_group(struct probe_context *context, const struct study *study,
-                               struct cache_sets *sets, struct err *err)
-{
-    for (int less = 0; less < LESS_MAX; less++) {
-        int rc = find_group(context, study, sets, err);
-        if (rc || !sets->group)
-            return rc;
-        uint32_t passes = (uint32_t)(sets->loads / (sets->fits + 1));
-        struct miss_counts counts = lines_of(study, sets, sets->fits, passes);
-        rc = miss_counts_run(context, study, &counts, 1, err);
-        if (rc)
-            return rc;
-        bool fits = !miss_counts_any(&counts);
-        miss_counts_fini(&counts, 1);
-        if (fits || sets->fits == 1)
-            return 0;
-        sets->fits--;
-        cache_sets_fini(sets);
-    }
-    doubt(sets, "where misses begin is not clear");
-    return 0;
-}
 
 /* Elements whole periods apart, from the group's first line on: as many as a set has ways must fit,
  * one more must not. Constant L1.5 is seen only through L1, which may hold so few itself. */
@@ -318,10 +42,10 @@ static int check_strides(struct probe_context *context, const struct study *stud
         if (array.offset_bytes + (sets->ways + 1) * array.stride_bytes > study->limit_bytes)
             break;
         for (uint64_t more = 0; more < 2; more++, count++) {
-            items[count] = lines_of(study, sets, sets->ways + more, 4 * PASSES_LONG);
+            items[count] = cache_sets_counts(study, sets, sets->ways + more, 4 * PASSES_LONG);
             items[count].array = array;
             items[count].array.size_bytes = (sets->ways + more) * array.stride_bytes;
-            items[count].passes = passes_of(sets, sets->ways + more) * 2;
+            items[count].passes = cache_sets_passes(sets, sets->ways + more) * 2;
         }
     }
     if (!count)
@@ -346,7 +70,7 @@ static int count_missing(struct probe_context *context, const struct study *stud
     for (size_t i = 0; i < count; i++) {
         out_missing[i] = 0;
         if (lines[i] * study->line_bytes <= study->limit_bytes)
-            items[used++] = lines_of(study, sets, lines[i], passes);
+            items[used++] = cache_sets_counts(study, sets, lines[i], passes);
     }
     int rc = used ? miss_counts_run(context, study, items, used, err) : 0;
     if (rc)
@@ -377,7 +101,7 @@ static int check_regular(struct probe_context *context, const struct study *stud
             continue;
         uint64_t wanted = set_pattern_missing(pattern, sets->ways, sets->larger, lines[i]);
         if (fabs((double)missing[i] - (double)wanted) > 0.01 * (double)wanted)
-            doubt(sets, "further sets overflow in another order than equal sets would");
+            cache_sets_doubt(sets, "further sets overflow in another order than equal sets would");
     }
     return 0;
 }
@@ -418,11 +142,11 @@ static int check_hashed(struct probe_context *context, const struct study *study
     if (rc)
         return rc;
     if (!steady)
-        doubt(sets, "further sets have another number of ways");
+        cache_sets_doubt(sets, "further sets have another number of ways");
     if (equal)
         sets->sets = sets->fits / sets->ways;
     else
-        doubt(sets, "hashed, and the sets do not seem to be equal");
+        cache_sets_doubt(sets, "hashed, and the sets do not seem to be equal");
     return 0;
 }
 
@@ -448,45 +172,23 @@ static int judge_group(struct probe_context *context, const struct study *study,
     if (pattern.run == 1 && sets->fits >= sets->sets * sets->ways)
         sets->larger = sets->fits - sets->sets * sets->ways;
     if (sets->larger >= sets->sets) {
-        doubt(sets, "the sets do not add up to what fits");
+        cache_sets_doubt(sets, "the sets do not add up to what fits");
         return 0;
     }
     return check_regular(context, study, &pattern, sets, err);
 }
 
-static uint64_t lines_in(const struct study *study, double bytes)
-{
-    return (uint64_t)fmax(round(bytes / (double)study->line_bytes), 1);
-}
-
-static int measure(struct probe_context *context, const struct study *study,
-                   struct cache_sets *sets, struct err *err)
-{
-    double bytes = study->reach_bytes ? (double)study->reach_bytes : study->resident_bytes;
-    int rc = measure_stray(context, study, lines_in(study, bytes), sets, err);
-    if (!rc)
-        rc = find_fits(context, study, lines_in(study, bytes), sets, err);
-    if (rc || !sets->fits)
-        return rc;
-    rc = look_early(context, study, sets, err);
-    if (!rc && sets->early)
-        rc = find_fits(context, study, lines_in(study, study->resident_bytes), sets, err);
-    if (!rc)
-        rc = look_filled(context, study, sets, err);
-    if (!rc)
-        rc = find_smallest_group(context, study, sets, err);
-    if (rc || !sets->group)
-        return rc;
-    sets->told = true;
-    rc = measure_share(context, study, sets, err);
-    return rc ? rc : judge_group(context, study, sets, err);
-}
-
-int cache_sets_measure(struct probe_context *context, const struct study *study,
+int cache_sets_measure(struct probe_context *context, const struct study *study, bool brief,
                        struct cache_sets *out_sets, struct err *err)
 {
     struct cache_sets sets = {0};
-    int rc = measure(context, study, &sets, err);
+    int rc = cache_fits_find(context, study, &sets, err);
+    if (!rc && sets.fits)
+        rc = set_group_find(context, study, brief, &sets, err);
+    if (!rc && sets.group) {
+        sets.told = true;
+        rc = judge_group(context, study, &sets, err);
+    }
     if (rc) {
         cache_sets_fini(&sets);
         return rc;

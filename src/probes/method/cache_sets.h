@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "probes/method/miss_counts.h"
 #include "probes/probe.h"
 
 enum cache_sets_index {
@@ -30,15 +31,29 @@ struct cache_sets {
     double stray;      /* share of hits that look like misses, measured for this */
     bool early;        /* evicts lines although their set has room */
     uint32_t loads;    /* timed, for the group */
+    bool scattered;    /* by lines scattered at random: tags, which may be more than data */
     char doubt[CACHE_SETS_DOUBT_MAX]; /* empty: none */
 };
 
-/* The study must have its line and size. 0 also if nothing can be told. */
-int cache_sets_measure(struct probe_context *context, const struct study *study,
+/* The study must have its line and size. 0 also if nothing can be told. brief: see set_group.h. */
+int cache_sets_measure(struct probe_context *context, const struct study *study, bool brief,
                        struct cache_sets *out_sets, struct err *err);
 void cache_sets_fini(struct cache_sets *sets);
 
-/* Passes that warm the cache: more if it evicts before it is full. */
+/* The first `lines` lines, to be passed so often. */
+struct miss_counts cache_sets_counts(const struct study *study, const struct cache_sets *sets,
+                                     uint64_t lines, uint32_t passes);
+
+/* How often to pass so many lines: more often if strays are frequent, so that misses of a random
+ * policy are still seen. */
+uint32_t cache_sets_passes(const struct cache_sets *sets, uint64_t lines);
+
+/* Keeps the first doubt. */
+void cache_sets_doubt(struct cache_sets *sets, const char *text);
+
+/* Passes that warm the cache: more if it evicts before it is full, since its last ways are filled
+ * late. */
+enum { CACHE_SETS_WARM_EARLY = 24 };
 uint32_t cache_sets_warm(const struct cache_sets *sets);
 
 /* Bytes of all sets together; 0: not known. */

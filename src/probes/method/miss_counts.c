@@ -7,7 +7,11 @@
 #include "base/mem.h"
 #include "probes/method/chase.h"
 
-enum { BEGINNINGS = 4 };
+/* Jobs of an array begin in so many ways: four orders, each at other elements. */
+enum { BEGINNINGS = 32, ORDERS = 4 };
+
+/* Multiples of it, less the whole part, are spread evenly. */
+static const double GOLDEN = 0.61803398874989485;
 
 /* The share of strays may be this much even if none was seen. */
 static const double STRAY_LEAST = 2e-4;
@@ -47,6 +51,14 @@ struct device_job miss_counts_job(const struct study *study)
     return job;
 }
 
+void miss_counts_time(struct device_job *job, const struct study *study,
+                      const struct device_array *array, uint64_t loads)
+{
+    struct device_step *step = chase_add(job, DEVICE_CHASE, array, loads);
+    step->keep = (uint32_t)loads;
+    step->split_cycles = (uint32_t)fmax(study->threshold, 1);
+}
+
 /* The first timed element of a job: the warm-up ends before it. */
 static uint64_t first_of(const struct miss_counts *counts, const struct parts *parts, uint32_t job)
 {
@@ -67,22 +79,31 @@ static void add_beginning(const struct miss_counts *counts, uint32_t number, str
         chase_add(job, DEVICE_WARM, &half, 0);
 }
 
+static uint64_t start_of(const struct miss_counts *counts, uint32_t beginning)
+{
+    double turns = beginning / ORDERS * GOLDEN;
+    return (uint64_t)((turns - floor(turns)) * (double)counts->elements) % counts->elements;
+}
+
 static struct device_job job_of(const struct study *study, const struct miss_counts *counts,
                                 const struct parts *parts, uint32_t number)
 {
     struct device_job job = miss_counts_job(study);
-    add_beginning(counts, number / parts->per_pass % BEGINNINGS, &job);
+    uint32_t beginning = number / parts->per_pass;
+    uint64_t start = counts->plain ? 0 : start_of(counts, beginning);
     uint64_t warm = counts->warm_passes * counts->elements + first_of(counts, parts, number);
-    chase_add(&job, DEVICE_WARM, &counts->array, warm);
-    chase_add(&job, DEVICE_CHASE, &counts->array, parts->loads)->keep = (uint32_t)parts->loads;
+    add_beginning(counts, beginning % ORDERS, &job);
+    warm -= start < warm ? start : 0;
+    chase_add(&job, DEVICE_WARM, &counts->array, warm)->start = start;
+    miss_counts_time(&job, study, &counts->array, parts->loads);
     return job;
 }
 
 static void add_sample(struct miss_counts *counts, uint64_t first,
-                       const struct device_sample *sample, double threshold)
+                       const struct device_sample *sample)
 {
     for (uint32_t k = 0; k < sample->kept_count; k++)
-        counts->misses[(first + k) % counts->elements] += sample->kept[k] > threshold;
+        counts->misses[(first + k) % counts->elements] += sample->kept[k] > 0;
 }
 
 void miss_counts_fini(struct miss_counts *items, size_t count)
@@ -138,8 +159,7 @@ int miss_counts_run(struct probe_context *context, const struct study *study,
     for (size_t i = 0; i < count; i++) {
         const struct parts parts = parts_of(&items[i]);
         for (uint32_t k = 0; k < parts.jobs; k++)
-            add_sample(&items[i], first_of(&items[i], &parts, k), &answers[at++].samples[0],
-                       study->threshold);
+            add_sample(&items[i], first_of(&items[i], &parts, k), &answers[at++].samples[0]);
     }
     device_answers_fini(answers, all);
     free(answers);

@@ -27,6 +27,10 @@ struct miss_counts {
 /* A job of the study's cache: agent, path, and the shared memory that its jobs wish for. */
 struct device_job miss_counts_job(const struct study *study);
 
+/* Appends a chase of which every load is kept: not 0 if it missed. */
+void miss_counts_time(struct device_job *job, const struct study *study,
+                      const struct device_array *array, uint64_t loads);
+
 /* Runs all of them in one batch. On success the caller releases them by miss_counts_fini. */
 int miss_counts_run(struct probe_context *context, const struct study *study,
                     struct miss_counts *items, size_t count, struct err *err);

@@ -8,6 +8,7 @@
 #include "probes/method/cache_sets.h"
 #include "probes/method/line.h"
 #include "probes/method/replacement.h"
+#include "probes/method/tag_scatter.h"
 
 enum { REASON_MAX = 160, WORD_MAX = 40 };
 
@@ -15,6 +16,9 @@ static const char *const attributes[] = {"sets", "ways", "index", "policy", NULL
 
 /* Of what is checked against a second stage, but comes from one GPU in one run. */
 static const double CHECKED = 0.99, DOUBTED = 0.5;
+
+/* There are more tags than data if they are for more than this many times what stays resident. */
+static const double MORE_TAGS = 1.08;
 
 static int report_all_missing(struct probe_context *context, const char *memory, const char *reason,
                               struct err *err)
@@ -52,6 +56,8 @@ static void check_size(const struct probe_context *context, const struct study *
         snprintf(doubt, REASON_MAX, "the line is not certain");
     if (*doubt || !sets->sets || !size || !measure_status_valued(size->status))
         return;
+    if (sets->scattered && bytes > size->value) /* tags for more than data: noted, not doubted */
+        return;
     if (size->status == MEASURE_NOISY) /* by the resident share, which does not resolve lines */
         room = fmax(room, 3 * size->spread + 0.01 * size->value);
     if (fabs(bytes - size->value) > room)
@@ -60,6 +66,12 @@ static void check_size(const struct probe_context *context, const struct study *
 }
 
 static const char METHOD[] = "lines that miss in an array one line too long";
+static const char METHOD_SCATTERED[] = "share of lines, drawn at random, that miss";
+
+static const char *method_of(const struct cache_sets *sets)
+{
+    return sets->scattered ? METHOD_SCATTERED : METHOD;
+}
 
 static bool power_of_two(uint64_t x)
 {
@@ -85,6 +97,9 @@ static int note_index(struct measure *m, const struct study *study, const struct
 {
     uint64_t run = sets->run * study->line_bytes;
     bool failed = sets->larger && facts_set_int(&m->notes, "larger", (int64_t)sets->larger);
+    if (sets->scattered)
+        failed = failed || facts_set_int(&m->notes, "tag_bytes",
+                                         (int64_t)cache_sets_bytes(sets, study->line_bytes));
     if (sets->index == CACHE_SETS_REGULAR)
         failed = failed || facts_set_int(&m->notes, "period", (int64_t)(sets->sets * run)) ||
                  facts_set_int(&m->notes, "run", (int64_t)run);
@@ -103,7 +118,7 @@ static int report_sets(struct probe_context *context, const struct study *study,
         return cache_report_missing(context, memory, "sets", MEASURE_FAILED,
                                     "hashed sets of unequal size", err);
     struct measure *m = measures_add(context->measures, cache_metric(name, memory, "sets"),
-                                     (double)sets->sets, "", METHOD);
+                                     (double)sets->sets, "", method_of(sets));
     int rc = settle(m, sets, doubt, err);
     return rc ? rc : note_index(m, study, sets, err);
 }
@@ -130,7 +145,7 @@ static int report_ways(struct probe_context *context, const struct study *study,
     char name[CACHE_METRIC_MAX];
     struct measure *m =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "ways"),
-                     (double)sets->ways, "", METHOD);
+                     (double)sets->ways, "", method_of(sets));
     int rc = settle(m, sets, doubt, err);
     return rc ? rc : note_policy(m, sets, found, err);
 }
@@ -180,8 +195,8 @@ static int report(struct probe_context *context, const struct study *study,
                   const struct cache_sets *sets, struct err *err)
 {
     char doubt[REASON_MAX];
-    struct replacement found;
-    int rc = replacement_measure(context, study, sets, &found, err);
+    struct replacement found = {.reason = "no set can be loaded by itself"};
+    int rc = sets->scattered ? 0 : replacement_measure(context, study, sets, &found, err);
     if (rc)
         return rc;
     check_size(context, study, sets, doubt);
@@ -191,6 +206,59 @@ static int report(struct probe_context *context, const struct study *study,
     if (!rc)
         rc = report_index(context, study, sets, doubt, err);
     return rc ? rc : report_policy(context, study, sets, &found, doubt, err);
+}
+
+/* What lines scattered at random say. 0 sets: nothing. An old record does not have them. */
+static int scatter(struct probe_context *context, const struct study *study,
+                   struct tag_scatter *out_found, struct err *err)
+{
+    struct err own = {0};
+    int rc = tag_scatter_measure(context, study, out_found, &own);
+    if (rc == -ENOENT)
+        *out_found = (struct tag_scatter){0};
+    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
+}
+
+/* True when there are tags for more lines than stay resident. */
+static bool more_tags(const struct study *study, const struct tag_scatter *found)
+{
+    double tags = (double)(found->sets * found->ways * study->line_bytes);
+    return found->told && found->exact && tags > MORE_TAGS * study->resident_bytes;
+}
+
+/* Without more tags than data the first stage should have told: what contradicted it remains. */
+static void take_scattered(const struct study *study, const struct tag_scatter *found,
+                           struct cache_sets *sets)
+{
+    char doubt[CACHE_SETS_DOUBT_MAX];
+    snprintf(doubt, sizeof doubt, "%s", more_tags(study, found) ? "" : sets->doubt);
+    cache_sets_fini(sets);
+    *sets = (struct cache_sets){.told = true,
+                                .scattered = true,
+                                .index = found->regular ? CACHE_SETS_REGULAR : CACHE_SETS_HASHED,
+                                .ways = found->ways,
+                                .sets = found->sets,
+                                .run = 1,
+                                .period = found->sets,
+                                .loads = found->n};
+    snprintf(sets->doubt, sizeof sets->doubt, "%s", doubt);
+    if (!found->exact)
+        snprintf(sets->doubt, sizeof sets->doubt, "%llu to %llu sets explain the misses as well",
+                 (unsigned long long)found->sets_least, (unsigned long long)found->sets_most);
+}
+
+/* If no set overflows as a set does, or those that follow do not, the tags are looked at by lines
+ * scattered at random. */
+static int measure_sets(struct probe_context *context, const struct study *study,
+                        struct cache_sets *out_sets, struct err *err)
+{
+    struct tag_scatter scattered;
+    int rc = scatter(context, study, &scattered, err);
+    if (!rc)
+        rc = cache_sets_measure(context, study, more_tags(study, &scattered), out_sets, err);
+    if (!rc && *out_sets->doubt && scattered.told)
+        take_scattered(study, &scattered, out_sets);
+    return rc;
 }
 
 static int run_structure(struct probe_context *context, enum study_id id, struct err *err)
@@ -207,7 +275,7 @@ static int run_structure(struct probe_context *context, enum study_id id, struct
     if (!study->line_bytes)
         return report_all_missing(context, memory, "the line is not known", err);
     struct cache_sets sets;
-    rc = cache_sets_measure(context, study, &sets, err);
+    rc = measure_sets(context, study, &sets, err);
     if (rc)
         return rc;
     if (!sets.told)

@@ -17,6 +17,18 @@ static bool same_facts(const struct facts *a, const struct facts *b)
     return same;
 }
 
+/* Of these latencies only the side of a limit is left, and there are some on each. */
+static void check_split(const struct device_sample *sample)
+{
+    uint32_t above = 0;
+    assert_int_equal(sample->bin_count, 0);
+    for (uint32_t i = 0; i < sample->kept_count; i++) {
+        assert_true(sample->kept[i] == 0 || sample->kept[i] == UINT32_MAX);
+        above += sample->kept[i] > 0;
+    }
+    assert_in_range(above, 1, sample->kept_count - 1);
+}
+
 static void everything_comes_back(void **state)
 {
     (void)state;
@@ -24,14 +36,19 @@ static void everything_comes_back(void **state)
     struct facts facts[6] = {0};
     struct device_clocks clocks[2] = {0};
     struct device_stream_answer moved[2] = {0};
-    struct device_answer answers[2][3] = {0};
+    struct device_answer answers[2][4] = {0};
     struct err err = {0};
-    struct device_job jobs[3] = {ask_chase(1024), ask_chase(8192), ask_chase(2048)};
+    struct device_job jobs[4] = {ask_chase(1024), ask_chase(8192), ask_chase(2048),
+                                 ask_chase(1 << 20)};
     jobs[1].steps[1].kind = DEVICE_AVERAGE;
     jobs[2].agent_count = 2;
     jobs[2].agents[1] = (struct device_agent){.sm = DEVICE_SM_OTHER, .warp = 1};
     jobs[2].steps[0].agent = 1;
-    const struct device_batch batch = {.jobs = jobs, .job_count = 3};
+    jobs[3].step_count = 1;
+    jobs[3].steps[0] = jobs[3].steps[1];
+    jobs[3].steps[0].loads = jobs[3].steps[0].keep = 1000;
+    jobs[3].steps[0].split_cycles = 250; /* between hits of L2 and main memory */
+    const struct device_batch batch = {.jobs = jobs, .job_count = 4};
     const struct device_stream stream = {.kind = DEVICE_STREAM_READ,
                                          .path = DEVICE_GLOBAL_CG,
                                          .footprint_bytes = 65536,
@@ -56,16 +73,18 @@ static void everything_comes_back(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_true(facts[i].count > 0);
         assert_true(same_facts(&facts[i], &facts[3 + i]));
-        assert_true(ask_same_answer(&answers[0][i], &answers[1][i]));
     }
+    for (size_t i = 0; i < 4; i++)
+        assert_true(ask_same_answer(&answers[0][i], &answers[1][i]));
+    check_split(&answers[0][3].samples[0]);
     assert_memory_equal(&moved[0], &moved[1], sizeof moved[0]);
     assert_memory_equal(&clocks[0], &clocks[1], sizeof clocks[0]);
     assert_null(replay_missed(tape.source, 0));
     assert_null(replay_ended(tape.source, 0));
     for (size_t i = 0; i < 6; i++)
         facts_fini(&facts[i]);
-    device_answers_fini(answers[0], 3);
-    device_answers_fini(answers[1], 3);
+    device_answers_fini(answers[0], 4);
+    device_answers_fini(answers[1], 4);
     tape_fini(&tape);
 }
 

@@ -1,0 +1,191 @@
+/* Policies under which not every load of an overflowing set misses: the order of the misses says
+ * which way each of them took. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "probes/method/chase.h"
+#include "probes/method/eviction_order.h"
+#include "probes/method/miss_counts.h"
+#include "probes/method/replacement_kinds.h"
+
+enum {
+    EVICTIONS = 9000, /* a share of one half is then known to 0.005 */
+    EVICTIONS_FEW = 3000,
+    JOBS_MAX = 4096,
+    IMITATED = 4, /* times as many jobs as were followed */
+    FIT_ROUNDS = 8,
+};
+
+/* Loads of one job that follow the order of misses: few enough that strays rarely mix up ways. */
+static const double STRAYS_PER_JOB = 0.03;
+
+/* Timed loads in all, where each is executed by itself, and where not. */
+static const double LOADS_MOST = 4e6, LOADS_MOST_REAL = 4e7;
+
+/* Deviations by which chance may look unequal or dependent; fewer are alike. */
+static const double BY_CHANCE = 4, ALIKE = 1;
+
+/* The jobs that follow one set: the array, which of its elements are in the set, how many loads
+ * fill it, how many are timed, and how many of those are in the set. */
+struct followed {
+    struct device_array array;
+    uint64_t elements, fill, loads, in_set;
+    uint32_t *line_of; /* line of the set + 1; 0: another set */
+    size_t jobs;
+};
+
+static int plan_followed(const struct study *study, const struct cache_sets *sets,
+                         struct followed *f, struct err *err)
+{
+    bool alone = replacement_one_set(study, sets);
+    double stray = fmax(sets->stray, 5e-4), per_set = (double)sets->ways + 1;
+    f->array = alone ? replacement_rows(study, sets, 0, sets->ways + 1)
+                     : (struct device_array){.path = study->path,
+                                             .size_bytes = (sets->fits + 1) * study->line_bytes,
+                                             .stride_bytes = study->line_bytes};
+    f->elements = alone ? sets->ways + 1 : sets->fits + 1;
+    f->fill = f->elements - 1;
+    double share = per_set / (double)f->elements; /* of the loads that are in the set */
+    double loads = fmax(STRAYS_PER_JOB / stray, 4 * per_set) / share;
+    f->loads = (uint64_t)fmin(loads, MISS_COUNTS_KEEP);
+    double each = fmax((double)f->loads * share * sets->miss_share - 2, 0.5);
+    double wanted = sets->ways > REPLACEMENT_WAYS_MAX ? EVICTIONS_FEW : EVICTIONS;
+    double most =
+        (study->loads_are_dear ? LOADS_MOST : LOADS_MOST_REAL) / (double)(f->loads + f->fill);
+    f->jobs = (size_t)fmax(fmin(fmin(wanted / each, most), JOBS_MAX), 1);
+    f->line_of = mem_array(f->elements, sizeof *f->line_of);
+    if (!f->line_of)
+        return err_no_memory(err);
+    for (uint64_t i = 0; i <= sets->ways; i++)
+        f->line_of[alone ? i : sets->group[i]] = (uint32_t)i + 1;
+    for (uint64_t k = 0; k < f->loads; k++)
+        f->in_set += f->line_of[(f->fill + k) % f->elements] > 0;
+    return 0;
+}
+
+static int follow(struct probe_context *context, const struct study *study,
+                  const struct followed *f, struct eviction_order *order, struct err *err)
+{
+    struct device_answer *answers = NULL;
+    struct device_job *jobs = mem_array(f->jobs, sizeof *jobs);
+    if (!jobs)
+        return err_no_memory(err);
+    for (size_t i = 0; i < f->jobs; i++) {
+        jobs[i] = miss_counts_job(study);
+        chase_add(&jobs[i], DEVICE_WARM, &f->array, f->fill);
+        miss_counts_time(&jobs[i], study, &f->array, f->loads);
+    }
+    int rc = chase_run(context, jobs, f->jobs, study->at_once, &answers, err);
+    free(jobs);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < f->jobs; i++) {
+        const struct device_sample *sample = &answers[i].samples[0];
+        eviction_order_begin(order);
+        for (uint32_t k = 0; k < sample->kept_count; k++) {
+            uint32_t line = f->line_of[(f->fill + k) % f->elements];
+            if (line)
+                eviction_order_add(order, line - 1, sample->kept[k] > 0);
+        }
+    }
+    device_answers_fini(answers, f->jobs);
+    free(answers);
+    return 0;
+}
+
+/* Follows an imitated policy with these shares in the same way, with more jobs. */
+static void imitate(struct probe_context *context, const struct study *study,
+                    const struct cache_sets *sets, const struct followed *f, const double *shares,
+                    struct eviction_order *out)
+{
+    const struct eviction_null null = {.shares = shares,
+                                       .stray = sets->stray,
+                                       .slip = study->slip_share,
+                                       .loads = f->in_set,
+                                       .jobs = IMITATED * f->jobs,
+                                       .seed = probe_analysis_seed(context)};
+    eviction_order_imitate(out, &null);
+}
+
+/* The shares of the ways with which imitated counts are as those seen: in short jobs some evictions
+ * are not seen, of some ways more often than of others. `own` has the last imitation. */
+static int fit_shares(struct probe_context *context, const struct study *study,
+                      const struct cache_sets *sets, const struct followed *f,
+                      const struct eviction_order *order, struct replacement *r,
+                      struct eviction_order *own, struct err *err)
+{
+    for (uint32_t i = 0; i < order->ways; i++)
+        r->shares[i] = (double)order->counts[i] / (double)order->total;
+    for (int round = 0;; round++) {
+        double sum = 0;
+        eviction_order_fini(own);
+        if (eviction_order_init(own, order->ways))
+            return err_no_memory(err);
+        imitate(context, study, sets, f, r->shares, own);
+        if (round == FIT_ROUNDS || eviction_order_unequal(order, own) < ALIKE)
+            return 0;
+        for (uint32_t i = 0; i < order->ways; i++) {
+            double seen = (double)order->counts[i] / (double)order->total;
+            r->shares[i] *= seen * (double)own->total / fmax((double)own->counts[i], 1);
+            sum += r->shares[i];
+        }
+        for (uint32_t i = 0; i < order->ways; i++)
+            r->shares[i] /= sum;
+    }
+}
+
+/* Ways that are taken independently of each other are random, with equal shares or not. */
+static int judge_order(struct probe_context *context, const struct study *study,
+                       const struct cache_sets *sets, const struct followed *f,
+                       const struct eviction_order *order, struct replacement *r, struct err *err)
+{
+    struct eviction_order equal = {0}, own = {0};
+    r->n = (uint32_t)order->total;
+    r->policy = REPLACEMENT_NOT_LRU;
+    if (order->total < 10ull * order->ways || order->stepped < 5ull * order->ways) {
+        snprintf(r->reason, sizeof r->reason, "only %llu evictions of %u ways were followed",
+                 (unsigned long long)order->total, order->ways);
+        return 0;
+    }
+    if (eviction_order_init(&equal, order->ways))
+        return err_no_memory(err);
+    imitate(context, study, sets, f, NULL, &equal);
+    bool biased = eviction_order_unequal(order, &equal) > BY_CHANCE;
+    bool countable = order->ways <= REPLACEMENT_WAYS_MAX;
+    int rc = biased && countable ? fit_shares(context, study, sets, f, order, r, &own, err) : 0;
+    if (rc) {
+        eviction_order_fini(&equal);
+        return rc;
+    }
+    double dependent = eviction_order_dependent(order, biased && countable ? &own : &equal);
+    if (dependent > BY_CHANCE)
+        snprintf(r->reason, sizeof r->reason,
+                 "which way goes depends on the one before (%.0f standard deviations)", dependent);
+    else if (biased && !countable)
+        snprintf(r->reason, sizeof r->reason, "some ways go more often than others");
+    else
+        r->policy = biased ? REPLACEMENT_BIASED : REPLACEMENT_RANDOM;
+    eviction_order_fini(&equal);
+    eviction_order_fini(&own);
+    return 0;
+}
+
+int replacement_by_order(struct probe_context *context, const struct study *study,
+                         const struct cache_sets *sets, struct replacement *r, struct err *err)
+{
+    struct eviction_order order;
+    struct followed f = {0};
+    if (eviction_order_init(&order, (uint32_t)sets->ways))
+        return err_no_memory(err);
+    int rc = plan_followed(study, sets, &f, err);
+    if (!rc)
+        rc = follow(context, study, &f, &order, err);
+    if (!rc)
+        rc = judge_order(context, study, sets, &f, &order, r, err);
+    free(f.line_of);
+    eviction_order_fini(&order);
+    return rc;
+}
