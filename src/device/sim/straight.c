@@ -133,6 +133,19 @@ static struct walker *next_walker(struct walker *walkers, uint32_t count)
     return next;
 }
 
+static void take_cycles(struct gpu *gpu, const struct device_straight *straight,
+                        const struct walker *walkers, struct device_straight_answer *answer)
+{
+    double longest = 0;
+    answer->instruction_bytes = INSTRUCTION_BYTES;
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        double cycles = walkers[i].now - walkers[i].timed_from;
+        answer->cycles[i] = (uint64_t)(cycles + 0.5);
+        longest = fmax(longest, cycles);
+    }
+    gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+}
+
 int gpu_run_straight(struct device *device, const struct device_straight *straight,
                      struct device_straight_answer *out_answer, struct err *err)
 {
@@ -151,14 +164,7 @@ int gpu_run_straight(struct device *device, const struct device_straight *straig
     if (!rc) {
         while ((walker = next_walker(walkers, straight->job_count)))
             execute_line(&gpu->model, walker, &rng);
-        out_answer->instruction_bytes = INSTRUCTION_BYTES;
-        double longest = 0;
-        for (uint32_t i = 0; i < straight->job_count; i++) {
-            double cycles = walkers[i].now - walkers[i].timed_from;
-            out_answer->cycles[i] = (uint64_t)(cycles + 0.5);
-            longest = fmax(longest, cycles);
-        }
-        gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+        take_cycles(gpu, straight, walkers, out_answer);
     }
     destroy_caches(&gpu->model, walkers);
     return rc;

@@ -3,9 +3,11 @@
  * needs no further room: if that is slow too, something else is shared. */
 #include "probes/method/code_sharing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "cpd/cpd.h"
 #include "device/straight.h"
 
@@ -103,6 +105,37 @@ int code_sharing_find(struct probe_context *context, const struct code_sharing_q
     for (uint32_t other = 0; other < sms && !rc; other++)
         if (other != question->sm)
             rc = ask_other(context, question, alone, other, out_sharing, err);
+    return rc;
+}
+
+int code_sharing_note(const struct probe_context *context, const struct code_sharing *sharing,
+                      struct measure *m)
+{
+    const struct measure *groups = measures_get(context->measures, "sm.groups");
+    uint32_t sms = device_limits(context->device)->sm_count;
+    const char *map = groups ? facts_text(&groups->notes, "map") : NULL;
+    struct strbuf list = {0};
+    bool is_group = map != NULL;
+    long own = map ? strtol(map, NULL, 10) : 0;
+    for (uint32_t i = 0; i < sms; i++) {
+        char *end = NULL;
+        if (map && is_group) {
+            is_group = (strtol(map, &end, 10) == own) == sharing->shares[i] && end != map;
+            map = end;
+        }
+        if (sharing->shares[i])
+            strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
+    }
+    const char *scope = sharing->count == 1                         ? "sm"
+                        : sharing->count == sms                     ? "gpu"
+                        : is_group                                  ? "gpc"
+                        : sharing->count == 2 && sharing->shares[1] ? "tpc"
+                                                                    : NULL;
+    int rc = list.failed || facts_set_text(&m->notes, "sms", list.data) ||
+                     (scope && facts_set_text(&m->notes, "scope", scope))
+                 ? -ENOMEM
+                 : 0;
+    strbuf_fini(&list);
     return rc;
 }
 

@@ -23,6 +23,11 @@ struct code_sharing {
 /* out_sharing: released by code_sharing_fini, also after an error. */
 int code_sharing_find(struct probe_context *context, const struct code_sharing_question *question,
                       struct code_sharing *out_sharing, struct err *err);
+
+/* Notes which SMs share it (SM 0 among them), and what part of the GPU they are, if that is known:
+ * 0 or -ENOMEM. */
+int code_sharing_note(const struct probe_context *context, const struct code_sharing *sharing,
+                      struct measure *m);
 void code_sharing_fini(struct code_sharing *sharing);
 
 #endif

@@ -4,10 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "cpd/cpd.h"
 #include "device/straight.h"
 #include "probes/method/code_levels.h"
@@ -220,45 +218,13 @@ static int report_beyond(struct probe_context *context, const struct found *foun
     return report_cycles(context, found, found->level_count - 1, metric, err);
 }
 
-/* Text of the SMs that share, and what part of the GPU they are, if that is known. */
-static int note_sharing(const struct probe_context *context, const struct code_sharing *sharing,
-                        struct measure *m)
-{
-    const struct measure *groups = measures_get(context->measures, "sm.groups");
-    uint32_t sms = device_limits(context->device)->sm_count;
-    const char *map = groups ? facts_text(&groups->notes, "map") : NULL;
-    struct strbuf list = {0};
-    bool is_group = map != NULL;
-    long own = map ? strtol(map, NULL, 10) : 0;
-    for (uint32_t i = 0; i < sms; i++) {
-        char *end = NULL;
-        if (map && is_group) {
-            is_group = (strtol(map, &end, 10) == own) == sharing->shares[i] && end != map;
-            map = end;
-        }
-        if (sharing->shares[i])
-            strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
-    }
-    const char *scope = sharing->count == 1                         ? "sm"
-                        : sharing->count == sms                     ? "gpu"
-                        : is_group                                  ? "gpc"
-                        : sharing->count == 2 && sharing->shares[1] ? "tpc"
-                                                                    : NULL;
-    int rc = list.failed || facts_set_text(&m->notes, "sms", list.data) ||
-                     (scope && facts_set_text(&m->notes, "scope", scope))
-                 ? -ENOMEM
-                 : 0;
-    strbuf_fini(&list);
-    return rc;
-}
-
 static int report_sharing(struct probe_context *context, const char *metric,
                           const struct code_sharing *sharing, struct err *err)
 {
     char reason[REASON_MAX];
     struct measure *m = measures_add(context->measures, metric, sharing->count, "",
                                      "copies of straight code on pairs of SMs");
-    if (!m || note_sharing(context, sharing, m))
+    if (!m || code_sharing_note(context, sharing, m))
         return err_no_memory(err);
     m->n = device_limits(context->device)->sm_count - 1;
     m->confidence = 1 - (double)(sharing->unclear + sharing->slowed) / fmax(m->n, 1);

@@ -14,35 +14,55 @@
 
 #include "device/cuda/code_text.h"
 #include "device/cuda/machine_code.h"
+#include "device/cuda/straight_text.h"
 
 static const char *assembler;
 static char folder[] = "/tmp/gpumemtopo-code-XXXXXX";
 
-static struct machine_code assembled(const struct device_code *code,
-                                     const struct instruction *instruction, uint32_t capability)
+/* Of a text, which is freed. */
+static struct machine_code assembled_text(struct strbuf *text, const char *kernel,
+                                          const char *level, uint32_t capability)
 {
     static unsigned char cubin[1 << 20];
     char source[64], object[64], command[512];
-    struct strbuf text = {0};
     snprintf(source, sizeof source, "%s/code.ptx", folder);
     snprintf(object, sizeof object, "%s/code.cubin", folder);
-    snprintf(command, sizeof command, "'%s' -arch=sm_%u -o %s %s", assembler, capability, object,
-             source);
-    code_text_write(code, instruction, capability, &text);
+    snprintf(command, sizeof command, "'%s' %s -arch=sm_%u -o %s %s", assembler, level, capability,
+             object, source);
     FILE *file = fopen(source, "w");
     assert_non_null(file);
-    fwrite(text.data, 1, text.length, file);
+    fwrite(text->data, 1, text->length, file);
     fclose(file);
-    strbuf_fini(&text);
+    strbuf_fini(text);
     if (system(command) != 0)
-        fail_msg("%s on sm_%u: the assembler refuses it", instruction->name, capability);
+        fail_msg("%s on sm_%u: the assembler refuses it", kernel, capability);
     file = fopen(object, "rb");
     assert_non_null(file);
     size_t size = fread(cubin, 1, sizeof cubin, file);
     fclose(file);
     remove(source);
     remove(object);
-    return machine_code_of(cubin, size, "code");
+    return machine_code_of(cubin, size, kernel);
+}
+
+static struct machine_code assembled(const struct device_code *code,
+                                     const struct instruction *instruction, uint32_t capability)
+{
+    struct strbuf text = {0};
+    printf("%s\n", instruction->name);
+    code_text_write(code, instruction, capability, &text);
+    return assembled_text(&text, "code", "", capability);
+}
+
+/* Straight code stays as long as it is written. */
+static void straight_stays(void **state)
+{
+    (void)state;
+    struct strbuf text = {0};
+    straight_text_write(90, &text);
+    struct machine_code machine = assembled_text(&text, "straight", "-O1", 90);
+    assert_int_equal(machine.most, DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX);
+    assert_true(machine.count < machine.most + 200);
 }
 
 static void chains_stay(void **state)
@@ -89,6 +109,7 @@ static void not_a_cubin(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chains_stay), cmocka_unit_test(oldest),
+                                       cmocka_unit_test(straight_stays),
                                        cmocka_unit_test(not_a_cubin)};
     assembler = argc > 1 ? argv[1] : "ptxas";
     if (!mkdtemp(folder))
