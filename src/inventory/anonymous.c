@@ -128,7 +128,7 @@ static int apply_node(struct pseudonyms *names, struct inventory_node *node)
 static bool maps_the_die(const char *metric)
 {
     return strcmp(metric, "l2.latency") == 0 || strcmp(metric, "sm.l2_latency") == 0 ||
-           strcmp(metric, "cluster.latency") == 0 || strncmp(metric, "die.", 4) == 0;
+           strncmp(metric, "cluster.", 8) == 0 || strncmp(metric, "die.", 4) == 0;
 }
 
 static int apply_model(struct pseudonyms *names, struct inventory_model *model)

@@ -196,20 +196,17 @@ static __device__ __forceinline__ void barrier_arrive(uint32_t barrier, uint32_t
 }
 
 /* Looks again and again: a wait that suspends the warp (try_wait) ends up to 150 cycles later on an
- * H200. A look takes 46 cycles if the warp has one lane, and 150 if it has all of them. */
+ * H200. */
 static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t phase)
 {
-    uint32_t done;
-    do {
-        asm volatile("{\n\t"
-                     ".reg .pred done;\n\t"
-                     "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
-                     "selp.u32 %0, 1, 0, done;\n\t"
-                     "}"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(phase & 1)
-                     : "memory");
-    } while (!done);
+    asm volatile("{\n\t"
+                 ".reg .pred done;\n\t"
+                 "again:\n\t"
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+                 "@!done bra again;\n\t"
+                 "}" ::"r"(barrier),
+                 "r"(phase & 1)
+                 : "memory");
 }
 
 /* By the one lane that a warp has left. */
