@@ -9,7 +9,13 @@
 #include "base/rng.h"
 #include "cachesim/divider.h"
 
-enum cache_index { CACHE_MODULO, CACHE_HASHED };
+enum cache_index {
+    CACHE_MODULO,
+    CACHE_HASHED,
+    CACHE_SHIFTED, /* modulo of the line number without its lowest index_shift bits */
+    CACHE_PRIME,   /* modulo the largest prime that is not above the number of sets */
+    CACHE_XOR,     /* the modulo, combined with the digit above it */
+};
 enum cache_policy {
     CACHE_LRU,
     CACHE_RANDOM,
@@ -17,6 +23,7 @@ enum cache_policy {
     CACHE_EARLY,
     CACHE_FIFO,
     CACHE_TREE, /* pseudo-LRU: a binary tree whose nodes point away from the last use */
+    CACHE_LFU,  /* the line with the fewest uses since it came; the first of several */
 };
 
 /* A tree of so many ways, and one more in larger sets, has its nodes in 64 bits. */
@@ -42,6 +49,7 @@ struct cache_geometry {
      * fill all sets alike. At most CACHE_SLOTS_MAX of these. */
     uint16_t set_ways[CACHE_SLOTS_MAX + 1];
     enum cache_index index;
+    uint32_t index_shift; /* CACHE_SHIFTED */
     enum cache_policy policy;
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
     double slack;      /* share of victims chosen at random instead of by the policy */
@@ -51,8 +59,9 @@ struct cache_geometry {
 /* Kept small, so that a search touches few lines of the real cache. */
 struct cache_line {
     uint64_t key; /* line number + 1 + the cache's base: keys from before a reset are never found */
-    uint32_t used; /* tick of the last use */
+    uint32_t used; /* tick of the last use; CACHE_LFU: number of uses */
     uint16_t sectors;
+    uint16_t dirty; /* sectors written since they came */
 };
 
 struct cache_set {
@@ -69,12 +78,13 @@ struct cache_link {
     uint32_t chain, newer, older;
 };
 
-/* The fields belong to cache.c, except `fills` and `epoch`. */
+/* The fields belong to this folder, except the counts and `epoch`. */
 struct cache {
     struct cache_geometry geometry;
     struct divider by_line, by_sector, by_sets;
     struct divider by_run; /* lines that go to the same set one after the other */
-    bool fifo, tree;       /* the policy: uses do not count, or are kept in a tree */
+    bool fifo, tree, lfu;  /* the policy: uses do not make younger, are kept in a tree, counted */
+    bool stored;           /* some lines were written */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
     uint32_t lines_max, line_count, set_count;
     uint32_t room, held; /* lines of data, and how many are there; more tags than data only */
@@ -90,9 +100,11 @@ struct cache {
     uint32_t bucket_mask;
     uint32_t tick;
     uint32_t resets;
-    uint64_t base;  /* of keys; rises with each reset, so that emptying costs nothing */
-    uint64_t fills; /* lines or sectors brought in so far: unchanged means nothing changed */
-    uint64_t epoch; /* the owner's mark of when it was reset */
+    uint64_t base;         /* of keys; rises with each reset, so that emptying costs nothing */
+    uint64_t fills;        /* lines or sectors brought in so far: unchanged means nothing changed */
+    uint64_t brought;      /* sectors that cache_load brought in so far */
+    uint64_t written_back; /* written sectors that were evicted so far */
+    uint64_t epoch;        /* the owner's mark of when it was reset */
 };
 
 /* Empty cache of at most geometry->size; NULL when out of memory. */
@@ -104,6 +116,22 @@ void cache_reset(struct cache *cache, uint64_t size_bytes);
 
 /* One load: true when its sector was there; brings it in otherwise. */
 bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
+
+/* The same for several sectors of one line (bit i: the sector i of the line). Return the sectors
+ * that were not there. A load brings what it misses, in units of `fetch`; a store brings nothing,
+ * but what it wrote is there from then on, and is counted when it is evicted. */
+uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
+uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
+
+/* Whether all these sectors are there; changes nothing. */
+bool cache_holds(struct cache *cache, uint64_t address, uint32_t sectors);
+
+/* Invalidates the sectors of this address's line, if it is there. LRU, FIFO and LFU then replace it
+ * first. */
+void cache_drop(struct cache *cache, uint64_t address);
+
+/* Written sectors that are still in the cache. */
+uint64_t cache_dirty_sectors(const struct cache *cache);
 
 /* True when the line of this address was the last one used: another access would change nothing.
  * For caches with one sector per line and a power of two as line size, such as TLBs. */
