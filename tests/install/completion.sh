@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The completion offers every flag, command and probe: completion.sh COMPLETION SURVEY REPORT
+# The completion offers every flag, command and probe: completion.sh COMPLETION SURVEY REPORT PREDICT
 set -u
 # shellcheck disable=SC1090
 . "$1" || exit 1
-survey=$2 report=$3 failed=0
+survey=$2 report=$3 predict=$4 failed=0
 
 # offered FUNCTION WORD...: what is offered for the last word.
 offered() {
@@ -36,7 +36,13 @@ for command in $("$report" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/
         count=$((count + 1))
     done
 done
-[ "$count" -ge 25 ] || { echo "only $count flags"; failed=1; }
+for flag in $("$predict" --help | grep -oE -- '^ +(-[a-z], )?--[a-z][a-z0-9-]+' | grep -oE -- '--.*'); do
+    expect "$flag" _gpumemtopo_predict "$predict" "${flag:0:4}"
+    count=$((count + 1))
+done
+expect gemm_tiled _gpumemtopo_predict "$predict" gemm
+expect part1 _gpumemtopo_predict "$predict" atax1 --mapping p
+[ "$count" -ge 40 ] || { echo "only $count flags"; failed=1; }
 expect quick _gpumemtopo_survey "$survey" --profile q
 expect measure _gpumemtopo_survey "$survey" --busy ''
 expect main.latency _gpumemtopo_survey "$survey" --probes main.l

@@ -1,0 +1,202 @@
+/* Runs a kernel's program for one warp, access by access. */
+#include "predict/kernel.h"
+
+void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t warp,
+                  struct kernel_cursor *out_cursor)
+{
+    uint32_t thread = warp * WARP_LANES, threads = launch->block_x * launch->block_y;
+    uint64_t bx = block % launch->blocks_x, by = block / launch->blocks_x;
+    *out_cursor = (struct kernel_cursor){
+        .bx = bx,
+        .by = by,
+        .x = bx * launch->block_x + thread % launch->block_x,
+        .y = by * launch->block_y + thread / launch->block_x,
+        .lanes = threads - thread < WARP_LANES ? threads - thread : WARP_LANES,
+    };
+}
+
+/* Lanes take part where low_x <= x < high_x and low_y <= y < high_y. */
+struct bounds {
+    uint64_t low_x, high_x, low_y, high_y;
+};
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Guards by the block. */
+static struct bounds bounds_of_block(const struct kernel_launch *launch,
+                                     const struct kernel_cursor *cursor, enum kernel_guard guard,
+                                     struct bounds b)
+{
+    uint64_t x = cursor->bx * launch->block_x, y = cursor->by * launch->block_y;
+    uint64_t blocks_up_to_t = (cursor->t + 1) * launch->block_x;
+    switch (guard) {
+    case KERNEL_UP_TO_T:
+        b.high_x = smaller(b.high_x, blocks_up_to_t);
+        break;
+    case KERNEL_BLOCKS_LEFT:
+        b.high_x = less(b.high_x, blocks_up_to_t);
+        break;
+    case KERNEL_ONE_COLUMN:
+        b.low_x = x;
+        b.high_x = smaller(b.high_x, x + 1);
+        break;
+    default:
+        b = (struct bounds){x + 1, smaller(b.high_x, x + launch->block_x - 1), y + 1,
+                            smaller(b.high_y, y + launch->block_y - 1)};
+        break;
+    }
+    return b;
+}
+
+static struct bounds bounds_of(const struct kernel_launch *launch,
+                               const struct kernel_cursor *cursor, enum kernel_guard guard)
+{
+    struct bounds b = {0, launch->threads_x, 0, launch->threads_y};
+    switch (guard) {
+    case KERNEL_ALL:
+        break;
+    case KERNEL_FIRST_ROW:
+        b.high_y = 1;
+        break;
+    case KERNEL_LATER_ROWS:
+        b.low_y = 1;
+        break;
+    case KERNEL_LATER_COLUMNS:
+        b.low_x = 1;
+        break;
+    case KERNEL_INNER:
+        b = (struct bounds){1, less(b.high_x, 1), 1, less(b.high_y, 1)};
+        break;
+    case KERNEL_BUT_LAST:
+        b = (struct bounds){0, less(b.high_x, 1), 0, less(b.high_y, 1)};
+        break;
+    case KERNEL_UPPER:
+        b.high_x = smaller(b.high_x, less(launch->size, cursor->t + 1));
+        break;
+    case KERNEL_UPPER_OR_SAME:
+        b.high_x = smaller(b.high_x, less(launch->size, cursor->t));
+        break;
+    case KERNEL_AFTER_T:
+        b.low_x = cursor->t + 1;
+        break;
+    default:
+        return bounds_of_block(launch, cursor, guard, b);
+    }
+    return b;
+}
+
+static uint32_t mask_of(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+                        enum kernel_guard guard)
+{
+    uint32_t width = launch->lanes_x, rows = launch->rows_of_lanes, mask = 0;
+    bool whole = cursor->lanes == WARP_LANES && cursor->x + width <= launch->threads_x &&
+                 cursor->y + rows <= launch->threads_y;
+    if (whole && guard == KERNEL_ALL)
+        return UINT32_MAX;
+    struct bounds b = bounds_of(launch, cursor, guard);
+    if (cursor->lanes == WARP_LANES && cursor->x >= b.low_x && cursor->x + width <= b.high_x &&
+        cursor->y >= b.low_y && cursor->y + rows <= b.high_y)
+        return UINT32_MAX;
+    for (uint32_t lane = 0; lane < cursor->lanes; lane++) {
+        uint64_t x = cursor->x + lane % width, y = cursor->y + lane / width;
+        bool in = x >= b.low_x && x < b.high_x && y >= b.low_y && y < b.high_y;
+        mask |= (uint32_t)in << lane;
+    }
+    return mask;
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return x ^ (x >> 32);
+}
+
+static uint64_t index_value(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+                            const struct kernel_index *index, uint64_t x, uint64_t y)
+{
+    int64_t tx = (int64_t)(x - cursor->bx * launch->block_x);
+    int64_t ty = (int64_t)(y - cursor->by * launch->block_y);
+    return (uint64_t)(index->x * (int64_t)x + index->y * (int64_t)y + index->tx * tx +
+                      index->ty * ty + index->bx * (int64_t)cursor->bx +
+                      index->by * (int64_t)cursor->by + index->t * (int64_t)cursor->t +
+                      index->k * (int64_t)cursor->k + index->one);
+}
+
+/* Replaces the index of each lane by a pseudo-random one. */
+static void scatter(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+                    const struct kernel_step *step, struct warp_access *access)
+{
+    const struct kernel_ref *ref = step->ref;
+    access->listed = true;
+    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+        uint64_t x = cursor->x + lane % launch->lanes_x, y = cursor->y + lane / launch->lanes_x;
+        uint64_t key = index_value(launch, cursor,
+                                   ref->scatter == KERNEL_ANY_ROW ? &ref->row : &ref->column, x, y);
+        uint64_t drawn = scramble(key + ((uint64_t)ref->array << 56));
+        if (ref->scatter == KERNEL_NEAR_COLUMN)
+            drawn = x + drawn % KERNEL_NEAR;
+        uint64_t rest = access->base + (uint64_t)((int64_t)(lane % launch->lanes_x) * step->x) +
+                        (uint64_t)((int64_t)(lane / launch->lanes_x) * step->y);
+        access->addresses[lane] = rest + drawn % step->span * step->unit;
+    }
+}
+
+static bool make_access(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+                        const struct kernel_step *step, struct warp_access *access)
+{
+    access->mask = mask_of(launch, cursor, step->ref->guard);
+    if (!access->mask)
+        return false;
+    access->store = step->ref->store;
+    access->listed = false;
+    access->bytes = step->bytes;
+    access->lanes_x = launch->lanes_x;
+    access->step_x = step->x;
+    access->step_y = step->y;
+    access->base = step->base + cursor->x * (uint64_t)step->x + cursor->y * (uint64_t)step->y +
+                   cursor->bx * (uint64_t)step->bx + cursor->by * (uint64_t)step->by +
+                   cursor->t * (uint64_t)step->t + cursor->k * (uint64_t)step->k;
+    if (step->ref->scatter != KERNEL_EXACT)
+        scatter(launch, cursor, step, access);
+    return true;
+}
+
+/* Goes on after the last step of a phase. */
+static void next_phase(const struct kernel_launch *launch, struct kernel_cursor *cursor)
+{
+    const uint64_t loops[KERNEL_PHASES] = {
+        [KERNEL_FIRST] = launch->loop_first, [KERNEL_SECOND] = launch->loop_second};
+    if (cursor->k + 1 < loops[cursor->phase]) {
+        cursor->k++;
+    } else if (cursor->phase == KERNEL_TAIL && cursor->t + 1 < launch->loop_t) {
+        cursor->t++;
+        cursor->k = 0;
+        cursor->phase = KERNEL_HEAD;
+    } else {
+        cursor->k = 0;
+        cursor->phase++;
+    }
+    if (cursor->phase < KERNEL_PHASES)
+        cursor->step = launch->first[cursor->phase];
+}
+
+bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *cursor,
+                 struct warp_access *out_access)
+{
+    while (cursor->phase < KERNEL_PHASES) {
+        if (cursor->step == launch->first[cursor->phase + 1])
+            next_phase(launch, cursor);
+        else if (make_access(launch, cursor, &launch->steps[cursor->step++], out_access))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,42 @@
+/* A GPU model as an inventory describes it: geometry and figures for the model of its caches. */
+#ifndef GPUMEMTOPO_PREDICT_MACHINE_H
+#define GPUMEMTOPO_PREDICT_MACHINE_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "inventory/inventory.h"
+#include "predict/model.h"
+
+/* NaN: the inventory has none. Bandwidths in GB/s, latencies in ns. */
+struct machine_figures {
+    double l1_read, l2_read, l2_write, main_read, main_write;
+    double l1_latency, l2_latency, main_latency;
+};
+
+struct machine {
+    struct model_config config;
+    struct machine_figures figures;
+    double shared_carveout; /* bytes of shared memory while L1 was measured; NaN: L1 is separate */
+    char assumed[512];      /* what the inventory does not have and was assumed; "" if nothing */
+};
+
+/* One change to what was measured: "l1_data.size" and "64K". */
+struct machine_change {
+    char key[32];
+    char value[32];
+};
+
+/* Reads "KEY=VALUE[,VALUE...]": one change per value. -EINVAL: an unknown key, no value, too many.
+ */
+int machine_read_changes(const char *text, struct machine_change *changes, size_t max,
+                         size_t *out_count, struct err *err);
+
+/* file: for messages. change: NULL for the GPU as it is. -EINVAL names file, model and key of what
+ * is missing or makes no sense. */
+int machine_init(struct machine *machine, const struct inventory_model *model, const char *file,
+                 const struct machine_change *change, struct err *err);
+
+/* The L1 that is left beside the shared memory of a kernel's blocks. */
+uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_launch *launch);
+
+#endif

@@ -1,0 +1,59 @@
+/* The model of a GPU's caches: runs a kernel's accesses through L1 and L2 and counts. */
+#ifndef GPUMEMTOPO_PREDICT_MODEL_H
+#define GPUMEMTOPO_PREDICT_MODEL_H
+
+#include "base/err.h"
+#include "cachesim/cache.h"
+#include "predict/block_map.h"
+#include "predict/kernel.h"
+#include "predict/parallel.h"
+#include "predict/sm.h"
+
+/* What L1 does with stores, and whether it holds loads. */
+enum model_writes {
+    MODEL_THROUGH, /* a store goes to L2 and leaves what L1 has of it valid; allocates nothing */
+    MODEL_WON,     /* a store goes to L2 and evicts the line from L1 */
+    MODEL_RWON,    /* loads and stores bypass L1 */
+    MODEL_OFF,     /* nothing bypasses: L1 takes stores; those that miss go to L2, too */
+};
+
+struct model_config {
+    uint32_t sms, schedulers, registers; /* registers of a thread; 0: not known */
+    struct sm_limits limits;
+    enum block_mapping mapping;
+    enum sm_scheduler scheduler;
+    enum model_writes writes;
+    bool together;                /* as in struct sm: the seed's algorithms 2 and 3 */
+    struct cache_geometry l1, l2; /* lines and sectors: powers of two; the sectors are the same */
+    uint32_t l1_per_sm;
+    struct parallel_config parallel; /* of L1; mshrs 0: every access is served at once */
+    double stall;                    /* ticks that a warp waits after a miss; without MSHRs */
+    uint64_t seed;
+    bool reuse; /* also find reuse distances */
+};
+
+/* Transactions are sectors. */
+struct model_l2_counts {
+    uint64_t reads, read_hits, writes, write_hits;
+    uint64_t main_reads, main_writes; /* sectors from and to main memory */
+};
+
+enum { MODEL_CURVE_MAX = 32 };
+
+struct model_counts {
+    uint64_t accesses, lines; /* of warps; lines that they touch */
+    uint64_t l1_reads, l1_read_hits, l1_writes, l1_write_hits;
+    uint64_t merges, fails, steps;           /* with MSHRs only */
+    struct model_l2_counts l2, l2_bypassed;  /* behind L1, and as if there were no L1 */
+    uint64_t waits_l1, waits_l2, waits_main; /* loads of warps by the farthest memory they need */
+    uint32_t blocks_in_flight, warps_in_flight, active_sms;
+    /* with `reuse`: hits of a fully associative LRU L1 of curve_lines lines; loads by lines */
+    uint64_t curve_lines[MODEL_CURVE_MAX], curve_hits[MODEL_CURVE_MAX], curve_loads;
+    size_t curve_count;
+};
+
+/* 0, -EINVAL (the configuration, or a block that does not fit) or -ENOMEM. */
+int model_run(const struct model_config *config, const struct kernel_launch *launch,
+              struct model_counts *out_counts, struct err *err);
+
+#endif

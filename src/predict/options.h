@@ -1,0 +1,40 @@
+/* The command line of gpumemtopo-predict. */
+#ifndef GPUMEMTOPO_PREDICT_OPTIONS_H
+#define GPUMEMTOPO_PREDICT_OPTIONS_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "predict/machine.h"
+#include "predict/prediction.h"
+
+enum { OPTIONS_LIST_MAX = 64 };
+
+struct options_list {
+    const char *items[OPTIONS_LIST_MAX];
+    size_t count;
+};
+
+/* Strings point into argv. */
+struct options {
+    struct options_list kernels, models, what_ifs;
+    struct machine_change changes[OPTIONS_LIST_MAX];
+    size_t change_count;
+    const char *inventory, *output;
+    const char *size_text, *block_text, *format_text, *mapping_text, *scheduler_text, *writes_text;
+    const char *registers_text, *mshrs_text, *latency_text;
+    uint64_t size, registers, mshrs;
+    uint32_t block_x, block_y;
+    double k1, k2;
+    enum prediction_format format;
+    enum block_mapping mapping;
+    enum sm_scheduler scheduler;
+    enum model_writes writes;
+    bool reuse, list_kernels, help, version;
+};
+
+/* -EINVAL with one line that says what is wrong. */
+int options_read(struct options *options, int count, char **arguments, struct err *err);
+
+void options_help(struct strbuf *out_text);
+
+#endif

@@ -1,0 +1,64 @@
+/* One SM: the blocks and warps in flight, and which warp issues next. */
+#ifndef GPUMEMTOPO_PREDICT_SM_H
+#define GPUMEMTOPO_PREDICT_SM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "predict/block_map.h"
+#include "predict/kernel.h"
+
+enum sm_scheduler {
+    SM_RR,  /* loose round robin: the next warp that is ready */
+    SM_GTO, /* greedy, then oldest: the same warp until it waits, then the oldest that is ready */
+};
+
+/* What an SM has room for. 0: no limit (registers: also if the kernel's number is not known). */
+struct sm_limits {
+    uint32_t warps_max, blocks_max;
+    uint64_t shared_bytes, registers;
+};
+
+/* Blocks in flight on one SM: the smallest of what blocks, warps, shared memory and registers
+ * allow. 0: not even one block fits. registers: of a thread, 0: not known. */
+uint32_t sm_blocks_in_flight(const struct sm_limits *limits, const struct kernel_launch *launch,
+                             uint32_t registers);
+
+enum { SM_SCHEDULERS_MAX = 8 };
+
+struct sm_warp {
+    struct kernel_cursor cursor;
+    uint64_t ready; /* tick from which it may issue again */
+    uint64_t age;   /* when its block began; lower is older */
+    bool live;
+};
+
+struct sm {
+    struct sm_warp *warps; /* warps of a block side by side */
+    uint32_t *live;        /* warps of each block in flight that have not ended */
+    uint32_t warp_count, block_count, live_total, number;
+    uint32_t schedulers;
+    bool together; /* blocks in flight begin together: when all before them have ended */
+    uint32_t last[SM_SCHEDULERS_MAX]; /* warp that each scheduler chose last */
+    uint64_t taken;                   /* for block_map_take */
+    uint64_t begun;
+};
+
+int sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
+            uint32_t blocks_in_flight, uint32_t schedulers); /* 0 or -ENOMEM */
+void sm_fini(struct sm *sm);
+
+/* Begins a block in a place that is free; false: no block is left for this SM. */
+bool sm_begin_block(struct sm *sm, const struct kernel_launch *launch, struct block_map *map,
+                    uint32_t place);
+
+/* The warp that a scheduler issues now; NULL: none is ready. Scheduler s has the warps s, s +
+ * schedulers, ... */
+struct sm_warp *sm_choose(struct sm *sm, uint32_t scheduler, enum sm_scheduler policy,
+                          uint64_t tick);
+
+/* A warp has ended; begins the next block in its place after the last one of its block. */
+void sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
+                 struct block_map *map);
+
+#endif

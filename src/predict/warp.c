@@ -1,0 +1,86 @@
+/* Coalesces the accesses of a warp's lanes into lines and sectors. */
+#include "predict/warp.h"
+
+static uint64_t address_of(const struct warp_access *access, uint32_t lane)
+{
+    if (access->listed)
+        return access->addresses[lane];
+    return access->base + (uint64_t)((int64_t)(lane % access->lanes_x) * access->step_x) +
+           (uint64_t)((int64_t)(lane / access->lanes_x) * access->step_y);
+}
+
+static uint32_t add(struct warp_line *lines, uint32_t count, uint64_t number, uint32_t sectors)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        if (lines[i].number == number) {
+            lines[i].sectors |= sectors;
+            return count;
+        }
+    }
+    lines[count] = (struct warp_line){number, sectors};
+    return count + 1;
+}
+
+/* Bytes from `first` to `last`, without a gap. */
+static uint32_t add_run(struct warp_line *lines, uint32_t count, uint64_t first, uint64_t last,
+                        struct warp_unit unit)
+{
+    uint32_t per_line = UINT32_C(1) << (unit.line_shift - unit.sector_shift);
+    uint64_t sector = first >> unit.sector_shift, end = last >> unit.sector_shift;
+    while (sector <= end) {
+        uint32_t from = (uint32_t)(sector & (per_line - 1));
+        uint64_t left = end - sector + 1;
+        uint32_t here = left < per_line - from ? (uint32_t)left : per_line - from;
+        uint32_t mask = ((UINT32_C(1) << here) - 1) << from;
+        count = add(lines, count, sector >> (unit.line_shift - unit.sector_shift), mask);
+        sector += here;
+    }
+    return count;
+}
+
+/* Lanes side by side access neighbours or the same element: whole rows of lanes at once. */
+static uint32_t coalesce_rows(const struct warp_access *access, struct warp_unit unit,
+                              struct warp_line *lines)
+{
+    uint32_t count = 0, width = access->lanes_x;
+    uint32_t row_mask = width == WARP_LANES ? UINT32_MAX : (UINT32_C(1) << width) - 1;
+    for (uint32_t row = 0; row * width < WARP_LANES; row++) {
+        uint32_t active = access->mask >> (row * width) & row_mask;
+        if (!active)
+            continue;
+        uint32_t low = (uint32_t)__builtin_ctz(active);
+        uint32_t high = 31 - (uint32_t)__builtin_clz(active);
+        uint64_t begin = access->base + (uint64_t)(row * access->step_y);
+        uint64_t first = begin + (uint64_t)(low * access->step_x);
+        uint64_t last = begin + (uint64_t)(high * access->step_x) + access->bytes - 1;
+        count = add_run(lines, count, first, last, unit);
+    }
+    return count;
+}
+
+static bool is_gapless(uint32_t mask)
+{
+    uint32_t low = mask & -mask;
+    return ((mask + low) & mask) == 0;
+}
+
+uint32_t warp_coalesce(const struct warp_access *access, struct warp_unit unit,
+                       struct warp_line out_lines[WARP_LANES])
+{
+    bool near = access->step_x == 0 || access->step_x == access->bytes;
+    if (!access->listed && near && (is_gapless(access->mask) || access->step_x == 0))
+        return coalesce_rows(access, unit, out_lines);
+    uint32_t count = 0, per_line = UINT32_C(1) << (unit.line_shift - unit.sector_shift);
+    bool apart = !access->listed && access->lanes_x == WARP_LANES &&
+                 access->step_x >= INT64_C(1) << unit.line_shift;
+    for (uint32_t rest = access->mask; rest; rest &= rest - 1) {
+        uint64_t address = address_of(access, (uint32_t)__builtin_ctz(rest));
+        uint64_t sector = address >> unit.sector_shift, number = address >> unit.line_shift;
+        uint32_t bit = UINT32_C(1) << (sector & (per_line - 1));
+        if (apart)
+            out_lines[count++] = (struct warp_line){number, bit};
+        else
+            count = add(out_lines, count, number, bit);
+    }
+    return count;
+}

@@ -1,0 +1,100 @@
+#!/bin/sh
+# gpumemtopo-predict as users call it: exit codes, messages, formats, what-if. PREDICT SOURCE_ROOT
+set -u
+predict=$(realpath "$1")
+h200=$2/reports/h200.yaml
+demo=$2/reports/demo.yaml
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+# expect CODE PATTERN ARGS...: the exit code, and a pattern in stdout (code 0) or stderr.
+expect() {
+    wanted=$1 pattern=$2
+    shift 2
+    "$predict" "$@" >out 2>err
+    code=$?
+    stream=err
+    [ "$wanted" = 0 ] && stream=out
+    if [ "$code" != "$wanted" ] || ! grep -q -e "$pattern" "$stream"; then
+        echo "gpumemtopo-predict $*: exit $code, expected $wanted and \"$pattern\"; it said:"
+        cat out err
+        exit 1
+    fi
+    if [ "$wanted" != 0 ] && [ -s out ]; then
+        echo "gpumemtopo-predict $*: failed, and yet wrote to stdout"
+        exit 1
+    fi
+}
+
+expect 0 'Usage: gpumemtopo-predict' --help
+expect 0 '^gpumemtopo-predict [0-9]' --version
+expect 0 '^gemm_tiled ' --list-kernels
+expect 2 'name a kernel'
+expect 2 'inventory FILE is missing' atax1
+expect 2 'unknown kernel "ataxx"; did you mean atax1' ataxx -i "$h200"
+expect 2 'no flag --whatif; did you mean --what-if' atax1 --whatif x=1 -i "$h200"
+expect 2 'nothing.yaml' atax1 -i nothing.yaml
+expect 2 'has no model nvidia-h201; did you mean nvidia-h200' atax1 -i "$h200" -m nvidia-h201
+expect 2 'given twice' atax1 -i "$h200" -i "$h200"
+expect 2 'same file' atax1 -i "$h200" -o "$h200"
+expect 2 '--format is one of table, yaml, json, not "xml"' atax1 -i "$h200" --format xml
+expect 2 '--mapping is one of' atax1 -i "$h200" --mapping part3
+expect 2 '--size is a number' atax1 -i "$h200" --size -1
+expect 2 '--block is a shape' atax1 -i "$h200" --block 32y8
+expect 2 'power of two or a multiple of 32' atax1 -i "$h200" --block 24
+expect 2 'at most 1024 threads' atax1 -i "$h200" --block 64x32
+expect 2 'size is a multiple of 16' nw1 -i "$h200" --size 100
+expect 2 '--latency needs --mshrs' atax1 -i "$h200" --latency 4
+expect 2 'unknown key l1_data.sise; did you mean l1_data.size' atax1 -i "$h200" --what-if l1_data.sise=1
+expect 2 'KEY=VALUE' atax1 -i "$h200" --what-if l1_data.size
+expect 2 'a value is missing' atax1 -i "$h200" --what-if l1_data.size=1K,,
+expect 2 'expected a number' mvt2 --size 64 -i "$h200" --what-if l1_data.size=big
+expect 2 'h200.yaml: model nvidia-h200: l1_data.line is a power of two' mvt2 --size 64 -i "$h200" --what-if l1_data.line=100
+expect 2 'h200.yaml: model nvidia-h200: l1_data: fetch <= line <= size' mvt2 --size 64 -i "$h200" --what-if l1_data.size=64
+expect 2 'l2.ways: it has only' mvt2 --size 64 -i "$h200" --what-if l2.size=1K
+expect 2 'l1_data.size is a number above 0' mvt2 --size 64 -i "$h200" --what-if l1_data.size=0
+expect 2 'no such word' mvt2 --size 64 -i "$h200" --what-if l1_data.policy=best
+
+# A figure that was not measured is named, and can be given.
+sed 's/^        line: {value: 128, unit: B, .*span of.*/        line: {value: null, status: failed, reason: too few levels}/' "$h200" >lineless.yaml
+expect 2 'lineless.yaml: model nvidia-h200: l1_data.line was not measured (too few levels)' atax1 --size 64 -i lineless.yaml
+
+# Ways, index and policy are the measured ones, where the survey has them.
+sed '/^      l1_data:/,/^      texture:/s/^        reach:.*/        ways: {value: 4, unit: "", spread: 0, confidence: 1, n: 1, method: x}\
+        index: [bits_7_to_15]\
+        policy: [fifo]/' "$h200" >structured.yaml
+expect 0 'assumed: l2.ways 16, l2.policy lru, l2.index hashed$' mvt2 --size 64 -i structured.yaml
+
+# What the inventory lacks and the model assumes is told.
+expect 0 'nvidia-h200: not in the inventory, assumed: .*l1_data.ways' mvt2 --size 64 -i "$h200"
+expect 0 '^mvt2 .*demo-h8' mvt2 --size 64 -i "$demo"
+expect 0 'l1_data.size=64K' atax1 --size 64 -i "$h200" --what-if l1_data.size=64K,128K
+[ "$(grep -c '^atax1' out)" = 3 ] || { echo "one row and one per value:"; cat out; exit 1; }
+
+# Formats agree and can be read.
+for format in yaml json; do
+    expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32 --format $format
+    cp out "out.$format"
+done
+expect 0 'kernel: "mvt2"' mvt2 --size 64 -i "$demo" --format yaml --scheduler gto --writes won --mapping rr
+"$predict" mvt2 --size 64 -i "$h200" --format json -o file.json || exit 1
+python3 - <<'END' || exit 1
+import json
+data = json.load(open("out.json"))
+json.load(open("file.json"))
+try:
+    import yaml
+    assert yaml.safe_load(open("out.yaml")) == data, "YAML and JSON differ"
+except ImportError:
+    pass
+rows = data["predictions"]
+assert [(r["kernel"], r["what_if"]) for r in rows] == [
+    ("2mm", None), ("2mm", "l1_data.policy=fifo"), ("atax1", None), ("atax1", "l1_data.policy=fifo")], rows
+for row in rows:
+    assert 0 <= row["l1"]["read_hits"] <= 1 and 0 <= row["l2"]["hits"] <= 1
+    assert row["l2"]["reads"] <= row["l1"]["reads"] == row["l2_without_l1"]["reads"]
+    assert row["bound"]["seconds"] == row["bound"][row["bound"]["limit"]] > 0
+    curve = [point["hits"] for point in row["l1_curve"]]
+    assert curve == sorted(curve) and len(curve) > 1
+END
