@@ -180,7 +180,7 @@ static int read_number(struct builder *b, enum field field, struct err *err)
         char text[32];
         b->values[field] = rows[field].otherwise;
         snprintf(text, sizeof text, "%g", rows[field].otherwise);
-        assume(b, key, rows[field].otherwise > 0 ? text : "without limit");
+        assume(b, key, field == L1_WAYS ? "full" : rows[field].otherwise > 0 ? text : "unlimited");
     }
     return 0;
 }
