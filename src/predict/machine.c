@@ -20,6 +20,7 @@ enum field {
     L1_LINE,
     L1_FETCH,
     L1_WAYS,
+    L1_SETS,
     L1_PER_SM,
     L2_SIZE,
     L2_LINE,
@@ -56,6 +57,7 @@ static const struct {
     [L1_LINE] = {"l1_data.line", MEMORY, REQUIRED, 0, 4096, true},
     [L1_FETCH] = {"l1_data.fetch", MEMORY, REQUIRED, 0, 4096, true},
     [L1_WAYS] = {"l1_data.ways", MEMORY, ASSUMED, 0, 1 << 20, false},
+    [L1_SETS] = {"l1_data.sets", MEMORY, OPTIONAL, 0, 1 << 20, false},
     [L1_PER_SM] = {"l1_data.per_sm", MEMORY, ASSUMED, 1, 8, false},
     [L2_SIZE] = {"l2.size", MEMORY, REQUIRED, 0, 8e9, false},
     [L2_LINE] = {"l2.line", MEMORY, REQUIRED, 0, 4096, true},
@@ -255,6 +257,9 @@ static void set_config(struct builder *b)
     l1->line = (uint64_t)v[L1_LINE];
     l1->fetch = (uint64_t)v[L1_FETCH];
     l1->ways = (uint64_t)v[L1_WAYS];
+    double tags = v[L1_SETS] * v[L1_WAYS] * v[L1_LINE]; /* bytes; more than data on Hopper */
+    if (tags > v[L1_SIZE] && l1->ways <= CACHE_TAGS_WAYS_MAX)
+        l1->tags = (uint64_t)tags;
     l2->size = (uint64_t)v[L2_SIZE];
     l2->line = (uint64_t)v[L2_LINE];
     l2->fetch = (uint64_t)v[L2_FETCH];
@@ -305,44 +310,17 @@ uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_lau
     return more + (double)line < (double)size ? size - (uint64_t)more : line;
 }
 
-static bool is_key(const char *key, const char **names, size_t *out_count)
+bool machine_has_key(const char *key, const char **out_near)
 {
+    const char *names[FIELDS + COUNT_OF(word_rows)];
     size_t count = 0;
     for (size_t i = 0; i < FIELDS; i++)
         names[count++] = rows[i].key;
     for (size_t i = 0; i < COUNT_OF(word_rows); i++)
         names[count++] = word_rows[i].key;
-    *out_count = count;
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], key) == 0)
             return true;
+    *out_near = str_nearest(key, names, count);
     return false;
-}
-
-int machine_read_changes(const char *text, struct machine_change *changes, size_t max,
-                         size_t *out_count, struct err *err)
-{
-    const char *names[FIELDS + COUNT_OF(word_rows)], *equals = strchr(text, '=');
-    size_t length = equals ? (size_t)(equals - text) : 0, name_count;
-    struct machine_change change = {0};
-    if (!equals || !length || length >= sizeof change.key)
-        return err_set(err, -EINVAL, "--what-if takes KEY=VALUE[,VALUE...], not \"%.60s\"", text);
-    memcpy(change.key, text, length);
-    if (!is_key(change.key, names, &name_count)) {
-        const char *near = str_nearest(change.key, names, name_count);
-        return err_set(err, -EINVAL, "--what-if: unknown key %s%s%s", change.key,
-                       near ? "; did you mean " : "; the man page lists them", near ? near : "");
-    }
-    for (const char *at = equals + 1;; at += length + 1) {
-        length = strcspn(at, ",");
-        if (!length || length >= sizeof change.value || *out_count == max)
-            return err_set(err, -EINVAL, "--what-if %s: %s", change.key,
-                           *out_count == max ? "too many values"
-                                             : "a value is missing or too long");
-        memset(change.value, 0, sizeof change.value);
-        memcpy(change.value, at, length);
-        changes[(*out_count)++] = change;
-        if (!at[length])
-            return 0;
-    }
 }

@@ -26,10 +26,8 @@ struct machine_change {
     char value[32];
 };
 
-/* Reads "KEY=VALUE[,VALUE...]": one change per value. -EINVAL: an unknown key, no value, too many.
- */
-int machine_read_changes(const char *text, struct machine_change *changes, size_t max,
-                         size_t *out_count, struct err *err);
+/* True if a change can be made to this key; otherwise the nearest one, or NULL. */
+bool machine_has_key(const char *key, const char **out_near);
 
 /* file: for messages. change: NULL for the GPU as it is. -EINVAL names file, model and key of what
  * is missing or makes no sense. */

@@ -189,6 +189,32 @@ static int read_latency(struct options *options, struct err *err)
     return 0;
 }
 
+/* Reads "KEY=VALUE[,VALUE...]": one change per value. */
+static int read_changes(struct options *options, const char *text, struct err *err)
+{
+    const char *equals = strchr(text, '='), *near = NULL;
+    size_t length = equals ? (size_t)(equals - text) : 0;
+    struct machine_change change = {0};
+    if (!equals || !length || length >= sizeof change.key)
+        return err_set(err, -EINVAL, "--what-if takes KEY=VALUE[,VALUE...], not \"%.60s\"", text);
+    memcpy(change.key, text, length);
+    if (!machine_has_key(change.key, &near))
+        return err_set(err, -EINVAL, "--what-if: unknown key %s%s%s", change.key,
+                       near ? "; did you mean " : "; the man page lists them", near ? near : "");
+    for (const char *at = equals + 1;; at += length + 1) {
+        length = strcspn(at, ",");
+        bool full = options->change_count == OPTIONS_LIST_MAX;
+        if (!length || length >= sizeof change.value || full)
+            return err_set(err, -EINVAL, "--what-if %s: %s", change.key,
+                           full ? "too many values" : "a value is missing or too long");
+        memset(change.value, 0, sizeof change.value);
+        memcpy(change.value, at, length);
+        options->changes[options->change_count++] = change;
+        if (!at[length])
+            return 0;
+    }
+}
+
 static int read_values(struct options *options, struct err *err)
 {
     int rc = read_words(options, err);
@@ -200,8 +226,7 @@ static int read_values(struct options *options, struct err *err)
     rc = rc ? rc : read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
     for (size_t i = 0; i < options->what_ifs.count && !rc; i++)
-        rc = machine_read_changes(options->what_ifs.items[i], options->changes, OPTIONS_LIST_MAX,
-                                  &options->change_count, err);
+        rc = read_changes(options, options->what_ifs.items[i], err);
     return rc;
 }
 

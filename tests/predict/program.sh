@@ -62,6 +62,7 @@ expect 2 'lineless.yaml: model nvidia-h200: l1_data.line was not measured (too f
 
 # Ways, index and policy are the measured ones, where the survey has them.
 sed '/^      l1_data:/,/^      texture:/s/^        reach:.*/        ways: {value: 4, unit: "", spread: 0, confidence: 1, n: 1, method: x}\
+        sets: {value: 512, unit: "", spread: 0, confidence: 1, n: 1, method: x}\
         index: [bits_7_to_15]\
         policy: [fifo]/' "$h200" >structured.yaml
 expect 0 'assumed: l2.ways 16, l2.policy lru, l2.index hashed$' mvt2 --size 64 -i structured.yaml
