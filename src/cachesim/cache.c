@@ -14,7 +14,8 @@ static const double early_chance = 0.5;
 /* Tries the way in which the last search found its line first: an array loaded from end to end lies
  * in one way over many sets. Does not read the set's record, which would be one more memory access
  * to wait for. */
-static inline uint32_t find_scanned(struct cache *cache, uint32_t set, uint64_t key)
+static inline __attribute__((always_inline)) uint32_t find_scanned(struct cache *cache,
+                                                                   uint32_t set, uint64_t key)
 {
     uint32_t larger = set < cache->larger_sets;
     uint32_t first = set * cache->ways + (larger ? set : cache->larger_sets);
@@ -131,16 +132,14 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
         *bucket = slot + 1;
         links_add_newest(cache, set, slot);
     }
-    struct cache_line *line = &cache->lines[slot];
     if (cache->stored)
-        write_back(cache, line);
-    *line = (struct cache_line){.key = key, .used = next_tick(cache), .sectors = sectors};
+        write_back(cache, &cache->lines[slot]);
+    cache->lines[slot] =
+        (struct cache_line){.key = key, .used = next_tick(cache), .sectors = sectors};
     cache->last = slot;
     cache->fills++;
     if (cache->tree)
         tree_use(set, slot - set->first);
-    if (cache->lfu)
-        line->used = 1;
 }
 
 static inline void touch(struct cache *cache, struct cache_line *line)
@@ -205,12 +204,14 @@ static __attribute__((noinline)) bool miss(struct cache *cache, uint32_t set, ui
         cache->held++;
     }
     place(cache, at, choose_slot(cache, at, rng), key, (uint16_t)sectors);
+    if (cache->lfu)
+        cache->lines[cache->last].used = 1;
     return false;
 }
 
 /* The slot of a line, which counts as used from now on; links_none if it is not there. */
-static __attribute__((noinline)) uint32_t find_and_order(struct cache *cache, uint32_t set,
-                                                         uint64_t key)
+static inline __attribute__((always_inline)) uint32_t find_and_order(struct cache *cache,
+                                                                     uint32_t set, uint64_t key)
 {
     uint32_t slot = links_find(cache, key);
     if (slot == links_none)
@@ -222,7 +223,8 @@ static __attribute__((noinline)) uint32_t find_and_order(struct cache *cache, ui
     return slot;
 }
 
-static inline uint32_t find(struct cache *cache, uint32_t set, uint64_t key)
+static inline __attribute__((always_inline)) uint32_t find(struct cache *cache, uint32_t set,
+                                                           uint64_t key)
 {
     uint32_t slot = cache->links ? find_and_order(cache, set, key) : find_scanned(cache, set, key);
     if (slot == links_none)
@@ -233,15 +235,30 @@ static inline uint32_t find(struct cache *cache, uint32_t set, uint64_t key)
     return slot;
 }
 
+static __attribute__((noinline)) bool access_linked(struct cache *cache, uint32_t set, uint64_t key,
+                                                    uint32_t sector, struct rng *rng)
+{
+    uint32_t slot = find(cache, set, key);
+    if (slot == links_none)
+        return miss(cache, set, key, cache->fetch_masks[sector], rng);
+    return use(cache, slot, sector);
+}
+
 bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
 {
     uint64_t number = divide(&cache->by_line, address), key = number + 1 + cache->base;
     uint32_t sector = (uint32_t)divide(&cache->by_sector, address - number * cache->by_line.d);
     if (cache->lines[cache->last].key == key)
         return use(cache, cache->last, sector);
-    uint32_t set = set_index_of(cache, number), slot = find(cache, set, key);
+    uint32_t set = set_index_of(cache, number);
+    if (cache->links)
+        return access_linked(cache, set, key, sector, rng);
+    uint32_t slot = find_scanned(cache, set, key);
     if (slot == links_none)
         return miss(cache, set, key, cache->fetch_masks[sector], rng);
+    cache->last = slot;
+    if (cache->tree)
+        tree_use(&cache->sets[set], slot - cache->sets[set].first);
     return use(cache, slot, sector);
 }
 

@@ -15,11 +15,17 @@ static inline uint64_t set_index_modulo(const struct divider *by, uint64_t x)
     return x - divide(by, x) * by->d;
 }
 
-/* The divisor of CACHE_PRIME is the largest prime that is not above the number of sets: the sets
- * beyond it stay empty. `set`: the plain modulo. */
+/* CACHE_HASHED rotates the sets anew for each aligned block of as many lines as there are sets, so
+ * that any contiguous array still spreads evenly. The divisor of CACHE_PRIME is the largest prime
+ * that is not above the number of sets: the sets beyond it stay empty. `set`: the plain modulo. */
 static inline uint64_t set_index_special(const struct cache *cache, uint64_t line, uint64_t block,
                                          uint64_t set)
 {
+    uint64_t sets = cache->by_sets.d;
+    if (cache->geometry.index == CACHE_HASHED) {
+        set += (set_index_mix(block) * sets) >> 32;
+        return set >= sets ? set - sets : set;
+    }
     if (cache->geometry.index == CACHE_SHIFTED)
         return set_index_modulo(&cache->by_sets, line >> cache->geometry.index_shift);
     if (cache->geometry.index == CACHE_XOR)
@@ -27,19 +33,13 @@ static inline uint64_t set_index_special(const struct cache *cache, uint64_t lin
     return set;
 }
 
-/* CACHE_HASHED rotates the sets anew for each aligned block of as many lines as there are sets, so
- * that any contiguous array still spreads evenly. */
 static inline uint32_t set_index_of(const struct cache *cache, uint64_t line)
 {
     line = cache->by_run.d > 1 ? divide(&cache->by_run, line) : line;
-    uint64_t block = divide(&cache->by_sets, line), sets = cache->by_sets.d;
-    uint64_t set = line - block * sets;
-    if (cache->geometry.index == CACHE_HASHED) {
-        set += (set_index_mix(block) * sets) >> 32;
-        set -= set >= sets ? sets : 0;
-    } else if (cache->geometry.index > CACHE_HASHED) {
+    uint64_t block = divide(&cache->by_sets, line);
+    uint64_t set = line - block * cache->by_sets.d;
+    if (cache->geometry.index != CACHE_MODULO)
         set = set_index_special(cache, line, block, set);
-    }
     return cache->slot_count ? cache->slots[set] : (uint32_t)set;
 }
 
