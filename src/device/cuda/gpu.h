@@ -152,8 +152,8 @@ void memory_pool_forget(struct memory_pool *pool);
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
 
 /* Takes all memory that can be had (gpu->whole). It is kept until the device is closed: what is
- * freed the driver clears, for seconds, and that slows down whatever is measured meanwhile (H200:
- * copies from the host by half). Hence probes that need it come last. */
+ * freed the driver clears, and that slows down whatever is measured meanwhile (H200: copies from
+ * the host by half, for a second). Hence probes that need it come last. */
 int cuda_whole_take(struct cuda_gpu *gpu, struct err *err);
 
 /* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). The

@@ -118,14 +118,15 @@ static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
     }
 }
 
-static int shows(struct probe_context *context, const struct tlb_level *level, uint64_t stride,
-                 uint64_t pages, double share, bool *out_shows, struct err *err)
+/* How much longer than before the level the loads of so many pages take. */
+static int rise_of(struct probe_context *context, const struct tlb_level *level, uint64_t stride,
+                   uint64_t pages, double *out_cycles, struct err *err)
 {
     struct point point;
     int rc = measure_point(context, stride, pages, &point, err);
     if (rc)
         return rc;
-    *out_shows = point.mean - level->base_cycles > share * level->miss_cycles;
+    *out_cycles = point.mean - level->base_cycles;
     return 0;
 }
 
@@ -148,9 +149,11 @@ static int narrow(struct probe_context *context, const struct page_chase *chase,
         uint64_t middle = low + (high - low) / 2;
         bool all = true;
         for (int i = 0; i < 2 && all; i++) {
-            int rc = shows(context, level, strides[i], middle, ALL_SHARE, &all, err);
+            double cycles;
+            int rc = rise_of(context, level, strides[i], middle, &cycles, err);
             if (rc)
                 return rc;
+            all = cycles > ALL_SHARE * level->miss_cycles;
         }
         if (all)
             high = middle;
@@ -170,12 +173,13 @@ static int find_page(struct probe_context *context, const struct page_chase *cha
     uint64_t stride = power_below(page_chase_stride(chase, pages));
     bool missed = false;
     for (; stride >= PAGE_BYTES_MIN; stride /= 2) {
-        bool misses;
-        int rc = shows(context, level, stride, pages, 0.5, &misses, err);
+        double cycles;
+        int rc = rise_of(context, level, stride, pages, &cycles, err);
         if (rc)
             return rc;
-        if (!misses)
+        if (cycles <= level->miss_cycles / 2)
             break;
+        level->page_cycles = cycles;
         missed = true;
     }
     level->page_bytes = missed && stride >= PAGE_BYTES_MIN ? 2 * stride : 0;
@@ -190,14 +194,14 @@ static int halve_page(struct probe_context *context, const struct page_chase *ch
 {
     while (level->page_bytes / 2 >= PAGE_BYTES_MIN) {
         uint64_t stride = level->page_bytes / 2, pages = 2 * level->miss_pages;
-        bool smaller;
+        double cycles;
         pages += pages / 4;
         if (pages > page_chase_room(chase, stride) || pages > chase->pages_max)
             break;
-        int rc = shows(context, level, stride, pages, 0.75, &smaller, err);
+        int rc = rise_of(context, level, stride, pages, &cycles, err);
         if (rc)
             return rc;
-        if (!smaller)
+        if (cycles <= 0.75 * level->page_cycles)
             break;
         level->page_bytes = stride;
         level->miss_pages *= 2;

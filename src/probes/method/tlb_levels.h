@@ -17,6 +17,7 @@ struct tlb_level {
     uint64_t page_bytes; /* that an entry covers; 0: not known */
     double base_cycles;  /* mean latency before it */
     double miss_cycles;  /* what it adds to a load */
+    double page_cycles;  /* by how much pages in turn take longer, if all miss */
     double error;        /* of miss_cycles */
 };
 
