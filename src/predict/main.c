@@ -11,6 +11,9 @@
 
 enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2 };
 
+/* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
+enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
+
 static int exit_code(int rc)
 {
     return rc == -ENOMEM || rc == -EIO ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
@@ -80,10 +83,10 @@ static void configure(const struct options *options, struct machine *machine)
     config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
     if (options->mshrs)
         config->parallel = (struct parallel_config){
-            .banks = 1,
-            .ports = 2,
+            .banks = L1_BANKS,
+            .ports = L1_PORTS,
             .mshrs = (uint32_t)options->mshrs,
-            .merges_max = 8,
+            .merges_max = L1_MERGES_MAX,
             .latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1}};
 }
 

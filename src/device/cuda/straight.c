@@ -10,6 +10,7 @@
 
 /* Since Volta every instruction has 16 bytes. */
 enum { WARP_LANES = 32, INSTRUCTION_BYTES = 16, VOLTA_CAPABILITY = 70, RESERVED_BYTES = 1024 };
+enum { OPERAND_BITS = 32 }; /* of fma.rn.f32 */
 
 /* The compiler must have left the program as it is: few machine instructions beside it. */
 enum { OTHERS_MAX = 1000 };
@@ -97,7 +98,7 @@ static int launch(struct cuda_gpu *gpu, struct err *err)
     size_t size = blocks * sizeof(struct straight_result);
     int rc = staging_grow(gpu, &gpu->results, size, err);
     if (!rc)
-        rc = code_program_upload_data(gpu, 32, err);
+        rc = code_program_upload_data(gpu, OPERAND_BITS, err);
     if (!rc)
         rc = cuda_check(
             gpu,

@@ -33,13 +33,14 @@ bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout)
 int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)
 {
     size_t free_bytes = 0, total_bytes = 0;
-    gpu->whole_cleared = false; /* who takes it writes to it */
+    gpu->whole_cleared = false; /* the caller writes to it */
     if (gpu->whole)
         return 0;
     int rc =
         cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
     if (rc)
         return rc;
+    /* If an allocation fails, a little less is tried, down to half of what is free. */
     for (double share = 1 - WHOLE_LEFT_SHARE; share >= 0.5; share -= WHOLE_LEFT_SHARE) {
         uint64_t bytes = (uint64_t)(share * (double)free_bytes) / PLACE_BYTES * PLACE_BYTES;
         if (!bytes)
@@ -48,8 +49,9 @@ int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)
         if (!rc) {
             gpu->whole_bytes = bytes;
             gpu->whole_free_bytes = free_bytes;
-        } else
+        } else {
             gpu->whole = 0;
+        }
         if (rc != -ENOSPC)
             return rc;
     }

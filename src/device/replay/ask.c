@@ -411,97 +411,109 @@ static void describe_bulk(struct strbuf *text, const uint64_t *fields)
     describe_bytes(text, fields[2]);
 }
 
-void ask_describe(const struct ask *ask, struct strbuf *out_text)
+static void describe_stream(struct strbuf *text, const uint64_t *fields)
 {
     static const char *const streams[] = {"read",      "write", "copy", "h2d",  "d2h",
                                           "both ways", "mul",   "add",  "triad"};
-    const uint64_t *fields = ask->fields, *first = fields + STEP_FIRST;
-    if (ask->call == ASK_STREAM) {
-        strbuf_printf(out_text, "stream: %s ",
-                      fields[0] < COUNT_OF(streams) ? streams[fields[0]] : "?");
-        describe_bytes(out_text, fields[3]);
-        strbuf_puts(out_text, " over ");
-        describe_bytes(out_text, fields[2]);
-        strbuf_printf(out_text, " %s", path_name(fields[1]));
-        return;
-    }
-    if (ask->call == ASK_MEMORY) {
-        strbuf_printf(out_text, "test of the whole memory: %llu patterns, regions of ",
-                      (unsigned long long)fields[0]);
-        describe_bytes(out_text, fields[1]);
-        return;
-    }
-    if (ask->call == ASK_CHECK) {
-        strbuf_printf(out_text, "check of the SMs: %s, %llu ms",
-                      fields[0] < DEVICE_UNIT_COUNT ? device_unit_name((enum device_unit)fields[0])
-                                                    : "?",
-                      (unsigned long long)fields[1]);
-        return;
-    }
-    if (ask->call == ASK_LOAD) {
-        strbuf_printf(out_text, "load, sampled every %llu ms", (unsigned long long)fields[0]);
-        return;
-    }
-    if (ask->call == ASK_PEER) {
-        strbuf_printf(out_text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
-        describe_bytes(out_text, fields[1]);
-        return;
-    }
-    if (ask->call == ASK_SHARE) {
-        strbuf_puts(out_text, "host copies of all GPUs of the node at once: ");
-        describe_bytes(out_text, fields[1]);
-        return;
-    }
-    if (ask->call == ASK_SM_MAP) {
-        strbuf_printf(out_text, "map of the SMs: %s",
-                      fields[0] == DEVICE_SM_MAP_READ ? "bytes read from L2" : "memory by region");
-        return;
-    }
-    if (ask->call == ASK_CODE) {
-        strbuf_printf(out_text, "code: %llu times %llu of %s in %llu chains, %llu warps",
-                      (unsigned long long)fields[4], (unsigned long long)fields[3],
-                      instruction_name(fields[0]), (unsigned long long)fields[1],
-                      (unsigned long long)fields[2]);
-        return;
-    }
-    if (ask->call == ASK_SHARED_LOAD) {
-        strbuf_printf(
-            out_text,
-            "%llu loads of %llu B from shared memory, %llu warps of %llu lanes, %llu B apart",
-            (unsigned long long)fields[4], (unsigned long long)fields[3],
-            (unsigned long long)fields[0], (unsigned long long)fields[1],
-            (unsigned long long)fields[2]);
-        return;
-    }
-    if (ask->call == ASK_STRAIGHT) {
-        strbuf_printf(out_text, "straight code: %llu instructions on SM %llu",
-                      (unsigned long long)fields[2], (unsigned long long)fields[0]);
-        if (fields[7])
-            strbuf_printf(out_text, ", %llu on SM %llu", (unsigned long long)fields[6],
-                          (unsigned long long)fields[4]);
-        return;
-    }
-    if (ask->call == ASK_CLUSTER) {
-        describe_cluster(out_text, fields);
-        return;
-    }
-    if (ask->call == ASK_BULK) {
-        describe_bulk(out_text, fields);
-        return;
-    }
-    if (ask->call != ASK_BATCH) {
-        strbuf_puts(out_text, ask_call_name(ask->call));
-        return;
-    }
+    strbuf_printf(text, "stream: %s ", fields[0] < COUNT_OF(streams) ? streams[fields[0]] : "?");
+    describe_bytes(text, fields[3]);
+    strbuf_puts(text, " over ");
+    describe_bytes(text, fields[2]);
+    strbuf_printf(text, " %s", path_name(fields[1]));
+}
+
+static void describe_memory(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "test of the whole memory: %llu patterns, regions of ",
+                  (unsigned long long)fields[0]);
+    describe_bytes(text, fields[1]);
+}
+
+static void describe_check(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "check of the SMs: %s, %llu ms",
+                  fields[0] < DEVICE_UNIT_COUNT ? device_unit_name((enum device_unit)fields[0])
+                                                : "?",
+                  (unsigned long long)fields[1]);
+}
+
+static void describe_load(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "load, sampled every %llu ms", (unsigned long long)fields[0]);
+}
+
+static void describe_peer(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "link to GPU %llu of the node: ", (unsigned long long)fields[0]);
+    describe_bytes(text, fields[1]);
+}
+
+static void describe_share(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_puts(text, "host copies of all GPUs of the node at once: ");
+    describe_bytes(text, fields[1]);
+}
+
+static void describe_sm_map(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "map of the SMs: %s",
+                  fields[0] == DEVICE_SM_MAP_READ ? "bytes read from L2" : "memory by region");
+}
+
+static void describe_code(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "code: %llu times %llu of %s in %llu chains, %llu warps",
+                  (unsigned long long)fields[4], (unsigned long long)fields[3],
+                  instruction_name(fields[0]), (unsigned long long)fields[1],
+                  (unsigned long long)fields[2]);
+}
+
+static void describe_shared_load(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(
+        text, "%llu loads of %llu B from shared memory, %llu warps of %llu lanes, %llu B apart",
+        (unsigned long long)fields[4], (unsigned long long)fields[3], (unsigned long long)fields[0],
+        (unsigned long long)fields[1], (unsigned long long)fields[2]);
+}
+
+static void describe_straight(struct strbuf *text, const uint64_t *fields)
+{
+    strbuf_printf(text, "straight code: %llu instructions on SM %llu",
+                  (unsigned long long)fields[2], (unsigned long long)fields[0]);
+    if (fields[7])
+        strbuf_printf(text, ", %llu on SM %llu", (unsigned long long)fields[6],
+                      (unsigned long long)fields[4]);
+}
+
+static void describe_job(struct strbuf *text, const uint64_t *fields)
+{
+    const uint64_t *first = fields + STEP_FIRST;
     if (fields[AT_ONCE] == 0)
-        strbuf_puts(out_text, "spread: ");
+        strbuf_puts(text, "spread: ");
     else if (fields[AT_ONCE] == 1)
-        strbuf_puts(out_text, "alone: ");
+        strbuf_puts(text, "alone: ");
     else
-        strbuf_printf(out_text, "%llu at once: ", (unsigned long long)fields[AT_ONCE]);
+        strbuf_printf(text, "%llu at once: ", (unsigned long long)fields[AT_ONCE]);
     for (uint64_t i = 0; i < fields[STEPS] && i < DEVICE_STEPS_MAX; i++) {
         const uint64_t *step = first + i * ASK_STEP_FIELDS;
-        strbuf_puts(out_text, i ? ", " : "");
-        describe_step(out_text, step, i ? step - ASK_STEP_FIELDS : NULL);
+        strbuf_puts(text, i ? ", " : "");
+        describe_step(text, step, i ? step - ASK_STEP_FIELDS : NULL);
     }
+}
+
+void ask_describe(const struct ask *ask, struct strbuf *out_text)
+{
+    static void (*const describe[ASK_CALL_COUNT])(struct strbuf *, const uint64_t *) = {
+        [ASK_BATCH] = describe_job,         [ASK_STREAM] = describe_stream,
+        [ASK_MEMORY] = describe_memory,     [ASK_CHECK] = describe_check,
+        [ASK_LOAD] = describe_load,         [ASK_PEER] = describe_peer,
+        [ASK_SHARE] = describe_share,       [ASK_SM_MAP] = describe_sm_map,
+        [ASK_CODE] = describe_code,         [ASK_SHARED_LOAD] = describe_shared_load,
+        [ASK_STRAIGHT] = describe_straight, [ASK_CLUSTER] = describe_cluster,
+        [ASK_BULK] = describe_bulk,
+    };
+    if (describe[ask->call])
+        describe[ask->call](out_text, ask->fields);
+    else
+        strbuf_puts(out_text, ask_call_name(ask->call));
 }

@@ -5,7 +5,6 @@
  * not quite, use all sets; they are the control, for TLBs as well. */
 #include "probes/l2/l2_index.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "probes/l2/l2_look.h"
@@ -67,7 +66,6 @@ static void judge(const struct l2_study *l2, const struct device_answer *answers
         index->n += apart.n;
         if (1 - control.resident > CONTROL)
             continue;
-        index->worst = fmax(index->worst, 1 - apart.resident);
         if (1 - apart.resident > CONFLICT) {
             index->kind = L2_INDEX_REGULAR;
             index->stride_bytes = strides[i];

@@ -15,7 +15,6 @@ struct l2_index {
     uint64_t stride_bytes; /* regular: the smallest; not by bits: the largest */
     uint64_t lines;        /* that were loaded at each stride */
     uint32_t n;            /* timed loads */
-    double worst;          /* largest share of them that missed, of strides that count */
 };
 
 /* The study must have its line and its capacity. */

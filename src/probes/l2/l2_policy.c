@@ -6,7 +6,6 @@
 #include "probes/l2/l2_policy.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -140,12 +139,6 @@ void l2_judge_policy(struct l2_policy *policy)
                      : distance(policy, fifo) < TOLERANCE ? REPLACEMENT_FIFO
                      : is_random(policy)                  ? REPLACEMENT_RANDOM
                                                           : REPLACEMENT_NOT_LRU;
-    policy->reason[0] = '\0';
-    if (policy->policy == REPLACEMENT_NOT_LRU)
-        snprintf(policy->reason, sizeof policy->reason,
-                 "kept of an area: %.2f, used again %.2f, used often %.2f",
-                 policy->kept[L2_POLICY_PLAIN], policy->kept[L2_POLICY_AGAIN],
-                 policy->kept[L2_POLICY_OFTEN]);
 }
 
 int l2_measure_policy(struct probe_context *context, const struct l2_study *l2,

@@ -16,14 +16,13 @@ struct l2_policy {
     enum replacement_policy policy;
     double kept[L2_POLICY_PATTERNS]; /* share of the area that is still there */
     uint32_t n;                      /* timed loads of each */
-    char reason[REPLACEMENT_REASON_MAX];
 };
 
 /* The study must have its line and its capacity. */
 int l2_measure_policy(struct probe_context *context, const struct l2_study *l2,
                       struct l2_policy *out_policy, struct err *err);
 
-/* The policy that explains what is kept, with the reason if it is unknown or not LRU. */
+/* The policy that explains what is kept. */
 void l2_judge_policy(struct l2_policy *policy);
 
 #endif

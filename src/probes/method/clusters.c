@@ -31,7 +31,7 @@ static int measure_rate(struct probe_context *context, const struct device_clust
         cycles += (double)answer.cycles[i];
     *out_rate = cycles > 0 ? bytes * (double)answer.cycle_count / cycles : 0;
     device_cluster_answer_fini(&answer);
-    return *out_rate > 0 ? 0 : err_set(err, -ENODATA, "it took no time");
+    return *out_rate > 0 ? 0 : err_set(err, -ENODATA, "the clocks of the SMs did not advance");
 }
 
 int clusters_measure_rates(struct probe_context *context, const char *metric,

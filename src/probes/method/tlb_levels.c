@@ -32,7 +32,7 @@ static int measure_point(struct probe_context *context, uint64_t stride, uint64_
     return 0;
 }
 
-/* Two numbers of pages per octave: 2, 3, 4, 6, 8, 12, ... */
+/* Two numbers of pages per octave: 4, 6, 8, 12, ... */
 static int run_sweep(struct probe_context *context, const struct page_chase *chase,
                      struct sweep *sweep, struct err *err)
 {

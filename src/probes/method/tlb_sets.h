@@ -5,7 +5,7 @@
 
 #include "probes/method/tlb_levels.h"
 
-enum { TLB_DOUBT_MAX = 120, TLB_PENALTIES = 3 };
+enum { TLB_DOUBT_MAX = 120 };
 
 enum tlb_policy {
     TLB_UNKNOWN,
@@ -27,10 +27,5 @@ struct tlb_sets {
 
 int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *levels, size_t number,
                      struct tlb_sets *out_sets, struct err *err);
-
-/* What a miss adds to a load whose page is in the next level, measured so many times. */
-int tlb_penalty_measure(struct probe_context *context, const struct tlb_levels *levels,
-                        size_t number, const struct tlb_sets *sets,
-                        double out_cycles[TLB_PENALTIES], struct err *err);
 
 #endif

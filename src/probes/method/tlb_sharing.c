@@ -8,6 +8,9 @@
 
 enum { OWN_MAX = 8, LINES_MAX = 8, PASSES_RANDOM = 4, MANY_PAGES = 512, TRIES = 3 };
 
+/* What pages that were driven out take longer, as a share of a miss, at least. */
+static const double COLD_SHARE = 0.6;
+
 /* Pages that are timed, and behind them pages that drive them out. */
 struct plan {
     uint64_t stride, own, others;
@@ -97,8 +100,7 @@ int tlb_sharing_measure(struct probe_context *context, const struct tlb_levels *
     int rc = run_jobs(context, &plan, -1, &longer, err);
     if (rc)
         return rc;
-    sharing.cold_ratio = longer / level->miss_cycles;
-    if (sharing.cold_ratio < 0.6)
+    if (longer < COLD_SHARE * level->miss_cycles)
         sharing.sms = 0;
     double limit = longer - level->miss_cycles / 2;
     for (uint32_t sm = 1; sharing.sms && sm < device_limits(context->device)->sm_count; sm++) {

@@ -5,8 +5,7 @@
 #include "probes/method/tlb_sets.h"
 
 struct tlb_sharing {
-    uint32_t sms;      /* with SM 0; 0: not told */
-    double cold_ratio; /* what SM 0 sees when nobody has loaded the pages, as a share of a miss */
+    uint32_t sms; /* with SM 0; 0: not told */
 };
 
 /* SM 0 fills the level with other pages, another SM loads some, and SM 0 times these: they hit

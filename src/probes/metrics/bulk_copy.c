@@ -40,8 +40,10 @@ static int copy_alone(struct probe_context *context, enum device_bulk_source sou
         .source = source, .alone = true, .bytes = bytes, .in_flight = 1, .copies = ALONE_COPIES};
     struct device_bulk_answer answer;
     int rc = device_copy_bulk(context->device, &asked, &answer, err);
+    if (rc)
+        return rc;
     *out_cycles = (double)answer.cycles / ALONE_COPIES;
-    return rc;
+    return 0;
 }
 
 /* Cycles of a copy from one block to another, which passes it back. */

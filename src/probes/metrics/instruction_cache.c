@@ -230,7 +230,7 @@ static int report_sharing(struct probe_context *context, const char *metric,
     m->confidence = 1 - (double)(sharing->unclear + sharing->slowed) / fmax(m->n, 1);
     if (!sharing->unclear && !sharing->slowed)
         return 0;
-    snprintf(reason, sizeof reason, "%u SMs disturb a little, %u also with the same code",
+    snprintf(reason, sizeof reason, "%u SMs slow SM 0 only a little, %u even with the same code",
              sharing->unclear, sharing->slowed);
     return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
 }
@@ -314,7 +314,8 @@ static int run(struct probe_context *context, struct err *err)
         return repeats_end(context, metric, rc, &own, err);
     count_levels(&found);
     if (!found.level_count)
-        return err_set(err, -ENODATA, "the cost of instructions has no level part");
+        return err_set(err, -ENODATA,
+                       "no range of code lengths has a constant cost per instruction");
     return report(context, &found, err);
 }
 

@@ -70,16 +70,17 @@ static struct device_shared_load two_lanes(uint32_t words)
 static int load_slow_again(struct probe_context *context, struct bank_pattern *pattern,
                            double lowest, struct err *err)
 {
+    const double limit = lowest + SCAN_LOADS / 4; /* a conflict costs more per load */
     for (uint32_t words = 1; words <= BANK_PATTERN_WORDS; words++) {
         const struct device_shared_load load = two_lanes(words);
-        double *cycles = &pattern->cycles[words], again = 0;
-        for (int i = 0; i<SCAN_AGAIN && * cycles> lowest + SCAN_LOADS / 4; i++) {
+        double cycles = pattern->cycles[words], again = 0;
+        for (int i = 0; i < SCAN_AGAIN && cycles > limit; i++) {
             int rc = shortest(context, &load, 1, &again, err);
             if (rc)
                 return rc;
-            *cycles = fmin(*cycles, again);
+            cycles = fmin(cycles, again);
         }
-        *cycles /= SCAN_LOADS;
+        pattern->cycles[words] = cycles / SCAN_LOADS;
     }
     return 0;
 }
@@ -310,7 +311,8 @@ static int run(struct probe_context *context, struct err *err)
         (uint64_t)LANES * LANES * WORD_BYTES + SHARED_LOAD_PLACES * SHARED_LOAD_PLACE_BYTES;
     struct err own = {0};
     if (device_limits(context->device)->shared_array_bytes < needed)
-        return repeats_unsupported(context, "shared.banks", "a block has no shared memory", err);
+        return repeats_unsupported(context, "shared.banks", "a block has too little shared memory",
+                                   err);
     int rc = measure(context, &own);
     if (rc == -ENOSYS)
         return repeats_unsupported(context, "shared.banks", own.text, err);

@@ -9,14 +9,13 @@
 #include "base/mem.h"
 #include "probes/method/repeats.h"
 
-enum { METRIC_MAX_BYTES = 64 };
+enum { METRIC_MAX_BYTES = 64, BLOCK_COUNT = 17 };
 
 /* Up to two blocks per SM: the ninth eighth shows what one more block than SMs costs. */
 #define BLOCK_EIGHTHS                                                                              \
     {                                                                                              \
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16                                   \
     }
-#define BLOCK_COUNT 17
 #define THREADS_OF_BLOCK                                                                           \
     {                                                                                              \
         32, 64, 128, 256, 512, 1024                                                                \

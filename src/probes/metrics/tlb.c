@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "probes/method/repeats.h"
+#include "probes/method/tlb_penalty.h"
 #include "probes/method/tlb_sharing.h"
 
 enum { NAME_MAX_BYTES = 48, REASON_MAX = 200 };
