@@ -19,10 +19,11 @@ enum bound_limit {
  * least the longest of them. Arithmetic is not modelled. */
 struct bound {
     double seconds[BOUND_LIMITS];
-    enum bound_limit limit; /* the longest */
+    double longest;         /* NaN: all figures are lacking */
+    enum bound_limit limit; /* which one that is; BOUND_LIMITS: unknown */
 };
 
 struct bound bound_of(const struct model_counts *counts, const struct machine *machine);
-const char *bound_limit_name(enum bound_limit limit);
+const char *bound_limit_name(enum bound_limit limit); /* also of BOUND_LIMITS */
 
 #endif

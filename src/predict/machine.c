@@ -184,6 +184,8 @@ static int read_number(struct builder *b, enum field field, struct err *err)
         snprintf(text, sizeof text, "%g", rows[field].otherwise);
         assume(b, key, field == L1_WAYS ? "full" : rows[field].otherwise > 0 ? text : "unlimited");
     }
+    if (field >= L1_READ && field <= MAIN_LATENCY)
+        assume(b, key, "no limit");
     return 0;
 }
 
@@ -216,7 +218,10 @@ static int read_word(struct builder *b, size_t row, struct err *err)
         return err_set(err, -EINVAL, "--what-if %s=%s: no such word; the man page lists them", key,
                        name);
     if (!word) {
-        assume(b, key, word_rows[row].assumed);
+        char text[80];
+        snprintf(text, sizeof text, "%s (%.40s is not modelled)", word_rows[row].assumed,
+                 name ? name : "");
+        assume(b, key, name ? text : word_rows[row].assumed);
         word = find_word(words, word_rows[row].assumed);
     }
     *(int *)((char *)&b->machine->config + word_rows[row].offset) = word->value;

@@ -128,7 +128,7 @@ static void put_l1(struct writer *w, const struct prediction *p)
 static void put_bound(struct writer *w, const struct prediction *p)
 {
     open_line(w, "bound", "{");
-    put_number(w, "seconds", p->bound.seconds[p->bound.limit]);
+    put_number(w, "seconds", p->bound.longest);
     put_text(w, "limit", bound_limit_name(p->bound.limit));
     for (int i = 0; i < BOUND_LIMITS; i++)
         put_number(w, bound_limit_name((enum bound_limit)i), p->bound.seconds[i]);
@@ -239,7 +239,7 @@ static void put_row(const struct prediction *p, struct strbuf *out)
     put_short(out, (double)(c->l2.reads + c->l2.writes), "");
     put_short(out, (double)fetched, "");
     put_short(out, (double)(fetched * sector), "B");
-    put_seconds(out, p->bound.seconds[p->bound.limit]);
+    put_seconds(out, p->bound.longest);
     strbuf_printf(out, "  %s", bound_limit_name(p->bound.limit));
     if (p->change)
         strbuf_printf(out, "  (%s=%s)", p->change->key, p->change->value);

@@ -72,7 +72,8 @@ static int report_sets(struct probe_context *context, size_t level, const struct
         return err_no_memory(err);
     m->n = sets->n;
     m->confidence = *sets->doubt ? DOUBTED : SURE;
-    return 0;
+    return *sets->doubt && measure_set_status(m, MEASURE_NOISY, sets->doubt) ? err_no_memory(err)
+                                                                             : 0;
 }
 
 static int report_penalty(struct probe_context *context, const struct tlb_levels *levels,
@@ -86,7 +87,13 @@ static int report_penalty(struct probe_context *context, const struct tlb_levels
         return rc;
     struct measure *m = repeats_add(context, metric, cycles, TLB_PENALTIES, "cycles",
                                     "the same loads with all pages and with half of them");
-    return m && !repeats_settle(m) ? 0 : err_no_memory(err);
+    if (!m || repeats_settle(m))
+        return err_no_memory(err);
+    if (sets->policy == TLB_OLDEST)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there")
+               ? err_no_memory(err)
+               : 0;
 }
 
 static int report_level(struct probe_context *context, const struct tlb_levels *levels,
