@@ -131,7 +131,7 @@ static int read_field(const struct yaml_node *node, const struct yaml_field *f, 
                       struct err *err)
 {
     bool bounded = f->min != 0 || f->max != 0;
-    uint64_t low = bounded ? (uint64_t)f->min : 0;
+    uint64_t low = bounded && f->min > 0 ? (uint64_t)f->min : 0; /* real numbers may be negative */
     uint64_t high = bounded ? (uint64_t)f->max : INT64_MAX;
     uint64_t number;
     size_t index, words = 0;
