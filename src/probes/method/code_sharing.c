@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "device/straight.h"
+#include "probes/method/sm_group_map.h"
 
 enum { REPEATS = 8, TRIES = 3 };
 
@@ -108,27 +109,30 @@ int code_sharing_find(struct probe_context *context, const struct code_sharing_q
     return rc;
 }
 
+/* Whether those that share are just the group of the first SM, as sm.groups found it. */
+static bool is_group(const struct probe_context *context, const struct code_sharing *sharing,
+                     size_t sms, uint16_t *groups)
+{
+    bool same = sm_group_map_read(context, sms, groups);
+    for (size_t i = 0; i < sms && same; i++)
+        same = (groups[i] == groups[0]) == sharing->shares[i];
+    return same;
+}
+
 int code_sharing_note(const struct probe_context *context, const struct code_sharing *sharing,
                       struct measure *m)
 {
-    const struct measure *groups = measures_get(context->measures, "sm.groups");
     uint32_t sms = device_limits(context->device)->sm_count;
-    const char *map = groups ? facts_text(&groups->notes, "map") : NULL;
+    uint16_t *groups = mem_array(sms, sizeof *groups);
     struct strbuf list = {0};
-    bool is_group = map != NULL;
-    long own = map ? strtol(map, NULL, 10) : 0;
-    for (uint32_t i = 0; i < sms; i++) {
-        char *end = NULL;
-        if (map && is_group) {
-            is_group = (strtol(map, &end, 10) == own) == sharing->shares[i] && end != map;
-            map = end;
-        }
+    if (!groups)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sms; i++)
         if (sharing->shares[i])
             strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
-    }
     const char *scope = sharing->count == 1                         ? "sm"
                         : sharing->count == sms                     ? "gpu"
-                        : is_group                                  ? "gpc"
+                        : is_group(context, sharing, sms, groups)   ? "gpc"
                         : sharing->count == 2 && sharing->shares[1] ? "tpc"
                                                                     : NULL;
     int rc = list.failed || facts_set_text(&m->notes, "sms", list.data) ||
@@ -136,6 +140,7 @@ int code_sharing_note(const struct probe_context *context, const struct code_sha
                  ? -ENOMEM
                  : 0;
     strbuf_fini(&list);
+    free(groups);
     return rc;
 }
 

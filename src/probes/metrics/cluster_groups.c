@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "probes/method/repeats.h"
+#include "probes/method/sm_group_map.h"
 
 enum { UNKNOWN = 0xffff };
 
@@ -109,29 +110,12 @@ static bool may_be_one(const struct groups *g)
     return false;
 }
 
-/* The group that sm.groups found for an SM, for all of them; false: it is not known. */
-static bool read_sm_groups(const struct groups *g, uint16_t *out_groups)
-{
-    const struct measure *m = measures_get(g->context->measures, "sm.groups");
-    const char *text = m && measure_status_valued(m->status) ? facts_text(&m->notes, "map") : NULL;
-    size_t count = 0;
-    while (text && count < g->sms) {
-        char *end;
-        out_groups[count] = (uint16_t)strtoul(text, &end, 10);
-        if (end == text)
-            return false;
-        text = end;
-        count++;
-    }
-    return text && count == g->sms;
-}
-
 /* Whether SMs of one group share a constant L1.5: two ways to see a GPC. UNKNOWN if sm.groups does
  * not know. */
 static uint32_t count_apart(const struct groups *g, uint16_t *sm_groups)
 {
     uint32_t apart = 0;
-    if (!read_sm_groups(g, sm_groups))
+    if (!sm_group_map_read(g->context, g->sms, sm_groups))
         return UNKNOWN;
     for (size_t i = 0; i < g->sms; i++)
         apart += sm_groups[i] != sm_groups[g->group[i]];

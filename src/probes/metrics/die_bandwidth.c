@@ -8,6 +8,7 @@
 #include "cpd/cpd.h"
 #include "inventory/sm_rates.h"
 #include "probes/method/repeats.h"
+#include "probes/method/sm_group_map.h"
 
 enum {
     REPEATS = 3,
@@ -34,22 +35,15 @@ struct bandwidths {
     double noise[TURNS];                      /* standard error of one of them, as a share */
 };
 
-/* The groups that sm.groups found: a number per SM. */
 static void read_groups(struct bandwidths *b)
 {
-    const struct measure *m = measures_get(b->context->measures, "sm.groups");
-    const char *text = m && measure_status_valued(m->status) ? facts_text(&m->notes, "map") : NULL;
-    size_t count = 0, groups = 0;
-    while (text && count < b->sms) {
-        char *end;
-        unsigned long group = strtoul(text, &end, 10);
-        if (end == text || group >= SM_RATES_GROUPS_MAX)
-            break;
-        b->turns[GROUPS][count++] = (uint16_t)group;
-        groups = group >= groups ? group + 1 : groups;
-        text = end;
+    bool known = sm_group_map_read(b->context, b->sms, b->turns[GROUPS]);
+    for (size_t i = 0; i < b->sms && known; i++) {
+        size_t group = b->turns[GROUPS][i];
+        known = group < SM_RATES_GROUPS_MAX;
+        b->groups = group >= b->groups ? group + 1 : b->groups;
     }
-    b->groups = count == b->sms ? groups : 0;
+    b->groups = known ? b->groups : 0;
 }
 
 static uint64_t choose_footprint(const struct device_limits *limits)

@@ -1,35 +1,11 @@
 /* Clusters and bulk copies through the stand-in for the driver: blocks, SMs and cycles arrive where
  * they belong, and a GPU without clusters says so. */
-#include "../../check.h"
+#include "opened.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "device/device.h"
-#include "device/source.h"
 #include "fake_cluster.h"
-
-enum { SMS = 4 };
-
-static struct device_source *source;
-static struct device *device;
-
-static int set_up(void **state)
-{
-    struct err err = {0};
-    (void)state;
-    assert_int_equal(device_source_cuda(&source, &err), 0);
-    assert_int_equal(device_source_open(source, 0, &device, &err), 0);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    device_destroy(device);
-    device_source_destroy(source);
-    return 0;
-}
 
 static void every_work(void **state)
 {

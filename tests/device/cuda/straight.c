@@ -1,33 +1,12 @@
 /* Straight code through the stand-in for the driver: lengths, repeats and copies arrive on their
  * SMs, and code that the compiler has changed is refused. */
-#include "../../check.h"
+#include "opened.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "device/source.h"
 #include "device/straight.h"
 #include "fake_code.h"
-
-static struct device_source *source;
-static struct device *device;
-
-static int set_up(void **state)
-{
-    struct err err = {0};
-    (void)state;
-    assert_int_equal(device_source_cuda(&source, &err), 0);
-    assert_int_equal(device_source_open(source, 0, &device, &err), 0);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    device_destroy(device);
-    device_source_destroy(source);
-    return 0;
-}
 
 static void all_lengths(void **state)
 {
