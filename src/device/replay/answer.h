@@ -8,6 +8,11 @@
 #include "device/straight.h"
 #include "inventory/wire/wire.h"
 
+uint32_t answer_get_u32(struct wire_reader *reader); /* bad if it is larger */
+
+/* A count of items that take at least item_bytes each. */
+uint32_t answer_get_count(struct wire_reader *reader, size_t item_bytes);
+
 void answer_put_limits(struct strbuf *buffer, const struct device_limits *limits);
 void answer_get_limits(struct wire_reader *reader, struct device_limits *out_limits);
 

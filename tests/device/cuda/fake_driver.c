@@ -230,15 +230,26 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
+/* How often most of the memory was taken, and given back. */
+EXPORT unsigned fake_whole_taken, fake_whole_freed;
+static CUdeviceptr whole;
+
 EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 {
     MAY_FAIL;
+    size_t free_bytes, total_bytes;
+    cuMemGetInfo(&free_bytes, &total_bytes);
     *pointer = (CUdeviceptr)(uintptr_t)allocate(bytes);
+    if (*pointer && bytes > free_bytes / 2) {
+        fake_whole_taken++;
+        whole = *pointer;
+    }
     return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORT CUresult cuMemFree(CUdeviceptr pointer)
 {
+    fake_whole_freed += pointer && pointer == whole;
     free((void *)(uintptr_t)pointer);
     return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
  * the SMs, their maps and the load. */
 #include "opened.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,34 @@ static void memory_test_errors(void **state)
         device_memory_map_fini(&map);
         tear_down(NULL);
     }
+}
+
+/* What is freed would be cleared while something else is measured. */
+static void memory_is_kept(void **state)
+{
+    (void)state;
+    const struct device_memory_test test = {.patterns = 1, .region_bytes = 8 << 20, .loads = 8};
+    const struct device_sm_map map = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 2, .loads = 1};
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const unsigned *taken = dlsym(driver, "fake_whole_taken");
+    const unsigned *freed = dlsym(driver, "fake_whole_freed");
+    assert_true(taken && freed);
+    unsigned taken_before = *taken, freed_before = *freed;
+    assert_int_equal(set_up(NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        struct device_memory_map regions = {0};
+        struct device_sm_map_answer answer = {0};
+        struct err err = {0};
+        assert_int_equal(device_test_memory(device, &test, &regions, &err), 0);
+        assert_int_equal(device_map_sms(device, &map, &answer, &err), 0);
+        device_memory_map_fini(&regions);
+        device_sm_map_answer_fini(&answer);
+    }
+    assert_int_equal(*taken, taken_before + 1);
+    assert_int_equal(*freed, freed_before);
+    tear_down(NULL);
+    assert_int_equal(*freed, freed_before + 1);
+    dlclose(driver);
 }
 
 /* Every unit that the GPU has is checked on every sub-core; a wrong SM is the only one. */
@@ -221,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test(memory_test_errors),
+        cmocka_unit_test(memory_is_kept),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
