@@ -118,7 +118,9 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     if (rc)
         return rc;
     if (!sharing.sms)
-        return add_missing(context, number, "sms", "other pages did not drive it out", err);
+        return add_missing(context, number, "sms",
+                           "other pages did not evict those of SM 0: sharing cannot be tested",
+                           err);
     return add(context, number, "sms", sharing.sms, "", &sure, err);
 }
 
