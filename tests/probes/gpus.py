@@ -261,7 +261,8 @@ def is_lower_bound(truth, found):
 def survey(program, folder, gpu, probes):
     model, fleet, out = folder / 'model.yaml', folder / 'fleet.yaml', folder / 'out.yaml'
     model.write_text(yaml.safe_dump(gpu, sort_keys=False), encoding='utf-8')
-    fleet.write_text(f'nodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
+    # Units of a model differ in latencies: here the model itself is the truth.
+    fleet.write_text(f'vary: none\nnodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
     subprocess.run([program, '--simulate', fleet, '--quiet', '--time-limit', '3600', '-o', out, *probes], check=False)
     return yaml.safe_load(out.read_text(encoding='utf-8'))['models'][0]['memory']
 

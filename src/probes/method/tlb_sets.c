@@ -192,6 +192,22 @@ static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
     return true;
 }
 
+/* Random replacement begins as sets of one way do, with two misses more per page. But when each of
+ * these sets has two pages all miss, and at random a sixth of them does not. */
+static bool all_miss_from(const struct scan *scan, double pages)
+{
+    bool seen = false;
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct count *at = &scan->counts[i];
+        if ((double)at->pages < pages)
+            continue;
+        seen = true;
+        if (at->misses < NEARLY_ALL * (double)at->pages)
+            return false;
+    }
+    return seen;
+}
+
 /* Many equal sets: the misses rise in a straight line, by the ways and one per page. A few entries
  * may be taken by pages of others. Where a hash chooses the set, the last pages may come to sets
  * that are too full already (H200), so that the line is that of the first half. */
@@ -220,6 +236,8 @@ static bool sets_by_slope(const struct scan *scan, struct tlb_sets *sets)
     }
     double count = round(begin / ways);
     if (fabs(begin / ways - count) > EXACT)
+        return false;
+    if (ways < 2 && !all_miss_from(scan, begin + count))
         return false;
     *sets = (struct tlb_sets){.entries = (uint64_t)(ways * count),
                               .sets = (uint64_t)count,
