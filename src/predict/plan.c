@@ -1,0 +1,260 @@
+/* Lists what is to be predicted, refuses what makes no sense, then runs it. */
+#include "predict/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
+enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
+
+static const char all_kernels[] = "all";
+
+static int read_inventories(struct plan *plan, struct err *err)
+{
+    const struct options_list *files = &plan->options->inventories;
+    for (; plan->inventory_count < files->count; plan->inventory_count++) {
+        int rc = inventory_read_file(files->items[plan->inventory_count],
+                                     &plan->inventories[plan->inventory_count], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static bool is_wanted(const struct options *options, const char *model)
+{
+    for (size_t i = 0; i < options->models.count; i++)
+        if (str_equal(options->models.items[i], model))
+            return true;
+    return !options->models.count;
+}
+
+/* Every model that was asked for is in some inventory. */
+static int check_model(const struct plan *plan, const char *id, struct err *err)
+{
+    const char *ids[OPTIONS_LIST_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < plan->inventory_count; i++)
+        for (size_t k = 0; k < plan->inventories[i].model_count; k++) {
+            if (str_equal(plan->inventories[i].models[k].id, id))
+                return 0;
+            if (count < COUNT_OF(ids))
+                ids[count++] = plan->inventories[i].models[k].id;
+        }
+    const char *near = str_nearest(id, ids, count);
+    return err_set(err, -EINVAL, "%s%s has no model %.60s%s%s", plan->options->inventories.items[0],
+                   plan->inventory_count > 1 ? " and the other inventories" : "", id,
+                   near ? "; did you mean " : "", near ? near : "");
+}
+
+static int count_models(const struct plan *plan, size_t *out_count, struct err *err)
+{
+    const struct options *options = plan->options;
+    *out_count = 0;
+    for (size_t i = 0; i < plan->inventory_count; i++)
+        *out_count += plan->inventories[i].model_count;
+    if (!*out_count)
+        return err_set(err, -EINVAL, "%s has no model: no GPU was measured",
+                       options->inventories.items[0]);
+    for (size_t i = 0; i < options->models.count; i++) {
+        int rc = check_model(plan, options->models.items[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static void configure(const struct options *options, const struct what_if *what_if,
+                      struct model_config *config)
+{
+    config->mapping = options->mapping;
+    config->scheduler = options->scheduler;
+    config->writes = options->writes;
+    config->registers = (uint32_t)options->registers;
+    /* The page draws the curves of the GPU as it is. */
+    config->reuse = options->reuse || (options->format == PREDICTION_HTML && !what_if);
+    config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
+    if (options->mshrs)
+        config->parallel = (struct parallel_config){
+            .banks = L1_BANKS,
+            .ports = L1_PORTS,
+            .mshrs = (uint32_t)options->mshrs,
+            .merges_max = L1_MERGES_MAX,
+            .latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1}};
+}
+
+/* What limits the blocks in flight, for a block that does not fit. */
+static int check_fit(const struct prediction *p, const struct kernel_launch *launch,
+                     struct err *err)
+{
+    const struct model_config *config = &p->machine.config;
+    const struct sm_limits *limits = &config->limits;
+    uint32_t threads = launch->block_x * launch->block_y;
+    char text[WHAT_IF_TEXT_MAX] = "";
+    if (sm_blocks_in_flight(limits, launch, config->registers))
+        return 0;
+    if (p->what_if)
+        what_if_text(p->what_if, text);
+    return err_set(err, -EINVAL,
+                   "%s%s%smodel %s: a block of %s (%u threads, %u B of shared memory%s) does not "
+                   "fit an SM, which has room for %u threads and %llu B of shared memory",
+                   p->what_if ? "--what-if " : "", text, p->what_if ? ": " : "", p->model,
+                   p->kernel, threads, launch->kernel->shared_bytes,
+                   config->registers ? ", --registers each" : "", limits->warps_max * WARP_LANES,
+                   limits->shared_bytes > 1 ? (unsigned long long)limits->shared_bytes : 0);
+}
+
+/* Lists one prediction. */
+static void add(struct plan *plan, const struct kernel_launch *launch,
+                const struct inventory_model *model, size_t file, const struct what_if *what_if)
+{
+    const char *path = plan->options->inventories.items[file];
+    struct prediction *p = &plan->predictions[plan->count++];
+    struct err err = {0};
+    *p = (struct prediction){.kernel = launch->kernel->name,
+                             .summary = launch->kernel->summary,
+                             .model = model->id,
+                             .inventory = str_last_part(path),
+                             .what_if = what_if,
+                             .size = launch->size,
+                             .footprint_bytes = launch->footprint_bytes,
+                             .block_x = launch->block_x,
+                             .block_y = launch->block_y};
+    int rc = machine_init(&p->machine, model, path, what_if, &err);
+    if (!rc) {
+        configure(plan->options, what_if, &p->machine.config);
+        p->l1_bytes = machine_l1_bytes(&p->machine, launch);
+        rc = check_fit(p, launch, &err);
+    }
+    if (rc)
+        snprintf(p->reason, sizeof p->reason, "%s", err.text);
+    plan->impossible += rc != 0;
+}
+
+static void add_models(struct plan *plan, const struct kernel_launch *launch)
+{
+    const struct options *options = plan->options;
+    for (size_t file = 0; file < plan->inventory_count; file++) {
+        const struct inventory *inventory = &plan->inventories[file];
+        for (size_t i = 0; i < inventory->model_count; i++) {
+            const struct inventory_model *model = &inventory->models[i];
+            if (!is_wanted(options, model->id))
+                continue;
+            add(plan, launch, model, file, NULL);
+            for (size_t k = 0; k < options->what_ifs.count; k++)
+                add(plan, launch, model, file, &options->what_ifs.items[k]);
+        }
+    }
+}
+
+static int init_launch(const struct options *options, const struct kernel *kernel,
+                       struct kernel_launch *launch, struct err *err)
+{
+    return kernel_launch_init(launch, kernel, options->size, options->block_x, options->block_y,
+                              err);
+}
+
+static int add_kernel(struct plan *plan, const char *name, struct kernel_launch *launch,
+                      struct err *err)
+{
+    const char *near = NULL;
+    const struct kernel *kernel = kernel_find(name, &near);
+    if (!kernel)
+        return err_set(err, -EINVAL, "unknown kernel \"%.60s\"%s%s", name,
+                       near ? "; did you mean " : "; --list-kernels lists them", near ? near : "");
+    int rc = init_launch(plan->options, kernel, launch, err);
+    if (!rc)
+        add_models(plan, launch);
+    return rc;
+}
+
+static int add_kernels(struct plan *plan, struct kernel_launch *launch, struct err *err)
+{
+    const struct options_list *names = &plan->options->kernels;
+    int rc = 0;
+    for (size_t i = 0; i < names->count && !rc; i++) {
+        bool all = str_equal(names->items[i], all_kernels);
+        for (size_t k = 0; k < kernel_table_count && all && !rc; k++)
+            rc = add_kernel(plan, kernel_table[k].name, launch, err);
+        rc = rc || all ? rc : add_kernel(plan, names->items[i], launch, err);
+    }
+    return rc;
+}
+
+static size_t kernel_count(const struct options *options)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < options->kernels.count; i++)
+        count += str_equal(options->kernels.items[i], all_kernels) ? kernel_table_count : 1;
+    return count;
+}
+
+/* A change that no prediction can have is a mistake, not a gap. what_if NULL: all of them. */
+static int check_possible(const struct plan *plan, const struct what_if *what_if, struct err *err)
+{
+    const char *reason = NULL;
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct prediction *p = &plan->predictions[i];
+        if (what_if && p->what_if != what_if)
+            continue;
+        if (!p->reason[0])
+            return 0;
+        reason = reason ? reason : p->reason;
+    }
+    return err_set(err, -EINVAL, "%s", reason ? reason : "nothing to predict");
+}
+
+int plan_init(struct plan *plan, const struct options *options, struct err *err)
+{
+    size_t models = 0;
+    memset(plan, 0, sizeof *plan);
+    plan->options = options;
+    int rc = read_inventories(plan, err);
+    rc = rc ? rc : count_models(plan, &models, err);
+    if (rc)
+        return rc;
+    struct kernel_launch *launch = mem_array(1, sizeof *launch);
+    plan->predictions = mem_array(kernel_count(options) * models * (1 + options->what_ifs.count),
+                                  sizeof *plan->predictions);
+    rc = launch && plan->predictions ? add_kernels(plan, launch, err) : err_no_memory(err);
+    free(launch);
+    rc = rc ? rc : check_possible(plan, NULL, err);
+    for (size_t i = 0; i < options->what_ifs.count && !rc; i++)
+        rc = check_possible(plan, &options->what_ifs.items[i], err);
+    return rc;
+}
+
+void plan_fini(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->inventory_count; i++)
+        inventory_fini(&plan->inventories[i]);
+    free(plan->predictions);
+}
+
+static int run_one(const struct plan *plan, struct prediction *p, struct kernel_launch *launch,
+                   struct err *err)
+{
+    const char *near;
+    struct model_config config = p->machine.config;
+    int rc = init_launch(plan->options, kernel_find(p->kernel, &near), launch, err);
+    config.l1.size = p->l1_bytes;
+    rc = rc ? rc : model_run(&config, launch, &p->counts, err);
+    if (!rc)
+        p->bound = bound_of(&p->counts, &p->machine);
+    return rc;
+}
+
+int plan_run(struct plan *plan, struct err *err)
+{
+    struct kernel_launch *launch = mem_array(1, sizeof *launch);
+    int rc = launch ? 0 : err_no_memory(err);
+    for (size_t i = 0; i < plan->count && !rc; i++)
+        if (!plan->predictions[i].reason[0])
+            rc = run_one(plan, &plan->predictions[i], launch, err);
+    free(launch);
+    return rc;
+}
