@@ -311,6 +311,22 @@ uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, st
     return missing;
 }
 
+void cache_prefetch(const struct cache *cache, uint64_t address)
+{
+    enum { HOST_LINE = 64 };
+    uint64_t number = divide(&cache->by_line, address);
+    if (cache->links) {
+        __builtin_prefetch(links_bucket(cache, number + 1 + cache->base));
+        return;
+    }
+    uint32_t set = set_index_of(cache, number);
+    uint32_t first = set * cache->ways + (set < cache->larger_sets ? set : cache->larger_sets);
+    const char *line = (const char *)&cache->lines[first];
+    for (size_t at = 0; at < cache->ways * sizeof *cache->lines; at += HOST_LINE)
+        __builtin_prefetch(line + at);
+    __builtin_prefetch(&cache->sets[set]);
+}
+
 /* The slot of a line, without using it. */
 static uint32_t find_unused(struct cache *cache, uint64_t number)
 {

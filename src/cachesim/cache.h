@@ -123,6 +123,12 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 
+/* A hint that this address will be accessed soon: changes nothing. */
+void cache_prefetch(const struct cache *cache, uint64_t address);
+
+/* Whether such a cache takes random numbers. */
+bool cache_draws(const struct cache_geometry *geometry);
+
 /* Whether all these sectors are there; changes nothing. */
 bool cache_holds(struct cache *cache, uint64_t address, uint32_t sectors);
 

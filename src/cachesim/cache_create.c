@@ -209,6 +209,12 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     return cache;
 }
 
+bool cache_draws(const struct cache_geometry *geometry)
+{
+    return geometry->policy == CACHE_RANDOM || geometry->policy == CACHE_FERMI ||
+           geometry->policy == CACHE_EARLY || geometry->slack > 0 || geometry->tags;
+}
+
 uint64_t cache_dirty_sectors(const struct cache *cache)
 {
     uint64_t sectors = 0;

@@ -37,6 +37,8 @@ int hierarchy_init(struct hierarchy *h, const struct model_config *config, struc
     h->unit = (struct warp_unit){.line_shift = (uint32_t)__builtin_ctzll(config->l1.line),
                                  .sector_shift = (uint32_t)__builtin_ctzll(config->l1.sector)};
     rng_init(&h->rng, config->seed, "predict");
+    h->l1_draws = cache_draws(&config->l1);
+    h->l2_draws = cache_draws(&config->l2);
     return create_caches(h) ? err_no_memory(err) : 0;
 }
 
@@ -105,23 +107,20 @@ static void note_reuse(struct hierarchy *h, uint32_t l1, uint64_t number)
         h->no_memory = true;
 }
 
-enum hierarchy_level hierarchy_load(struct hierarchy *h, uint32_t l1, struct warp_line line)
+/* Which sectors L1 does not have. */
+static inline uint32_t l1_load(struct hierarchy *h, uint32_t l1, struct warp_line line)
 {
-    bool bypassed = h->config->writes == MODEL_RWON;
     uint32_t missing = line.sectors;
-    if (!bypassed)
+    if (h->config->writes != MODEL_RWON)
         missing = cache_load(h->l1[l1], line.number << h->unit.line_shift, line.sectors, &h->rng);
     note_reuse(h, l1, line.number);
     h->counts.l1_reads += ones(line.sectors);
     h->counts.l1_read_hits += ones(line.sectors) - ones(missing);
-    l2_load(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
-    if (!missing)
-        return HIERARCHY_L1;
-    struct warp_line rest = {line.number, missing};
-    return l2_load(h, h->l2, &h->counts.l2, rest) ? HIERARCHY_MAIN : HIERARCHY_L2;
+    return missing;
 }
 
-void hierarchy_store(struct hierarchy *h, uint32_t l1, struct warp_line line)
+/* Which sectors go on to L2. */
+static inline uint32_t l1_store(struct hierarchy *h, uint32_t l1, struct warp_line line)
 {
     uint64_t address = line.number << h->unit.line_shift;
     uint32_t missing = line.sectors;
@@ -131,9 +130,74 @@ void hierarchy_store(struct hierarchy *h, uint32_t l1, struct warp_line line)
         missing = cache_store(h->l1[l1], address, line.sectors, &h->rng);
     h->counts.l1_writes += ones(line.sectors);
     h->counts.l1_write_hits += ones(line.sectors) - ones(missing);
+    return missing;
+}
+
+enum hierarchy_level hierarchy_load(struct hierarchy *h, uint32_t l1, struct warp_line line)
+{
+    uint32_t missing = l1_load(h, l1, line);
+    l2_load(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
+    if (!missing)
+        return HIERARCHY_L1;
+    struct warp_line rest = {line.number, missing};
+    return l2_load(h, h->l2, &h->counts.l2, rest) ? HIERARCHY_MAIN : HIERARCHY_L2;
+}
+
+void hierarchy_store(struct hierarchy *h, uint32_t l1, struct warp_line line)
+{
+    uint32_t missing = l1_store(h, l1, line);
     l2_store(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
     if (missing)
         l2_store(h, h->l2, &h->counts.l2, (struct warp_line){line.number, missing});
+}
+
+/* So many lines ahead, the processor begins to fetch what the model will look at. */
+enum { AHEAD_L1 = 4, AHEAD_L2 = 10 };
+
+void hierarchy_l1(struct hierarchy *h, struct request *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct request *r = &requests[i];
+        struct warp_line line = {r->number, r->sectors};
+        if (i + AHEAD_L1 < count)
+            cache_prefetch(h->l1[r[AHEAD_L1].l1], r[AHEAD_L1].number << h->unit.line_shift);
+        r->missing = (uint16_t)(r->store ? l1_store(h, r->l1, line) : l1_load(h, r->l1, line));
+    }
+}
+
+void hierarchy_l2(struct hierarchy *h, const struct request *requests, size_t count)
+{
+    uint64_t *const waits[] = {&h->counts.waits_l1, &h->counts.waits_l2, &h->counts.waits_main};
+    for (size_t i = 0; i < count; i++) {
+        const struct request *r = &requests[i];
+        struct warp_line line = {r->number, r->missing};
+        if (i + AHEAD_L2 < count && r[AHEAD_L2].missing)
+            cache_prefetch(h->l2, r[AHEAD_L2].number << h->unit.line_shift);
+        if (r->missing && r->store) {
+            l2_store(h, h->l2, &h->counts.l2, line);
+        } else if (r->missing) {
+            uint32_t level = l2_load(h, h->l2, &h->counts.l2, line) ? HIERARCHY_MAIN : HIERARCHY_L2;
+            h->farthest = level > h->farthest ? level : h->farthest;
+        }
+        if (!r->last || r->store)
+            continue;
+        ++*waits[h->farthest];
+        h->farthest = HIERARCHY_L1;
+    }
+}
+
+void hierarchy_bypassed(struct hierarchy *h, const struct request *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct request *r = &requests[i];
+        struct warp_line line = {r->number, r->sectors};
+        if (i + AHEAD_L2 < count)
+            cache_prefetch(h->l2_bypassed, r[AHEAD_L2].number << h->unit.line_shift);
+        if (r->store)
+            l2_store(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
+        else
+            l2_load(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
+    }
 }
 
 static void finish_curve(struct hierarchy *h)

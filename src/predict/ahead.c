@@ -1,0 +1,220 @@
+/* Runs the SMs one after the other over a window of ticks, then L1 after L1, then both L2s.
+ *
+ * Together the L1s of a GPU are larger than the caches of a processor. One alone is not: so each
+ * takes all its lines of the window at once. L2 then takes what is left in the order of ticks and
+ * SMs, as if all had run in step. */
+#include "predict/ahead.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* Lines that a window has about, ticks that it has at most, lines that L2 takes at once. */
+enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024, CHUNK = 2048 };
+
+static const uint32_t no_place = UINT32_MAX;
+
+/* What one SM has issued in this window. */
+struct runner {
+    struct sm *sm;
+    struct request *requests;
+    size_t count, room;
+    uint32_t *ends;     /* requests up to the end of each tick of the window */
+    uint32_t tick;      /* of the window: the next one to run */
+    uint32_t scheduler; /* the first one that has not issued in this tick */
+    uint32_t vacant;    /* a place that waits for its next block */
+};
+
+struct ahead {
+    struct model *model;
+    struct runner *runners;
+    uint32_t ticks; /* of the window */
+    struct request chunk[CHUNK];
+    size_t chunk_count, chunk_room;
+};
+
+bool ahead_is_possible(const struct model_config *config)
+{
+    return !config->parallel.mshrs && config->stall < 1;
+}
+
+static void add_requests(struct ahead *a, struct runner *r, const struct warp_access *access,
+                         uint32_t l1)
+{
+    struct hierarchy *h = &a->model->hierarchy;
+    struct warp_line lines[WARP_LANES];
+    uint32_t count = warp_coalesce(access, h->unit, lines);
+    if (r->count + count > r->room) {
+        struct request *grown = mem_grow(r->requests, &r->room, r->count + count, sizeof *grown);
+        if (!grown) {
+            h->no_memory = true;
+            return;
+        }
+        r->requests = grown;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        r->requests[r->count++] = (struct request){.number = lines[i].number,
+                                                   .sectors = (uint16_t)lines[i].sectors,
+                                                   .l1 = (uint16_t)l1,
+                                                   .store = access->store,
+                                                   .last = i + 1 == count};
+    h->counts.accesses++;
+    h->counts.lines += count;
+}
+
+/* Whether it matters which SM takes its next block first. */
+static bool blocks_are_contended(const struct block_map *map)
+{
+    return map->mapping == BLOCK_FIRST_FREE && map->next < map->blocks;
+}
+
+/* Issues the next access of one scheduler, if any is left. False: a block is wanted first. */
+static bool issue(struct ahead *a, struct runner *r)
+{
+    struct model *m = a->model;
+    struct sm_warp *warp;
+    struct warp_access access;
+    uint32_t place, per_sm = m->config->l1_per_sm;
+    while ((warp = sm_choose(r->sm, r->scheduler, m->config->scheduler, 0))) {
+        if (kernel_next(m->launch, &warp->cursor, &access)) {
+            uint32_t part = (uint32_t)(warp - r->sm->warps) % per_sm;
+            add_requests(a, r, &access, r->sm->number * per_sm + part);
+            return true;
+        }
+        if (!sm_end_warp(r->sm, warp, m->launch, &place))
+            continue;
+        if (blocks_are_contended(&m->map)) {
+            r->vacant = place;
+            return false;
+        }
+        sm_refill(r->sm, m->launch, &m->map, place);
+    }
+    return true;
+}
+
+/* To the end of the window, or until a block is wanted. */
+static void run_sm(struct ahead *a, struct runner *r)
+{
+    while (r->tick < a->ticks) {
+        for (; r->sm->live_total && r->scheduler < r->sm->schedulers; r->scheduler++)
+            if (!issue(a, r))
+                return;
+        r->scheduler = 0;
+        r->ends[r->tick++] = (uint32_t)r->count;
+    }
+}
+
+/* The SM whose last block ended first; NULL: none wants a block. */
+static struct runner *first_vacant(struct ahead *a)
+{
+    struct runner *first = NULL;
+    for (uint32_t i = 0; i < a->model->config->sms; i++) {
+        struct runner *r = &a->runners[i];
+        if (r->vacant != no_place && (!first || r->tick < first->tick))
+            first = r;
+    }
+    return first;
+}
+
+/* All SMs, with the blocks in the order in which the SMs would take them in step. */
+static void run_sms(struct ahead *a)
+{
+    struct model *m = a->model;
+    struct runner *r;
+    for (uint32_t i = 0; i < m->config->sms; i++) {
+        r = &a->runners[i];
+        r->count = r->tick = r->scheduler = 0;
+        run_sm(a, r);
+    }
+    while ((r = first_vacant(a))) {
+        sm_refill(r->sm, m->launch, &m->map, r->vacant);
+        r->vacant = no_place;
+        run_sm(a, r);
+    }
+}
+
+static void flush(struct ahead *a)
+{
+    struct hierarchy *h = &a->model->hierarchy;
+    if (h->l1_draws)
+        hierarchy_l1(h, a->chunk, a->chunk_count);
+    hierarchy_bypassed(h, a->chunk, a->chunk_count);
+    hierarchy_l2(h, a->chunk, a->chunk_count);
+    a->chunk_count = 0;
+}
+
+/* Sends the requests of all SMs to L2 in the order of ticks and SMs. */
+static void merge(struct ahead *a)
+{
+    for (uint32_t tick = 0; tick < a->ticks; tick++) {
+        for (uint32_t i = 0; i < a->model->config->sms; i++) {
+            struct runner *r = &a->runners[i];
+            for (uint32_t at = tick ? r->ends[tick - 1] : 0; at < r->ends[tick]; at++) {
+                a->chunk[a->chunk_count++] = r->requests[at];
+                if (a->chunk_count == a->chunk_room)
+                    flush(a);
+            }
+        }
+    }
+    flush(a);
+}
+
+/* The next window is as long as this one's lines suggest. */
+static void adapt(struct ahead *a)
+{
+    uint64_t lines = 1;
+    for (uint32_t i = 0; i < a->model->config->sms; i++)
+        lines += a->runners[i].count;
+    uint64_t ticks = (uint64_t)WINDOW_LINES * a->ticks / lines;
+    ticks = ticks > (uint64_t)a->ticks * 2 ? (uint64_t)a->ticks * 2 : ticks;
+    a->ticks = ticks < 1 ? 1 : ticks > WINDOW_TICKS_MAX ? WINDOW_TICKS_MAX : (uint32_t)ticks;
+}
+
+static bool run_window(struct ahead *a)
+{
+    struct model *m = a->model;
+    bool any = false;
+    run_sms(a);
+    for (uint32_t i = 0; i < m->config->sms; i++) {
+        if (!m->hierarchy.l1_draws)
+            hierarchy_l1(&m->hierarchy, a->runners[i].requests, a->runners[i].count);
+        any |= a->runners[i].sm->live_total > 0;
+    }
+    merge(a);
+    adapt(a);
+    return any && !m->hierarchy.no_memory;
+}
+
+static int start(struct ahead *a)
+{
+    uint32_t sms = a->model->config->sms;
+    a->ticks = WINDOW_TICKS_FIRST;
+    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : CHUNK;
+    a->runners = mem_array(sms, sizeof *a->runners);
+    for (uint32_t i = 0; a->runners && i < sms; i++) {
+        a->runners[i].sm = &a->model->sms[i];
+        a->runners[i].vacant = no_place;
+        a->runners[i].ends = mem_array(WINDOW_TICKS_MAX, sizeof *a->runners[i].ends);
+        if (!a->runners[i].ends)
+            return -1;
+    }
+    return a->runners ? 0 : -1;
+}
+
+int ahead_run(struct model *model, struct err *err)
+{
+    struct ahead *a = mem_array(1, sizeof *a);
+    if (!a)
+        return err_no_memory(err);
+    a->model = model;
+    int rc = start(a) ? err_no_memory(err) : 0;
+    while (!rc && run_window(a)) {
+    }
+    for (uint32_t i = 0; a->runners && i < model->config->sms; i++) {
+        free(a->runners[i].requests);
+        free(a->runners[i].ends);
+    }
+    free(a->runners);
+    free(a);
+    return rc;
+}
