@@ -18,14 +18,12 @@ static int create_caches(struct hierarchy *h)
     h->l1 = mem_array(count, sizeof *h->l1);
     h->l2 = cache_create(&config->l2);
     h->l2_bypassed = cache_create(&config->l2);
-    h->reuse = config->reuse ? mem_array(count, sizeof *h->reuse) : NULL;
-    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->reuse))
+    h->curves = config->reuse ? curves_create(config) : NULL;
+    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         h->l1[i] = cache_create(&config->l1);
-        if (h->reuse)
-            h->reuse[i] = reuse_create();
-        if (!h->l1[i] || (h->reuse && !h->reuse[i]))
+        if (!h->l1[i])
             return -ENOMEM;
     }
     return 0;
@@ -44,14 +42,10 @@ int hierarchy_init(struct hierarchy *h, const struct model_config *config, struc
 
 void hierarchy_fini(struct hierarchy *h)
 {
-    for (uint32_t i = 0; i < h->config->sms * h->config->l1_per_sm; i++) {
-        if (h->l1)
-            cache_destroy(h->l1[i]);
-        if (h->reuse)
-            reuse_destroy(h->reuse[i]);
-    }
+    for (uint32_t i = 0; h->l1 && i < h->config->sms * h->config->l1_per_sm; i++)
+        cache_destroy(h->l1[i]);
     free(h->l1);
-    free(h->reuse);
+    curves_destroy(h->curves);
     cache_destroy(h->l2);
     cache_destroy(h->l2_bypassed);
 }
@@ -87,6 +81,8 @@ static uint64_t l2_load(struct hierarchy *h, struct cache *l2, struct model_l2_c
                         struct warp_line line)
 {
     uint64_t missing = send(h, l2, line, cache_load), asked = ones(line.sectors);
+    if (h->curves && l2 == h->l2 && curves_l2(h->curves, line, false))
+        h->no_memory = true;
     counts->reads += asked;
     counts->read_hits += asked - missing;
     return missing;
@@ -96,15 +92,10 @@ static void l2_store(struct hierarchy *h, struct cache *l2, struct model_l2_coun
                      struct warp_line line)
 {
     uint64_t missing = send(h, l2, line, cache_store), asked = ones(line.sectors);
+    if (h->curves && l2 == h->l2 && curves_l2(h->curves, line, true))
+        h->no_memory = true;
     counts->writes += asked;
     counts->write_hits += asked - missing;
-}
-
-static void note_reuse(struct hierarchy *h, uint32_t l1, uint64_t number)
-{
-    int64_t distance;
-    if (h->reuse && reuse_access(h->reuse[l1], number, &distance))
-        h->no_memory = true;
 }
 
 /* Which sectors L1 does not have. */
@@ -113,7 +104,8 @@ static inline uint32_t l1_load(struct hierarchy *h, uint32_t l1, struct warp_lin
     uint32_t missing = line.sectors;
     if (h->config->writes != MODEL_RWON)
         missing = cache_load(h->l1[l1], line.number << h->unit.line_shift, line.sectors, &h->rng);
-    note_reuse(h, l1, line.number);
+    if (h->curves && curves_l1_load(h->curves, l1, line))
+        h->no_memory = true;
     h->counts.l1_reads += ones(line.sectors);
     h->counts.l1_read_hits += ones(line.sectors) - ones(missing);
     return missing;
@@ -200,32 +192,12 @@ void hierarchy_bypassed(struct hierarchy *h, const struct request *requests, siz
     }
 }
 
-static void finish_curve(struct hierarchy *h)
-{
-    struct model_counts *counts = &h->counts;
-    uint32_t caches = h->config->sms * h->config->l1_per_sm;
-    uint64_t lines_max = 1;
-    for (uint32_t i = 0; i < caches; i++) {
-        uint64_t lines = reuse_lines(h->reuse[i]);
-        lines_max = lines > lines_max ? lines : lines_max;
-        counts->curve_loads += reuse_accesses(h->reuse[i]);
-    }
-    for (uint64_t lines = 16; counts->curve_count < MODEL_CURVE_MAX; lines *= 2) {
-        size_t at = counts->curve_count++;
-        counts->curve_lines[at] = lines;
-        for (uint32_t i = 0; i < caches; i++)
-            counts->curve_hits[at] += reuse_hits(h->reuse[i], lines);
-        if (lines >= lines_max)
-            break;
-    }
-}
-
 void hierarchy_finish(struct hierarchy *h)
 {
     h->counts.l2.main_reads = h->l2->brought;
     h->counts.l2.main_writes = h->l2->written_back;
     h->counts.l2_bypassed.main_reads = h->l2_bypassed->brought;
     h->counts.l2_bypassed.main_writes = h->l2_bypassed->written_back;
-    if (h->reuse)
-        finish_curve(h);
+    if (h->curves)
+        curves_finish(h->curves, &h->counts);
 }

@@ -38,7 +38,15 @@ struct model_l2_counts {
     uint64_t main_reads, main_writes; /* sectors from and to main memory */
 };
 
-enum { MODEL_CURVE_MAX = 32 };
+enum { MODEL_CURVE_MAX = 64 };
+
+/* Sectors that a fully associative LRU cache of so many lines would have hit. */
+struct model_curve {
+    uint64_t lines[MODEL_CURVE_MAX], hits[MODEL_CURVE_MAX];
+    size_t count;                 /* 0: not asked for */
+    uint64_t accesses;            /* sectors asked for */
+    uint64_t own_lines, own_hits; /* the same for the size that the cache has */
+};
 
 struct model_counts {
     uint64_t accesses, lines; /* of warps; lines that they touch */
@@ -47,9 +55,8 @@ struct model_counts {
     struct model_l2_counts l2, l2_bypassed;  /* behind L1, and as if there were no L1 */
     uint64_t waits_l1, waits_l2, waits_main; /* loads of warps by the farthest memory they need */
     uint32_t blocks_in_flight, warps_in_flight, active_sms;
-    /* with `reuse`: hits of a fully associative LRU L1 of curve_lines lines; loads by lines */
-    uint64_t curve_lines[MODEL_CURVE_MAX], curve_hits[MODEL_CURVE_MAX], curve_loads;
-    size_t curve_count;
+    struct model_curve l1_curve; /* with `reuse`: loads */
+    struct model_curve l2_curve; /* loads and stores behind L1 */
 };
 
 /* 0, -EINVAL (the configuration, or a block that does not fit) or -ENOMEM. */

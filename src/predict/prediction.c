@@ -20,6 +20,24 @@ double prediction_l2_hits(const struct model_l2_counts *l2)
     return prediction_ratio(l2->read_hits + l2->write_hits, l2->reads + l2->writes);
 }
 
+size_t prediction_distances(const struct model_curve *curve,
+                            struct prediction_distance out[PREDICTION_DISTANCES_MAX])
+{
+    uint64_t from = 0, hits = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < curve->count; i++) {
+        uint64_t lines = curve->lines[i];
+        if (lines & (lines - 1) && i + 1 < curve->count)
+            continue; /* between two powers of two */
+        out[count++] = (struct prediction_distance){from, lines - 1, curve->hits[i] - hits};
+        from = lines;
+        hits = curve->hits[i];
+    }
+    if (count)
+        out[count++] = (struct prediction_distance){from, 0, curve->accesses - hits};
+    return count;
+}
+
 void prediction_print(const struct prediction *predictions, size_t count,
                       enum prediction_format format, struct strbuf *out_text)
 {

@@ -33,4 +33,13 @@ double prediction_ratio(uint64_t part, uint64_t whole);
 double prediction_l1_hits(const struct prediction *prediction);
 double prediction_l2_hits(const struct model_l2_counts *l2);
 
+/* The histogram of reuse distances that belongs to a curve: 0, 1, 2 to 3, 4 to 7, ... lines. The
+ * last bucket, with `to` 0, is what is farther away than the curve goes, or never came before. */
+struct prediction_distance {
+    uint64_t from, to, accesses;
+};
+enum { PREDICTION_DISTANCES_MAX = MODEL_CURVE_MAX + 1 };
+size_t prediction_distances(const struct model_curve *curve,
+                            struct prediction_distance out[PREDICTION_DISTANCES_MAX]);
+
 #endif

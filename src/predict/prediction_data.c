@@ -122,21 +122,57 @@ static void put_bound(struct writer *w, const struct prediction *p)
     strbuf_puts(w->out, "}");
 }
 
-/* What a fully associative LRU L1 of other sizes would hit. */
-static void put_curve(struct writer *w, const struct prediction *p)
+/* What a fully associative LRU cache of other sizes would hit. */
+static void put_curve(struct writer *w, const char *name, const struct model_curve *curve,
+                      uint64_t line)
 {
-    const struct model_counts *counts = &p->counts;
-    if (!counts->curve_count)
+    if (!curve->count)
         return;
-    open_line(w, "l1_curve", "[");
-    for (size_t i = 0; i < counts->curve_count; i++) {
+    open_line(w, name, "[");
+    for (size_t i = 0; i < curve->count; i++) {
         strbuf_puts(w->out, i ? ", {" : "{");
         w->first = true;
-        put_count(w, "bytes", counts->curve_lines[i] * p->machine.config.l1.line);
-        put_number(w, "hits", prediction_ratio(counts->curve_hits[i], counts->curve_loads));
+        put_count(w, "bytes", curve->lines[i] * line);
+        put_number(w, "hits", prediction_ratio(curve->hits[i], curve->accesses));
         strbuf_puts(w->out, "}");
     }
     strbuf_puts(w->out, "]");
+}
+
+/* How often distances from `from` to `to` lines occurred; `to` null: farther, or never before. */
+static void put_distance(struct writer *w, uint64_t from, uint64_t to, uint64_t accesses)
+{
+    strbuf_puts(w->out, from ? ", {" : "{");
+    w->first = true;
+    put_count(w, "from", from);
+    put_key(w, "to");
+    if (to >= from)
+        strbuf_printf(w->out, "%llu", (unsigned long long)to);
+    else
+        strbuf_puts(w->out, "null");
+    put_count(w, "accesses", accesses);
+    strbuf_puts(w->out, "}");
+}
+
+static void put_distances(struct writer *w, const char *name, const struct model_curve *curve)
+{
+    struct prediction_distance distances[PREDICTION_DISTANCES_MAX];
+    size_t count = prediction_distances(curve, distances);
+    if (!count)
+        return;
+    open_line(w, name, "[");
+    for (size_t i = 0; i < count; i++)
+        put_distance(w, distances[i].from, distances[i].to, distances[i].accesses);
+    strbuf_puts(w->out, "]");
+}
+
+static void put_reuse(struct writer *w, const struct prediction *p)
+{
+    const struct model_config *config = &p->machine.config;
+    put_curve(w, "l1_curve", &p->counts.l1_curve, config->l1.line);
+    put_curve(w, "l2_curve", &p->counts.l2_curve, config->l2.line);
+    put_distances(w, "l1_reuse_distances", &p->counts.l1_curve);
+    put_distances(w, "l2_reuse_distances", &p->counts.l2_curve);
 }
 
 /* The lines that say what a prediction, or its absence, is about. */
@@ -168,7 +204,7 @@ static void put_prediction(struct writer *w, const struct prediction *p)
     put_l2(w, "l2", &p->counts.l2, sector);
     put_l2(w, "l2_without_l1", &p->counts.l2_bypassed, sector);
     put_bound(w, p);
-    put_curve(w, p);
+    put_reuse(w, p);
     open_line(w, "assumed", "");
     put_quoted(w, p->machine.assumed);
     open_line(w, "uncertain", "");
