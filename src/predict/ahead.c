@@ -27,7 +27,8 @@ struct runner {
 
 struct ahead {
     struct model *model;
-    struct runner *runners;
+    struct runner *runners; /* of the SMs that have warps */
+    uint32_t runner_count;
     uint32_t ticks; /* of the window */
     struct request chunk[CHUNK];
     size_t chunk_count, chunk_room;
@@ -108,7 +109,7 @@ static void run_sm(struct ahead *a, struct runner *r)
 static struct runner *first_vacant(struct ahead *a)
 {
     struct runner *first = NULL;
-    for (uint32_t i = 0; i < a->model->config->sms; i++) {
+    for (uint32_t i = 0; i < a->runner_count; i++) {
         struct runner *r = &a->runners[i];
         if (r->vacant != no_place && (!first || r->tick < first->tick))
             first = r;
@@ -121,7 +122,7 @@ static void run_sms(struct ahead *a)
 {
     struct model *m = a->model;
     struct runner *r;
-    for (uint32_t i = 0; i < m->config->sms; i++) {
+    for (uint32_t i = 0; i < a->runner_count; i++) {
         r = &a->runners[i];
         r->count = r->tick = r->scheduler = 0;
         run_sm(a, r);
@@ -147,7 +148,7 @@ static void flush(struct ahead *a)
 static void merge(struct ahead *a)
 {
     for (uint32_t tick = 0; tick < a->ticks; tick++) {
-        for (uint32_t i = 0; i < a->model->config->sms; i++) {
+        for (uint32_t i = 0; i < a->runner_count; i++) {
             struct runner *r = &a->runners[i];
             for (uint32_t at = tick ? r->ends[tick - 1] : 0; at < r->ends[tick]; at++) {
                 a->chunk[a->chunk_count++] = r->requests[at];
@@ -163,26 +164,36 @@ static void merge(struct ahead *a)
 static void adapt(struct ahead *a)
 {
     uint64_t lines = 1;
-    for (uint32_t i = 0; i < a->model->config->sms; i++)
+    for (uint32_t i = 0; i < a->runner_count; i++)
         lines += a->runners[i].count;
     uint64_t ticks = (uint64_t)WINDOW_LINES * a->ticks / lines;
     ticks = ticks > (uint64_t)a->ticks * 2 ? (uint64_t)a->ticks * 2 : ticks;
     a->ticks = ticks < 1 ? 1 : ticks > WINDOW_TICKS_MAX ? WINDOW_TICKS_MAX : (uint32_t)ticks;
 }
 
-static bool run_window(struct ahead *a)
+/* An SM without warps has no more blocks to take. */
+static void drop_idle(struct ahead *a)
 {
-    struct model *m = a->model;
-    bool any = false;
-    run_sms(a);
-    for (uint32_t i = 0; i < m->config->sms; i++) {
-        if (!m->hierarchy.l1_draws)
-            hierarchy_l1(&m->hierarchy, a->runners[i].requests, a->runners[i].count);
-        any |= a->runners[i].sm->live_total > 0;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < a->runner_count; i++) {
+        struct runner idle = a->runners[i];
+        if (!idle.sm->live_total)
+            continue;
+        a->runners[i] = a->runners[left];
+        a->runners[left++] = idle;
     }
+    a->runner_count = left;
+}
+
+static void run_window(struct ahead *a)
+{
+    struct hierarchy *h = &a->model->hierarchy;
+    run_sms(a);
+    for (uint32_t i = 0; i < a->runner_count && !h->l1_draws; i++)
+        hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
     merge(a);
     adapt(a);
-    return any && !m->hierarchy.no_memory;
+    drop_idle(a);
 }
 
 static int start(struct ahead *a)
@@ -198,6 +209,7 @@ static int start(struct ahead *a)
         if (!a->runners[i].ends)
             return -1;
     }
+    a->runner_count = sms;
     return a->runners ? 0 : -1;
 }
 
@@ -208,8 +220,10 @@ int ahead_run(struct model *model, struct err *err)
         return err_no_memory(err);
     a->model = model;
     int rc = start(a) ? err_no_memory(err) : 0;
-    while (!rc && run_window(a)) {
-    }
+    if (!rc)
+        drop_idle(a);
+    while (!rc && a->runner_count && !model->hierarchy.no_memory)
+        run_window(a);
     for (uint32_t i = 0; a->runners && i < model->config->sms; i++) {
         free(a->runners[i].requests);
         free(a->runners[i].ends);
