@@ -138,7 +138,8 @@ static void run_tick(struct model *m, struct sm *sm)
 static void run(struct model *m)
 {
     bool any = true;
-    for (m->tick = 0; any && !m->hierarchy.no_memory; m->tick++) {
+    for (m->tick = 0; any && !m->hierarchy.no_memory && !kernel_failure(m->launch, NULL);
+         m->tick++) {
         any = false;
         for (uint32_t i = 0; i < m->config->sms; i++) {
             if (!m->sms[i].live_total)
@@ -240,6 +241,9 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     if (!in_flight)
         return err_set(err, -EINVAL, "%s: a block of %ux%u threads does not fit an SM",
                        launch->kernel->name, launch->block_x, launch->block_y);
+    if (launch->element_bytes_max > config->l1.sector)
+        return err_set(err, -EINVAL, "%s: its elements of %u bytes are longer than a sector of L1",
+                       launch->kernel->name, launch->element_bytes_max);
     m.map = (struct block_map){.mapping = config->mapping,
                                .blocks = launch->blocks,
                                .sms = config->sms,
@@ -250,7 +254,7 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     if (!rc) {
         run(&m);
         finish(&m);
-        rc = m.hierarchy.no_memory ? err_no_memory(err) : 0;
+        rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
     }
     if (!rc)
         *out_counts = m.hierarchy.counts;
