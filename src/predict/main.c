@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
 #include "predict/plan.h"
+#include "predict/trace/trace_command.h"
 
 enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_INCOMPLETE = 4 };
 
@@ -72,9 +74,14 @@ int main(int argc, char **argv)
     static struct options options;
     struct strbuf text = {0};
     struct err err = {0};
+    int rc;
     io_fill_standard();
     log_set_prefix("gpumemtopo-predict");
-    int rc = options_read(&options, argc - 1, argv + 1, &err);
+    if (argc > 1 && strcmp(argv[1], "trace") == 0) {
+        rc = trace_command(argc - 2, argv + 2, &text, &err);
+        return rc ? failed(rc, &err) : write_out(&text, NULL);
+    }
+    rc = options_read(&options, argc - 1, argv + 1, &err);
     if (rc)
         return failed(rc, &err);
     if (options.quiet)

@@ -224,7 +224,7 @@ static int read_values(struct options *options, struct err *err)
 static int check(const struct options *options, struct err *err)
 {
     if (!options->kernels.count)
-        return err_set(err, -EINVAL, "name a kernel; --list-kernels lists them");
+        return err_set(err, -EINVAL, "name a kernel or a trace; --list-kernels lists the kernels");
     if (!options->inventories.count)
         return err_set(err, -EINVAL, "--inventory FILE is missing: the GPUs to predict for");
     if (options->latency_text && !options->mshrs)
@@ -253,8 +253,9 @@ int options_read(struct options *options, int count, char **arguments, struct er
 
 void options_help(struct strbuf *out_text)
 {
-    strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL... --inventory FILE [FLAG...]\n"
-                          "Predicts cache hits and traffic of kernels on surveyed GPUs.\n\n");
+    strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL|TRACE... --inventory FILE [FLAG...]\n"
+                          "Predicts cache hits and traffic on surveyed GPUs. To make traces: trace "
+                          "--help.\n\n");
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         struct strbuf name = {0};
         if (flags[i].letter)

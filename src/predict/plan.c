@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -74,7 +75,6 @@ static void configure(const struct options *options, const struct what_if *what_
     config->mapping = options->mapping;
     config->scheduler = options->scheduler;
     config->writes = options->writes;
-    config->registers = (uint32_t)options->registers;
     /* The page draws the curves of the GPU as it is. */
     config->reuse = options->reuse || (options->format == PREDICTION_HTML && !what_if);
     config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
@@ -95,6 +95,10 @@ static int check_fit(const struct prediction *p, const struct kernel_launch *lau
     const struct sm_limits *limits = &config->limits;
     uint32_t threads = launch->block_x * launch->block_y;
     char text[WHAT_IF_TEXT_MAX] = "";
+    if (launch->element_bytes_max > config->l1.sector)
+        return err_set(err, -EINVAL,
+                       "model %s: %s: its elements of %u bytes are longer than a sector of L1",
+                       p->model, p->kernel, launch->element_bytes_max);
     if (sm_blocks_in_flight(limits, launch, config->registers))
         return 0;
     if (p->what_if)
@@ -115,7 +119,8 @@ static void add(struct plan *plan, const struct kernel_launch *launch,
     const char *path = plan->options->inventories.items[file];
     struct prediction *p = &plan->predictions[plan->count++];
     struct err err = {0};
-    *p = (struct prediction){.kernel = launch->kernel->name,
+    *p = (struct prediction){.program = plan->program_count - 1,
+                             .kernel = launch->kernel->name,
                              .summary = launch->kernel->summary,
                              .model = model->id,
                              .inventory = str_last_part(path),
@@ -127,6 +132,8 @@ static void add(struct plan *plan, const struct kernel_launch *launch,
     int rc = machine_init(&p->machine, model, path, what_if, &err);
     if (!rc) {
         configure(plan->options, what_if, &p->machine.config);
+        p->machine.config.registers =
+            plan->options->registers ? (uint32_t)plan->options->registers : launch->registers;
         p->l1_bytes = machine_l1_bytes(&p->machine, launch);
         rc = check_fit(p, launch, &err);
     }
@@ -151,41 +158,68 @@ static void add_models(struct plan *plan, const struct kernel_launch *launch)
     }
 }
 
-static int init_launch(const struct options *options, const struct kernel *kernel,
+static int init_launch(const struct options *options, const struct plan_program *program,
                        struct kernel_launch *launch, struct err *err)
 {
-    return kernel_launch_init(launch, kernel, options->size, options->block_x, options->block_y,
-                              err);
+    if (!program->trace)
+        return kernel_launch_init(launch, program->kernel, options->size, options->block_x,
+                                  options->block_y, err);
+    trace_source_launch(program->trace, launch);
+    return 0;
 }
 
-static int add_kernel(struct plan *plan, const char *name, struct kernel_launch *launch,
+static int open_trace(const struct options *options, const char *path, struct plan_program *program,
                       struct err *err)
 {
+    if (options->size || options->block_text)
+        return err_set(err, -EINVAL, "%.100s is a trace: %s is for kernels only", path,
+                       options->size ? "--size" : "--block");
+    return trace_source_open(path, &program->trace, err);
+}
+
+/* A kernel of the table or, if there is none of that name, a file. */
+static int find_program(const struct options *options, const char *name,
+                        struct plan_program *program, struct err *err)
+{
     const char *near = NULL;
-    const struct kernel *kernel = kernel_find(name, &near);
-    if (!kernel)
-        return err_set(err, -EINVAL, "unknown kernel \"%.60s\"%s%s", name,
-                       near ? "; did you mean " : "; --list-kernels lists them", near ? near : "");
-    int rc = init_launch(plan->options, kernel, launch, err);
+    program->kernel = kernel_find(name, &near);
+    if (program->kernel)
+        return 0;
+    if (strchr(name, '/') || access(name, F_OK) == 0)
+        return open_trace(options, name, program, err);
+    return err_set(err, -EINVAL, "\"%.60s\" is neither a kernel nor a file%s%s", name,
+                   near ? "; did you mean " : "; --list-kernels lists the kernels",
+                   near ? near : "");
+}
+
+static int add_program(struct plan *plan, const char *name, struct kernel_launch *launch,
+                       struct err *err)
+{
+    struct plan_program *program = &plan->programs[plan->program_count];
+    int rc = find_program(plan->options, name, program, err);
+    if (rc)
+        return rc;
+    plan->program_count++;
+    rc = init_launch(plan->options, program, launch, err);
     if (!rc)
         add_models(plan, launch);
     return rc;
 }
 
-static int add_kernels(struct plan *plan, struct kernel_launch *launch, struct err *err)
+static int add_programs(struct plan *plan, struct kernel_launch *launch, struct err *err)
 {
     const struct options_list *names = &plan->options->kernels;
     int rc = 0;
     for (size_t i = 0; i < names->count && !rc; i++) {
         bool all = str_equal(names->items[i], all_kernels);
         for (size_t k = 0; k < kernel_table_count && all && !rc; k++)
-            rc = add_kernel(plan, kernel_table[k].name, launch, err);
-        rc = rc || all ? rc : add_kernel(plan, names->items[i], launch, err);
+            rc = add_program(plan, kernel_table[k].name, launch, err);
+        rc = rc || all ? rc : add_program(plan, names->items[i], launch, err);
     }
     return rc;
 }
 
-static size_t kernel_count(const struct options *options)
+static size_t count_programs(const struct options *options)
 {
     size_t count = 0;
     for (size_t i = 0; i < options->kernels.count; i++)
@@ -208,6 +242,19 @@ static int check_possible(const struct plan *plan, const struct what_if *what_if
     return err_set(err, -EINVAL, "%s", reason ? reason : "nothing to predict");
 }
 
+static int list_predictions(struct plan *plan, size_t models, struct err *err)
+{
+    size_t programs = count_programs(plan->options);
+    size_t count = programs * models * (1 + plan->options->what_ifs.count);
+    struct kernel_launch *launch = mem_array(1, sizeof *launch);
+    plan->programs = mem_array(programs, sizeof *plan->programs);
+    plan->predictions = mem_array(count, sizeof *plan->predictions);
+    bool good = launch && plan->programs && plan->predictions;
+    int rc = good ? add_programs(plan, launch, err) : err_no_memory(err);
+    free(launch);
+    return rc;
+}
+
 int plan_init(struct plan *plan, const struct options *options, struct err *err)
 {
     size_t models = 0;
@@ -215,13 +262,7 @@ int plan_init(struct plan *plan, const struct options *options, struct err *err)
     plan->options = options;
     int rc = read_inventories(plan, err);
     rc = rc ? rc : count_models(plan, &models, err);
-    if (rc)
-        return rc;
-    struct kernel_launch *launch = mem_array(1, sizeof *launch);
-    plan->predictions = mem_array(kernel_count(options) * models * (1 + options->what_ifs.count),
-                                  sizeof *plan->predictions);
-    rc = launch && plan->predictions ? add_kernels(plan, launch, err) : err_no_memory(err);
-    free(launch);
+    rc = rc ? rc : list_predictions(plan, models, err);
     rc = rc ? rc : check_possible(plan, NULL, err);
     for (size_t i = 0; i < options->what_ifs.count && !rc; i++)
         rc = check_possible(plan, &options->what_ifs.items[i], err);
@@ -232,15 +273,17 @@ void plan_fini(struct plan *plan)
 {
     for (size_t i = 0; i < plan->inventory_count; i++)
         inventory_fini(&plan->inventories[i]);
+    for (size_t i = 0; i < plan->program_count; i++)
+        trace_source_close(plan->programs[i].trace);
+    free(plan->programs);
     free(plan->predictions);
 }
 
 static int run_one(const struct plan *plan, struct prediction *p, struct kernel_launch *launch,
                    struct err *err)
 {
-    const char *near;
     struct model_config config = p->machine.config;
-    int rc = init_launch(plan->options, kernel_find(p->kernel, &near), launch, err);
+    int rc = init_launch(plan->options, &plan->programs[p->program], launch, err);
     config.l1.size = p->l1_bytes;
     rc = rc ? rc : model_run(&config, launch, &p->counts, err);
     if (!rc)

@@ -5,13 +5,22 @@
 #include "inventory/inventory.h"
 #include "predict/options.h"
 #include "predict/prediction.h"
+#include "predict/trace/trace_source.h"
+
+/* What is run: a kernel of the table, or a trace. */
+struct plan_program {
+    const struct kernel *kernel;
+    struct trace_source *trace;
+};
 
 struct plan {
     const struct options *options;
     struct inventory inventories[OPTIONS_LIST_MAX];
     size_t inventory_count;
-    struct prediction *predictions;
-    size_t count, impossible; /* impossible: those with a reason */
+    struct plan_program *programs;
+    size_t program_count;
+    struct prediction *predictions; /* for each program in turn */
+    size_t count, impossible;       /* impossible: those with a reason */
 };
 
 /* Reads the inventories and lists all predictions, before anything is run. A prediction that one

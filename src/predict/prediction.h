@@ -8,6 +8,7 @@
 #include "predict/model.h"
 
 struct prediction {
+    size_t program; /* its number among the kernels and traces */
     const char *kernel, *summary, *model;
     const char *inventory;         /* file name */
     const struct what_if *what_if; /* NULL: the GPU as it is */

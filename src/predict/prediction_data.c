@@ -80,13 +80,22 @@ static void put_l2(struct writer *w, const char *name, const struct model_l2_cou
     strbuf_puts(w->out, "}");
 }
 
+/* 0: not known */
+static void put_known(struct writer *w, const char *key, uint64_t value)
+{
+    if (value)
+        put_count(w, key, value);
+    else
+        put_number(w, key, NAN);
+}
+
 static void put_launch(struct writer *w, const struct prediction *p)
 {
     open_line(w, "launch", "{");
-    put_count(w, "size", p->size);
+    put_known(w, "size", p->size);
     put_count(w, "block_x", p->block_x);
     put_count(w, "block_y", p->block_y);
-    put_count(w, "footprint_bytes", p->footprint_bytes);
+    put_known(w, "footprint_bytes", p->footprint_bytes);
     put_count(w, "active_sms", p->counts.active_sms);
     put_count(w, "blocks_in_flight", p->counts.blocks_in_flight);
     put_count(w, "warps_in_flight", p->counts.warps_in_flight);

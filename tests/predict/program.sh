@@ -30,9 +30,9 @@ expect() {
 expect 0 'Usage: gpumemtopo-predict' --help
 expect 0 '^gpumemtopo-predict [0-9]' --version
 expect 0 '^gemm_tiled ' --list-kernels
-expect 2 'name a kernel'
+expect 2 'name a kernel or a trace'
 expect 2 'inventory FILE is missing' atax1
-expect 2 'unknown kernel "ataxx"; did you mean atax1' ataxx -i "$h200"
+expect 2 '"ataxx" is neither a kernel nor a file; did you mean atax1' ataxx -i "$h200"
 expect 2 'no flag --whatif; did you mean --what-if' atax1 --whatif x=1 -i "$h200"
 expect 2 'nothing.yaml' atax1 -i nothing.yaml
 expect 2 'has no model nvidia-h201; did you mean nvidia-h200' atax1 -i "$h200" -m nvidia-h201
@@ -172,3 +172,35 @@ for row in rows:
     curve = [point["hits"] for point in row["l1_curve"]]
     assert curve == sorted(curve) and len(curve) > 1
 END
+
+# Traces: the prediction of a trace is that of its kernel; what is no trace is refused.
+for kernel in 2mm hotspot spmv embedding; do
+    expect 0 accesses trace make $kernel $kernel.trace --size 256
+    expect 0 '^accesses: [1-9]' trace check $kernel.trace
+    for mapping in free part2; do
+        expect 0 "^$kernel " $kernel --size 256 -i "$h200" --mapping $mapping
+        cp out of_kernel
+        expect 0 "^$kernel " $kernel.trace -i "$h200" --mapping $mapping
+        cmp of_kernel out || exit 1
+    done
+done
+expect 0 'size: null' 2mm.trace -i "$h200" --format yaml
+expect 0 '^name: "2mm"' trace info 2mm.trace
+expect 0 'COMMAND' trace --help
+expect 2 'no command "inform"; did you mean info' trace inform 2mm.trace
+expect 2 'trace info takes FILE' trace info
+expect 2 'trace info takes FILE' trace info 2mm.trace 2mm.trace
+expect 2 'no flag --bad' trace info --bad 2mm.trace
+expect 2 'did you mean 2mm' trace make 2mn x.trace
+expect 2 '--block is a shape' trace make 2mm x.trace --block 8y
+expect 2 '--size is a number' trace make 2mm x.trace --size big
+expect 2 'is neither a kernel nor a file' nothing.trace -i "$h200"
+expect 2 'nothing.trace: cannot open' ./nothing.trace -i "$h200"
+expect 2 '2mm.trace is a trace: --size is for kernels only' 2mm.trace -i "$h200" --size 64
+expect 2 '2mm.trace is a trace: --block is for kernels only' 2mm.trace -i "$h200" --block 64
+expect 2 'h200.yaml: byte 0: expected a trace' "$h200" -i "$h200"
+expect 2 '/: expected a file' / -i "$h200"
+head -c 8192 2mm.trace >cut.trace
+expect 2 'cut.trace: the file is cut off or damaged: byte 4096: expected a page of kind totals' cut.trace -i "$h200"
+head -c 10000 2mm.trace >cut.trace
+expect 2 'cut.trace: byte 8192: expected 4096 bytes of a page, the file ends after 1808' trace info cut.trace
