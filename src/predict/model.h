@@ -17,6 +17,12 @@ enum model_writes {
     MODEL_OFF,     /* nothing bypasses: L1 takes stores; those that miss go to L2, too */
 };
 
+/* How far a run has come. */
+struct model_state {
+    double share; /* of its blocks, 0..1 */
+    uint64_t lines;
+};
+
 struct model_config {
     uint32_t sms, schedulers, registers; /* registers of a thread; 0: not known */
     struct sm_limits limits;
@@ -30,6 +36,9 @@ struct model_config {
     double stall;                    /* ticks that a warp waits after a miss; without MSHRs */
     uint64_t seed;
     bool reuse; /* also find reuse distances */
+    /* Called now and then, some thousand lines apart at least; NULL: nobody wants to know. */
+    void (*tell)(void *context, struct model_state state);
+    void *tell_context;
 };
 
 /* Transactions are sectors. */

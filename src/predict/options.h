@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "predict/machine.h"
-#include "predict/prediction.h"
+#include "predict/prediction_formats.h"
 
 enum { OPTIONS_LIST_MAX = 64 };
 

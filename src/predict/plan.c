@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "predict/progress.h"
 
 /* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
 enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
@@ -280,9 +281,10 @@ void plan_fini(struct plan *plan)
 }
 
 static int run_one(const struct plan *plan, struct prediction *p, struct kernel_launch *launch,
-                   struct err *err)
+                   struct progress *progress, struct err *err)
 {
     struct model_config config = p->machine.config;
+    progress_begin(progress, p, &config);
     int rc = init_launch(plan->options, &plan->programs[p->program], launch, err);
     config.l1.size = p->l1_bytes;
     rc = rc ? rc : model_run(&config, launch, &p->counts, err);
@@ -294,10 +296,13 @@ static int run_one(const struct plan *plan, struct prediction *p, struct kernel_
 int plan_run(struct plan *plan, struct err *err)
 {
     struct kernel_launch *launch = mem_array(1, sizeof *launch);
+    struct progress progress;
     int rc = launch ? 0 : err_no_memory(err);
+    progress_init(&progress, plan->options->quiet, plan->count - plan->impossible);
     for (size_t i = 0; i < plan->count && !rc; i++)
         if (!plan->predictions[i].reason[0])
-            rc = run_one(plan, &plan->predictions[i], launch, err);
+            rc = run_one(plan, &plan->predictions[i], launch, &progress, err);
+    progress_clear(&progress);
     free(launch);
     return rc;
 }

@@ -1,9 +1,7 @@
-/* Writes predictions in the format that was asked for. */
+/* Shares and histograms of a prediction. */
 #include "predict/prediction.h"
 
 #include <math.h>
-
-#include "predict/prediction_formats.h"
 
 double prediction_ratio(uint64_t part, uint64_t whole)
 {
@@ -36,20 +34,4 @@ size_t prediction_distances(const struct model_curve *curve,
     if (count)
         out[count++] = (struct prediction_distance){from, 0, curve->accesses - hits};
     return count;
-}
-
-void prediction_print(const struct prediction *predictions, size_t count,
-                      enum prediction_format format, struct strbuf *out_text)
-{
-    switch (format) {
-    case PREDICTION_TABLE:
-        prediction_put_table(predictions, count, out_text);
-        break;
-    case PREDICTION_YAML:
-    case PREDICTION_JSON:
-        prediction_put_data(predictions, count, format == PREDICTION_JSON, out_text);
-        break;
-    case PREDICTION_HTML:
-        break;
-    }
 }

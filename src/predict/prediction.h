@@ -21,12 +21,6 @@ struct prediction {
     struct bound bound;
 };
 
-enum prediction_format { PREDICTION_TABLE, PREDICTION_YAML, PREDICTION_JSON, PREDICTION_HTML };
-
-/* Appends all of them. */
-void prediction_print(const struct prediction *predictions, size_t count,
-                      enum prediction_format format, struct strbuf *out_text);
-
 /* NaN: nothing of nothing. */
 double prediction_ratio(uint64_t part, uint64_t whole);
 
