@@ -1,6 +1,8 @@
 /* Writes predictions in the format that was asked for. */
 #include "predict/prediction_formats.h"
 
+#include "predict/html/prediction_page.h"
+
 void prediction_print(const struct prediction *predictions, size_t count,
                       enum prediction_format format, struct strbuf *out_text)
 {
@@ -13,6 +15,7 @@ void prediction_print(const struct prediction *predictions, size_t count,
         prediction_put_data(predictions, count, format == PREDICTION_JSON, out_text);
         break;
     case PREDICTION_HTML:
+        prediction_page(predictions, count, out_text);
         break;
     }
 }
