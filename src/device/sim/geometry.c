@@ -20,6 +20,8 @@ struct cache_text {
     const struct yaml_node *ways;
     int index, policy, scope, warp_map, parts;
     double early_fill, slack, slice_cycles, group_cycles;
+    uint64_t prefetch;
+    uint32_t prefetch_after;
     const struct yaml_node *far_cycles;
     uint32_t instances;
     uint64_t reported;
@@ -61,6 +63,9 @@ static const struct yaml_field l2_fields[] = {
     {"far_cycles", YAML_NODE, offsetof(struct cache_text, far_cycles)},
     {"slice_cycles", YAML_F64, offsetof(struct cache_text, slice_cycles), .min = 0, .max = 1e6},
     {"group_cycles", YAML_F64, offsetof(struct cache_text, group_cycles), .min = 0, .max = 1e6},
+    {"prefetch", YAML_BYTES, offsetof(struct cache_text, prefetch), .max = BYTES_MAX},
+    {"prefetch_after", YAML_U32, offsetof(struct cache_text, prefetch_after), .min = 2,
+     .max = UINT32_MAX},
 };
 
 static int read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_ways,
@@ -298,7 +303,7 @@ static int read_far(const struct yaml_node *node, struct sim_l2 *l2, struct err 
 
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
-    struct cache_text text = {.early_fill = 0.8};
+    struct cache_text text = {.early_fill = 0.8, .prefetch_after = 2};
     int rc = yaml_read_fields(node, l2_fields, COUNT_OF(l2_fields), &text, err);
     if (rc)
         return rc;
@@ -321,6 +326,11 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
     model->l2.geometry.mostly_hits = true;
     model->l2.slice_cycles = text.slice_cycles;
     model->l2.group_cycles = text.group_cycles;
+    if (text.prefetch % text.fetch || text.prefetch > text.size)
+        return yaml_error(sim_at(node, "prefetch"), err,
+                          "must be a multiple of the fetch unit, and not more than the size");
+    model->l2.prefetch_units = text.prefetch / text.fetch;
+    model->l2.prefetch_after = text.prefetch_after;
     return 0;
 }
 

@@ -64,6 +64,8 @@ struct sim_l2 {
     double far_cycles[SIM_PARTS_MAX]; /* by own part XOR home part */
     double slice_cycles;              /* between the nearest and the furthest slice of a part */
     double group_cycles;              /* between the nearer half of the slices and the other */
+    uint64_t prefetch_units; /* fetch units that a miss in a stream brings in addition; 0: none */
+    uint32_t prefetch_after; /* as many misses, each behind the last, are a stream */
 };
 
 struct sim_tlb {
