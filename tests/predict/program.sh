@@ -204,3 +204,51 @@ head -c 8192 2mm.trace >cut.trace
 expect 2 'cut.trace: the file is cut off or damaged: byte 4096: expected a page of kind totals' cut.trace -i "$h200"
 head -c 10000 2mm.trace >cut.trace
 expect 2 'cut.trace: byte 8192: expected 4096 bytes of a page, the file ends after 1808' trace info cut.trace
+
+# From text: mem_trace's lines, with warps interleaved and numbered as on an SM, and CSV tell the same.
+python3 - <<'END' || exit 1
+import random
+random.seed(1)
+n, threads, base = 16384, 256, 0x7F1200000000
+warps = {}
+for block in range(n // threads):
+    for warp in range(threads // 32):
+        first = block * threads + warp * 32
+        warps[block, warp] = [(op, pc, [base + array * 4 * n + 4 * (first + lane) for lane in range(32)])
+                              for op, pc, array in (("LDG.E", 16, 0), ("LDG.E", 48, 1), ("STG.E", 80, 2))]
+order = [key for key in warps for _ in warps[key]]
+random.shuffle(order)
+place = dict.fromkeys(warps, 0)
+with open("add.txt", "w") as text, open("add.csv", "w") as csv:
+    text.write("------ NVBit ------\nMEMTRACE: CTX 0x01 - LAUNCH - Kernel pc 0x02 - Kernel name add(float*) - grid launch id 0 - "
+               f"grid size {n // threads},1,1 - block size {threads},1,1 - nregs 12 - shmem 0 - cuda stream id 0\n")
+    csv.write(f"# name: add(float*)\n# grid: {n // threads}\n# block: {threads}\n# registers: 12\n")
+    csv.write("block,warp,pc,op,bytes,mask,addresses\n")
+    for block, warp in order:
+        op, pc, addresses = warps[block, warp][place[block, warp]]
+        place[block, warp] += 1
+        text.write(f"MEMTRACE: CTX 0x01 - grid_launch_id 0 - CTA {block},0,0 - warp {warp + 8 * (block % 8)} - {op} - "
+                   + "".join(f"0x{a:016x} " for a in addresses) + "\n")
+        csv.write(f"{block},{warp},{pc},{'load' if op[0] == 'L' else 'store'},4,0xffffffff,{' '.join(map(hex, addresses))}\n")
+END
+expect 0 'nvbit.trace: 1536 accesses of add(float\*)' trace convert add.txt nvbit.trace
+expect 0 'csv.trace: 1536 accesses of add(float\*)' trace convert --from csv add.csv csv.trace
+"$predict" trace convert --from=csv - piped.trace <add.csv >out && cmp csv.trace piped.trace || exit 1
+expect 0 'pc: opcode' trace check nvbit.trace
+expect 0 'pc: address' trace check csv.trace
+for mapping in free random; do
+    for trace in nvbit csv; do
+        expect 0 '^add(float\*)' $trace.trace -i "$h200" --mapping $mapping
+        cp out out.$trace
+        # Two loads and a store of 64 KiB each, in sectors of 32 bytes.
+        expect 0 'l1: {read_hits: 0, reads: 4096, writes: 2048,' $trace.trace -i "$h200" --mapping $mapping --format yaml
+    done
+    cmp out.nvbit out.csv || exit 1
+done
+expect 2 '--from is one of nvbit, csv, not "xml"' trace convert --from xml add.csv x.trace
+expect 2 '--launch is a number' trace convert --launch first add.txt x.trace
+expect 2 'it has 1 launches' trace convert --launch 1 add.txt x.trace
+expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
+expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace
+expect 2 'the two files are the same' trace convert add.txt ./add.txt
+[ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }

@@ -18,12 +18,20 @@ struct trace_slot {
     uint8_t store, bytes_log2, lanes_log2, listed;
 };
 
-/* What is known of a warp; zero-initialised at its begin. Writer and reader have the same. */
+/* What is known of a warp; zero-initialised or reset at its begin. Writer and reader have the same.
+ */
 struct trace_code {
     struct trace_slot slots[TRACE_SLOTS];
     uint64_t last_pc, last_base;
     uint32_t used, next; /* used: slots with an instruction, a bit each; next: to be taken */
 };
+
+/* The state at the begin of a warp, without touching what is not used then. */
+static inline void trace_code_reset(struct trace_code *code)
+{
+    code->last_pc = code->last_base = 0;
+    code->used = code->next = 0;
+}
 
 /* Appends an access; returns its length, or 0 if it cannot be written: no lane, an element that is
  * no power of two up to TRACE_ELEMENT_MAX, an address that is not a multiple of it or not below

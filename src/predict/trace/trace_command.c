@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/out_file.h"
+#include "predict/trace/convert.h"
 #include "predict/trace/trace_info.h"
 #include "predict/trace/trace_make.h"
 
@@ -22,6 +23,9 @@ static const struct flag {
     const char *name, *argument, *help;
     size_t offset;
 } flags[] = {
+    {"--from", "WORD", "convert: nvbit (default) or csv", offsetof(struct request, from)},
+    {"--launch", "N", "convert: of several launches this one, from 0",
+     offsetof(struct request, launch)},
     {"--size", "N", "make: size of the kernel", offsetof(struct request, size)},
     {"--block", "SHAPE", "make: threads of a block, such as 32x8", offsetof(struct request, block)},
 };
@@ -90,6 +94,36 @@ static int run_make(const struct request *request, struct strbuf *out_text, stru
     return rc;
 }
 
+static void print_result(const struct convert_result *result, const char *path,
+                         struct strbuf *out_text)
+{
+    strbuf_printf(out_text, "%s: %llu accesses of %s\n", path,
+                  (unsigned long long)result->totals.accesses, result->head.name);
+    for (int i = 0; i < OPCODE_SPACES; i++)
+        if (result->skipped[i])
+            strbuf_printf(out_text, "left out: %llu (%s)\n", (unsigned long long)result->skipped[i],
+                          opcode_space_name((enum opcode_space)i));
+    if (result->other_launches)
+        strbuf_printf(out_text, "left out: %llu (other launches)\n",
+                      (unsigned long long)result->other_launches);
+}
+
+static int run_convert(const struct request *request, struct strbuf *out_text, struct err *err)
+{
+    struct convert_request convert = {.in = request->files[0], .out = request->files[1]};
+    struct convert_result result;
+    bool csv = str_equal(request->from, "csv");
+    if (request->from && !csv && strcmp(request->from, "nvbit") != 0)
+        return err_set(err, -EINVAL, "--from is one of nvbit, csv, not \"%.40s\"", request->from);
+    convert.has_launch = request->launch != NULL;
+    if (request->launch && str_parse_u64(request->launch, &convert.launch))
+        return err_set(err, -EINVAL, "--launch is a number, not \"%.40s\"", request->launch);
+    int rc = csv ? convert_csv(&convert, &result, err) : convert_nvbit(&convert, &result, err);
+    if (!rc)
+        print_result(&result, request->files[1], out_text);
+    return rc;
+}
+
 static const struct command {
     const char *name, *arguments, *help;
     int files;
@@ -97,6 +131,7 @@ static const struct command {
 } commands[] = {
     {"info", "FILE", "what a trace says about itself", 1, run_info},
     {"check", "FILE", "the same, after all of it was read", 1, run_check},
+    {"convert", "IN OUT", "make a trace from text; IN may be -", 2, run_convert},
     {"make", "KERNEL OUT", "write a kernel of the table as a trace", 2, run_make},
 };
 
