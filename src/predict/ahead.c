@@ -9,15 +9,15 @@
 
 #include "base/mem.h"
 
-/* Lines that a window has about, ticks that it has at most, lines that L2 takes at once. */
-enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024, CHUNK = 2048 };
+/* Lines that a window has about, ticks that it has at most. */
+enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024 };
 
 static const uint32_t no_place = UINT32_MAX;
 
 /* What one SM has issued in this window. */
 struct runner {
     struct sm *sm;
-    struct request *requests;
+    struct cache_request *requests;
     size_t count, room;
     uint32_t *ends;     /* requests up to the end of each tick of the window */
     uint32_t tick;      /* of the window: the next one to run */
@@ -30,7 +30,7 @@ struct ahead {
     struct runner *runners; /* of the SMs that have warps */
     uint32_t runner_count;
     uint32_t ticks; /* of the window */
-    struct request chunk[CHUNK];
+    struct cache_request chunk[HIERARCHY_TOGETHER];
     size_t chunk_count, chunk_room;
 };
 
@@ -46,19 +46,23 @@ static void add_requests(struct ahead *a, struct runner *r, const struct warp_ac
     struct warp_line lines[WARP_LANES];
     uint32_t count = warp_coalesce(access, h->unit, lines);
     if (r->count + count > r->room) {
-        struct request *grown = mem_grow(r->requests, &r->room, r->count + count, sizeof *grown);
+        struct cache_request *grown =
+            mem_grow(r->requests, &r->room, r->count + count, sizeof *grown);
         if (!grown) {
             h->no_memory = true;
             return;
         }
         r->requests = grown;
     }
-    for (uint32_t i = 0; i < count; i++)
-        r->requests[r->count++] = (struct request){.number = lines[i].number,
-                                                   .sectors = (uint16_t)lines[i].sectors,
-                                                   .l1 = (uint16_t)l1,
-                                                   .store = access->store,
-                                                   .last = i + 1 == count};
+    struct cache_request request = {.cache = (uint16_t)l1,
+                                    .operation = (uint8_t)hierarchy_operation(h, access->store),
+                                    .note = access->store ? HIERARCHY_STORES : 0};
+    for (uint32_t i = 0; i < count; i++) {
+        request.number = lines[i].number;
+        request.sectors = (uint16_t)lines[i].sectors;
+        r->requests[r->count++] = request;
+    }
+    r->requests[r->count - 1].note |= HIERARCHY_LAST;
     h->counts.accesses++;
     h->counts.lines += count;
 }
@@ -139,7 +143,6 @@ static void flush(struct ahead *a)
     struct hierarchy *h = &a->model->hierarchy;
     if (h->l1_draws)
         hierarchy_l1(h, a->chunk, a->chunk_count);
-    hierarchy_bypassed(h, a->chunk, a->chunk_count);
     hierarchy_l2(h, a->chunk, a->chunk_count);
     a->chunk_count = 0;
 }
@@ -200,7 +203,7 @@ static int start(struct ahead *a)
 {
     uint32_t sms = a->model->config->sms;
     a->ticks = WINDOW_TICKS_FIRST;
-    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : CHUNK;
+    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : HIERARCHY_TOGETHER;
     a->runners = mem_array(sms, sizeof *a->runners);
     for (uint32_t i = 0; a->runners && i < sms; i++) {
         a->runners[i].sm = &a->model->sms[i];
