@@ -96,7 +96,8 @@ struct cache {
     uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;
     struct cache_link *links; /* NULL: sets are scanned */
-    uint32_t *buckets;        /* slot + 1, 0: none */
+    uint8_t *marks;    /* a byte of each line's hash: most lines need not be read; NULL: few ways */
+    uint32_t *buckets; /* slot + 1, 0: none */
     uint32_t bucket_mask;
     uint32_t tick;
     uint32_t resets;
@@ -123,8 +124,29 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 
-/* A hint that this address will be accessed soon: changes nothing. */
-void cache_prefetch(const struct cache *cache, uint64_t address);
+enum cache_operation {
+    CACHE_LOAD,  /* cache_load */
+    CACHE_STORE, /* cache_store */
+    CACHE_DROP,  /* cache_drop; all its sectors then count as missing */
+    CACHE_PASS,  /* does not reach the cache: all its sectors count as missing */
+};
+
+/* One of many accesses. */
+struct cache_request {
+    uint64_t number; /* address / line size */
+    uint16_t sectors;
+    uint16_t missing; /* result: the sectors that were not there */
+    uint16_t cache;   /* which of the caches it is for */
+    uint8_t operation;
+    uint8_t note; /* the caller's */
+};
+
+/* Serves many accesses in their order, as the functions above would one by one. What they will look
+ * at comes from memory while others are served; `near`: it need not, since the cache is small. */
+void cache_serve(struct cache *const *caches, struct cache_request *requests, size_t count,
+                 struct rng *rng);
+void cache_serve_near(struct cache *const *caches, struct cache_request *requests, size_t count,
+                      struct rng *rng);
 
 /* Whether such a cache takes random numbers. */
 bool cache_draws(const struct cache_geometry *geometry);

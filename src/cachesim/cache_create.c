@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cachesim/cache.h"
+#include "cachesim/marks.h"
 
 /* Larger than any line number. */
 static const uint64_t key_step = UINT64_C(1) << 48;
@@ -201,7 +202,11 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
     linked |= geometry->set_ways[0] > 0;
-    if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
+    bool marked = !linked && geometry->ways > FEW_WAYS;
+    if (marked)
+        cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
+    if (!cache->lines || !cache->sets || (marked && !cache->marks) ||
+        (linked && create_links(cache))) {
         cache_destroy(cache);
         return NULL;
     }
@@ -231,6 +236,7 @@ void cache_destroy(struct cache *cache)
     lines_destroy(cache->lines, cache->lines_max);
     free(cache->sets);
     free(cache->links);
+    free(cache->marks);
     free(cache->buckets);
     free(cache);
 }

@@ -9,16 +9,18 @@
 
 #include "base/mem.h"
 
-/* Lines that a window has about, ticks that it has at most, lines that L2 takes at once. */
-enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024, CHUNK = 2048 };
+/* Lines that a window has about, ticks that it has at most. */
+enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024 };
 
 static const uint32_t no_place = UINT32_MAX;
 
 /* What one SM has issued in this window. */
 struct runner {
     struct sm *sm;
-    struct request *requests;
+    struct cache_request *requests;
     size_t count, room;
+    uint64_t accesses;
+    uint32_t l1;        /* its first L1 */
     uint32_t *ends;     /* requests up to the end of each tick of the window */
     uint32_t tick;      /* of the window: the next one to run */
     uint32_t scheduler; /* the first one that has not issued in this tick */
@@ -30,8 +32,9 @@ struct ahead {
     struct runner *runners; /* of the SMs that have warps */
     uint32_t runner_count;
     uint32_t ticks; /* of the window */
-    struct request chunk[CHUNK];
+    struct cache_request chunk[HIERARCHY_TOGETHER];
     size_t chunk_count, chunk_room;
+    uint8_t operations[2]; /* of loads and stores in L1 */
 };
 
 bool ahead_is_possible(const struct model_config *config)
@@ -39,28 +42,34 @@ bool ahead_is_possible(const struct model_config *config)
     return !config->parallel.mshrs && config->stall < 1;
 }
 
-static void add_requests(struct ahead *a, struct runner *r, const struct warp_access *access,
-                         uint32_t l1)
+static bool make_room(struct ahead *a, struct runner *r)
 {
-    struct hierarchy *h = &a->model->hierarchy;
+    struct cache_request *grown =
+        mem_grow(r->requests, &r->room, r->count + WARP_LANES, sizeof *grown);
+    a->model->hierarchy.no_memory |= !grown;
+    r->requests = grown ? grown : r->requests;
+    return grown;
+}
+
+static inline void add_requests(struct ahead *a, struct runner *r, const struct warp_access *access,
+                                uint32_t part)
+{
     struct warp_line lines[WARP_LANES];
-    uint32_t count = warp_coalesce(access, h->unit, lines);
-    if (r->count + count > r->room) {
-        struct request *grown = mem_grow(r->requests, &r->room, r->count + count, sizeof *grown);
-        if (!grown) {
-            h->no_memory = true;
-            return;
-        }
-        r->requests = grown;
+    uint32_t count = warp_coalesce(access, a->model->hierarchy.unit, lines);
+    if (r->count + WARP_LANES > r->room && !make_room(a, r))
+        return;
+    struct cache_request request = {.cache = (uint16_t)(r->l1 + part),
+                                    .operation = a->operations[access->store],
+                                    .note = access->store ? HIERARCHY_STORES : 0};
+    struct cache_request *to = &r->requests[r->count];
+    for (uint32_t i = 0; i < count; i++) {
+        request.number = lines[i].number;
+        request.sectors = (uint16_t)lines[i].sectors;
+        *to++ = request;
     }
-    for (uint32_t i = 0; i < count; i++)
-        r->requests[r->count++] = (struct request){.number = lines[i].number,
-                                                   .sectors = (uint16_t)lines[i].sectors,
-                                                   .l1 = (uint16_t)l1,
-                                                   .store = access->store,
-                                                   .last = i + 1 == count};
-    h->counts.accesses++;
-    h->counts.lines += count;
+    to[-1].note |= HIERARCHY_LAST;
+    r->count += count;
+    r->accesses++;
 }
 
 /* Whether it matters which SM takes its next block first. */
@@ -69,17 +78,23 @@ static bool blocks_are_contended(const struct block_map *map)
     return map->mapping == BLOCK_FIRST_FREE && map->next < map->blocks;
 }
 
+static inline struct sm_warp *choose(const struct ahead *a, struct runner *r)
+{
+    enum sm_scheduler policy = a->model->config->scheduler;
+    struct sm_warp *next = policy == SM_RR ? sm_choose_next(r->sm, r->scheduler, 0) : NULL;
+    return next ? next : sm_choose(r->sm, r->scheduler, policy, 0);
+}
+
 /* Issues the next access of one scheduler, if any is left. False: a block is wanted first. */
-static bool issue(struct ahead *a, struct runner *r)
+static inline bool issue(struct ahead *a, struct runner *r)
 {
     struct model *m = a->model;
     struct sm_warp *warp;
     struct warp_access access;
     uint32_t place, per_sm = m->config->l1_per_sm;
-    while ((warp = sm_choose(r->sm, r->scheduler, m->config->scheduler, 0))) {
+    while ((warp = choose(a, r))) {
         if (kernel_next(m->launch, &warp->cursor, &access)) {
-            uint32_t part = (uint32_t)(warp - r->sm->warps) % per_sm;
-            add_requests(a, r, &access, r->sm->number * per_sm + part);
+            add_requests(a, r, &access, per_sm > 1 ? (uint32_t)(warp - r->sm->warps) % per_sm : 0);
             return true;
         }
         if (!sm_end_warp(r->sm, warp, m->launch, &place))
@@ -124,7 +139,7 @@ static void run_sms(struct ahead *a)
     struct runner *r;
     for (uint32_t i = 0; i < a->runner_count; i++) {
         r = &a->runners[i];
-        r->count = r->tick = r->scheduler = 0;
+        r->count = r->accesses = r->tick = r->scheduler = 0;
         run_sm(a, r);
     }
     while ((r = first_vacant(a))) {
@@ -139,7 +154,6 @@ static void flush(struct ahead *a)
     struct hierarchy *h = &a->model->hierarchy;
     if (h->l1_draws)
         hierarchy_l1(h, a->chunk, a->chunk_count);
-    hierarchy_bypassed(h, a->chunk, a->chunk_count);
     hierarchy_l2(h, a->chunk, a->chunk_count);
     a->chunk_count = 0;
 }
@@ -163,9 +177,13 @@ static void merge(struct ahead *a)
 /* The next window is as long as this one's lines suggest. */
 static void adapt(struct ahead *a)
 {
-    uint64_t lines = 1;
-    for (uint32_t i = 0; i < a->runner_count; i++)
+    struct model_counts *counts = &a->model->hierarchy.counts;
+    uint64_t lines = 0;
+    for (uint32_t i = 0; i < a->runner_count; i++) {
         lines += a->runners[i].count;
+        counts->accesses += a->runners[i].accesses;
+    }
+    counts->lines += lines++;
     uint64_t ticks = (uint64_t)WINDOW_LINES * a->ticks / lines;
     ticks = ticks > (uint64_t)a->ticks * 2 ? (uint64_t)a->ticks * 2 : ticks;
     a->ticks = ticks < 1 ? 1 : ticks > WINDOW_TICKS_MAX ? WINDOW_TICKS_MAX : (uint32_t)ticks;
@@ -201,10 +219,13 @@ static int start(struct ahead *a)
 {
     uint32_t sms = a->model->config->sms;
     a->ticks = WINDOW_TICKS_FIRST;
-    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : CHUNK;
+    for (int store = 0; store < 2; store++)
+        a->operations[store] = (uint8_t)hierarchy_operation(&a->model->hierarchy, store);
+    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : HIERARCHY_TOGETHER;
     a->runners = mem_array(sms, sizeof *a->runners);
     for (uint32_t i = 0; a->runners && i < sms; i++) {
         a->runners[i].sm = &a->model->sms[i];
+        a->runners[i].l1 = i * a->model->config->l1_per_sm;
         a->runners[i].vacant = no_place;
         a->runners[i].ends = mem_array(WINDOW_TICKS_MAX, sizeof *a->runners[i].ends);
         if (!a->runners[i].ends)

@@ -76,33 +76,17 @@ static uint32_t whole_units(const struct cache_geometry *cache, uint32_t sectors
     return units;
 }
 
-int curves_l1_load(struct curves *curves, uint32_t l1, struct warp_line line)
+int curves_l1_load(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors)
 {
-    return reuse_access_sectors(curves->l1[l1], line.number, line.sectors,
-                                whole_units(&curves->config->l1, line.sectors));
+    return reuse_access_sectors(curves->l1[l1], line, sectors,
+                                whole_units(&curves->config->l1, sectors));
 }
 
-/* Lines of L2 may be longer or shorter than those of L1. */
-int curves_l2(struct curves *curves, struct warp_line line, bool store)
+/* A store brings nothing but itself. */
+int curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store)
 {
-    const struct cache_geometry *l2 = &curves->config->l2;
-    uint64_t start = line.number * curves->config->l1.line;
-    while (line.sectors) {
-        uint64_t first = start + (uint64_t)__builtin_ctz(line.sectors) * l2->sector;
-        uint32_t mask = 0;
-        for (uint32_t s = 0; line.sectors >> s; s++) {
-            uint64_t address = start + s * l2->sector;
-            if (!(line.sectors >> s & 1) || address / l2->line != first / l2->line)
-                continue;
-            mask |= UINT32_C(1) << (address % l2->line / l2->sector);
-            line.sectors &= ~(UINT32_C(1) << s);
-        }
-        int rc = reuse_access_sectors(curves->l2, first / l2->line, mask,
-                                      store ? mask : whole_units(l2, mask));
-        if (rc)
-            return rc;
-    }
-    return 0;
+    return reuse_access_sectors(curves->l2, line, sectors,
+                                store ? sectors : whole_units(&curves->config->l2, sectors));
 }
 
 /* 1, 2, 3, 4, 6, 8, 12, ...: two points per doubling, up to a size that holds everything, or to

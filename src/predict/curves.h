@@ -3,16 +3,15 @@
 #define GPUMEMTOPO_PREDICT_CURVES_H
 
 #include "predict/model.h"
-#include "predict/warp.h"
 
 struct curves;
 
 struct curves *curves_create(const struct model_config *config); /* NULL: out of memory */
 void curves_destroy(struct curves *curves);                      /* accepts NULL */
 
-/* A load of L1 number l1, and what L2 is asked for behind L1. line: of L1. 0 or -ENOMEM. */
-int curves_l1_load(struct curves *curves, uint32_t l1, struct warp_line line);
-int curves_l2(struct curves *curves, struct warp_line line, bool store);
+/* A load of L1 number l1, and what L2 is asked for behind L1; lines of each. 0 or -ENOMEM. */
+int curves_l1_load(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors);
+int curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store);
 
 void curves_finish(const struct curves *curves, struct model_counts *out_counts);
 

@@ -6,6 +6,12 @@
 #include "predict/model.h"
 #include "predict/warp.h"
 
+/* Notes of the requests that hierarchy_l1 and hierarchy_l2 take; the number is that of a line of
+ * L1, the cache an L1, the operation that of hierarchy_operation. */
+enum { HIERARCHY_STORES = 1, HIERARCHY_LAST = 2 /* of the lines of one access */ };
+
+enum { HIERARCHY_TOGETHER = 512 }; /* requests that hierarchy_l2 takes at most */
+
 struct hierarchy {
     const struct model_config *config;
     struct warp_unit unit; /* of L1 */
@@ -15,18 +21,9 @@ struct hierarchy {
     struct rng rng;
     bool l1_draws, l2_draws; /* they take numbers from `rng`: the order of lines matters */
     uint32_t farthest;       /* level that the access whose lines go through L2 needed so far */
+    struct cache_request parts[HIERARCHY_TOGETHER * CACHE_SECTORS_MAX]; /* on their way to an L2 */
     struct model_counts counts;
     bool no_memory;
-};
-
-/* A line of an access on its way through the caches. */
-struct request {
-    uint64_t number;  /* address / line size of L1 */
-    uint16_t sectors; /* asked for */
-    uint16_t missing; /* of them, those that go on to L2 */
-    uint16_t l1;
-    bool store;
-    bool last; /* of its access */
 };
 
 int hierarchy_init(struct hierarchy *hierarchy, const struct model_config *config, struct err *err);
@@ -39,11 +36,11 @@ enum hierarchy_level hierarchy_load(struct hierarchy *hierarchy, uint32_t l1,
                                     struct warp_line line);
 void hierarchy_store(struct hierarchy *hierarchy, uint32_t l1, struct warp_line line);
 
-/* The same for many lines, one level after the other: first L1, then the two L2s in any order. The
- * counts are the same as line by line, if no level draws random numbers but one. */
-void hierarchy_l1(struct hierarchy *hierarchy, struct request *requests, size_t count);
-void hierarchy_l2(struct hierarchy *hierarchy, const struct request *requests, size_t count);
-void hierarchy_bypassed(struct hierarchy *hierarchy, const struct request *requests, size_t count);
+/* The same for many lines, first through L1, then through both L2s. The counts are the same as line
+ * by line, unless L2 draws, or L1 does and is not served in that order. */
+enum cache_operation hierarchy_operation(const struct hierarchy *hierarchy, bool store);
+void hierarchy_l1(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
+void hierarchy_l2(struct hierarchy *hierarchy, const struct cache_request *requests, size_t count);
 
 /* Adds what only the end of the kernel shows: traffic of main memory, the curve of reuse. */
 void hierarchy_finish(struct hierarchy *hierarchy);

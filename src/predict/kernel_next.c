@@ -113,15 +113,14 @@ static uint32_t lanes_within(const struct kernel_launch *launch, const struct ke
     return mask & (uint32_t)((UINT64_C(1) << cursor->lanes) - 1);
 }
 
-/* The guard's lanes change with t only: they are kept until it changes, or the guard. */
+/* The guard's lanes change with t only: they are kept until it changes, or another guard comes. */
 static inline uint32_t mask_of(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                                enum kernel_guard guard)
 {
-    if (cursor->guard != (uint32_t)guard + 1 || cursor->guard_t != (uint32_t)cursor->t) {
+    if (cursor->guard != (uint32_t)guard + 1) {
         struct bounds b = bounds_of(launch, cursor, guard);
         cursor->mask = lanes_within(launch, cursor, &b);
         cursor->guard = (uint32_t)guard + 1;
-        cursor->guard_t = (uint32_t)cursor->t;
     }
     return cursor->mask;
 }
@@ -194,12 +193,14 @@ static bool make_access(const struct kernel_launch *launch, struct kernel_cursor
  * guards do not depend on k. */
 static void next_phase(const struct kernel_launch *launch, struct kernel_cursor *cursor)
 {
-    const uint64_t loops[KERNEL_PHASES] = {
-        [KERNEL_FIRST] = launch->loop_first, [KERNEL_SECOND] = launch->loop_second};
-    if (cursor->accessed && cursor->k + 1 < loops[cursor->phase]) {
+    uint64_t loop = cursor->phase == KERNEL_FIRST    ? launch->loop_first
+                    : cursor->phase == KERNEL_SECOND ? launch->loop_second
+                                                     : 0;
+    if (cursor->accessed && cursor->k + 1 < loop) {
         cursor->k++;
     } else if (cursor->phase == KERNEL_TAIL && cursor->t + 1 < launch->loop_t) {
         cursor->t++;
+        cursor->guard = 0;
         cursor->k = 0;
         cursor->phase = KERNEL_HEAD;
     } else {

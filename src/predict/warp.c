@@ -14,18 +14,21 @@ static uint32_t add(struct warp_line *lines, uint32_t count, uint64_t number, ui
 }
 
 /* Bytes from `first` to `last`, without a gap. */
-static uint32_t add_run(struct warp_line *lines, uint32_t count, uint64_t first, uint64_t last,
-                        struct warp_unit unit)
+static inline uint32_t add_run(struct warp_line *lines, uint32_t count, uint64_t first,
+                               uint64_t last, struct warp_unit unit)
 {
-    uint32_t per_line = UINT32_C(1) << (unit.line_shift - unit.sector_shift);
-    uint64_t sector = first >> unit.sector_shift, end = last >> unit.sector_shift;
-    while (sector <= end) {
-        uint32_t from = (uint32_t)(sector & (per_line - 1));
-        uint64_t left = end - sector + 1;
-        uint32_t here = left < per_line - from ? (uint32_t)left : per_line - from;
-        uint32_t mask = ((UINT32_C(1) << here) - 1) << from;
-        count = add(lines, count, sector >> (unit.line_shift - unit.sector_shift), mask);
-        sector += here;
+    uint32_t shift = unit.line_shift - unit.sector_shift, end = (UINT32_C(1) << shift) - 1;
+    uint32_t all = (uint32_t)((UINT64_C(2) << end) - 1), had = count;
+    uint64_t last_number = last >> unit.line_shift;
+    uint32_t mask = all & all << (first >> unit.sector_shift & end);
+    for (uint64_t number = first >> unit.line_shift; number <= last_number; number++) {
+        if (number == last_number)
+            mask &= all >> (end - (last >> unit.sector_shift & end));
+        if (had)
+            count = add(lines, count, number, mask);
+        else
+            lines[count++] = (struct warp_line){number, mask};
+        mask = all;
     }
     return count;
 }
@@ -108,6 +111,10 @@ uint32_t warp_coalesce(const struct warp_access *access, struct warp_unit unit,
                        struct warp_line out_lines[WARP_LANES])
 {
     bool near = access->step_x == 0 || access->step_x == access->bytes;
+    if (!access->listed && near && access->mask == UINT32_MAX && access->lanes_x == WARP_LANES) {
+        uint64_t last = access->base + (WARP_LANES - 1) * (uint64_t)access->step_x;
+        return add_run(out_lines, 0, access->base, last + access->bytes - 1, unit);
+    }
     if (!access->listed && near && (is_gapless(access->mask) || access->step_x == 0))
         return coalesce_rows(access, unit, out_lines);
     if (!access->listed && access->lanes_x == WARP_LANES &&
