@@ -40,7 +40,7 @@ static const struct flag {
      offsetof(struct options, mshrs_text)},
     {"--latency", 0, "STEPS", "of a miss of L1: K1 or K1,K2 (default 2,0.25)", TEXT,
      offsetof(struct options, latency_text)},
-    {"--reuse", 0, NULL, "also hit ratios of L1 for all sizes, in one pass", FLAG,
+    {"--reuse", 0, NULL, "also hits for all sizes of L1 and L2, reuse distances", FLAG,
      offsetof(struct options, reuse)},
     {"--format", 'f', "WORD", "table (default), yaml, json or html", TEXT,
      offsetof(struct options, format_text)},
@@ -49,8 +49,9 @@ static const struct flag {
     {"--quiet", 0, NULL, "no progress and no warnings", FLAG, offsetof(struct options, quiet)},
     {"--list-kernels", 0, NULL, "print the kernels and stop", FLAG,
      offsetof(struct options, list_kernels)},
-    {"--version", 0, NULL, "print the version and stop", FLAG, offsetof(struct options, version)},
-    {"--help", 'h', NULL, "print this and stop", FLAG, offsetof(struct options, help)},
+    {"--version", 0, NULL, NULL, FLAG, offsetof(struct options, version)},
+    {"--help", 'h', NULL, "print the version, or this, and stop", FLAG,
+     offsetof(struct options, help)},
 };
 
 static const struct flag *find_flag(const char *word, size_t length)
@@ -251,21 +252,37 @@ int options_read(struct options *options, int count, char **arguments, struct er
     return rc ? rc : check(options, err);
 }
 
+static void put_name(struct strbuf *out, const struct flag *flag)
+{
+    if (flag->letter)
+        strbuf_printf(out, "-%c, ", flag->letter);
+    strbuf_printf(out, "%s%s%s", flag->name, flag->argument ? " " : "",
+                  flag->argument ? flag->argument : "");
+}
+
+/* A flag without a text of its own stands before the next one. */
+static void put_flag(struct strbuf *out, size_t at)
+{
+    struct strbuf name = {0};
+    if (!flags[at].help)
+        return;
+    if (at && !flags[at - 1].help) {
+        put_name(&name, &flags[at - 1]);
+        strbuf_puts(&name, ", ");
+    }
+    put_name(&name, &flags[at]);
+    strbuf_printf(out, "  %-22s %s\n", name.data ? name.data : "", flags[at].help);
+    out->failed |= name.failed;
+    strbuf_fini(&name);
+}
+
 void options_help(struct strbuf *out_text)
 {
     strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL|TRACE... --inventory FILE [FLAG...]\n"
                           "Predicts cache hits and traffic on surveyed GPUs. To make traces: trace "
                           "--help.\n\n");
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        struct strbuf name = {0};
-        if (flags[i].letter)
-            strbuf_printf(&name, "-%c, ", flags[i].letter);
-        strbuf_printf(&name, "%s%s%s", flags[i].name, flags[i].argument ? " " : "",
-                      flags[i].argument ? flags[i].argument : "");
-        strbuf_printf(out_text, "  %-22s %s\n", name.data ? name.data : "", flags[i].help);
-        out_text->failed |= name.failed;
-        strbuf_fini(&name);
-    }
-    strbuf_puts(out_text, "\nExit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
-                          "4 some of the predictions could not be made.\n");
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        put_flag(out_text, i);
+    strbuf_puts(out_text, "\nExit codes: 0 done; 1 no report; 2 bad usage or input; "
+                          "4 some not predicted.\n");
 }
