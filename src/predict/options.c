@@ -148,12 +148,12 @@ static int read_words(struct options *options, struct err *err)
     return rc;
 }
 
-static int read_number(const char *flag, const char *text, uint64_t max, uint64_t *out_value,
-                       struct err *err)
+static int read_number(const char *flag, const char *text, uint64_t min, uint64_t max,
+                       uint64_t *out_value, struct err *err)
 {
-    if (text && (str_parse_u64(text, out_value) || !*out_value || *out_value > max))
-        return err_set(err, -EINVAL, "%s is a number from 1 to %llu, not \"%.40s\"", flag,
-                       (unsigned long long)max, text);
+    if (text && (str_parse_u64(text, out_value) || *out_value < min || *out_value > max))
+        return err_set(err, -EINVAL, "%s is a number from %llu to %llu, not \"%.40s\"", flag,
+                       (unsigned long long)min, (unsigned long long)max, text);
     return 0;
 }
 
@@ -210,11 +210,12 @@ static int read_what_if(struct options *options, const char *text, struct err *e
 static int read_values(struct options *options, struct err *err)
 {
     int rc = read_words(options, err);
-    rc = rc ? rc : read_number("--size", options->size_text, 1 << 24, &options->size, err);
+    rc = rc ? rc : read_number("--size", options->size_text, 2, 1 << 24, &options->size, err);
     rc = rc ? rc
-            : read_number("--registers", options->registers_text, 255, &options->registers, err);
+            : read_number("--registers", options->registers_text, 1, 255, &options->registers, err);
     rc = rc ? rc
-            : read_number("--mshrs", options->mshrs_text, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+            : read_number("--mshrs", options->mshrs_text, 1, PARALLEL_MSHRS_MAX, &options->mshrs,
+                          err);
     rc = rc ? rc : read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
     for (size_t i = 0; i < options->what_if_texts.count && !rc; i++)
@@ -233,7 +234,7 @@ static int check(const struct options *options, struct err *err)
     for (size_t i = 0; i < options->inventories.count && options->output; i++)
         if (out_file_replaces(options->output, options->inventories.items[i]))
             return err_set(err, -EINVAL, "--inventory and --output name the same file");
-    return 0;
+    return options->output ? out_file_check("--output", options->output, err) : 0;
 }
 
 int options_read(struct options *options, int count, char **arguments, struct err *err)

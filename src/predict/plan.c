@@ -19,12 +19,24 @@ static int read_inventories(struct plan *plan, struct err *err)
 {
     const struct options_list *files = &plan->options->inventories;
     for (; plan->inventory_count < files->count; plan->inventory_count++) {
+        for (size_t i = 0; i < plan->inventory_count; i++)
+            if (str_equal(files->items[i], files->items[plan->inventory_count]))
+                return err_set(err, -EINVAL, "--inventory names %.200s twice", files->items[i]);
         int rc = inventory_read_file(files->items[plan->inventory_count],
                                      &plan->inventories[plan->inventory_count], err);
         if (rc)
             return rc;
     }
     return 0;
+}
+
+/* The file's name, or its path if another file has the same name. */
+static const char *label_of(const struct options_list *files, size_t at)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (i != at && str_equal(str_last_part(files->items[i]), str_last_part(files->items[at])))
+            return files->items[at];
+    return str_last_part(files->items[at]);
 }
 
 static bool is_wanted(const struct options *options, const char *model)
@@ -38,19 +50,22 @@ static bool is_wanted(const struct options *options, const char *model)
 /* Every model that was asked for is in some inventory. */
 static int check_model(const struct plan *plan, const char *id, struct err *err)
 {
-    const char *ids[OPTIONS_LIST_MAX];
-    size_t count = 0;
+    struct strbuf known = {0};
     for (size_t i = 0; i < plan->inventory_count; i++)
         for (size_t k = 0; k < plan->inventories[i].model_count; k++) {
-            if (str_equal(plan->inventories[i].models[k].id, id))
+            if (str_equal(plan->inventories[i].models[k].id, id)) {
+                strbuf_fini(&known);
                 return 0;
-            if (count < COUNT_OF(ids))
-                ids[count++] = plan->inventories[i].models[k].id;
+            }
+            strbuf_printf(&known, "%s%.40s", known.length ? ", " : "",
+                          plan->inventories[i].models[k].id);
         }
-    const char *near = str_nearest(id, ids, count);
-    return err_set(err, -EINVAL, "%s%s has no model %.60s%s%s", plan->options->inventories.items[0],
-                   plan->inventory_count > 1 ? " and the other inventories" : "", id,
-                   near ? "; did you mean " : "", near ? near : "");
+    int rc = err_set(err, -EINVAL, "%s%s has no model %.60s; its models: %.200s",
+                     plan->options->inventories.items[0],
+                     plan->inventory_count > 1 ? " and the other inventories" : "", id,
+                     known.data ? known.data : "none");
+    strbuf_fini(&known);
+    return rc;
 }
 
 static int count_models(const struct plan *plan, size_t *out_count, struct err *err)
@@ -113,24 +128,25 @@ static int check_fit(const struct prediction *p, const struct kernel_launch *lau
                    limits->shared_bytes > 1 ? (unsigned long long)limits->shared_bytes : 0);
 }
 
-/* Lists one prediction. */
-static void add(struct plan *plan, const struct kernel_launch *launch,
+/* Lists one prediction; why not NULL: the kernel cannot be launched so. */
+static void add(struct plan *plan, const struct kernel_launch *launch, const char *why_not,
                 const struct inventory_model *model, size_t file, const struct what_if *what_if)
 {
-    const char *path = plan->options->inventories.items[file];
     struct prediction *p = &plan->predictions[plan->count++];
     struct err err = {0};
     *p = (struct prediction){.program = plan->program_count - 1,
                              .kernel = launch->kernel->name,
                              .summary = launch->kernel->summary,
                              .model = model->id,
-                             .inventory = str_last_part(path),
+                             .inventory = label_of(&plan->options->inventories, file),
                              .what_if = what_if,
                              .size = launch->size,
                              .footprint_bytes = launch->footprint_bytes,
                              .block_x = launch->block_x,
                              .block_y = launch->block_y};
-    int rc = machine_init(&p->machine, model, path, what_if, &err);
+    int rc = why_not ? err_set(&err, -EINVAL, "%s", why_not)
+                     : machine_init(&p->machine, model, plan->options->inventories.items[file],
+                                    what_if, &err);
     if (!rc) {
         configure(plan->options, what_if, &p->machine.config);
         p->machine.config.registers =
@@ -143,7 +159,7 @@ static void add(struct plan *plan, const struct kernel_launch *launch,
     plan->impossible += rc != 0;
 }
 
-static void add_models(struct plan *plan, const struct kernel_launch *launch)
+static void add_models(struct plan *plan, const struct kernel_launch *launch, const char *why_not)
 {
     const struct options *options = plan->options;
     for (size_t file = 0; file < plan->inventory_count; file++) {
@@ -152,9 +168,9 @@ static void add_models(struct plan *plan, const struct kernel_launch *launch)
             const struct inventory_model *model = &inventory->models[i];
             if (!is_wanted(options, model->id))
                 continue;
-            add(plan, launch, model, file, NULL);
+            add(plan, launch, why_not, model, file, NULL);
             for (size_t k = 0; k < options->what_ifs.count; k++)
-                add(plan, launch, model, file, &options->what_ifs.items[k]);
+                add(plan, launch, why_not, model, file, &options->what_ifs.items[k]);
         }
     }
 }
@@ -201,10 +217,12 @@ static int add_program(struct plan *plan, const char *name, struct kernel_launch
     if (rc)
         return rc;
     plan->program_count++;
-    rc = init_launch(plan->options, program, launch, err);
-    if (!rc)
-        add_models(plan, launch);
-    return rc;
+    struct err why = {0};
+    rc = init_launch(plan->options, program, launch, &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    add_models(plan, launch, rc ? why.text : NULL);
+    return 0;
 }
 
 static int add_programs(struct plan *plan, struct kernel_launch *launch, struct err *err)

@@ -91,6 +91,14 @@ def kernels_of(data):
     return list(dict.fromkeys(row["kernel"] for row in data["predictions"]))
 
 
+def check_gap(chromium, data):
+    """A kernel that no model has: the others are compared without it."""
+    shown = chromium.run(CELLS % "table.times tr")
+    assert shown[1] == ["attention", "-", "-"] and "-" not in shown[-1][1:], shown
+    assert chromium.run("document.querySelector('#k0').innerText").endswith("Not predicted; see the reasons.")
+    assert {row["kernel"] for row in data["not_predicted"]} == {"attention"}
+
+
 CELLS = "Array.from(document.querySelectorAll('%s'), (r) => Array.from(r.cells, (c) => c.innerText.trim().replace(/\\n/g, ' ')))"
 
 
@@ -205,6 +213,7 @@ def pages():
     return {
         "models": run("models", *KERNELS, *CHANGES, "-i", str(demo), "-i", str(h200), code=4),
         "one": run("one", "mvt2", "--size", "64", "-i", str(h200)),
+        "gap": run("gap", "attention", "mvt2", "2mm", "--size", "32", "-i", str(demo), code=4),
         "hostile": run("hostile", "mvt2", "2mm", "--size", "64", "-i", str(hostile)),
     }
 
@@ -278,6 +287,9 @@ def check_browser():
             assert chromium.run("typeof window.hacked") == "undefined", f"{name}: a script of a name ran"
             assert chromium.run("document.scripts.length") == 0 and chromium.run("document.images.length") == 0
             looks.check_looks(chromium, shots, f"predict-{name}")
+            if name == "gap":
+                check_gap(chromium, data)
+                continue
             check_models(chromium, data)
             if name == "models":
                 check_all(chromium, data)

@@ -35,7 +35,7 @@ expect 2 'inventory FILE is missing' atax1
 expect 2 '"ataxx" is neither a kernel nor a file; did you mean atax1' ataxx -i "$h200"
 expect 2 'no flag --whatif; did you mean --what-if' atax1 --whatif x=1 -i "$h200"
 expect 2 'nothing.yaml' atax1 -i nothing.yaml
-expect 2 'has no model nvidia-h201; did you mean nvidia-h200' atax1 -i "$h200" -m nvidia-h201
+expect 2 'has no model nvidia-h201; its models: nvidia-h200' atax1 -i "$h200" -m nvidia-h201
 expect 2 'given twice' atax1 -i "$h200" -o a -o b
 expect 2 'same file' atax1 -i "$h200" -o "$h200"
 expect 2 '--format is one of table, yaml, json, html, not "xml"' atax1 -i "$h200" --format xml
@@ -44,7 +44,16 @@ expect 2 '--size is a number' atax1 -i "$h200" --size -1
 expect 2 '--block is a shape' atax1 -i "$h200" --block 32y8
 expect 2 'power of two or a multiple of 32' atax1 -i "$h200" --block 24
 expect 2 'at most 1024 threads' atax1 -i "$h200" --block 64x32
-expect 2 'size is a multiple of 16' nw1 -i "$h200" --size 100
+expect 2 'size is a multiple of 16, not 100; the next one is 112' nw1 -i "$h200" --size 100
+expect 2 '--size is a number from 2 to' nw1 -i "$h200" --size 1
+expect 2 'its block of 32x32 threads is its tile in shared memory' gemm_tiled -i "$h200" --block 16x16
+expect 2 'names .* twice' mvt2 -i "$h200" -i "$h200"
+expect 2 'nowhere' mvt2 -i "$h200" -o nowhere/page.html
+expect 4 '2 of 68 predictions could not be made' all -i "$demo" --size 32
+grep -q 'not predicted: attention: size is a multiple of 64, not 32; the next one is 64' out || { cat out; exit 1; }
+[ "$(grep -c '^[a-z0-9_]* *demo-' out)" = 68 ] || { echo "33 kernels by 2 models, 2 lines of what was assumed:"; cat out; exit 1; }
+mkdir a b && cp "$h200" a/same.yaml && cp "$h200" b/same.yaml
+expect 0 '^mvt2 *nvidia-h200 *a/same.yaml ' mvt2 --size 64 -i a/same.yaml -i b/same.yaml
 expect 2 '--latency needs --mshrs' atax1 -i "$h200" --latency 4
 
 # What makes no sense is refused: which figure, why, and what to give instead.
@@ -121,7 +130,7 @@ END
 # Several inventories; one without GPUs, one that is broken.
 expect 0 '^mvt2 *nvidia-h200 *h200.yaml ' mvt2 --size 64 -i "$demo" -i "$h200"
 grep -q '^mvt2 *demo-h8 *demo.yaml ' out || { cat out; exit 1; }
-expect 2 'and the other inventories has no model nvidia-h201; did you mean nvidia-h200' mvt2 -i "$demo" -i "$h200" -m nvidia-h201
+expect 2 'and the other inventories has no model nvidia-h201; its models: demo-h8, demo-t20, nvidia-h200' mvt2 -i "$demo" -i "$h200" -m nvidia-h201
 awk '/^[a-z]/ {inside = 0} /^(models|gpus|nodes|outliers|watch|unmeasured):/ {print $1, "[]"; inside = 1} !inside' "$demo" >empty.yaml
 expect 2 'empty.yaml has no model: no GPU was measured' mvt2 -i empty.yaml
 expect 0 '^mvt2 *nvidia-h200 ' mvt2 --size 64 -i empty.yaml -i "$h200"

@@ -155,13 +155,16 @@ static void put_distances(struct strbuf *out, const struct prediction *p, const 
 
 void section_curves(struct strbuf *out, const struct section_kernel *kernel)
 {
-    strbuf_puts(out, "<details class=reuse open><summary>Hits by size, and reuse distances"
-                     "</summary><div class=curves>\n");
+    bool begun = false;
     for (size_t i = 0; i < kernel->count; i++) {
         const struct prediction *p = &kernel->predictions[i];
         const struct model_counts *c = &p->counts;
         if (!section_is_plain(p))
             continue;
+        if (!begun)
+            strbuf_puts(out, "<details class=reuse open><summary>Hits by size, and reuse distances"
+                             "</summary><div class=curves>\n");
+        begun = true;
         put_curve(out, p, "L1 hits by size of L1", &c->l1_curve, p->machine.config.l1.line,
                   prediction_l1_hits(p));
         put_curve(out, p, "L2 hits by size of L2", &c->l2_curve, p->machine.config.l2.line,
@@ -169,5 +172,5 @@ void section_curves(struct strbuf *out, const struct section_kernel *kernel)
         put_distances(out, p, "reuse distances of L1", &c->l1_curve);
         put_distances(out, p, "reuse distances of L2", &c->l2_curve);
     }
-    strbuf_puts(out, "</div></details>\n");
+    strbuf_puts(out, begun ? "</div></details>\n" : "");
 }

@@ -62,9 +62,21 @@ static void put_limits(struct strbuf *out, const struct section_kernel *kernel, 
     strbuf_puts(out, "</tbody></table></div></details>\n");
 }
 
+static bool has_plain(const struct section_kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->count; i++)
+        if (section_is_plain(&kernel->predictions[i]))
+            return true;
+    return false;
+}
+
 void section_models(struct strbuf *out, const struct section_kernel *kernel, bool with_file)
 {
     double shortest = section_shortest(kernel);
+    if (!has_plain(kernel)) {
+        strbuf_puts(out, "<p>Not predicted; see the <a href=#absent>reasons</a>.</p>\n");
+        return;
+    }
     strbuf_puts(out, "<h3>Models side by side</h3>\n<div class=wide><table class=models><thead><tr>"
                      "<th>Model<th class=n>L1 hits %<th class=n>L2 hits %"
                      "<th class=n>L2 hits %<br>without L1<th class=n>L1 trans-<br>actions"
@@ -122,8 +134,11 @@ static double mean_ratio(const struct prediction *predictions, size_t count,
     struct section_kernel kernel;
     double sum = 0;
     size_t kernels = 0;
-    for (size_t at = 0; section_next(predictions, count, &at, &kernel); kernels++) {
+    for (size_t at = 0; section_next(predictions, count, &at, &kernel);) {
         const struct prediction *p = find_same(&kernel, model);
+        if (!has_plain(&kernel))
+            continue; /* no model has it: the others can be compared without it */
+        kernels++;
         sum += p ? log(p->bound.longest / section_shortest(&kernel)) : NAN;
     }
     return exp(sum / (double)kernels);
