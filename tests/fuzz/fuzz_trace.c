@@ -52,22 +52,27 @@ static void run(const char *path)
     trace_source_close(source);
 }
 
-static void read_all(const uint8_t *data, size_t size)
+static void read_all(const uint8_t *data, size_t size, bool runs)
 {
     struct trace_reader *reader = NULL;
     struct err err = {0};
     const char *path = fuzz_file(data, size);
-    if (trace_reader_open(path, &reader, &err) == 0 && read_warps(reader) < ACCESSES_MAX)
+    if (trace_reader_open(path, &reader, &err) == 0 && read_warps(reader) < ACCESSES_MAX && runs)
         run(path);
     trace_reader_close(reader);
 }
 
+/* A wrong sum ends the reading, and a run reads what was read before: both, every so often. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    read_all(data, size);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum = sum * 31 + data[i];
+    if (sum % 16 == 0)
+        read_all(data, size, false);
     uint8_t *sealed = fuzz_copy(data, size);
     fuzz_seal_trace(sealed, size);
-    read_all(sealed, size);
+    read_all(sealed, size, sum % 4 == 0);
     free(sealed);
     return 0;
 }

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-enum { BUCKETS = 1 << 13 };
+enum { BUCKETS = 1 << 12 };
 
 struct frame {
     uint8_t *bytes;
