@@ -31,7 +31,8 @@ enum {
     CACHE_SECTORS_MAX = 16,
     CACHE_TREE_WAYS_MAX = 31,
     CACHE_SLOTS_MAX = 64,
-    CACHE_TAGS_WAYS_MAX = 4
+    CACHE_TAGS_WAYS_MAX = 4,
+    CACHE_RECENT = 1 << 14,
 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
@@ -97,6 +98,7 @@ struct cache {
     struct cache_set *sets;
     struct cache_link *links; /* NULL: sets are scanned */
     uint8_t *marks;    /* a byte of each line's hash: most lines need not be read; NULL: few ways */
+    uint32_t *recent;  /* with marks: where cache_serve found lines, by the end of their numbers */
     uint32_t *buckets; /* slot + 1, 0: none */
     uint32_t bucket_mask;
     uint32_t tick;
