@@ -206,10 +206,11 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
-    uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
+    uint64_t scanned = geometry->mostly_hits || geometry->in_bulk ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
     linked |= geometry->set_ways[0] > 0;
-    bool marked = !linked && geometry->ways > FEW_WAYS;
+    bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
+    cache->ordered = marked && !cache->lfu && !cache->tree;
     if (!cache->lines || !cache->sets || (marked && create_marks(cache)) ||
         (linked && create_links(cache))) {
         cache_destroy(cache);

@@ -68,10 +68,7 @@ static struct sums sums_of(const struct cache_request *requests, size_t count)
 
 static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
-    if (h->l1_draws)
-        cache_serve(h->l1, requests, count, &h->rng);
-    else
-        cache_serve_near(h->l1, requests, count, &h->rng);
+    cache_serve(h->l1, requests, count, &h->rng);
     if (h->reuse)
         note_reuse(h, requests, count);
     struct sums sums = sums_of(requests, count);
@@ -126,7 +123,6 @@ static size_t make_parts(struct hierarchy *h, const struct cache_request *reques
         struct cache_request part = requests[i];
         part.sectors = behind_l1 ? part.missing : part.sectors;
         part.operation = operations[part.note & HIERARCHY_STORES];
-        part.cache = 0;
         if (!same_lines) {
             parts += split(h, part, &h->parts[parts]);
             continue;
@@ -141,7 +137,7 @@ static size_t make_parts(struct hierarchy *h, const struct cache_request *reques
 static void serve_parts(struct hierarchy *h, size_t count, struct cache *cache,
                         struct model_l2_counts *counts)
 {
-    cache_serve(&cache, h->parts, count, &h->rng);
+    cache_serve_one(cache, h->parts, count, &h->rng);
     struct sums sums = sums_of(h->parts, count);
     counts->reads += sums.asked[0];
     counts->read_hits += sums.asked[0] - sums.missing[0];
