@@ -40,9 +40,7 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng)
     uint32_t slot = lookup_scanned(cache, set, key);
     if (slot == links_none)
         return miss(cache, set, key, sector, rng);
-    cache->last = slot;
-    if (cache->tree)
-        tree_use(&cache->sets[set], slot - cache->sets[set].first);
+    lookup_order(cache, set, slot);
     return use(cache, slot, sector);
 }
 

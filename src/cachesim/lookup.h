@@ -4,6 +4,7 @@
 
 #include "cachesim/links.h"
 #include "cachesim/marks.h"
+#include "cachesim/order.h"
 #include "cachesim/replace.h"
 #include "cachesim/tree.h"
 
@@ -54,6 +55,8 @@ static inline void lookup_order(struct cache *cache, uint32_t set, uint32_t slot
     }
     if (cache->tree)
         tree_use(&cache->sets[set], slot - cache->sets[set].first);
+    if (cache->ordered && !cache->fifo)
+        cache->sets[set].order = order_use(cache->sets[set].order, slot - lookup_first(cache, set));
 }
 
 static inline __attribute__((always_inline)) uint32_t lookup_find(struct cache *cache, uint32_t set,
@@ -82,6 +85,15 @@ static inline uint32_t lookup_fetched(const struct cache *cache, uint32_t sector
     return brought;
 }
 
+/* Brings sectors that a line does not have. */
+static inline void lookup_bring(struct cache *cache, struct cache_line *line, uint32_t missing)
+{
+    uint32_t brought = lookup_fetched(cache, missing) & ~(uint32_t)line->sectors;
+    cache->brought += (uint64_t)__builtin_popcount(brought);
+    line->sectors = (uint16_t)(line->sectors | brought);
+    cache->fills++;
+}
+
 /* Load and store of a line that was found and ordered in `slot`, or is not there. Return the
  * sectors that were not there. */
 static inline uint32_t lookup_load(struct cache *cache, uint32_t set, uint64_t key, uint32_t slot,
@@ -96,12 +108,8 @@ static inline uint32_t lookup_load(struct cache *cache, uint32_t set, uint64_t k
     struct cache_line *line = &cache->lines[slot];
     lookup_touch(cache, line);
     uint32_t missing = sectors & ~(uint32_t)line->sectors;
-    if (missing) {
-        uint32_t brought = lookup_fetched(cache, missing) & ~(uint32_t)line->sectors;
-        cache->brought += (uint64_t)__builtin_popcount(brought);
-        line->sectors = (uint16_t)(line->sectors | brought);
-        cache->fills++;
-    }
+    if (missing)
+        lookup_bring(cache, line, missing);
     return missing;
 }
 
@@ -131,6 +139,7 @@ static inline void lookup_drop(struct cache *cache, uint32_t set, uint64_t key)
         return;
     cache->lines[slot].sectors = cache->lines[slot].dirty = 0;
     cache->lines[slot].used = 0;
+    cache->sets[set].order = 0;
     if (!cache->links)
         return;
     links_remove(cache, &cache->sets[set], slot);

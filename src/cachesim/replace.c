@@ -3,6 +3,7 @@
 
 #include "cachesim/links.h"
 #include "cachesim/marks.h"
+#include "cachesim/order.h"
 #include "cachesim/tree.h"
 
 /* Sets of which one gives a line, if there are tags but no data left. */
@@ -70,6 +71,8 @@ static uint32_t choose_victim(const struct cache *cache, const struct cache_set 
     case CACHE_TREE:
         return set->first + tree_way(set);
     default:
+        if (cache->ordered && set->order)
+            return set->first + order_oldest(set->order, set->ways);
         return cache->links ? set->oldest : oldest_scanned(cache, set);
     }
 }
@@ -110,6 +113,8 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
         (struct cache_line){.key = key, .used = replace_tick(cache), .sectors = sectors};
     if (cache->marks)
         cache->marks[slot] = marks_of(key);
+    if (cache->ordered)
+        set->order = order_use(set->order, slot - set->first);
     cache->last = slot;
     cache->fills++;
     if (cache->tree)
@@ -138,8 +143,6 @@ static void free_data(struct cache *cache, struct rng *rng)
         write_back(cache, &cache->lines[oldest]);
     uint32_t last = best->first + --best->filled;
     cache->lines[oldest] = cache->lines[last];
-    if (cache->marks)
-        cache->marks[oldest] = cache->marks[last];
     cache->lines[last].key = 0;
     cache->held--;
 }
@@ -153,6 +156,7 @@ void replace_miss(struct cache *cache, uint32_t set, uint64_t key, uint32_t sect
         at->filled = 0;
         at->newest = at->oldest = links_none;
         at->tree = 0;
+        at->order = at->ways <= ORDER_WAYS_MAX ? order_first : 0;
     }
     if (cache->geometry.tags && at->filled < at->ways) {
         if (cache->held == cache->room)

@@ -1,8 +1,9 @@
 /* Serves many accesses. What each needs is fetched from memory some accesses before its turn. */
 #include "cachesim/lookup.h"
 
-/* So many accesses before its turn, a set, and then the line itself, begin to come from memory. */
-enum { SET_AHEAD = 16, LINE_AHEAD = 8, HOST_LINE = 64 };
+/* Accesses to sets with an order go through three stages, so many at a time: while some are served,
+ * the lines of the next ones, and what tells the place of those after them, come from memory. */
+enum { GROUP = 16, SPOTS = 4 * GROUP };
 
 /* Where a line belongs, and where it probably is; links_none: nowhere. */
 struct spot {
@@ -10,17 +11,35 @@ struct spot {
     uint32_t set, slot;
 };
 
-static inline struct spot find_spot(const struct cache *cache, uint64_t number)
+static inline struct cache_recent *recent_of(const struct cache *cache, uint64_t number)
 {
-    struct spot spot = {
-        .key = number + 1 + cache->base, .set = set_index_of(cache, number), .slot = links_none};
-    if (cache->links)
-        __builtin_prefetch(links_bucket(cache, spot.key));
-    else if (cache->marks)
-        __builtin_prefetch(&cache->marks[lookup_first(cache, spot.set)]);
-    else
-        __builtin_prefetch(&cache->lines[lookup_first(cache, spot.set)]);
-    return spot;
+    return &cache->recent[number % CACHE_RECENT];
+}
+
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline void guess_group(const struct cache *cache, const struct cache_request *requests,
+                               size_t first, size_t count, struct spot *spots)
+{
+    for (size_t i = first; i < smaller(first + GROUP, count); i++) {
+        uint64_t number = requests[i].number;
+        struct spot *spot = &spots[i % SPOTS];
+        const struct cache_recent *recent = recent_of(cache, number);
+        spot->key = number + 1 + cache->base;
+        if (recent->key == spot->key) {
+            spot->slot = recent->slot;
+            spot->set = recent->set;
+            __builtin_prefetch(&cache->lines[spot->slot]);
+        } else {
+            spot->slot = links_none;
+            spot->set = set_index_of(cache, number);
+            __builtin_prefetch(&cache->marks[lookup_first(cache, spot->set)]);
+        }
+        __builtin_prefetch(&cache->sets[spot->set]);
+    }
 }
 
 /* The first line of the set whose mark is that of the key. */
@@ -36,80 +55,145 @@ static inline uint32_t marked_slot(const struct cache *cache, const struct spot 
     return links_none;
 }
 
-/* All that a miss will look at. */
-static void expect_miss(const struct cache *cache, const struct spot *spot)
+/* The line that a miss will take. */
+static inline uint32_t next_victim(const struct cache *cache, const struct spot *spot)
 {
     const struct cache_set *set = &cache->sets[spot->set];
-    const char *lines = (const char *)&cache->lines[lookup_first(cache, spot->set)];
-    __builtin_prefetch(set);
-    for (size_t at = 0; at < cache->ways * sizeof *cache->lines; at += HOST_LINE)
-        __builtin_prefetch(lines + at);
+    return lookup_first(cache, spot->set) +
+           (set->filled < set->ways ? set->filled : order_oldest(set->order, set->ways));
 }
 
-static inline void expect_line(const struct cache *cache, struct spot *spot)
+static inline void locate_group(const struct cache *cache, size_t first, size_t count,
+                                struct spot *spots)
 {
-    if (cache->links)
-        spot->slot = *links_bucket(cache, spot->key) - 1;
-    else if (cache->marks)
+    for (size_t i = first; i < smaller(first + GROUP, count); i++) {
+        struct spot *spot = &spots[i % SPOTS];
+        if (spot->slot != links_none)
+            continue;
         spot->slot = marked_slot(cache, spot);
-    if (spot->slot == links_none) {
-        if (!cache->links)
-            expect_miss(cache, spot);
+        uint32_t soon = spot->slot != links_none ? spot->slot : next_victim(cache, spot);
+        __builtin_prefetch(&cache->lines[soon]);
+    }
+}
+
+static __attribute__((noinline)) uint32_t miss(struct cache *cache, const struct spot *spot,
+                                               const struct cache_request *r, struct rng *rng)
+{
+    return r->operation == CACHE_LOAD
+               ? lookup_load(cache, spot->set, spot->key, links_none, r->sectors, rng)
+               : lookup_store(cache, spot->set, spot->key, links_none, r->sectors, rng);
+}
+
+static inline uint32_t hit(struct cache *cache, struct cache_line *line,
+                           const struct cache_request *r)
+{
+    uint32_t missing = r->sectors & ~(uint32_t)line->sectors;
+    line->used = replace_tick(cache);
+    if (r->operation == CACHE_STORE) {
+        line->sectors = (uint16_t)(line->sectors | r->sectors);
+        line->dirty = (uint16_t)(line->dirty | r->sectors);
+        cache->stored = true;
+    } else if (missing) {
+        lookup_bring(cache, line, missing);
+    }
+    return missing;
+}
+
+static inline void serve_group(struct cache *cache, struct cache_request *requests, size_t first,
+                               size_t count, const struct spot *spots, struct rng *rng)
+{
+    for (size_t i = first; i < smaller(first + GROUP, count); i++) {
+        struct cache_request *r = &requests[i];
+        const struct spot *spot = &spots[i % SPOTS];
+        uint32_t slot = spot->slot;
+        if (slot == links_none || cache->lines[slot].key != spot->key)
+            slot = lookup_scanned(cache, spot->set, spot->key);
+        if (slot == links_none) {
+            r->missing = (uint16_t)miss(cache, spot, r, rng);
+            slot = cache->last;
+        } else {
+            struct cache_set *set = &cache->sets[spot->set];
+            set->order = order_use(set->order, slot - set->first);
+            r->missing = (uint16_t)hit(cache, &cache->lines[slot], r);
+        }
+        *recent_of(cache, r->number) = (struct cache_recent){spot->key, spot->set, slot};
+    }
+}
+
+/* Sets that keep an order of use. */
+static void serve_ordered(struct cache *cache, struct cache_request *requests, size_t count,
+                          struct rng *rng)
+{
+    struct spot spots[SPOTS];
+    guess_group(cache, requests, 0, count, spots);
+    guess_group(cache, requests, GROUP, count, spots);
+    locate_group(cache, 0, count, spots);
+    for (size_t first = 0; first < count; first += GROUP) {
+        guess_group(cache, requests, first + 2 * GROUP, count, spots);
+        locate_group(cache, first + GROUP, count, spots);
+        serve_group(cache, requests, first, count, spots, rng);
+    }
+    cache->last = count ? recent_of(cache, requests[count - 1].number)->slot : cache->last;
+}
+
+/* A fully associative cache that replaces the line used longest ago. */
+static void serve_linked(struct cache *const *caches, struct cache_request *requests, size_t count,
+                         struct rng *rng)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cache_request *r = &requests[i];
+        struct cache *cache = caches[r->cache];
+        r->missing = r->sectors;
+        if (r->operation == CACHE_PASS)
+            continue;
+        struct spot spot = {.key = r->number + 1 + cache->base};
+        uint32_t slot = links_find(cache, spot.key);
+        if (r->operation == CACHE_DROP) {
+            lookup_drop(cache, 0, spot.key);
+        } else if (slot == links_none) {
+            r->missing = (uint16_t)miss(cache, &spot, r, rng);
+        } else {
+            lookup_order(cache, 0, slot);
+            r->missing = (uint16_t)hit(cache, &cache->lines[slot], r);
+        }
+    }
+}
+
+/* Any cache. */
+static uint32_t serve_any(struct cache *cache, const struct cache_request *r, struct rng *rng)
+{
+    uint32_t set = set_index_of(cache, r->number);
+    uint64_t key = r->number + 1 + cache->base;
+    if (r->operation == CACHE_PASS)
+        return r->sectors;
+    if (r->operation == CACHE_DROP) {
+        lookup_drop(cache, set, key);
+        return r->sectors;
+    }
+    uint32_t slot = lookup_find(cache, set, key);
+    return r->operation == CACHE_LOAD ? lookup_load(cache, set, key, slot, r->sectors, rng)
+                                      : lookup_store(cache, set, key, slot, r->sectors, rng);
+}
+
+void cache_serve_one(struct cache *cache, struct cache_request *requests, size_t count,
+                     struct rng *rng)
+{
+    if (cache->ordered && !cache->fifo) {
+        serve_ordered(cache, requests, count, rng);
         return;
     }
-    __builtin_prefetch(&cache->lines[spot->slot]);
-    if (cache->links)
-        __builtin_prefetch(&cache->links[spot->slot]);
-}
-
-static inline uint32_t find_in(struct cache *cache, const struct spot *spot)
-{
-    uint32_t slot = spot->slot;
-    if (slot == links_none || cache->lines[slot].key != spot->key)
-        slot = lookup_only(cache, spot->set, spot->key);
-    if (slot != links_none)
-        lookup_order(cache, spot->set, slot);
-    return slot;
-}
-
-static inline uint32_t serve_one(struct cache *cache, const struct spot *spot,
-                                 const struct cache_request *r, struct rng *rng)
-{
-    if (r->operation == CACHE_LOAD)
-        return lookup_load(cache, spot->set, spot->key, find_in(cache, spot), r->sectors, rng);
-    if (r->operation == CACHE_STORE)
-        return lookup_store(cache, spot->set, spot->key, find_in(cache, spot), r->sectors, rng);
-    if (r->operation == CACHE_DROP)
-        lookup_drop(cache, spot->set, spot->key);
-    return r->sectors;
+    for (size_t i = 0; i < count; i++)
+        requests[i].missing = (uint16_t)serve_any(cache, &requests[i], rng);
 }
 
 void cache_serve(struct cache *const *caches, struct cache_request *requests, size_t count,
                  struct rng *rng)
 {
-    struct spot spots[SET_AHEAD];
-    for (size_t i = 0; i < count + SET_AHEAD; i++) {
-        if (i >= SET_AHEAD) {
-            struct cache_request *r = &requests[i - SET_AHEAD];
-            r->missing = (uint16_t)serve_one(caches[r->cache], &spots[i % SET_AHEAD], r, rng);
-        }
-        if (i < count && requests[i].operation != CACHE_PASS)
-            spots[i % SET_AHEAD] = find_spot(caches[requests[i].cache], requests[i].number);
-        size_t next = i - LINE_AHEAD;
-        if (next < count && requests[next].operation != CACHE_PASS)
-            expect_line(caches[requests[next].cache], &spots[next % SET_AHEAD]);
+    const struct cache *first = caches[count ? requests[0].cache : 0];
+    if (first->links && first->set_count == 1 && !first->fifo) {
+        serve_linked(caches, requests, count, rng);
+        return;
     }
-}
-
-void cache_serve_near(struct cache *const *caches, struct cache_request *requests, size_t count,
-                      struct rng *rng)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct cache_request *r = &requests[i];
-        struct cache *cache = caches[r->cache];
-        struct spot spot = {.key = r->number + 1 + cache->base, .slot = links_none};
-        if (r->operation != CACHE_PASS && cache->set_count > 1)
-            spot.set = set_index_of(cache, r->number);
-        r->missing = (uint16_t)serve_one(cache, &spot, r, rng);
-    }
+    for (size_t i = 0; i < count; i++)
+        requests[i].missing = (uint16_t)serve_any(caches[requests[i].cache], &requests[i], rng);
 }

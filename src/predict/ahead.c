@@ -33,7 +33,7 @@ struct ahead {
     uint32_t runner_count;
     uint32_t ticks; /* of the window */
     struct cache_request chunk[HIERARCHY_TOGETHER];
-    size_t chunk_count, chunk_room;
+    size_t chunk_count;
     uint8_t operations[2]; /* of loads and stores in L1 */
 };
 
@@ -158,17 +158,44 @@ static void flush(struct ahead *a)
     a->chunk_count = 0;
 }
 
+/* If L2 draws random numbers, it does so line by line. */
+static void serve_one_by_one(struct ahead *a, struct cache_request *requests, size_t count)
+{
+    struct model_counts *counts = &a->model->hierarchy.counts;
+    uint64_t *const waits[] = {&counts->waits_l1, &counts->waits_l2, &counts->waits_main};
+    enum hierarchy_level farthest = HIERARCHY_L1;
+    for (size_t i = 0; i < count; i++) {
+        enum hierarchy_level level = hierarchy_one(&a->model->hierarchy, &requests[i]);
+        farthest = level > farthest ? level : farthest;
+        if (!(requests[i].note & HIERARCHY_LAST))
+            continue;
+        if (!(requests[i].note & HIERARCHY_STORES))
+            ++*waits[farthest];
+        farthest = HIERARCHY_L1;
+    }
+}
+
+/* What an SM issued in one tick. */
+static inline void pass_on(struct ahead *a, struct cache_request *requests, size_t count)
+{
+    if (a->model->hierarchy.l2_draws) {
+        serve_one_by_one(a, requests, count);
+        return;
+    }
+    if (a->chunk_count + count > HIERARCHY_TOGETHER)
+        flush(a);
+    for (size_t i = 0; i < count; i++)
+        a->chunk[a->chunk_count++] = requests[i];
+}
+
 /* Sends the requests of all SMs to L2 in the order of ticks and SMs. */
 static void merge(struct ahead *a)
 {
     for (uint32_t tick = 0; tick < a->ticks; tick++) {
         for (uint32_t i = 0; i < a->runner_count; i++) {
             struct runner *r = &a->runners[i];
-            for (uint32_t at = tick ? r->ends[tick - 1] : 0; at < r->ends[tick]; at++) {
-                a->chunk[a->chunk_count++] = r->requests[at];
-                if (a->chunk_count == a->chunk_room)
-                    flush(a);
-            }
+            uint32_t from = tick ? r->ends[tick - 1] : 0;
+            pass_on(a, &r->requests[from], r->ends[tick] - from);
         }
     }
     flush(a);
@@ -207,7 +234,7 @@ static void run_window(struct ahead *a)
 {
     struct hierarchy *h = &a->model->hierarchy;
     run_sms(a);
-    for (uint32_t i = 0; i < a->runner_count && !h->l1_draws; i++)
+    for (uint32_t i = 0; i < a->runner_count && !h->l1_draws && !h->l2_draws; i++)
         hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
     merge(a);
     adapt(a);
@@ -221,7 +248,6 @@ static int start(struct ahead *a)
     a->ticks = WINDOW_TICKS_FIRST;
     for (int store = 0; store < 2; store++)
         a->operations[store] = (uint8_t)hierarchy_operation(&a->model->hierarchy, store);
-    a->chunk_room = a->model->hierarchy.l2_draws ? 1 : HIERARCHY_TOGETHER;
     a->runners = mem_array(sms, sizeof *a->runners);
     for (uint32_t i = 0; a->runners && i < sms; i++) {
         a->runners[i].sm = &a->model->sms[i];

@@ -11,8 +11,10 @@ static int create_caches(struct hierarchy *h)
     const struct model_config *config = h->config;
     uint32_t count = config->sms * config->l1_per_sm;
     h->l1 = mem_array(count, sizeof *h->l1);
-    h->l2 = cache_create(&config->l2);
-    h->l2_bypassed = cache_create(&config->l2);
+    struct cache_geometry l2 = config->l2;
+    l2.in_bulk = true;
+    h->l2 = cache_create(&l2);
+    h->l2_bypassed = cache_create(&l2);
     h->curves = config->reuse ? curves_create(config) : NULL;
     if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;

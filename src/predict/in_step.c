@@ -49,17 +49,25 @@ static bool issue_next(struct stepper *s, struct sm *sm, uint32_t scheduler, str
     return false;
 }
 
+/* Sends one line through the caches. */
+static void serve_line(struct stepper *s, struct issue *issue, struct warp_line line)
+{
+    struct hierarchy *h = &s->model->hierarchy;
+    struct cache_request request = {
+        .number = line.number,
+        .sectors = (uint16_t)line.sectors,
+        .cache = (uint16_t)issue->l1,
+        .operation = (uint8_t)hierarchy_operation(h, issue->store),
+        .note = issue->store ? HIERARCHY_STORES : 0,
+    };
+    enum hierarchy_level level = hierarchy_one(h, &request);
+    issue->level = level > issue->level ? level : issue->level;
+}
+
 static void serve_at_once(struct stepper *s, struct issue *issue)
 {
-    for (uint32_t i = 0; i < issue->line_count; i++) {
-        if (issue->store) {
-            hierarchy_store(&s->model->hierarchy, issue->l1, issue->lines[i]);
-            continue;
-        }
-        enum hierarchy_level level =
-            hierarchy_load(&s->model->hierarchy, issue->l1, issue->lines[i]);
-        issue->level = level > issue->level ? level : issue->level;
-    }
+    for (uint32_t i = 0; i < issue->line_count; i++)
+        serve_line(s, issue, issue->lines[i]);
 }
 
 /* For parallel_serve: an access is the number of its issue and of its line. */
@@ -72,8 +80,7 @@ static bool look_up(void *stepper, const struct parallel_access *access, bool br
     bool here = cache_holds(h->l1[s->serving], line.number << h->unit.line_shift, line.sectors);
     if (!here && !bring)
         return false;
-    enum hierarchy_level level = hierarchy_load(&s->model->hierarchy, s->serving, line);
-    issue->level = level > issue->level ? level : issue->level;
+    serve_line(s, issue, line);
     return here;
 }
 
