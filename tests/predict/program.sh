@@ -261,3 +261,19 @@ expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
 expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace
 expect 2 'the two files are the same' trace convert add.txt ./add.txt
 [ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }
+
+# Progress is for terminals only, and gone at the end.
+python3 - "$predict" "$h200" <<'END' || exit 1
+import os, pty, subprocess, sys
+for quiet in False, True:
+    terminal, inner = pty.openpty()
+    command = [sys.argv[1], "2mm", "--size", "128", "-i", sys.argv[2], *(["--quiet"] if quiet else [])]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=inner)
+    os.close(inner)
+    try:
+        shown = os.read(terminal, 65536).decode()
+    except OSError:  # nothing was written
+        shown = ""
+    assert done.returncode == 0, done
+    assert shown == "" if quiet else shown.startswith("\r1 of 1: 2mm, ") and shown.endswith("\r\x1b[K"), repr(shown)
+END
