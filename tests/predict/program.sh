@@ -88,7 +88,7 @@ no_sense 'l2.ways: 16 ways need as many lines, but l2.size (1024 B) has only 8' 
 no_sense 'a tree has 1 to 31 ways, not 32' --what-if l2.policy=tree+l2.ways=32+l2.size=32M
 no_sense 'a fully associative cache has one set' --what-if l1_data.sets=512
 no_sense 'have tags for 2048 B, less than l1_data.size' --what-if l1_data.sets=4+l1_data.ways=4
-no_sense 'are modelled for up to 32 ways, not 64' --what-if l1_data.sets=64+l1_data.ways=64
+no_sense 'are modelled for up to 32 ways, not 56' --what-if l1_data.sets=64+l1_data.ways=56
 no_sense 'threads_per_sm is a multiple of 32' --what-if threads_per_sm=100
 no_sense 'l1_data.policy is one of lru, fifo, .*not "best"' --what-if l1_data.policy=best
 no_sense 'l2.index is one of modulo, hashed, xor, prime, not "any"' --what-if l2.index=any
