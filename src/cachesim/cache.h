@@ -107,6 +107,7 @@ struct cache {
     struct cache_link *links; /* NULL: sets are scanned */
     uint8_t *marks; /* a byte of each line's hash: most lines need not be read; NULL: not kept */
     struct cache_recent *recent; /* with marks: by the end of the line number */
+    uint32_t recent_mask;        /* so many of them, less one */
     bool ordered;                /* sets keep their order */
     uint32_t *buckets;           /* slot + 1, 0: none */
     uint32_t bucket_mask;
