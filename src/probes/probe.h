@@ -56,6 +56,10 @@ uint64_t probe_analysis_seed(struct probe_context *context);
  * it is cold in every cache. On Hopper, lines that are loaded repeatedly outlast a flush of L2. */
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
+/* The same memory in every call: the end of what lies before all that probe_fresh gives out. Only
+ * large arrays of the probes of L2 that come later reach it. */
+uint64_t probe_fresh_apart(const struct probe_context *context, uint64_t bytes);
+
 enum { PROBE_LIST_MAX = 24 };
 
 /* One row of the table. A probe is in one file, and the other files know only this of it. */
@@ -120,6 +124,7 @@ extern const struct probe probe_main_bandwidth_copy;
 extern const struct probe probe_l2_latency;
 extern const struct probe probe_l2_line;
 extern const struct probe probe_l2_size;
+extern const struct probe probe_l2_prefetch;
 extern const struct probe probe_l2_bandwidth_read;
 extern const struct probe probe_l2_bandwidth_write;
 extern const struct probe probe_l1_data_bandwidth_read;

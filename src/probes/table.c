@@ -73,6 +73,7 @@ const struct probe *const probe_table[] = {
     &probe_structures[STUDY_CONSTANT_L1],
     &probe_structures[STUDY_CONSTANT_L15],
     &probe_structure_l2,
+    &probe_l2_prefetch,
     &probe_memory_whole,
     &probe_die_memory,
     &probe_tlb,

@@ -23,6 +23,12 @@ struct sm_context {
     uint64_t constant_epoch; /* of the job that last loaded from constant memory */
 };
 
+/* The last misses of L2, if each was of the unit behind what the one before had brought. */
+struct miss_stream {
+    uint64_t next_unit;
+    uint32_t misses;
+};
+
 struct gpu {
     struct device device;
     struct sim_model model;  /* faults and variation applied */
@@ -42,6 +48,7 @@ struct gpu {
     size_t run_count;
     struct cache **wide[SIM_CACHES_MAX]; /* by group of SMs; NULL for SM-private caches */
     struct cache *l2[SIM_PARTS_MAX];
+    struct miss_stream l2_misses;
     struct cache **tlbs[SIM_TLBS]; /* the same */
 };
 

@@ -64,6 +64,8 @@ struct sim_l2 {
     double far_cycles[SIM_PARTS_MAX]; /* by own part XOR home part */
     double slice_cycles;              /* between the nearest and the furthest slice of a part */
     double group_cycles;              /* between the nearer half of the slices and the other */
+    uint64_t prefetch_units; /* fetch units that a miss in a stream brings in addition; 0: none */
+    uint32_t prefetch_after; /* as many misses, each behind the last, are a stream */
 };
 
 struct sim_tlb {
@@ -236,6 +238,9 @@ int sim_read_places(const struct yaml_node *node, bool across, struct sim_model 
 /* sizes: of each GPC, in SMs; they add up to the model's. */
 void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_count);
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
+/* `full` is 0. */
+int sim_read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_ways,
+                  struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,

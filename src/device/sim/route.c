@@ -94,6 +94,12 @@ static void prepare_l2(struct gpu *gpu, const struct sim_path *path,
     const struct sim_l2 *l2 = &model->l2;
     for (int i = 0; i < SIM_PARTS_MAX; i++)
         route->l2[i] = gpu->l2[i];
+    if (l2->prefetch_units) {
+        route->misses = &gpu->l2_misses;
+        route->fetch = divider_of(l2->geometry.fetch);
+        route->prefetch_units = l2->prefetch_units;
+        route->prefetch_after = l2->prefetch_after;
+    }
     route->parts = l2->parts;
     route->part_count = l2->part_count;
     route->part_shift = l2->part_count > 2 ? 62 : 63;
@@ -188,6 +194,22 @@ static double load_dram(const struct route *route, struct rng *rng)
     return cycles;
 }
 
+/* [M] 4.6: misses in ascending order bring what follows, too. */
+static void prefetch(const struct route *route, uint64_t address, struct rng *rng)
+{
+    uint64_t unit = divide(&route->fetch, address), next = unit + 1;
+    struct miss_stream *stream = route->misses;
+    stream->misses = unit == stream->next_unit ? stream->misses + 1 : 1;
+    if (stream->misses >= route->prefetch_after)
+        next += route->prefetch_units;
+    for (uint64_t ahead = unit + 1; ahead < next; ahead++) {
+        uint64_t local = ahead * route->fetch.d;
+        uint32_t home = route->part_count > 1 ? home_of(route, local, &local) : 0;
+        cache_access(route->l2[home], local, rng);
+    }
+    stream->next_unit = next;
+}
+
 /* With copies, the near part is searched first, even if the line's home is elsewhere. */
 static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
@@ -199,7 +221,11 @@ static double load_l2(const struct route *route, uint64_t address, struct rng *r
         return route->l2_cycles + slice_offset(route, address, true);
     double cycles =
         route->l2_cycles + route->far_cycles[distance] + slice_offset(route, address, false);
-    return cache_access(route->l2[home], local, rng) ? cycles : cycles + load_dram(route, rng);
+    if (cache_access(route->l2[home], local, rng))
+        return cycles;
+    if (route->misses)
+        prefetch(route, address, rng);
+    return cycles + load_dram(route, rng);
 }
 
 /* The cost of finding the page. */

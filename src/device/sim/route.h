@@ -16,6 +16,10 @@ struct route {
      * misses the first one takes as long as one from L2. */
     bool translate_first;
     struct cache *l2[SIM_PARTS_MAX];
+    struct miss_stream *misses; /* NULL: L2 does not prefetch */
+    struct divider fetch;       /* bytes that a miss brings */
+    uint64_t prefetch_units;
+    uint32_t prefetch_after;
     int parts;
     uint32_t part_count, part_shift; /* shift: bits of a hash beyond the part's number */
     uint32_t side;                   /* the L2 part near this SM */

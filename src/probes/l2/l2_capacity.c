@@ -1,4 +1,4 @@
-/* The fetch unit of L2, how much of an oversized array it keeps, and its line.
+/* How much of an oversized array L2 keeps, and its line.
  *
  * The resident elements are counted twice. With one element per fetch unit the count gives bytes.
  * With elements so far apart that each needs its own line it gives tags. Bytes / tags is the
@@ -15,10 +15,6 @@
 #include "probes/method/chase.h"
 
 enum {
-    WORD_BYTES = 8,      /* the smallest stride: chases follow stored 64-bit pointers */
-    FETCH_BYTES = 16384, /* chased word by word */
-    FETCH_JOBS = 6,
-    FETCH_DISTANCE_MAX = 1024 / WORD_BYTES + 1,
     CAPACITY_LOADS = 4096,
     CAPACITY_PART = 256, /* a miss of one fetch unit evicts a whole line */
     TAG_LOADS = 4096,
@@ -49,55 +45,6 @@ static const double TAG_OVERSIZE = 2.5, TAGS_OVERFILLED_SHARE = 0.3, TAGS_FEW_SH
 static const uint64_t PRIMES[] = {7, 13, 17, 23, 37, 67, 131, 257};
 static const uint64_t TAG_STRIDE_MIN_BYTES = 400;
 static const double SHARED_TAGS = 0.82, TOSS_UP = 0.25;
-
-static void count_distances(const struct device_sample *sample, double threshold,
-                            uint32_t *distances)
-{
-    size_t last = SIZE_MAX;
-    for (size_t i = 0; i < sample->kept_count; i++) {
-        if (sample->kept[i] <= threshold)
-            continue;
-        if (last != SIZE_MAX && i - last < FETCH_DISTANCE_MAX)
-            distances[i - last]++;
-        last = i;
-    }
-}
-
-/* A cold chase word by word misses once per fetch unit. A stray latency splits a few of the
- * distances between misses, so the most frequent distance counts. */
-int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err)
-{
-    struct device_array words = {
-        .path = DEVICE_GLOBAL_CG, .size_bytes = FETCH_BYTES, .stride_bytes = WORD_BYTES};
-    struct device_job jobs[FETCH_JOBS];
-    struct device_answer *answers;
-    for (size_t i = 0; i < FETCH_JOBS; i++) {
-        words.offset_bytes = probe_fresh(context, FETCH_BYTES);
-        jobs[i] = chase_job();
-        jobs[i].cold_l2 = true;
-        chase_add(&jobs[i], DEVICE_CHASE, &words, 0)->keep = FETCH_BYTES / WORD_BYTES;
-    }
-    int rc = chase_run(context, jobs, FETCH_JOBS, 1, &answers, err);
-    if (rc)
-        return rc;
-    uint32_t distances[FETCH_DISTANCE_MAX] = {0}, all = 0;
-    size_t best = 0;
-    for (size_t i = 0; i < FETCH_JOBS; i++)
-        count_distances(&answers[i].samples[0], l2->miss_threshold, distances);
-    for (size_t d = 0; d < FETCH_DISTANCE_MAX; d++) {
-        all += distances[d];
-        if (distances[d] > distances[best])
-            best = d;
-    }
-    device_answers_fini(answers, FETCH_JOBS);
-    free(answers);
-    if (!best)
-        return err_set(err, -ENODATA, "a cold word-by-word chase shows no regular misses");
-    l2->fetch_bytes = best * WORD_BYTES;
-    l2->fetch_agreement = (double)distances[best] / all;
-    l2->fetch_n = all;
-    return 0;
-}
 
 /* The median of several looks, if loads cost next to nothing: it depends on chance how the spacing
  * of a sample meets the hashing of addresses. */

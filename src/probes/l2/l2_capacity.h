@@ -1,11 +1,10 @@
-/* What stays resident in L2: its fetch unit, capacity and line. */
+/* What stays resident in L2: its capacity and line. */
 #ifndef GPUMEMTOPO_PROBES_L2_L2_CAPACITY_H
 #define GPUMEMTOPO_PROBES_L2_L2_CAPACITY_H
 
 #include "probes/probe.h"
 
-/* Stages L2_FETCH, L2_CAPACITY and L2_LINE. */
-int l2_measure_fetch(struct probe_context *context, struct l2_study *l2, struct err *err);
+/* Stages L2_CAPACITY and L2_LINE. */
 int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, struct err *err);
 int l2_measure_line(struct probe_context *context, struct l2_study *l2, struct err *err);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "probes/l2/l2_capacity.h"
+#include "probes/l2/l2_fetch.h"
 #include "probes/l2/l2_level.h"
 
 int l2_reach(struct probe_context *context, enum l2_stage stage, struct err *err)

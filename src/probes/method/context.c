@@ -45,13 +45,26 @@ double probe_left_s(const struct probe_context *context)
     return ends_s > 0 ? ends_s - clock_monotonic_s() : INFINITY;
 }
 
+/* The loads of other probes end below this, except for rare large arrays. */
+static uint64_t fresh_begins(const struct probe_context *context)
+{
+    static const uint64_t LEAST = 64 << 20;
+    uint64_t bytes = 2 * device_limits(context->device)->l2_reported_bytes;
+    return bytes > LEAST ? bytes : LEAST;
+}
+
+uint64_t probe_fresh_apart(const struct probe_context *context, uint64_t bytes)
+{
+    uint64_t end = fresh_begins(context), most = device_limits(context->device)->global_bytes;
+    end = most && most < end ? most : end;
+    return end > bytes ? (end - bytes) / FRESH_UNIT * FRESH_UNIT : 0;
+}
+
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes)
 {
-    /* The loads of other probes end below this, except for rare large arrays. */
-    static const uint64_t BEHIND_MIN = 64 << 20, FRESH_MAX = UINT64_C(3) << 30;
+    static const uint64_t FRESH_MAX = UINT64_C(3) << 30;
     const struct device_limits *limits = device_limits(context->device);
-    uint64_t behind = 2 * limits->l2_reported_bytes;
-    behind = behind > BEHIND_MIN ? behind : BEHIND_MIN;
+    uint64_t behind = fresh_begins(context);
     uint64_t end = behind + FRESH_MAX;
     end = limits->global_bytes && limits->global_bytes < end ? limits->global_bytes : end;
     if (behind + bytes > end)
