@@ -238,6 +238,7 @@ static void run_window(struct ahead *a)
         hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
     merge(a);
     adapt(a);
+    model_tell(a->model);
     drop_idle(a);
 }
 

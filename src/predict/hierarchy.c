@@ -15,14 +15,12 @@ static int create_caches(struct hierarchy *h)
     l1.in_bulk = l2.in_bulk = true;
     h->l2 = cache_create(&l2);
     h->l2_bypassed = cache_create(&l2);
-    h->reuse = config->reuse ? mem_array(count, sizeof *h->reuse) : NULL;
-    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->reuse))
+    h->curves = config->reuse ? curves_create(config) : NULL;
+    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         h->l1[i] = cache_create(&l1);
-        if (h->reuse)
-            h->reuse[i] = reuse_create();
-        if (!h->l1[i] || (h->reuse && !h->reuse[i]))
+        if (!h->l1[i])
             return -ENOMEM;
     }
     return 0;
@@ -41,36 +39,12 @@ int hierarchy_init(struct hierarchy *h, const struct model_config *config, struc
 
 void hierarchy_fini(struct hierarchy *h)
 {
-    for (uint32_t i = 0; i < h->config->sms * h->config->l1_per_sm; i++) {
-        if (h->l1)
-            cache_destroy(h->l1[i]);
-        if (h->reuse)
-            reuse_destroy(h->reuse[i]);
-    }
+    for (uint32_t i = 0; h->l1 && i < h->config->sms * h->config->l1_per_sm; i++)
+        cache_destroy(h->l1[i]);
     free(h->l1);
-    free(h->reuse);
+    curves_destroy(h->curves);
     cache_destroy(h->l2);
     cache_destroy(h->l2_bypassed);
-}
-
-static void finish_curve(struct hierarchy *h)
-{
-    struct model_counts *counts = &h->counts;
-    uint32_t caches = h->config->sms * h->config->l1_per_sm;
-    uint64_t lines_max = 1;
-    for (uint32_t i = 0; i < caches; i++) {
-        uint64_t lines = reuse_lines(h->reuse[i]);
-        lines_max = lines > lines_max ? lines : lines_max;
-        counts->curve_loads += reuse_accesses(h->reuse[i]);
-    }
-    for (uint64_t lines = 16; counts->curve_count < MODEL_CURVE_MAX; lines *= 2) {
-        size_t at = counts->curve_count++;
-        counts->curve_lines[at] = lines;
-        for (uint32_t i = 0; i < caches; i++)
-            counts->curve_hits[at] += reuse_hits(h->reuse[i], lines);
-        if (lines >= lines_max)
-            break;
-    }
 }
 
 void hierarchy_finish(struct hierarchy *h)
@@ -79,6 +53,6 @@ void hierarchy_finish(struct hierarchy *h)
     h->counts.l2.main_writes = h->l2->written_back;
     h->counts.l2_bypassed.main_reads = h->l2_bypassed->brought;
     h->counts.l2_bypassed.main_writes = h->l2_bypassed->written_back;
-    if (h->reuse)
-        finish_curve(h);
+    if (h->curves)
+        curves_finish(h->curves, &h->counts);
 }

@@ -2,8 +2,8 @@
 #ifndef GPUMEMTOPO_PREDICT_HIERARCHY_H
 #define GPUMEMTOPO_PREDICT_HIERARCHY_H
 
+#include "predict/curves.h"
 #include "predict/model.h"
-#include "predict/reuse.h"
 #include "predict/warp.h"
 
 /* Notes of requests; their number is that of a line of L1, their cache an L1, their operation that
@@ -16,7 +16,7 @@ struct hierarchy {
     const struct model_config *config;
     struct warp_unit unit; /* of L1 */
     struct cache **l1;     /* sms x l1_per_sm */
-    struct reuse **reuse;  /* the same; NULL: not asked for */
+    struct curves *curves; /* NULL: not asked for */
     struct cache *l2, *l2_bypassed;
     struct rng rng;
     bool l1_draws, l2_draws; /* they take numbers from `rng`: the order of lines matters */

@@ -15,7 +15,7 @@ struct issue {
     bool store;
 };
 
-enum { GROUP_MAX = SM_SCHEDULERS_MAX * WARP_LANES };
+enum { GROUP_MAX = SM_SCHEDULERS_MAX * WARP_LANES, TELL_TICKS = 4096 };
 
 struct stepper {
     struct model *model;
@@ -144,6 +144,8 @@ static void run(struct stepper *s)
     bool any = true;
     for (s->tick = 0; any && !s->model->hierarchy.no_memory; s->tick++) {
         any = false;
+        if (s->tick % TELL_TICKS == 0)
+            model_tell(s->model);
         for (uint32_t i = 0; i < s->model->config->sms; i++) {
             if (!s->model->sms[i].live_total)
                 continue;

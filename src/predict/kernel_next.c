@@ -4,6 +4,11 @@
 void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t warp,
                   struct kernel_cursor *out_cursor)
 {
+    if (launch->source) {
+        *out_cursor =
+            (struct kernel_cursor){.place = launch->source->begin(launch->source, block, warp)};
+        return;
+    }
     uint32_t thread = warp * WARP_LANES, threads = launch->block_x * launch->block_y;
     uint64_t bx = block % launch->blocks_x, by = block / launch->blocks_x;
     *out_cursor = (struct kernel_cursor){
@@ -210,6 +215,8 @@ static void next_phase(const struct kernel_launch *launch, struct kernel_cursor 
 bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                  struct warp_access *out_access)
 {
+    if (launch->source)
+        return cursor->place && launch->source->next(launch->source, cursor->place, out_access);
     while (cursor->phase < KERNEL_PHASES) {
         if (cursor->step == launch->first[cursor->phase + 1]) {
             next_phase(launch, cursor);
@@ -219,4 +226,9 @@ bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *curso
         }
     }
     return false;
+}
+
+int kernel_failure(const struct kernel_launch *launch, struct err *err)
+{
+    return launch->source ? launch->source->failure(launch->source, err) : 0;
 }

@@ -19,12 +19,21 @@ enum cache_operation hierarchy_operation(const struct hierarchy *h, bool store)
     return h->config->writes == MODEL_RWON ? CACHE_PASS : CACHE_LOAD;
 }
 
-static void note_reuse(struct hierarchy *h, const struct cache_request *requests, size_t count)
+static void note_l1_reuse(struct hierarchy *h, const struct cache_request *requests, size_t count)
 {
-    int64_t distance;
-    for (size_t i = 0; h->reuse && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct cache_request *r = &requests[i];
-        if (!(r->note & HIERARCHY_STORES) && reuse_access(h->reuse[r->cache], r->number, &distance))
+        if (!(r->note & HIERARCHY_STORES) &&
+            curves_l1_load(h->curves, r->cache, r->number, r->sectors))
+            h->no_memory = true;
+    }
+}
+
+static void note_l2_reuse(struct hierarchy *h, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cache_request *part = &h->parts[i];
+        if (curves_l2(h->curves, part->number, part->sectors, part->note & HIERARCHY_STORES))
             h->no_memory = true;
     }
 }
@@ -76,8 +85,8 @@ static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t
 {
     struct model_counts *counts = &h->counts;
     cache_serve(h->l1, requests, count, &h->rng);
-    if (h->reuse)
-        note_reuse(h, requests, count);
+    if (h->curves)
+        note_l1_reuse(h, requests, count);
     struct sums asked = asked_of(requests, count), missing = missing_of(requests, count);
     counts->l1_reads += asked.loads;
     counts->l1_read_hits += asked.loads - missing.loads;
@@ -175,6 +184,8 @@ static size_t serve_l2(struct hierarchy *h, const struct cache_request *requests
     h->counts.l2.read_hits += asked.loads - missing.loads;
     h->counts.l2.writes += asked.stores;
     h->counts.l2.write_hits += asked.stores - missing.stores;
+    if (h->curves)
+        note_l2_reuse(h, parts);
     return parts;
 }
 

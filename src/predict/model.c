@@ -71,6 +71,9 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     if (!in_flight)
         return err_set(err, -EINVAL, "%s: a block of %ux%u threads does not fit an SM",
                        launch->kernel->name, launch->block_x, launch->block_y);
+    if (launch->element_bytes_max > config->l1.sector)
+        return err_set(err, -EINVAL, "%s: its elements of %u bytes are longer than a sector of L1",
+                       launch->kernel->name, launch->element_bytes_max);
     m.map = (struct block_map){.mapping = config->mapping,
                                .blocks = launch->blocks,
                                .sms = config->sms,
@@ -79,8 +82,8 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     rc = rc ? rc : start(&m, in_flight, err);
     if (!rc)
         rc = ahead_is_possible(config) ? ahead_run(&m, err) : in_step_run(&m, err);
-    if (!rc && m.hierarchy.no_memory)
-        rc = err_no_memory(err);
+    if (!rc)
+        rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
     if (!rc) {
         hierarchy_finish(&m.hierarchy);
         *out_counts = m.hierarchy.counts;

@@ -12,4 +12,7 @@ struct model {
     struct sm *sms;
 };
 
+/* Tells how far it has come, if anybody wants to know. */
+void model_tell(const struct model *model);
+
 #endif

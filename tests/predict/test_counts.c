@@ -149,13 +149,15 @@ static size_t put_l2(char *text, size_t at, const struct model_l2_counts *l2)
     return at;
 }
 
-/* One line: all counts. The curve of reuse distances is summed up. */
+/* One line: all counts. The curves of reuse distances are summed up. */
 static void put_counts(char text[TEXT_MAX], const char *kernel, const char *variant,
                        const struct model_counts *c)
 {
-    uint64_t curve = c->curve_loads + c->curve_count;
-    for (size_t i = 0; i < c->curve_count; i++)
-        curve = curve * 31 + c->curve_hits[i];
+    uint64_t curve = c->l1_curve.accesses + c->l1_curve.count;
+    for (size_t i = 0; i < c->l1_curve.count; i++)
+        curve = curve * 31 + c->l1_curve.hits[i];
+    for (size_t i = 0; i < c->l2_curve.count; i++)
+        curve = curve * 31 + c->l2_curve.hits[i];
     const uint64_t all[] = {
         c->accesses,        c->lines,         c->l1_reads,         c->l1_read_hits,
         c->l1_writes,       c->l1_write_hits, c->merges,           c->fails,
