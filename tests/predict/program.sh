@@ -155,6 +155,14 @@ expect 0 '^mvt2 .*demo-h8' mvt2 --size 64 -i "$demo"
 expect 0 'l1_data.size=64K' atax1 --size 64 -i "$h200" --what-if l1_data.size=64K,128K
 [ "$(grep -c '^atax1 ' out)" = 3 ] || { echo "one row and one per value:"; cat out; exit 1; }
 
+# The number of jobs changes nothing.
+jobs_of() { "$predict" 2mm atax1 mvt2 --size 64 -i "$h200" --what-if l1_data.size=64K --format yaml --jobs "$1" >"jobs$1" || exit 1; }
+jobs_of 1
+jobs_of 2
+jobs_of 100
+cmp jobs1 jobs2 && cmp jobs1 jobs100 || exit 1
+expect 2 '\-\-jobs is a number from 1 to' atax1 -i "$h200" --jobs 0
+
 # Formats agree and can be read.
 for format in yaml json; do
     expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32 --format $format
