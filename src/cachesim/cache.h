@@ -33,6 +33,7 @@ enum {
     CACHE_SLOTS_MAX = 64,
     CACHE_TAGS_WAYS_MAX = 4,
     CACHE_RECENT = 1 << 12,
+    CACHE_FEW_MASKS = 16, /* of four sectors */
 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
@@ -95,6 +96,7 @@ struct cache {
     bool fifo, tree, lfu;  /* the policy: uses do not make younger, are kept in a tree, counted */
     bool stored;           /* some lines were written */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
+    uint16_t fetched[CACHE_FEW_MASKS]; /* what a load of these sectors brings */
     uint32_t lines_max, line_count, set_count;
     uint32_t room, held; /* lines of data, and how many are there; more tags than data only */
     uint32_t ways, larger_sets;      /* the first larger_sets sets have one way more */
