@@ -214,6 +214,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
     uint64_t scanned = geometry->mostly_hits || geometry->in_bulk ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
+    linked &= !geometry->tags; /* their oldest lines are searched for in any set */
     linked |= geometry->set_ways[0] > 0;
     bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
     cache->ordered = marked && !cache->lfu && !cache->tree;

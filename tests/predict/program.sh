@@ -88,7 +88,7 @@ no_sense 'l2.ways: 16 ways need as many lines, but l2.size (1024 B) has only 8' 
 no_sense 'a tree has 1 to 31 ways, not 32' --what-if l2.policy=tree+l2.ways=32+l2.size=32M
 no_sense 'a fully associative cache has one set' --what-if l1_data.sets=512
 no_sense 'have tags for 2048 B, less than l1_data.size' --what-if l1_data.sets=4+l1_data.ways=4
-no_sense 'are modelled for up to 4 ways, not 8' --what-if l1_data.sets=512+l1_data.ways=8
+no_sense 'are modelled for up to 32 ways, not 64' --what-if l1_data.sets=64+l1_data.ways=64
 no_sense 'threads_per_sm is a multiple of 32' --what-if threads_per_sm=100
 no_sense 'l1_data.policy is one of lru, fifo, .*not "best"' --what-if l1_data.policy=best
 no_sense 'l2.index is one of modulo, hashed, xor, prime, smod, not "any"' --what-if l2.index=any
@@ -270,3 +270,19 @@ expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
 expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace
 expect 2 'the two files are the same' trace convert add.txt ./add.txt
 [ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }
+
+# Progress is for terminals only, and gone at the end.
+python3 - "$predict" "$h200" <<'END' || exit 1
+import os, pty, subprocess, sys
+for quiet in False, True:
+    terminal, inner = pty.openpty()
+    command = [sys.argv[1], "2mm", "--size", "128", "-i", sys.argv[2], *(["--quiet"] if quiet else [])]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=inner)
+    os.close(inner)
+    try:
+        shown = os.read(terminal, 65536).decode()
+    except OSError:  # nothing was written
+        shown = ""
+    assert done.returncode == 0, done
+    assert shown == "" if quiet else shown.startswith("\r1 of 1: 2mm, ") and shown.endswith("\r\x1b[K"), repr(shown)
+END
