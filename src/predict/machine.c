@@ -85,15 +85,9 @@ static const struct word policies[] = {
     {"tree", CACHE_TREE}, {"biased", CACHE_FERMI}, {"early", CACHE_EARLY},   {NULL, 0},
 };
 static const struct word indices[] = {
-    {"modulo", CACHE_MODULO},
-    {"hashed", CACHE_HASHED},
-    {"xor", CACHE_XOR},
-    {"prime", CACHE_PRIME},
-    {"smod", CACHE_SHIFTED},
-    {"bit", CACHE_MODULO, true},
-    {"bits", CACHE_MODULO, true},
-    {"one_set", CACHE_MODULO, true},
-    {NULL, 0},
+    {"modulo", CACHE_MODULO},     {"hashed", CACHE_HASHED},        {"xor", CACHE_XOR},
+    {"prime", CACHE_PRIME},       {"smod", CACHE_SHIFTED},         {"bit", CACHE_MODULO, true},
+    {"bits", CACHE_MODULO, true}, {"one_set", CACHE_MODULO, true}, {NULL, 0},
 };
 
 /* Text fields: which word a cache's policy or index is. */
