@@ -17,9 +17,10 @@ bin=$(dirname "$(find "$scratch/staged" -name gpumemtopo-survey -path '*/bin/*')
 export GPUMEMTOPO_ROOT=${bin%/bin}
 mkdir -p "$scratch/modules/gpumemtopo"
 cp "$root/packaging/lmod/gpumemtopo.lua" "$scratch/modules/gpumemtopo/$version.lua"
-export HOME=$scratch LMOD_PAGER=none BASH_ENV= MODULEPATH=$scratch/modules
+export HOME=$scratch LMOD_PAGER=none BASH_ENV='' MODULEPATH=$scratch/modules
 unset MANPATH XDG_DATA_DIRS
 set +eu # Lmod's own script does not run with them
+# shellcheck disable=SC1090
 . "$init"
 module load "gpumemtopo/$version" >"$scratch/said" 2>&1
 set -eu
