@@ -200,6 +200,7 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
     uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
+    linked &= !geometry->tags; /* their oldest lines are searched for in any set */
     linked |= geometry->set_ways[0] > 0;
     if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
         cache_destroy(cache);
