@@ -136,7 +136,9 @@ int kernel_launch_init(struct kernel_launch *launch, const struct kernel *kernel
 struct kernel_cursor {
     uint64_t x, y, bx, by, t, k;
     uint32_t lanes, phase, step;
-    void *place; /* in the launch's source; the rest is unused then */
+    bool accessed;        /* in this loop */
+    uint32_t guard, mask; /* the last guard + 1 and its lanes; 0: none since t changed */
+    void *place;          /* in the launch's source; the rest is unused then */
 };
 void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t warp,
                   struct kernel_cursor *out_cursor);

@@ -1,4 +1,5 @@
-/* Allocation failures while traces are made, read and run: -ENOMEM, no leak, no file left. */
+/* Allocation failures while traces are made, read and run, and predictions are made and printed:
+ * -ENOMEM, no leak, no file left. */
 #include "../check.h"
 
 #include <errno.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "predict/model.h"
+#include "predict/bound.h"
+#include "predict/prediction_formats.h"
 #include "predict/trace/convert.h"
 #include "predict/trace/trace_info.h"
 #include "predict/trace/trace_make.h"
@@ -123,6 +125,59 @@ static int convert(void *context)
     return rc;
 }
 
+/* A small GPU whose figures are all known. */
+static struct prediction predicted(const struct what_if *what_if)
+{
+    struct prediction p = {.kernel = "2mm",
+                           .summary = "product",
+                           .model = "model",
+                           .inventory = "file",
+                           .what_if = what_if,
+                           .block_x = 32,
+                           .block_y = 8,
+                           .machine = {.figures = {1, 1, 1, 1, 1, 1, 1, 1}, .assumed = "all"}};
+    p.machine.config = (struct model_config){
+        .sms = 2,
+        .schedulers = 2,
+        .limits = {.warps_max = 64, .blocks_max = 2},
+        .l1_per_sm = 1,
+        .l1 = {.size = 2 << 10, .line = 128, .sector = 32, .fetch = 32, .ways = 4},
+        .l2 = {.size = 4 << 10, .line = 128, .sector = 32, .fetch = 64, .ways = 4},
+        .reuse = true,
+    };
+    return p;
+}
+
+/* context: a prediction. */
+static int predict_one(void *context)
+{
+    static struct kernel_launch whole;
+    struct prediction *p = context;
+    const char *near;
+    struct err err = {0};
+    int rc = kernel_launch_init(&whole, kernel_find(p->kernel, &near), 48, 0, 0, &err);
+    rc = rc ? rc : model_run(&p->machine.config, &whole, &p->counts, &err);
+    if (!rc)
+        p->bound = bound_of(&p->counts, &p->machine);
+    return rc;
+}
+
+struct printing {
+    const struct prediction *predictions;
+    size_t count;
+    enum prediction_format format;
+};
+
+static int print(void *context)
+{
+    const struct printing *printing = context;
+    struct strbuf printed = {0};
+    prediction_print(printing->predictions, printing->count, printing->format, &printed);
+    int rc = printed.failed ? -ENOMEM : 0;
+    strbuf_fini(&printed);
+    return rc;
+}
+
 static void sweep(const char *name, int (*operation)(void *context), void *context, size_t at_least)
 {
     memory_sweep(&(struct memory_sweep){
@@ -139,8 +194,26 @@ static void traces(void **state)
     sweep("nvbit", convert, folder, 20);
 }
 
+static void predictions(void **state)
+{
+    (void)state;
+    static const struct what_if what_if = {.parts = {{"sms", "2"}}, .count = 1};
+    static struct prediction all[3];
+    all[0] = predicted(NULL);
+    all[1] = predicted(&what_if);
+    all[2] = predicted(NULL);
+    all[2].program = 1;
+    snprintf(all[2].reason, sizeof all[2].reason, "it has no L1");
+    sweep("predict", predict_one, &all[0], 20);
+    sweep("predict", predict_one, &all[1], 20);
+    for (int format = PREDICTION_TABLE; format <= PREDICTION_HTML; format++) {
+        struct printing printing = {all, 3, (enum prediction_format)format};
+        sweep("print", print, &printing, 3);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(traces)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(traces), cmocka_unit_test(predictions)};
     return cmocka_run_group_tests(tests, make_samples, remove_samples);
 }
