@@ -33,6 +33,7 @@ enum {
     CACHE_SLOTS_MAX = 64,
     CACHE_TAGS_WAYS_MAX = 32,
     CACHE_RECENT = 1 << 12,
+    CACHE_FEW_MASKS = 16, /* of four sectors */
 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
@@ -96,6 +97,7 @@ struct cache {
     bool fifo, tree, lfu;  /* the policy: uses do not make younger, are kept in a tree, counted */
     bool stored;           /* some lines were written */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
+    uint16_t fetched[CACHE_FEW_MASKS]; /* what a load of these sectors brings */
     uint32_t lines_max, line_count, set_count;
     uint32_t room, held; /* lines of data, and how many are there; more tags than data only */
     uint32_t ways, larger_sets;      /* the first larger_sets sets have one way more */
@@ -108,6 +110,7 @@ struct cache {
     struct cache_link *links; /* NULL: sets are scanned */
     uint8_t *marks; /* a byte of each line's hash: most lines need not be read; NULL: not kept */
     struct cache_recent *recent; /* with marks: by the end of the line number */
+    uint32_t recent_mask;        /* so many of them, less one */
     bool ordered;                /* sets keep their order */
     uint32_t *buckets;           /* slot + 1, 0: none */
     uint32_t bucket_mask;

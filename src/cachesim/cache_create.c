@@ -167,6 +167,7 @@ static int create_links(struct cache *cache)
     uint32_t buckets = 1;
     while (buckets < cache->lines_max)
         buckets *= 2;
+    buckets *= cache->geometry.in_bulk ? 2 : 1; /* shorter chains; but more to empty at a reset */
     cache->bucket_mask = buckets - 1;
     cache->links = mem_array(cache->lines_max, sizeof *cache->links);
     cache->buckets = mem_array(buckets, sizeof *cache->buckets);
@@ -176,7 +177,8 @@ static int create_links(struct cache *cache)
 static int create_marks(struct cache *cache)
 {
     cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
-    cache->recent = mem_array(CACHE_RECENT, sizeof *cache->recent);
+    cache->recent_mask = cache->lines_max < CACHE_RECENT ? 0 : CACHE_RECENT - 1;
+    cache->recent = mem_array((size_t)cache->recent_mask + 1, sizeof *cache->recent);
     return cache->marks && cache->recent ? 0 : -1;
 }
 
@@ -203,6 +205,10 @@ struct cache *cache_create(const struct cache_geometry *geometry)
         for (uint32_t k = 0; k < sectors; k++)
             if (k / together == s / together)
                 cache->fetch_masks[s] = (uint16_t)(cache->fetch_masks[s] | 1u << k);
+    for (uint32_t mask = 0; mask < CACHE_FEW_MASKS; mask++)
+        for (uint32_t s = 0; s < sectors && mask >> s; s++)
+            if (mask >> s & 1)
+                cache->fetched[mask] |= cache->fetch_masks[s];
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);

@@ -88,9 +88,9 @@ static uint32_t choose_slot(const struct cache *cache, struct cache_set *set, st
     return set->first + set->filled++;
 }
 
-static __attribute__((noinline)) void write_back(struct cache *cache, const struct cache_line *line)
+static inline void write_back(struct cache *cache, const struct cache_line *line)
 {
-    if (line->key > cache->base)
+    if (line->dirty && line->key > cache->base)
         cache->written_back += (uint64_t)__builtin_popcount(line->dirty);
 }
 

@@ -13,7 +13,7 @@ struct spot {
 
 static inline struct cache_recent *recent_of(const struct cache *cache, uint64_t number)
 {
-    return &cache->recent[number % CACHE_RECENT];
+    return &cache->recent[number & cache->recent_mask];
 }
 
 static inline size_t smaller(size_t a, size_t b)

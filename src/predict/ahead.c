@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 /* Lines that a window has about, ticks that it has at most. */
-enum { WINDOW_LINES = 1 << 18, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024 };
+enum { WINDOW_LINES = 1 << 17, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024 };
 
 static const uint32_t no_place = UINT32_MAX;
 

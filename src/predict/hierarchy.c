@@ -11,15 +11,15 @@ static int create_caches(struct hierarchy *h)
     const struct model_config *config = h->config;
     uint32_t count = config->sms * config->l1_per_sm;
     h->l1 = mem_array(count, sizeof *h->l1);
-    struct cache_geometry l2 = config->l2;
-    l2.in_bulk = true;
+    struct cache_geometry l1 = config->l1, l2 = config->l2;
+    l1.in_bulk = l2.in_bulk = true;
     h->l2 = cache_create(&l2);
     h->l2_bypassed = cache_create(&l2);
     h->curves = config->reuse ? curves_create(config) : NULL;
     if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
-        h->l1[i] = cache_create(&config->l1);
+        h->l1[i] = cache_create(&l1);
         if (!h->l1[i])
             return -ENOMEM;
     }

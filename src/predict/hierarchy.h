@@ -36,10 +36,10 @@ enum hierarchy_level hierarchy_one(struct hierarchy *hierarchy, struct cache_req
 
 /* The same for the lines of many whole accesses, first through L1, then through both L2s; the waits
  * of loads are counted, too. The counts are the same as line by line, unless L2 draws, or L1 does
- * and is not served in that order. */
+ * and is not served in that order. hierarchy_l2 changes the requests. */
 enum cache_operation hierarchy_operation(const struct hierarchy *hierarchy, bool store);
 void hierarchy_l1(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
-void hierarchy_l2(struct hierarchy *hierarchy, const struct cache_request *requests, size_t count);
+void hierarchy_l2(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
 
 /* Adds what only the end of the kernel shows: traffic of main memory, the curve of reuse. */
 void hierarchy_finish(struct hierarchy *hierarchy);

@@ -58,33 +58,44 @@ static void note_last(struct hierarchy *h, struct cache_request *requests, size_
     h->counts.waits_l1 += hits;
 }
 
-/* Sectors that loads and stores asked for, and those that they did not find. */
+/* Sectors of loads and stores. */
 struct sums {
-    uint64_t asked[2], missing[2];
+    uint64_t loads, stores;
 };
 
-static struct sums sums_of(const struct cache_request *requests, size_t count)
+static struct sums asked_of(const struct cache_request *requests, size_t count)
 {
-    struct sums sums = {0};
-    for (size_t i = 0; i < count; i++) {
-        uint32_t store = requests[i].note & HIERARCHY_STORES;
-        sums.asked[store] += ones(requests[i].sectors);
-        if (requests[i].missing)
-            sums.missing[store] += ones(requests[i].missing);
-    }
-    return sums;
+    uint64_t sums[2] = {0};
+    for (size_t i = 0; i < count; i++)
+        sums[requests[i].note & HIERARCHY_STORES] += ones(requests[i].sectors);
+    return (struct sums){sums[0], sums[1]};
 }
 
+static struct sums missing_of(const struct cache_request *requests, size_t count)
+{
+    uint64_t sums[2] = {0};
+    for (size_t i = 0; i < count; i++)
+        if (requests[i].missing)
+            sums[requests[i].note & HIERARCHY_STORES] += ones(requests[i].missing);
+    return (struct sums){sums[0], sums[1]};
+}
+
+/* Whoever asks L1 asks the L2 without an L1, too. */
 static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
+    struct model_counts *counts = &h->counts;
     cache_serve(h->l1, requests, count, &h->rng);
     if (h->curves)
         note_l1_reuse(h, requests, count);
-    struct sums sums = sums_of(requests, count);
-    h->counts.l1_reads += sums.asked[0];
-    h->counts.l1_read_hits += sums.asked[0] - sums.missing[0];
-    h->counts.l1_writes += sums.asked[1];
-    h->counts.l1_write_hits += sums.asked[1] - sums.missing[1];
+    struct sums asked = asked_of(requests, count), missing = missing_of(requests, count);
+    counts->l1_reads += asked.loads;
+    counts->l1_read_hits += asked.loads - missing.loads;
+    counts->l1_writes += asked.stores;
+    counts->l1_write_hits += asked.stores - missing.stores;
+    counts->l2_bypassed.reads += asked.loads;
+    counts->l2_bypassed.read_hits += asked.loads;
+    counts->l2_bypassed.writes += asked.stores;
+    counts->l2_bypassed.write_hits += asked.stores;
 }
 
 void hierarchy_l1(struct hierarchy *h, struct cache_request *requests, size_t count)
@@ -121,54 +132,66 @@ static size_t split(const struct hierarchy *h, struct cache_request whole,
     return count;
 }
 
-/* What goes to an L2: all, or only what L1 did not have. Returns the number of h->parts. */
-static size_t make_parts(struct hierarchy *h, const struct cache_request *requests, size_t count,
-                         bool behind_l1)
+/* What goes to an L2: the sectors that L1 did not have, in L2's lines. Returns the number of parts.
+ */
+static size_t make_parts(struct hierarchy *h, const struct cache_request *requests, size_t count)
 {
     static const uint8_t operations[] = {CACHE_LOAD, CACHE_STORE};
     bool same_lines = h->config->l2.line == h->config->l1.line;
     size_t parts = 0;
     for (size_t i = 0; i < count; i++) {
         struct cache_request part = requests[i];
-        part.sectors = behind_l1 ? part.missing : part.sectors;
+        part.sectors = part.missing;
         part.operation = operations[part.note & HIERARCHY_STORES];
-        if (!same_lines) {
+        if (same_lines) {
+            h->parts[parts] = part;
+            parts += part.sectors != 0;
+        } else {
             parts += split(h, part, &h->parts[parts]);
-            continue;
         }
-        h->parts[parts] = part;
-        parts += part.sectors != 0;
     }
     return parts;
 }
 
-/* Sends what is in h->parts to an L2. */
-static void serve_parts(struct hierarchy *h, size_t count, struct cache *cache,
-                        struct model_l2_counts *counts)
+/* All sectors go to the L2 without an L1. */
+static void serve_bypassed(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
-    cache_serve_one(cache, h->parts, count, &h->rng);
-    struct sums sums = sums_of(h->parts, count);
-    counts->reads += sums.asked[0];
-    counts->read_hits += sums.asked[0] - sums.missing[0];
-    counts->writes += sums.asked[1];
-    counts->write_hits += sums.asked[1] - sums.missing[1];
+    struct cache_request *served = requests;
+    for (size_t i = 0; i < count; i++)
+        requests[i].missing = requests[i].sectors;
+    if (h->config->l2.line == h->config->l1.line) {
+        for (size_t i = 0; i < count; i++)
+            requests[i].operation = requests[i].note & HIERARCHY_STORES ? CACHE_STORE : CACHE_LOAD;
+    } else {
+        count = make_parts(h, requests, count);
+        served = h->parts;
+    }
+    cache_serve_one(h->l2_bypassed, served, count, &h->rng);
+    struct sums missing = missing_of(served, count);
+    h->counts.l2_bypassed.read_hits -= missing.loads;
+    h->counts.l2_bypassed.write_hits -= missing.stores;
 }
 
-/* Both L2s. Returns how many parts went to the one behind L1. */
-static size_t serve_l2s(struct hierarchy *h, const struct cache_request *requests, size_t count)
+/* What L1 did not have goes to the L2 behind it. Returns how many parts that are. */
+static size_t serve_l2(struct hierarchy *h, const struct cache_request *requests, size_t count)
 {
-    serve_parts(h, make_parts(h, requests, count, false), h->l2_bypassed, &h->counts.l2_bypassed);
-    size_t parts = make_parts(h, requests, count, true);
-    if (parts)
-        serve_parts(h, parts, h->l2, &h->counts.l2);
+    size_t parts = make_parts(h, requests, count);
+    if (!parts)
+        return 0;
+    cache_serve_one(h->l2, h->parts, parts, &h->rng);
+    struct sums asked = asked_of(h->parts, parts), missing = missing_of(h->parts, parts);
+    h->counts.l2.reads += asked.loads;
+    h->counts.l2.read_hits += asked.loads - missing.loads;
+    h->counts.l2.writes += asked.stores;
+    h->counts.l2.write_hits += asked.stores - missing.stores;
     if (h->curves)
         note_l2_reuse(h, parts);
     return parts;
 }
 
-void hierarchy_l2(struct hierarchy *h, const struct cache_request *requests, size_t count)
+void hierarchy_l2(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
-    size_t parts = serve_l2s(h, requests, count);
+    size_t parts = serve_l2(h, requests, count);
     bool far = false;
     for (size_t i = 0; i < parts; i++) {
         if (h->parts[i].note & HIERARCHY_STORES)
@@ -179,13 +202,16 @@ void hierarchy_l2(struct hierarchy *h, const struct cache_request *requests, siz
         ++*(far ? &h->counts.waits_main : &h->counts.waits_l2);
         far = false;
     }
+    serve_bypassed(h, requests, count);
 }
 
 enum hierarchy_level hierarchy_one(struct hierarchy *h, struct cache_request *request)
 {
     enum hierarchy_level level = HIERARCHY_L1;
+    struct cache_request bypassed = *request;
     serve_l1(h, request, 1);
-    size_t parts = serve_l2s(h, request, 1);
+    serve_bypassed(h, &bypassed, 1);
+    size_t parts = serve_l2(h, request, 1);
     for (size_t i = 0; i < parts; i++)
         if (level != HIERARCHY_MAIN)
             level = h->parts[i].missing ? HIERARCHY_MAIN : HIERARCHY_L2;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
-#include "predict/plan.h"
+#include "predict/jobs.h"
 #include "predict/trace/trace_command.h"
 
 enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_INCOMPLETE = 4 };
@@ -63,7 +63,7 @@ static int run(const struct options *options)
     static struct plan plan;
     struct err err = {0};
     int rc = plan_init(&plan, options, &err);
-    rc = rc ? rc : plan_run(&plan, &err);
+    rc = rc ? rc : jobs_run(&plan, &err);
     int code = rc ? failed(rc, &err) : report(&plan);
     plan_fini(&plan);
     return code;

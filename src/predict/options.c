@@ -46,6 +46,8 @@ static const struct flag {
      offsetof(struct options, format_text)},
     {"--output", 'o', "FILE", "write to this file instead of stdout", TEXT,
      offsetof(struct options, output)},
+    {"--jobs", 'j', "N", "predictions that run at the same time (default 1)", TEXT,
+     offsetof(struct options, jobs_text)},
     {"--quiet", 0, NULL, "no progress and no warnings", FLAG, offsetof(struct options, quiet)},
     {"--list-kernels", 0, NULL, "print the kernels and stop", FLAG,
      offsetof(struct options, list_kernels)},
@@ -216,6 +218,9 @@ static int read_values(struct options *options, struct err *err)
     rc = rc ? rc
             : read_number("--mshrs", options->mshrs_text, 1, PARALLEL_MSHRS_MAX, &options->mshrs,
                           err);
+    options->jobs = 1;
+    rc = rc ? rc
+            : read_number("--jobs", options->jobs_text, 1, OPTIONS_JOBS_MAX, &options->jobs, err);
     rc = rc ? rc : read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
     for (size_t i = 0; i < options->what_if_texts.count && !rc; i++)

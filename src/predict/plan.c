@@ -1,4 +1,4 @@
-/* Lists what is to be predicted, refuses what makes no sense, then runs it. */
+/* Lists what is to be predicted and refuses what makes no sense. */
 #include "predict/plan.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "predict/progress.h"
 
 /* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
 enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
@@ -175,13 +174,14 @@ static void add_models(struct plan *plan, const struct kernel_launch *launch, co
     }
 }
 
-static int init_launch(const struct options *options, const struct plan_program *program,
-                       struct kernel_launch *launch, struct err *err)
+int plan_launch(const struct plan *plan, const struct plan_program *program,
+                struct kernel_launch *out_launch, struct err *err)
 {
+    const struct options *options = plan->options;
     if (!program->trace)
-        return kernel_launch_init(launch, program->kernel, options->size, options->block_x,
+        return kernel_launch_init(out_launch, program->kernel, options->size, options->block_x,
                                   options->block_y, err);
-    trace_source_launch(program->trace, launch);
+    trace_source_launch(program->trace, out_launch);
     return 0;
 }
 
@@ -218,7 +218,7 @@ static int add_program(struct plan *plan, const char *name, struct kernel_launch
         return rc;
     plan->program_count++;
     struct err why = {0};
-    rc = init_launch(plan->options, program, launch, &why);
+    rc = plan_launch(plan, program, launch, &why);
     if (rc == -ENOMEM)
         return err_no_memory(err);
     add_models(plan, launch, rc ? why.text : NULL);
@@ -296,31 +296,4 @@ void plan_fini(struct plan *plan)
         trace_source_close(plan->programs[i].trace);
     free(plan->programs);
     free(plan->predictions);
-}
-
-static int run_one(const struct plan *plan, struct prediction *p, struct kernel_launch *launch,
-                   struct progress *progress, struct err *err)
-{
-    struct model_config config = p->machine.config;
-    progress_begin(progress, p, &config);
-    int rc = init_launch(plan->options, &plan->programs[p->program], launch, err);
-    config.l1.size = p->l1_bytes;
-    rc = rc ? rc : model_run(&config, launch, &p->counts, err);
-    if (!rc)
-        p->bound = bound_of(&p->counts, &p->machine);
-    return rc;
-}
-
-int plan_run(struct plan *plan, struct err *err)
-{
-    struct kernel_launch *launch = mem_array(1, sizeof *launch);
-    struct progress progress;
-    int rc = launch ? 0 : err_no_memory(err);
-    progress_init(&progress, plan->options->quiet, plan->count - plan->impossible);
-    for (size_t i = 0; i < plan->count && !rc; i++)
-        if (!plan->predictions[i].reason[0])
-            rc = run_one(plan, &plan->predictions[i], launch, &progress, err);
-    progress_clear(&progress);
-    free(launch);
-    return rc;
 }

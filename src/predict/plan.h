@@ -30,7 +30,8 @@ struct plan {
 int plan_init(struct plan *plan, const struct options *options, struct err *err);
 void plan_fini(struct plan *plan);
 
-/* Runs the models. */
-int plan_run(struct plan *plan, struct err *err);
+/* How a program of the plan is launched. */
+int plan_launch(const struct plan *plan, const struct plan_program *program,
+                struct kernel_launch *out_launch, struct err *err);
 
 #endif

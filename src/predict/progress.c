@@ -76,8 +76,11 @@ static void tell(void *context, struct model_state state)
 void progress_begin(struct progress *progress, const struct prediction *prediction,
                     struct model_config *config)
 {
+    progress->begun++;
+    if (!config)
+        return;
     progress->prediction = prediction;
-    progress->number++;
+    progress->number = progress->begun;
     progress->started_s = clock_monotonic_s();
     if (!progress->enabled)
         return;

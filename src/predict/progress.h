@@ -10,13 +10,14 @@ struct progress {
     bool enabled, shown;
     const struct prediction *prediction; /* the one that runs */
     size_t number, total;                /* from 1 on */
+    size_t begun;                        /* predictions, also those that are not shown */
     double started_s, last_s;
 };
 
 /* Enabled if stderr is a terminal and quiet is false. */
 void progress_init(struct progress *progress, bool quiet, size_t total);
 
-/* The next prediction begins. Sets what the model is to tell. */
+/* The next prediction begins. Sets what the model is to tell. config NULL: it is not shown. */
 void progress_begin(struct progress *progress, const struct prediction *prediction,
                     struct model_config *config);
 

@@ -91,7 +91,7 @@ no_sense 'have tags for 2048 B, less than l1_data.size' --what-if l1_data.sets=4
 no_sense 'are modelled for up to 32 ways, not 56' --what-if l1_data.sets=64+l1_data.ways=56
 no_sense 'threads_per_sm is a multiple of 32' --what-if threads_per_sm=100
 no_sense 'l1_data.policy is one of lru, fifo, .*not "best"' --what-if l1_data.policy=best
-no_sense 'l2.index is one of modulo, hashed, xor, prime, not "any"' --what-if l2.index=any
+no_sense 'l2.index is one of modulo, hashed, xor, prime, smod, not "any"' --what-if l2.index=any
 no_sense 'carveout (307200 B) is more than the 233472 B .* give at most 233472' --what-if l1_data.carveout=300K
 no_sense 'carveout already decides l1_data.size' --what-if l1_data.carveout=8K+l1_data.size=64K
 expect 2 'L1 and shared memory do not share storage' mvt2 --size 64 -i "$demo" -m demo-t20 --what-if l1_data.carveout=8K
@@ -152,8 +152,17 @@ expect 0 'assumed: l2.ways 16, l2.policy lru, l2.index hashed$' mvt2 --size 64 -
 # What the inventory lacks and the model assumes is told.
 expect 0 'nvidia-h200: not in the inventory, assumed: .*l1_data.ways' mvt2 --size 64 -i "$h200"
 expect 0 '^mvt2 .*demo-h8' mvt2 --size 64 -i "$demo"
+expect 0 "l1_data.index=smod" atax1 --size 64 -i "$h200" --what-if l1_data.index=smod
 expect 0 'l1_data.size=64K' atax1 --size 64 -i "$h200" --what-if l1_data.size=64K,128K
 [ "$(grep -c '^atax1 ' out)" = 3 ] || { echo "one row and one per value:"; cat out; exit 1; }
+
+# The number of jobs changes nothing.
+jobs_of() { "$predict" 2mm atax1 mvt2 --size 64 -i "$h200" --what-if l1_data.size=64K --format yaml --jobs "$1" >"jobs$1" || exit 1; }
+jobs_of 1
+jobs_of 2
+jobs_of 100
+cmp jobs1 jobs2 && cmp jobs1 jobs100 || exit 1
+expect 2 '\-\-jobs is a number from 1 to' atax1 -i "$h200" --jobs 0
 
 # Formats agree and can be read.
 for format in yaml json; do

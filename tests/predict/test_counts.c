@@ -181,6 +181,12 @@ static uint64_t small_size(const struct kernel *kernel)
     return kernel->loops ? 64 : 192;
 }
 
+/* The embedding cannot be small: only some. */
+static size_t variants_of(const struct kernel *kernel)
+{
+    return strcmp(kernel->name, "embedding") == 0 ? 3 : COUNT_OF(variants);
+}
+
 static int make_line(const struct kernel *kernel, size_t variant, char text[TEXT_MAX])
 {
     static struct kernel_launch launch;
@@ -219,7 +225,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     for (size_t k = 0; k < kernel_table_count; k++)
-        for (size_t v = 0; v < COUNT_OF(variants); v++)
+        for (size_t v = 0; v < variants_of(&kernel_table[k]); v++)
             good &= !make_line(&kernel_table[k], v, text) && is_golden(golden, text);
     if (golden && fgets(text, sizeof text, golden)) {
         fprintf(stderr, "more than expected in %s: %s", argv[1], text);

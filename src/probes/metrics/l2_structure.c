@@ -53,13 +53,21 @@ static int report_index(struct probe_context *context, struct err *err)
                   index.n, err);
 }
 
-/* What is kept as under no known policy may come from it, but also from sets of few ways, which
- * fill unevenly, or from parts that keep lines twice. */
+/* What is kept as under LRU is kept by nothing else. What is kept as under no known policy may come
+ * from sets of few ways, which fill unevenly; and parts that keep lines twice have less room than
+ * their size, so that LRU loses what FIFO would. */
+static bool may_be_lru(const struct probe_context *context, const struct l2_policy *policy)
+{
+    const struct measure *parts = measures_get(context->measures, "l2.parts");
+    bool one = parts && parts->status == MEASURE_OK && parts->value == 1;
+    return policy->policy == REPLACEMENT_NOT_LRU || (policy->policy != REPLACEMENT_LRU && !one);
+}
+
 static int doubt_policy(struct measure *m, const struct l2_policy *policy, struct err *err)
 {
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason,
-             "%.0f, %.0f and %.0f %% of an area stay: another policy, few ways or parts",
+             "%.0f, %.0f and %.0f %% of an area stay: not LRU, or few ways, or lines kept twice",
              100 * policy->kept[L2_POLICY_PLAIN], 100 * policy->kept[L2_POLICY_AGAIN],
              100 * policy->kept[L2_POLICY_OFTEN]);
     m->confidence = DOUBTED;
@@ -76,7 +84,7 @@ static int report_policy(struct probe_context *context, struct err *err)
     struct measure *m = measures_add_words(context->measures, "l2.policy", &word, 1,
                                            "what is kept of an area, used again or not");
     rc = settle(context, m, policy.timed_loads, err);
-    return rc || policy.policy != REPLACEMENT_NOT_LRU ? rc : doubt_policy(m, &policy, err);
+    return rc || !may_be_lru(context, &policy) ? rc : doubt_policy(m, &policy, err);
 }
 
 static int run_l2_structure(struct probe_context *context, struct err *err)

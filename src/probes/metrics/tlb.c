@@ -121,7 +121,7 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
         return add_missing(context, number, "sms",
                            "other pages did not evict those of SM 0: sharing cannot be tested",
                            err);
-    return add(context, number, "sms", sharing.sms, "", &sure, err);
+    return add(context, number, "sms", sharing.sms, "", sets, err);
 }
 
 /* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
