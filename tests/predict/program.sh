@@ -209,6 +209,7 @@ expect 2 'no command "inform"; did you mean info' trace inform 2mm.trace
 expect 2 'trace info takes FILE' trace info
 expect 2 'trace info takes FILE' trace info 2mm.trace 2mm.trace
 expect 2 'no flag --bad' trace info --bad 2mm.trace
+expect 2 '--size is for trace make' trace info --size 4 2mm.trace
 expect 2 'did you mean 2mm' trace make 2mn x.trace
 expect 2 '--block is a shape' trace make 2mm x.trace --block 8y
 expect 2 '--size is a number' trace make 2mm x.trace --size big
