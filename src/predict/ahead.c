@@ -195,7 +195,8 @@ static void merge(struct ahead *a)
         for (uint32_t i = 0; i < a->runner_count; i++) {
             struct runner *r = &a->runners[i];
             uint32_t from = tick ? r->ends[tick - 1] : 0;
-            pass_on(a, &r->requests[from], r->ends[tick] - from);
+            if (r->ends[tick] > from) /* an SM that never issued has no requests to point at */
+                pass_on(a, &r->requests[from], r->ends[tick] - from);
         }
     }
     flush(a);
