@@ -236,6 +236,10 @@ static int check(const struct options *options, struct err *err)
         return err_set(err, -EINVAL, "--inventory FILE is missing: the GPUs to predict for");
     if (options->latency_text && !options->mshrs)
         return err_set(err, -EINVAL, "--latency needs --mshrs");
+    if (options->reuse && options->writes != MODEL_THROUGH)
+        return err_set(err, -EINVAL,
+                       "--reuse is for --writes through: its hits by size know no stores that fill "
+                       "or empty L1");
     for (size_t i = 0; i < options->inventories.count && options->output; i++)
         if (out_file_replaces(options->output, options->inventories.items[i]))
             return err_set(err, -EINVAL, "--inventory and --output name the same file");

@@ -58,6 +58,27 @@ mkdir a b && cp "$h200" a/same.yaml && cp "$h200" b/same.yaml
 expect 0 '^mvt2 *nvidia-h200 *a/same.yaml ' mvt2 --size 64 -i a/same.yaml -i b/same.yaml
 expect 2 '--latency needs --mshrs' atax1 -i "$h200" --latency 4
 
+# Hits by size are those of the engine; where they would not be, there are none.
+for writes in won rwon off; do
+    expect 2 '--reuse is for --writes through' mvt2 -i "$h200" --reuse --writes $writes
+    expect 0 'mvt2' mvt2 -i "$h200" --size 64 --writes $writes --format html
+    ! grep -q 'L1 hits by size' out || { echo "--writes $writes, and yet a curve"; exit 1; }
+done
+expect 0 'L1 hits by size' mvt2 -i "$h200" --size 64 --format html
+expect 0 predictions 2mm gramschm embedding covar syrk gesummv --size 64 -i "$demo" -i "$h200" --reuse --format json \
+    --what-if l1_data.ways=0+l1_data.policy=lru+l1_data.size=2K,4K,16K,64K
+python3 - <<'END' || exit 1
+import json
+held = 0
+for row in json.load(open("out"))["predictions"]:
+    curve = {point["bytes"]: point["hits"] for point in row["l1_curve"]}
+    size, hits = row["l1"]["size_bytes"], row["l1"]["read_hits"]
+    if row["what_if"] and size in curve:
+        assert abs(curve[size] - hits) < 1e-5, (row["kernel"], row["model"], row["what_if"], curve[size], hits)
+        held += 1
+assert held > 20, held
+END
+
 # What makes no sense is refused: which figure, why, and what to give instead.
 no_sense() {
     pattern=$1
@@ -225,6 +246,13 @@ head -c 8192 2mm.trace >cut.trace
 expect 2 'cut.trace: the file is cut off or damaged: byte 4096: expected a page of kind totals' cut.trace -i "$h200"
 head -c 10000 2mm.trace >cut.trace
 expect 2 'cut.trace: byte 8192: expected 4096 bytes of a page, the file ends after 1808' trace info cut.trace
+
+# Damage that only reading the accesses finds: nothing of the first blocks can be run.
+cp spmv.trace damaged.trace
+printf '\125' | dd of=damaged.trace bs=1 seek=5000 conv=notrunc 2>dd.log || { cat dd.log; exit 1; }
+expect 0 '^name: "spmv"' trace info damaged.trace
+expect 2 'damaged.trace: byte 4096: expected a page with the sum .*it is damaged' trace check damaged.trace
+expect 2 'damaged.trace: byte 4096: expected a page with the sum .*it is damaged' damaged.trace -i "$h200"
 
 # No output replaces what it must not: a trace that is read, a pipe, a device. A kernel's name is no file.
 cp 2mm.trace kept.trace

@@ -159,7 +159,7 @@ void section_curves(struct strbuf *out, const struct section_kernel *kernel)
     for (size_t i = 0; i < kernel->count; i++) {
         const struct prediction *p = &kernel->predictions[i];
         const struct model_counts *c = &p->counts;
-        if (!section_is_plain(p))
+        if (!section_is_plain(p) || !c->l2_curve.count)
             continue;
         if (!begun)
             strbuf_puts(out, "<details class=reuse open><summary>Hits by size, and reuse distances"
