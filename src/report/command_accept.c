@@ -54,16 +54,15 @@ static int write_reports(const struct command_options *options, const struct acc
         .order_sha256 = inputs->order_sha256,
         .version = GPUMEMTOPO_VERSION,
     };
-    struct strbuf text = {0};
-    int code = EXIT_DONE;
-    if (options->html) {
-        accept_put_page(accept, &source, &text);
-        code = command_write(&text, options->html);
-    }
-    if (code)
-        return code;
+    struct strbuf text = {0}, page = {0};
     accept_put_text(accept, &source, &text);
-    code = command_write(&text, options->output);
+    if (options->html)
+        accept_put_page(accept, &source, &page);
+    text.failed |= page.failed; /* both or none */
+    int code = command_write(&text, options->output);
+    if (!code && options->html)
+        code = command_write(&page, options->html);
+    strbuf_fini(&page);
     if (code)
         return code;
     return accept->counts[ACCEPT_NOT_SHOWN] ? EXIT_MISSING

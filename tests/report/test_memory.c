@@ -29,7 +29,7 @@ struct line {
 };
 
 static char folder[] = "/tmp/gpumemtopo-memory-XXXXXX";
-static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64];
+static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64], order_path[64];
 
 static void write_inventory(const struct inventory *inventory, const char *path)
 {
@@ -65,6 +65,27 @@ static void write_spool(const struct gpu_result *gpus, size_t count)
     strbuf_fini(&config);
 }
 
+/* Something of every class of findings, in the spoiled fleet. */
+static void write_order(void)
+{
+    static const char text[] =
+        "gpumemtopo_order: {schema: 1, number: A-1, supplier: S, customer: C, delivered: D}\n"
+        "models:\n"
+        "  - name: Alpha 100\n"
+        "    parts: [P, Q]\n"
+        "    memory: 1 TiB\n"
+        "    pcie: {generation: 5, width: 16}\n"
+        "    nvlinks: 19\n"
+        "    figures: {main.bandwidth.read: {at_least: 4350, unit: GB/s, spread: 0.0001},\n"
+        "              main.latency: {at_most: 400, unit: ns}, load.flops: {spread: 0.1}}\n"
+        "  - {name: Alpha 1000}\n"
+        "nodes: [{names: \"n0*\", count: 20, gpus: {Alpha 100: 5}},\n"
+        "        {names: \"m*\", count: 2, gpus: {Alpha 1000: 1}}]\n"
+        "outliers_allowed: [mismatched]\n";
+    FILE *file = fopen(order_path, "w");
+    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
 static void damage(const char *uuid)
 {
     char *path = spool_gpu_path(spool, uuid);
@@ -95,6 +116,8 @@ static int make_files(void **state)
     snprintf(before_path, sizeof before_path, "%s/before.yaml", folder);
     snprintf(after_path, sizeof after_path, "%s/after.yaml", folder);
     snprintf(out_path, sizeof out_path, "%s/out", folder);
+    snprintf(order_path, sizeof order_path, "%s/order.yaml", folder);
+    write_order();
     made_spoil(gpus);
     struct inventory after = judged(gpus, MADE_SPOILED);
     rich_inventory(&rich);
@@ -121,6 +144,7 @@ static int remove_files(void **state)
     unlink(before_path);
     unlink(after_path);
     unlink(out_path);
+    unlink(order_path);
     snprintf(command, sizeof command, "rm -r %s", spool);
     return system(command) ? -1 : rmdir(folder); /* fails if a temporary file is left */
 }
@@ -220,6 +244,9 @@ static void showing(void **state)
     SWEEP("show, all kinds of findings", 110, "show", "--color", "always", after_path);
     SWEEP("show --topology", 200, "show", "--topology", "--width", "80", rich_path);
     SWEEP("show --compare", 100, "show", "--compare", "--model", "alpha-100,beta", after_path);
+    SWEEP("accept", 190, "accept", "--order", order_path, after_path);
+    SWEEP("accept --html", 230, "accept", "--order", order_path, "-o", "/dev/null", "--html", "-",
+          after_path);
     SWEEP("drain", 70, "drain", after_path);
     SWEEP("exclude", 70, "exclude", after_path);
     SWEEP("nagios", 70, "nagios", "--max-age", "0", before_path);

@@ -111,9 +111,13 @@ static bool is_of_order(const struct order *order, const char *node)
     return found || !order->other_nodes_ignored;
 }
 
-static int add_fault(struct accept *accept, const struct inventory_gpu *gpu, const char *node,
+/* uuid NULL: about a whole node. */
+static int add_fault(struct accept_work *work, const char *uuid, const char *node,
                      enum inventory_kind kind, const char *cause)
 {
+    struct accept *accept = work->accept;
+    const struct inventory_gpu *gpu = uuid ? inventory_find_gpu(work->lookup, uuid) : NULL;
+    const struct inventory_model *model = gpu ? inventory_model_of(work->lookup, gpu) : NULL;
     char *reason = NULL;
     if (accept->order->outliers_allowed[kind]) {
         accept->allowed_outliers++;
@@ -124,6 +128,7 @@ static int add_fault(struct accept *accept, const struct inventory_gpu *gpu, con
     return accept_add(accept, gpu,
                       &(struct accept_finding){.class = ACCEPT_FAULTY,
                                                .node = node,
+                                               .model = model ? model->name : NULL,
                                                .what = "health",
                                                .ordered = str_copy("no outlier"),
                                                .found = str_copy(inventory_kind_name(kind)),
@@ -141,14 +146,13 @@ static int check_outliers(struct accept_work *work)
         const struct inventory_outlier *entry = &inventory->outliers[i];
         const char *cause = entry->finding_count ? entry->findings[0].cause : NULL;
         if (is_of_order(accept->order, entry->node) &&
-            add_fault(accept, inventory_find_gpu(work->lookup, entry->uuid), entry->node,
-                      entry->kind, cause))
+            add_fault(work, entry->uuid, entry->node, entry->kind, cause))
             return -ENOMEM;
     }
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->accused && is_of_order(accept->order, place->node) &&
-            add_fault(accept, NULL, place->node, place->kind, place->finding))
+            add_fault(work, NULL, place->node, place->kind, place->finding))
             return -ENOMEM;
     }
     return 0;
