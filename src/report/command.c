@@ -102,7 +102,7 @@ static int check_files(const struct command *command, const struct command_optio
                        struct err *err)
 {
     int wanted_max = options->compare ? 2 : command->files_max;
-    int wanted_min = options->compare ? 1 : command->files_min;
+    int wanted_min = options->compare ? 1 : options->store ? 0 : command->files_min;
     if (options->file_count >= wanted_min && options->file_count <= wanted_max)
         return 0;
     return err_set(err, -EINVAL, "%s%s takes %s; see gpumemtopo-report %s --help", command->name,

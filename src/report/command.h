@@ -38,7 +38,8 @@ struct command_options {
     const char *width;
     const char *max_age, *record;
     const char *order, *html;
-    bool anonymous, compare, json, mt4g, topology, warn_watch;
+    const char *store, *gpu, *metric;
+    bool anonymous, compare, json, keep_all, mt4g, topology, warn_watch;
 };
 
 struct command_flag {

@@ -183,6 +183,11 @@ static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FL
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,
     {"--json", 0, NULL, "everything, as JSON", FIELD(json)},
+    {"--gpu", 0, "GPU", "since when is NODE:INDEX, NODE:PCI or a UUID different", FIELD(gpu)},
+    {"--metric", 0, "METRIC", "only this figure of the GPU", FIELD(metric)},
+    {"--html", 0, "PAGE", "also draw the figures of the GPU", FIELD(html)},
+    {"--store", 0, "DIR", "add each FILE to this folder, and read all that it keeps", FIELD(store)},
+    {"--keep-all", 0, NULL, "do not thin out the store", FIELD(keep_all)},
     ANONYMOUS_FLAG,
     {0},
 };
