@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "predict/machine.h"
-#include "predict/prediction.h"
+#include "predict/prediction_formats.h"
 
 enum { OPTIONS_LIST_MAX = 64 };
 
@@ -16,10 +16,9 @@ struct options_list {
 
 /* Strings point into argv. */
 struct options {
-    struct options_list kernels, models, what_ifs;
-    struct machine_change changes[OPTIONS_LIST_MAX];
-    size_t change_count;
-    const char *inventory, *output;
+    struct options_list kernels, inventories, models, what_if_texts;
+    struct what_if_list what_ifs;
+    const char *output;
     const char *size_text, *block_text, *format_text, *mapping_text, *scheduler_text, *writes_text;
     const char *registers_text, *mshrs_text, *latency_text;
     uint64_t size, registers, mshrs;
@@ -29,7 +28,7 @@ struct options {
     enum block_mapping mapping;
     enum sm_scheduler scheduler;
     enum model_writes writes;
-    bool reuse, list_kernels, help, version;
+    bool reuse, quiet, list_kernels, help, version;
 };
 
 /* -EINVAL with one line that says what is wrong. */

@@ -166,7 +166,7 @@ def bad_order(name, text):
 
 
 VOID = {"meta", "br"}
-KNOWN = VOID | {"html", "head", "title", "style", "body", "main", "h1", "h2", "h3", "p", "em", "code", "table", "thead",
+KNOWN = VOID | {"html", "head", "title", "style", "body", "main", "h1", "h2", "h3", "p", "em", "code", "div", "table", "thead",
                 "tbody", "tr", "th", "td"}
 
 

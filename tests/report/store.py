@@ -283,6 +283,9 @@ def case_gpu(folder):
     check([(c["before"][:10], c["after"][:10], c["worse"]) for c in figure["changes"]] ==
           [("2026-01-29", "2026-01-30", False), ("2026-02-05", "2026-02-06", True)], figure["changes"])
     check(figure["course"] == "steps" and len(figure["values"]) == 40, figure["course"])
+    # What the model would have done is near the values before the first change, also afterwards.
+    usual = [value["if_as_model"] / figure["values"][0]["value"] for value in figure["values"]]
+    check(all(abs(share - 1) < 0.02 for share in usual), f"levels: {usual}")
     # Healthy GPUs have no change of their own.
     for number in (0, 1, 3, 4, 7):
         found = json.loads(run(folder, "--store", "store", "--json", "--gpu", first["gpus"][number]["uuid"]).stdout)

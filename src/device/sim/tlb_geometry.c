@@ -1,6 +1,5 @@
 /* Reads the TLBs of a model. */
 #include "base/mem.h"
-#include "base/str.h"
 #include "device/sim/model.h"
 #include <errno.h>
 #include <stddef.h>

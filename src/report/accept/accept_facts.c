@@ -3,13 +3,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "markup/text.h"
 #include "report/accept/accept_stages.h"
-#include "report/text.h"
 
 static char *quantity(double value, const char *unit)
 {
     struct strbuf text = {0};
-    report_put_quantity(&text, value, unit);
+    text_put_quantity(&text, value, unit);
     if (text.failed)
         strbuf_fini(&text);
     return text.data;

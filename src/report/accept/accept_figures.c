@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "judge/robust.h"
+#include "markup/text.h"
 #include "report/accept/accept_stages.h"
-#include "report/text.h"
 
 static const char too_near[] = "too near to the limit to decide: measure again";
 
@@ -43,11 +43,11 @@ static char *limits_text(const struct order_figure *order)
     struct strbuf text = {0};
     if (!isnan(order->at_least)) {
         strbuf_puts(&text, "at least ");
-        report_put_quantity(&text, order->at_least, order->unit);
+        text_put_quantity(&text, order->at_least, order->unit);
     }
     if (!isnan(order->at_most)) {
         strbuf_puts(&text, text.length ? ", at most " : "at most ");
-        report_put_quantity(&text, order->at_most, order->unit);
+        text_put_quantity(&text, order->at_most, order->unit);
     }
     if (!text.length)
         strbuf_puts(&text, "measured");
@@ -78,10 +78,10 @@ static int add(const struct field *field, const struct accept_gpu *gpu, enum acc
 static char *value_text(double value, double spread, const char *unit)
 {
     struct strbuf text = {0};
-    report_put_quantity(&text, value, unit);
+    text_put_quantity(&text, value, unit);
     if (spread > 0) {
         strbuf_puts(&text, " \302\261 "); /* plus or minus */
-        report_put_quantity(&text, spread, unit);
+        text_put_quantity(&text, spread, unit);
     }
     if (text.failed)
         strbuf_fini(&text);
@@ -159,7 +159,7 @@ static char *range_text(const struct field *field)
     struct strbuf text = {0};
     for (int i = 0; i < 2; i++) {
         strbuf_puts(&text, i ? " to " : "from ");
-        report_put_quantity(&text, values[i], field->summary->unit);
+        text_put_quantity(&text, values[i], field->summary->unit);
         strbuf_printf(&text, " on %s:%d", ends[i]->gpu->node ? ends[i]->gpu->node : "?",
                       (int)ends[i]->gpu->index);
     }

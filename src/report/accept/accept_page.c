@@ -3,32 +3,11 @@
 
 #include <math.h>
 
-#include "report/html/markup.h"
-#include "report/text.h"
+#include "markup/html_text.h"
+#include "markup/page.h"
 
 /* A browser shows tables of some thousand rows without delay. */
 enum { ROWS_MAX = 5000 };
-
-static const char head[] =
-    "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-    "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
-    "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
-    "style-src 'unsafe-inline'\">\n"
-    "<title>Acceptance of GPUs</title>\n<style>\n"
-    "body { margin: 2em auto; max-width: 90em; padding: 0 1em; color: #1f2328; background: #fff;\n"
-    "  font: 15px/1.4 system-ui, \"DejaVu Sans\", sans-serif }\n"
-    "table { border-collapse: collapse; margin: 0.5em 0 1.5em }\n"
-    "th, td { border: 1px solid #8c959f; padding: 0.25em 0.6em; text-align: left;\n"
-    "  vertical-align: top; max-width: 24em; overflow-wrap: break-word }\n"
-    "th { background: #f0f2f4; white-space: nowrap } .n { text-align: right; white-space: nowrap "
-    "}\n"
-    ".verdict { padding: 0.5em 1em; border: 3px solid #b3202a; font-size: 1.3em; font-weight: 600 "
-    "}\n"
-    ".verdict.fine { border-color: #1a7f37 } .note { border-left: 4px solid #7d5200;\n"
-    "  padding: 0.3em 0.8em } code { font-size: 0.85em; overflow-wrap: anywhere }\n"
-    ".sign td { height: 3.5em; min-width: 14em }\n"
-    "@media print { body { margin: 0; font-size: 10pt } tr, .sign { break-inside: avoid } }\n"
-    "</style>\n</head>\n<body>\n<main>\n<h1>Acceptance of GPUs</h1>\n";
 
 static void put_row(struct strbuf *out, const char *name, const char *text)
 {
@@ -69,10 +48,10 @@ static void put_subject(struct strbuf *out, const struct accept *accept,
 
 static void put_summary(struct strbuf *out, const struct accept *accept)
 {
-    strbuf_printf(out, "<p class=\"verdict%s\">%s</p>\n", accept->finding_count ? "" : " fine",
+    strbuf_printf(out, "<h2 class=%s>%s</h2>\n", accept->finding_count ? "bad" : "good",
                   accept_verdict(accept));
-    strbuf_printf(out, "<h2>Summary</h2>\n<p>%zu comparisons: %zu met",
-                  accept->met + accept->finding_count, accept->met);
+    strbuf_printf(out, "<p>%zu comparisons: %zu met", accept->met + accept->finding_count,
+                  accept->met);
     for (int class = 0; class < ACCEPT_CLASSES; class ++)
         strbuf_printf(out, ", %zu %s", accept->counts[class],
                       accept_class_name((enum accept_class) class));
@@ -118,13 +97,14 @@ static void put_findings(struct strbuf *out, const struct accept *accept)
         strbuf_puts(out, "<p>None.</p>\n");
         return;
     }
-    strbuf_puts(out, "<table>\n<thead><tr><th scope=col>Finding</th><th scope=col>Node</th>"
-                     "<th scope=col>GPU</th><th scope=col>UUID</th><th scope=col>Model</th>"
-                     "<th scope=col>Figure</th><th scope=col>Ordered</th><th scope=col>Found</th>"
-                     "<th scope=col>Reason</th></tr></thead>\n<tbody>\n");
+    strbuf_puts(
+        out, "<div class=wide><table>\n<thead><tr><th scope=col>Finding</th><th scope=col>Node</th>"
+             "<th scope=col>GPU</th><th scope=col>UUID</th><th scope=col>Model</th>"
+             "<th scope=col>Figure</th><th scope=col>Ordered</th><th scope=col>Found</th>"
+             "<th scope=col>Reason</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < accept->finding_count && i < ROWS_MAX; i++)
         put_finding(out, &accept->findings[i]);
-    strbuf_puts(out, "</tbody>\n</table>\n");
+    strbuf_puts(out, "</tbody>\n</table></div>\n");
     if (accept->finding_count > ROWS_MAX)
         strbuf_printf(out, "<p class=note>%zu more findings are not on this page.</p>\n",
                       accept->finding_count - ROWS_MAX);
@@ -167,32 +147,36 @@ static void put_model(struct strbuf *out, const struct accept_model *model)
                   model->found, model->measured);
     if (!model->order->figure_count)
         return;
-    strbuf_puts(out, "<table>\n<thead><tr><th scope=col>Figure</th><th scope=col>At least</th>"
-                     "<th scope=col>At most</th><th scope=col>GPUs</th><th scope=col>Least</th>"
-                     "<th scope=col>Median</th><th scope=col>Most</th>"
-                     "<th scope=col>Spread allowed</th><th scope=col>Spread</th></tr></thead>\n"
-                     "<tbody>\n");
+    strbuf_puts(
+        out,
+        "<div class=wide><table>\n<thead><tr><th scope=col>Figure</th><th scope=col>At least</th>"
+        "<th scope=col>At most</th><th scope=col>GPUs</th><th scope=col>Least</th>"
+        "<th scope=col>Median</th><th scope=col>Most</th>"
+        "<th scope=col>Spread allowed</th><th scope=col>Spread</th></tr></thead>\n"
+        "<tbody>\n");
     for (size_t i = 0; i < model->order->figure_count; i++)
         put_figure(out, model, &model->figures[i]);
-    strbuf_puts(out, "</tbody>\n</table>\n");
+    strbuf_puts(out, "</tbody>\n</table></div>\n");
 }
 
 static void put_signatures(struct strbuf *out)
 {
     static const char *const parties[] = {"Customer", "Supplier"};
-    strbuf_puts(out, "<h2>Signatures</h2>\n<table class=sign>\n<thead><tr><th></th>"
-                     "<th scope=col>Name</th><th scope=col>Date</th><th scope=col>Signature</th>"
-                     "</tr></thead>\n<tbody>\n");
+    /* Room to write by hand: wide and high enough. */
+    static const char room[] = "<td>&emsp;&emsp;&emsp;&emsp;&emsp;&emsp;&emsp;&emsp;&emsp;&emsp;"
+                               "<br><br><br></td>";
+    strbuf_puts(out, "<h2>Signatures</h2>\n<table>\n<thead><tr><th></th><th scope=col>Name</th>"
+                     "<th scope=col>Date</th><th scope=col>Signature</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < 2; i++)
-        strbuf_printf(out, "<tr><th scope=row>%s</th><td></td><td></td><td></td></tr>\n",
-                      parties[i]);
+        strbuf_printf(out, "<tr><th scope=row>%s</th>%s%s%s</tr>\n", parties[i], room, room, room);
     strbuf_puts(out, "</tbody>\n</table>\n");
 }
 
 void accept_put_page(const struct accept *accept, const struct accept_source *source,
                      struct strbuf *out_page)
 {
-    strbuf_puts(out_page, head);
+    page_begin(out_page, "Acceptance of GPUs", NULL);
+    strbuf_puts(out_page, "<main>\n<h1>Acceptance of GPUs</h1>\n");
     put_subject(out_page, accept, source);
     put_summary(out_page, accept);
     put_findings(out_page, accept);
@@ -201,5 +185,6 @@ void accept_put_page(const struct accept *accept, const struct accept_source *so
     for (size_t m = 0; m < accept->order->model_count; m++)
         put_model(out_page, &accept->models[m]);
     put_signatures(out_page);
-    strbuf_puts(out_page, "</main>\n</body>\n</html>\n");
+    strbuf_puts(out_page, "</main>\n");
+    page_end(out_page, NULL);
 }

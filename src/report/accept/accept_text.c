@@ -3,8 +3,8 @@
 
 #include <ctype.h>
 
+#include "markup/text.h"
 #include "report/entries.h"
-#include "report/text.h"
 
 /* Keeps the text short; the page has more. */
 enum { ENTRIES_MAX = 100, NAME_CHARS = 60, TEXT_CHARS = 200 };
@@ -12,17 +12,17 @@ enum { ENTRIES_MAX = 100, NAME_CHARS = 60, TEXT_CHARS = 200 };
 static void put_subject(struct strbuf *out, const struct accept_finding *finding)
 {
     if (finding->node) {
-        report_put_clean(out, finding->node, NAME_CHARS);
+        text_put_clean(out, finding->node, NAME_CHARS);
         if (finding->index >= 0)
             strbuf_printf(out, ":%d", (int)finding->index);
         strbuf_puts(out, " ");
     }
     if (finding->uuid) {
-        report_put_clean(out, finding->uuid, NAME_CHARS);
+        text_put_clean(out, finding->uuid, NAME_CHARS);
         strbuf_puts(out, " ");
     }
     if (finding->model && !finding->uuid) {
-        report_put_clean(out, finding->model, NAME_CHARS);
+        text_put_clean(out, finding->model, NAME_CHARS);
         strbuf_puts(out, " ");
     }
 }
@@ -31,14 +31,14 @@ static void put_finding(struct strbuf *out, const struct accept_finding *finding
 {
     struct strbuf line = {0};
     put_subject(&line, finding);
-    report_put_clean(&line, finding->what, NAME_CHARS);
+    text_put_clean(&line, finding->what, NAME_CHARS);
     strbuf_puts(&line, ": ordered ");
-    report_put_clean(&line, finding->ordered, TEXT_CHARS);
+    text_put_clean(&line, finding->ordered, TEXT_CHARS);
     strbuf_puts(&line, ", found ");
-    report_put_clean(&line, finding->found, TEXT_CHARS);
+    text_put_clean(&line, finding->found, TEXT_CHARS);
     if (finding->reason) {
         strbuf_puts(&line, " (");
-        report_put_clean(&line, finding->reason, TEXT_CHARS);
+        text_put_clean(&line, finding->reason, TEXT_CHARS);
         strbuf_puts(&line, ")");
     }
     strbuf_puts(out, "  ");
@@ -64,12 +64,12 @@ static void put_head(struct strbuf *out, const struct accept *accept,
 {
     struct strbuf line = {0};
     strbuf_puts(&line, "Order ");
-    report_put_clean(&line, accept->order->number ? accept->order->number : source->order_path,
-                     NAME_CHARS);
+    text_put_clean(&line, accept->order->number ? accept->order->number : source->order_path,
+                   NAME_CHARS);
     strbuf_puts(&line, ", compared with ");
-    report_put_clean(&line, source->inventory_path, TEXT_CHARS);
+    text_put_clean(&line, source->inventory_path, TEXT_CHARS);
     strbuf_puts(&line, " of ");
-    report_put_clean(&line, accept->inventory->generated, NAME_CHARS);
+    text_put_clean(&line, accept->inventory->generated, NAME_CHARS);
     report_end_line(out, NULL, &line, 0, 2);
     if (str_equal(accept->inventory->backend, "sim"))
         strbuf_puts(out, "The GPUs of this inventory are simulated.\n");
@@ -80,7 +80,7 @@ static void put_models(struct strbuf *out, const struct accept *accept)
     for (size_t m = 0; m < accept->order->model_count; m++) {
         const struct accept_model *model = &accept->models[m];
         struct strbuf line = {0};
-        report_put_clean(&line, model->order->name, NAME_CHARS);
+        text_put_clean(&line, model->order->name, NAME_CHARS);
         strbuf_printf(&line, ": %u ordered, %zu found, %zu measured", model->order->count,
                       model->found, model->measured);
         report_end_line(out, NULL, &line, 0, 2);

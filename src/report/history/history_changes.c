@@ -209,7 +209,20 @@ static void take_values(struct history_figure *figure, const struct history_seri
         figure->values[at] = history_series_value(series, &gpu->sightings[i]);
         at++;
     }
-    const double usual = cpd_median(figure->values, figure->count);
+}
+
+/* Where the GPU would be if it had followed its model since before its first change. */
+static void take_levels(struct history_figure *figure, const struct history_series *series)
+{
+    const bool steps = figure->course == HISTORY_STEPS;
+    size_t first = 0; /* values before the first change */
+    while (first < figure->count &&
+           (!steps || figure->points[first].survey <= figure->changes[0].before)) {
+        figure->levels[first] =
+            figure->values[first] / series->levels[figure->points[first].survey];
+        first++;
+    }
+    const double usual = cpd_median(figure->levels, first); /* NaN if a level is unknown */
     for (size_t i = 0; i < figure->count; i++)
         figure->levels[i] = usual * series->levels[figure->points[i].survey];
 }
@@ -240,7 +253,10 @@ static int add_figure(struct history_changes *changes, struct history_series *se
         return rc;
     figure->count = history_series_points(series, changes->gpu, figure->levelled, figure->points);
     take_values(figure, series, changes->gpu);
-    return find_changes(figure);
+    rc = find_changes(figure);
+    if (!rc)
+        take_levels(figure, series);
+    return rc;
 }
 
 static const struct judge_metric *find_rule(const struct judge_config *config, const char *metric,

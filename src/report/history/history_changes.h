@@ -32,7 +32,7 @@ struct history_figure {
     bool levelled;                /* the shares are at equal level of the model */
     struct history_point *points; /* shares of the median of the GPU */
     double *values;               /* by point: as measured */
-    double *levels;               /* by point: usual value of a GPU of the model; NaN: unknown */
+    double *levels; /* by point: the value if the GPU had followed its model; NaN: unknown */
     size_t count;
     struct history_change *changes; /* by time; HISTORY_GRADUAL: one, of first and last survey */
     size_t change_count;

@@ -38,7 +38,7 @@ static void put_values(struct json_text *json, const struct history_changes *cha
         json_open(json, NULL, '{');
         json_text(json, "generated", changes->history->surveys[figure->points[i].survey].generated);
         json_number(json, "value", figure->values[i]);
-        json_number(json, "usual_of_model", figure->levels[i]);
+        json_number(json, "if_as_model", figure->levels[i]);
         json_close(json, '}');
     }
     json_close(json, ']');

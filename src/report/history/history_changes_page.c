@@ -1,31 +1,12 @@
 /* Since when the figures of one GPU are different, as a page with drawings. */
 #include <math.h>
 
+#include "markup/html_text.h"
+#include "markup/page.h"
 #include "report/history/history_changes.h"
-#include "report/html/markup.h"
 
 /* Sizes of a drawing, and of the frame in it. */
-enum { WIDTH = 860, HEIGHT = 230, LEFT = 20, RIGHT = 840, TOP = 14, BOTTOM = 200, TEXT_Y = 222 };
-
-static const char head[] =
-    "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-    "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
-    "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
-    "style-src 'unsafe-inline'\">\n<title>History of a GPU</title>\n<style>\n"
-    ":root { color-scheme: light dark; --ground: #fff; --ink: #1f2328; --line: #d0d7de;\n"
-    "  --dot: #0550ae; --bad: #b3202a; --good: #1a7f37; --dim: #57606a }\n"
-    "@media (prefers-color-scheme: dark) { :root { --ground: #0d1117; --ink: #e6edf3;\n"
-    "  --line: #30363d; --dot: #79c0ff; --bad: #ff8f87; --good: #56d364; --dim: #9aa4af } }\n"
-    "body { margin: 1.5em auto; max-width: 60em; padding: 0 1em; background: var(--ground);\n"
-    "  color: var(--ink); font: 15px/1.45 system-ui, \"DejaVu Sans\", sans-serif;\n"
-    "  overflow-wrap: anywhere }\n"
-    "svg { display: block; width: 100%; height: auto; font: 12px sans-serif }\n"
-    "text { fill: var(--ink) } .frame { fill: none; stroke: var(--line) }\n"
-    ".dot { fill: var(--dot) } .usual { fill: none; stroke: var(--dim); stroke-dasharray: 2 3 }\n"
-    ".own { stroke: var(--dot); stroke-width: 2 } .worse { fill: var(--bad); opacity: 0.25 }\n"
-    ".better { fill: var(--good); opacity: 0.25 } p.worse { fill: none; color: var(--bad);\n"
-    "  opacity: 1 } .dim { color: var(--dim) } .mono { font-family: monospace }\n"
-    "</style>\n</head>\n<body>\n<main>\n";
+enum { WIDTH = 860, HEIGHT = 230, LEFT = 90, RIGHT = 840, TOP = 14, BOTTOM = 200, TEXT_Y = 222 };
 
 struct axes {
     double first, last, low, high;
@@ -72,8 +53,9 @@ static void put_bands(struct strbuf *out, const struct history_changes *changes,
         const double from = x_of(axes, day_of(changes, change->before));
         const double to = x_of(axes, day_of(changes, change->after));
         strbuf_printf(out,
-                      "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>\n",
-                      history_change_is_worse(figure, change) ? "worse" : "better", from, TOP,
+                      "<rect class=\"%s\" fill-opacity=\"0.2\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" "
+                      "height=\"%d\"/>\n",
+                      history_change_is_worse(figure, change) ? "t2" : "t1", from, TOP,
                       fmax(to - from, 1), BOTTOM - TOP);
     }
 }
@@ -88,15 +70,16 @@ static void put_pieces(struct strbuf *out, const struct history_changes *changes
         const double from = before ? day_of(changes, before->after) : axes->first;
         const double to = after ? day_of(changes, after->before) : axes->last;
         const double y = y_of(axes, after ? after->value_before : before->value_after);
-        strbuf_printf(out, "<line class=own x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-                      x_of(axes, from), y, x_of(axes, to), y);
+        strbuf_printf(
+            out, "<line class=\"series s0\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
+            x_of(axes, from), y, x_of(axes, to), y);
     }
 }
 
 static void put_usual(struct strbuf *out, const struct history_figure *figure,
                       const struct axes *axes)
 {
-    strbuf_puts(out, "<polyline class=usual points=\"");
+    strbuf_puts(out, "<polyline class=level fill=\"none\" points=\"");
     for (size_t i = 0; i < figure->count; i++)
         if (isfinite(figure->levels[i]))
             strbuf_printf(out, "%.1f,%.1f ", x_of(axes, figure->points[i].day),
@@ -115,7 +98,8 @@ static void put_scale(struct strbuf *out, const struct history_figure *figure,
                       const struct axes *axes)
 {
     for (int top = 0; top < 2; top++) {
-        strbuf_printf(out, "<text x=\"%d\" y=\"%d\">", LEFT + 4, top ? TOP + 14 : BOTTOM - 6);
+        strbuf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=end>", LEFT - 6,
+                      top ? TOP + 10 : BOTTOM);
         html_quantity(out, top ? axes->high : axes->low, figure->unit);
         strbuf_puts(out, "</text>\n");
     }
@@ -126,7 +110,8 @@ static void put_drawing(struct strbuf *out, const struct history_changes *change
 {
     const struct axes axes = axes_of(figure);
     const struct history_survey *surveys = changes->history->surveys;
-    strbuf_printf(out, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"", WIDTH, HEIGHT);
+    strbuf_printf(out, "<svg class=plot viewBox=\"0 0 %d %d\" role=img aria-label=\"", WIDTH,
+                  HEIGHT);
     html_text(out, figure->rule->metric, HTML_NAME);
     strbuf_printf(out,
                   " over time\">\n<rect class=frame x=\"%d\" y=\"%d\" width=\"%d\" "
@@ -155,8 +140,8 @@ static void put_sentence(struct strbuf *out, const struct history_changes *chang
 {
     const struct history_survey *surveys = changes->history->surveys;
     const bool worse = history_change_is_worse(figure, change);
-    strbuf_printf(out, "<p%s>%+.1f %%%s between ", worse ? " class=worse" : "",
-                  100 * change->change, figure->course == HISTORY_GRADUAL ? ", slowly," : "");
+    strbuf_printf(out, "<p%s>%+.1f %%%s between ", worse ? " class=bad" : "", 100 * change->change,
+                  figure->course == HISTORY_GRADUAL ? ", slowly," : "");
     html_text(out, surveys[change->before].generated, HTML_NAME);
     strbuf_puts(out, " and ");
     html_text(out, surveys[change->after].generated, HTML_NAME);
@@ -200,16 +185,17 @@ static void put_states(struct strbuf *out, const struct history_changes *changes
                 "</p>\n<p class=dim>One letter per survey, the last one on the right: O outlier, "
                 "w watched, u not measured, x missing on its node, b busy, . fine, = not "
                 "measured again, - node not surveyed. In the drawings: dots are surveys, the "
-                "dotted line is the usual GPU of its model, a band lies between the last survey "
-                "before a change and the first one after it.</p>\n");
+                "dotted line is where the GPU would be if it had followed the usual GPU of its "
+                "model, a band lies between the last survey before a change and the first one "
+                "after it.</p>\n");
 }
 
 void history_changes_put_page(const struct history_changes *changes, struct strbuf *out_page)
 {
     const struct symbols *symbols = &changes->history->symbols;
     const struct history_sighting *last = &changes->gpu->sightings[changes->gpu->count - 1];
-    strbuf_puts(out_page, head);
-    strbuf_puts(out_page, "<h1>");
+    page_begin(out_page, "History of a GPU", NULL);
+    strbuf_puts(out_page, "<main>\n<h1>");
     html_text(out_page, symbols_data(symbols, last->node), HTML_NAME);
     if (last->index >= 0)
         strbuf_printf(out_page, ":%d", (int)last->index);
@@ -226,5 +212,6 @@ void history_changes_put_page(const struct history_changes *changes, struct strb
                 put_figure(out_page, changes, &changes->figures[i]);
     if (!changes->figure_count)
         strbuf_puts(out_page, "<p>No figure of this GPU was measured.</p>\n");
-    strbuf_puts(out_page, "</main>\n</body>\n</html>\n");
+    strbuf_puts(out_page, "</main>\n");
+    page_end(out_page, NULL);
 }

@@ -1,16 +1,16 @@
 /* Since when the figures of one GPU are different, as text for people. */
 #include <math.h>
 
+#include "markup/text.h"
 #include "report/entries.h"
 #include "report/history/history_changes.h"
 #include "report/history/history_events.h"
-#include "report/text.h"
 
 enum { STATES_MAX = 80, NAME_CHARS = 60, TEXT_CHARS = 200 };
 
 static void put_name(struct strbuf *out, const struct history *history, uint32_t symbol)
 {
-    report_put_clean(out, symbols_data(&history->symbols, symbol), NAME_CHARS);
+    text_put_clean(out, symbols_data(&history->symbols, symbol), NAME_CHARS);
 }
 
 static void put_head(struct strbuf *out, const struct history_changes *changes)
@@ -55,7 +55,7 @@ static void put_accused(struct strbuf *out, const struct history_changes *change
                   changes->history->surveys[now->survey].generated);
     report_put_count(&line, seen, "survey", "surveys");
     strbuf_printf(&line, ": %s, ", inventory_kind_name(now->kind));
-    report_put_clean(&line, symbols_data(&changes->history->symbols, now->cause), TEXT_CHARS);
+    text_put_clean(&line, symbols_data(&changes->history->symbols, now->cause), TEXT_CHARS);
     report_end_line(out, NULL, &line, 0, 2);
 }
 
@@ -113,9 +113,9 @@ static void put_change(struct strbuf *out, const struct history_changes *changes
                   history->surveys[change->after].generated);
     if (!model) {
         strbuf_puts(&line, ": from ");
-        report_put_quantity(&line, change->value_before, figure->unit);
+        text_put_quantity(&line, change->value_before, figure->unit);
         strbuf_puts(&line, " to ");
-        report_put_quantity(&line, change->value_after, figure->unit);
+        text_put_quantity(&line, change->value_after, figure->unit);
     }
     strbuf_printf(&line, "; confidence %s%.3f", change->confidence > 0.999 ? "over " : "",
                   fmin(change->confidence, 0.999));
