@@ -80,7 +80,7 @@ static char *value_text(double value, double spread, const char *unit)
     struct strbuf text = {0};
     text_put_quantity(&text, value, unit);
     if (spread > 0) {
-        strbuf_puts(&text, " \302\261 "); /* plus or minus */
+        strbuf_puts(&text, " +- ");
         text_put_quantity(&text, spread, unit);
     }
     if (text.failed)
