@@ -202,6 +202,10 @@ for kernel in 2mm hotspot spmv embedding; do
         cmp of_kernel out || exit 1
     done
 done
+expect 0 '^spmv ' spmv --size 256 -i "$demo" --what-if l1_data.size=64K,128K
+cp out of_kernel
+expect 0 '^spmv ' spmv.trace -i "$demo" --what-if l1_data.size=64K,128K --jobs 4 # threads share the file
+cmp of_kernel out || exit 1
 expect 0 'size: null' 2mm.trace -i "$h200" --format yaml
 expect 0 '^name: "2mm"' trace info 2mm.trace
 expect 0 'COMMAND' trace --help
