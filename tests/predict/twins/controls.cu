@@ -107,18 +107,6 @@ static __global__ void control_same_lines(float *a)
     store(&a[threadIdx.x], sum);
 }
 
-/* A warp loads the same 64 lines twice, the second time at once after the first. */
-static __global__ void control_same_lines_twice(float *a)
-{
-    float sum = 0, other = 0;
-#pragma unroll
-    for (int i = 0; i < LINES; i++) {
-        sum += load(&a[i * LINE_FLOATS + threadIdx.x]);
-        other += load(&a[i * LINE_FLOATS + threadIdx.x]);
-    }
-    store(&a[threadIdx.x], sum + other);
-}
-
 /* An L1 of how many bytes is there? Two sweeps over `bytes` by one block. */
 static __global__ void control_l1_sweep(float *a, size_t bytes)
 {
@@ -129,6 +117,13 @@ static __global__ void control_l1_sweep(float *a, size_t bytes)
         __syncthreads();
     }
     store(&a[threadIdx.x], sum);
+}
+
+/* A block that ended at once would leave its SM to another one, so that a chosen SM got none. */
+static __device__ void stay_a_while()
+{
+    for (long long begin = clock64(); clock64() - begin < 50000;)
+        ;
 }
 
 struct sms {
@@ -142,8 +137,10 @@ static __global__ void control_same_array(float *a, size_t bytes, struct sms sms
                                           unsigned *arrived)
 {
     unsigned sm = this_sm();
-    if (!sms.chosen[sm])
+    if (!sms.chosen[sm]) {
+        stay_a_while();
         return;
+    }
     if (threadIdx.x == 0) {
         atomicAdd(arrived, 1);
         while (atomicAdd(arrived, 0) < sms.count)
@@ -158,6 +155,58 @@ static __global__ void control_same_array(float *a, size_t bytes, struct sms sms
         sum += load_past_l1(&a[i]);
     if (sum != 0)
         store(&a[threadIdx.x], sum);
+}
+
+/* Two SMs load the same lines past L1, one after the other at fixed times, the second `offset`
+ * cycles after the first: for how long can a request join an earlier one? */
+static __global__ void control_merge_window(float *a, struct sms sms, long long offset,
+                                            unsigned *arrived)
+{
+    enum { LOADS = 1000, PERIOD = 3000 };
+    unsigned sm = this_sm();
+    if (!sms.chosen[sm]) {
+        stay_a_while();
+        return;
+    }
+    if (threadIdx.x == 0)
+        atomicAdd(arrived, 1);
+    while (atomicAdd(arrived, 0) < sms.count)
+        ;
+    long long begin = clock64() + PERIOD + (sm == 0 ? 0 : offset);
+    float sum = 0;
+    for (int i = 0; i < LOADS; i++) {
+        while (clock64() < begin + (long long)i * PERIOD)
+            ;
+        sum += load_past_l1(&a[i * LINE_FLOATS + threadIdx.x]);
+    }
+    if (sum != 0)
+        store(&a[threadIdx.x], sum);
+}
+
+/* 32 warps load the same 64 lines at once, past L1. */
+static __global__ void control_same_lines_past_l1(float *a)
+{
+    float sum = 0;
+    for (int i = 0; i < LINES; i++)
+        sum += load_past_l1(&a[i * LINE_FLOATS + threadIdx.x % 32]);
+    store(&a[threadIdx.x], sum);
+}
+
+/* Each warp of a block stores its own 4 bytes of the same sectors: `lines` lines, one after the
+ * other. Are stores of several warps merged before L2? */
+static __global__ void control_stores_meet(float *a, int lines, int times)
+{
+    for (int t = 0; t < times; t++)
+        for (int i = 0; i < lines; i++)
+            if (threadIdx.x % 32 < 4)
+                store(&a[i * LINE_FLOATS + threadIdx.x % 32 * 8 + threadIdx.x / 32 % 8], 1);
+}
+
+/* How much shared memory the driver sets aside for a kernel that asks for none by itself. */
+static __global__ void control_carveout(float *a)
+{
+    if (a == nullptr)
+        store(a, 1);
 }
 
 /* SM s loads the part (s + shift) of an array, past L1: which part of L2 holds it afterwards? */
@@ -305,6 +354,38 @@ static void run_same_array(int sm_count, const char *which, long long delay)
     check(cudaFree(arrived), "memory");
 }
 
+static void run_merge_window(int sm_count, const char *which, long long offset)
+{
+    struct sms sms = choose(which);
+    unsigned *arrived;
+    check(cudaMalloc(&arrived, sizeof *arrived), "memory");
+    check(cudaMemset(arrived, 0, sizeof *arrived), "memory");
+    check(cudaFuncSetAttribute(control_merge_window, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               200 * 1024),
+          "shared memory");
+    control_load_stride<<<1056, 256>>>(big, megabyte, 4);
+    control_merge_window<<<sm_count, 32, 200 * 1024>>>(big, sms, offset, arrived);
+    check(cudaDeviceSynchronize(), "control_merge_window");
+    printf("merge_window SMs %s offset %lld\n", which, offset);
+    check(cudaFree(arrived), "memory");
+}
+
+static void run_carveout()
+{
+    check(cudaFuncSetAttribute(control_carveout, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               200 * 1024),
+          "shared memory");
+    const unsigned shapes[] = {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024};
+    const unsigned sizes[] = {0,    512,  1024,  2048,  3072,  4096,
+                              6144, 8192, 12288, 16384, 24576, 49152};
+    for (unsigned threads : shapes)
+        for (unsigned bytes : sizes) {
+            control_carveout<<<4000, threads, bytes>>>(big);
+            printf("carveout %u threads %u bytes\n", threads, bytes);
+        }
+    check(cudaDeviceSynchronize(), "control_carveout");
+}
+
 static void run_l2(int sm_count)
 {
     check(cudaFuncSetAttribute(control_l2_parts, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -336,7 +417,11 @@ static void run_l1()
     control_store_part_then_load_rest<<<1, 32>>>(big);
     control_stores_evict<<<1, 1024>>>(big, big + megabyte);
     control_same_lines<<<1, 1024>>>(big);
-    control_same_lines_twice<<<1, 32>>>(big);
+    control_same_lines_past_l1<<<1, 1024>>>(big);
+    for (int lines = 1; lines <= 64; lines *= 2)
+        control_stores_meet<<<1, 256>>>(big, lines, 64);
+    for (int lines = 1; lines <= 64; lines *= 4)
+        control_stores_meet<<<132, 256>>>(big, lines, 64);
     for (size_t bytes = 160; bytes <= 288; bytes += 16)
         control_l1_sweep<<<1, 1024>>>(big, bytes * 1024);
     for (size_t bytes = 160; bytes <= 288; bytes += 32)
@@ -371,14 +456,23 @@ int main()
     check(cudaMemset(big, 0, big_bytes), "memory");
     run_l1();
     run_strides();
-    const char *sets[] = {"0-0",     "0-1",  "0-0 2-2", "0-0 16-16", "0-0 4-4",
-                          "0-0 8-8", "0-15", "0-65",    "66-131",    "0-131"};
+    const char *sets[] = {"0-0",
+                          "0-1",
+                          "0-1 16-16",
+                          "0-1 16-17",
+                          "0-1 16-17 32-32",
+                          "0-1 16-17 32-33",
+                          "0-1 16-17 32-33 48-49",
+                          "0-131"};
     for (const char *set : sets)
         run_same_array(sm_count, set, 0);
-    const long long delays[] = {10, 100, 1000, 10000};
-    for (long long delay : delays)
-        run_same_array(sm_count, "0-131", delay);
+    const long long offsets[] = {0, 100, 200, 300, 400, 500, 700, 1000};
+    for (long long offset : offsets)
+        run_merge_window(sm_count, "0-1", offset);
+    for (long long offset : offsets)
+        run_merge_window(sm_count, "0-0 16-16", offset);
     run_l2(sm_count);
+    run_carveout();
     print_order(1200, 256, 20000);
     print_order(3000, 256, 100);
     print_order(300, 1024, 20000);
