@@ -31,7 +31,8 @@ enum {
     CACHE_SECTORS_MAX = 16,
     CACHE_TREE_WAYS_MAX = 31,
     CACHE_SLOTS_MAX = 64,
-    CACHE_TAGS_WAYS_MAX = 4
+    CACHE_TAGS_WAYS_MAX = 4,
+    CACHE_RECENT = 1 << 12,
 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
@@ -54,6 +55,7 @@ struct cache_geometry {
     double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
     double slack;      /* share of victims chosen at random instead of by the policy */
     bool mostly_hits;  /* L2: the search of its sets is optimised for hits, not for misses */
+    bool in_bulk;      /* cache_serve is used: sets of 5 to 16 ways keep marks and an order */
 };
 
 /* Kept small, so that a search touches few lines of the real cache. */
@@ -71,11 +73,18 @@ struct cache_set {
     uint32_t resets; /* cache.resets at the last use of the set; if not the same, it is empty */
     uint32_t newest, oldest; /* ends of the list by use; linked caches only */
     uint64_t tree;           /* CACHE_TREE: bit n is set if node n points to its upper half */
+    uint64_t order;          /* ways by last use, the newest lowest, four bits each; 0: not known */
 };
 
 /* Sets of many ways are searched through a hash table and ordered by a list. */
 struct cache_link {
     uint32_t chain, newer, older;
+};
+
+/* Where cache_serve found a line lately. */
+struct cache_recent {
+    uint64_t key;
+    uint32_t set, slot;
 };
 
 /* The fields belong to this folder, except the counts and `epoch`. */
@@ -96,7 +105,11 @@ struct cache {
     uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;
     struct cache_link *links; /* NULL: sets are scanned */
-    uint32_t *buckets;        /* slot + 1, 0: none */
+    uint8_t *marks; /* a byte of each line's hash: most lines need not be read; NULL: not kept */
+    struct cache_recent *recent; /* with marks: by the end of the line number */
+    uint32_t recent_mask;        /* so many of them, less one */
+    bool ordered;                /* sets keep their order */
+    uint32_t *buckets;           /* slot + 1, 0: none */
     uint32_t bucket_mask;
     uint32_t tick;
     uint32_t resets;
@@ -122,6 +135,34 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
  * but what it wrote is there from then on, and is counted when it is evicted. */
 uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
+
+enum cache_operation {
+    CACHE_LOAD,  /* cache_load */
+    CACHE_STORE, /* cache_store */
+    CACHE_DROP,  /* cache_drop; all its sectors then count as missing */
+    CACHE_PASS,  /* does not reach the cache: all its sectors count as missing */
+};
+
+/* One of many accesses. */
+struct cache_request {
+    uint64_t number; /* address / line size */
+    uint16_t sectors;
+    uint16_t missing; /* result: the sectors that were not there */
+    uint16_t cache;   /* which of the caches it is for */
+    uint8_t operation;
+    uint8_t note; /* the caller's */
+};
+
+/* Serves many accesses in their order, as the functions above would one by one: for caches of equal
+ * geometry, or for one cache, without CACHE_DROP and CACHE_PASS. What they look at comes from
+ * memory before their turn, if the cache's geometry has `in_bulk`. */
+void cache_serve(struct cache *const *caches, struct cache_request *requests, size_t count,
+                 struct rng *rng);
+void cache_serve_one(struct cache *cache, struct cache_request *requests, size_t count,
+                     struct rng *rng);
+
+/* Whether such a cache takes random numbers. */
+bool cache_draws(const struct cache_geometry *geometry);
 
 /* Whether all these sectors are there; changes nothing. */
 bool cache_holds(struct cache *cache, uint64_t address, uint32_t sectors);

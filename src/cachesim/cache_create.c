@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cachesim/cache.h"
+#include "cachesim/marks.h"
 
 /* Larger than any line number. */
 static const uint64_t key_step = UINT64_C(1) << 48;
@@ -166,10 +167,19 @@ static int create_links(struct cache *cache)
     uint32_t buckets = 1;
     while (buckets < cache->lines_max)
         buckets *= 2;
+    buckets *= cache->geometry.in_bulk ? 2 : 1; /* shorter chains; but more to empty at a reset */
     cache->bucket_mask = buckets - 1;
     cache->links = mem_array(cache->lines_max, sizeof *cache->links);
     cache->buckets = mem_array(buckets, sizeof *cache->buckets);
     return cache->links && cache->buckets ? 0 : -1;
+}
+
+static int create_marks(struct cache *cache)
+{
+    cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
+    cache->recent_mask = cache->lines_max < CACHE_RECENT ? 0 : CACHE_RECENT - 1;
+    cache->recent = mem_array((size_t)cache->recent_mask + 1, sizeof *cache->recent);
+    return cache->marks && cache->recent ? 0 : -1;
 }
 
 struct cache *cache_create(const struct cache_geometry *geometry)
@@ -198,15 +208,24 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
-    uint64_t scanned = geometry->mostly_hits ? SCANNED_WAYS : FEW_WAYS;
+    uint64_t scanned = geometry->mostly_hits || geometry->in_bulk ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
     linked |= geometry->set_ways[0] > 0;
-    if (!cache->lines || !cache->sets || (linked && create_links(cache))) {
+    bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
+    cache->ordered = marked && !cache->lfu && !cache->tree;
+    if (!cache->lines || !cache->sets || (marked && create_marks(cache)) ||
+        (linked && create_links(cache))) {
         cache_destroy(cache);
         return NULL;
     }
     cache_reset(cache, geometry->size);
     return cache;
+}
+
+bool cache_draws(const struct cache_geometry *geometry)
+{
+    return geometry->policy == CACHE_RANDOM || geometry->policy == CACHE_FERMI ||
+           geometry->policy == CACHE_EARLY || geometry->slack > 0 || geometry->tags;
 }
 
 uint64_t cache_dirty_sectors(const struct cache *cache)
@@ -225,6 +244,8 @@ void cache_destroy(struct cache *cache)
     lines_destroy(cache->lines, cache->lines_max);
     free(cache->sets);
     free(cache->links);
+    free(cache->marks);
+    free(cache->recent);
     free(cache->buckets);
     free(cache);
 }

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a chain of atomic operations points to. Each word holds its own address, and the operation
- * leaves it so: the next one needs the result of the last. */
+/* Where a chain of atomic operations points to. Each word holds its own address, or that of another
+ * word of the chain, and the operation leaves it so: the next one needs the result of the last. */
 enum instruction_place {
     INSTRUCTION_NOWHERE, /* no memory */
     INSTRUCTION_SHARED_OWN,

@@ -1,4 +1,4 @@
-/* Sends lines through L1 and L2 and counts sectors. */
+/* The caches of a GPU: made, removed, and what they show at the end. */
 #include "predict/hierarchy.h"
 
 #include <errno.h>
@@ -6,26 +6,21 @@
 
 #include "base/mem.h"
 
-static uint64_t ones(uint32_t mask)
-{
-    return (uint64_t)__builtin_popcount(mask);
-}
-
 static int create_caches(struct hierarchy *h)
 {
     const struct model_config *config = h->config;
     uint32_t count = config->sms * config->l1_per_sm;
     h->l1 = mem_array(count, sizeof *h->l1);
-    h->l2 = cache_create(&config->l2);
-    h->l2_bypassed = cache_create(&config->l2);
-    h->reuse = config->reuse ? mem_array(count, sizeof *h->reuse) : NULL;
-    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->reuse))
+    struct cache_geometry l1 = config->l1, l2 = config->l2;
+    l1.in_bulk = l2.in_bulk = true;
+    h->l2 = cache_create(&l2);
+    h->l2_bypassed = cache_create(&l2);
+    h->curves = config->reuse ? curves_create(config) : NULL;
+    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
-        h->l1[i] = cache_create(&config->l1);
-        if (h->reuse)
-            h->reuse[i] = reuse_create();
-        if (!h->l1[i] || (h->reuse && !h->reuse[i]))
+        h->l1[i] = cache_create(&l1);
+        if (!h->l1[i])
             return -ENOMEM;
     }
     return 0;
@@ -37,123 +32,19 @@ int hierarchy_init(struct hierarchy *h, const struct model_config *config, struc
     h->unit = (struct warp_unit){.line_shift = (uint32_t)__builtin_ctzll(config->l1.line),
                                  .sector_shift = (uint32_t)__builtin_ctzll(config->l1.sector)};
     rng_init(&h->rng, config->seed, "predict");
+    h->l1_draws = cache_draws(&config->l1);
+    h->l2_draws = cache_draws(&config->l2);
     return create_caches(h) ? err_no_memory(err) : 0;
 }
 
 void hierarchy_fini(struct hierarchy *h)
 {
-    for (uint32_t i = 0; i < h->config->sms * h->config->l1_per_sm; i++) {
-        if (h->l1)
-            cache_destroy(h->l1[i]);
-        if (h->reuse)
-            reuse_destroy(h->reuse[i]);
-    }
+    for (uint32_t i = 0; h->l1 && i < h->config->sms * h->config->l1_per_sm; i++)
+        cache_destroy(h->l1[i]);
     free(h->l1);
-    free(h->reuse);
+    curves_destroy(h->curves);
     cache_destroy(h->l2);
     cache_destroy(h->l2_bypassed);
-}
-
-typedef uint32_t cache_operation(struct cache *cache, uint64_t address, uint32_t sectors,
-                                 struct rng *rng);
-
-/* Sectors of a line of L1, sent to L2, whose lines may be longer or shorter. Returns how many were
- * not there. */
-static uint64_t send(struct hierarchy *h, struct cache *l2, struct warp_line line,
-                     cache_operation *operation)
-{
-    const struct cache_geometry *geometry = &h->config->l2;
-    uint64_t start = line.number << h->unit.line_shift, missing = 0;
-    if (geometry->line == h->config->l1.line)
-        return ones(operation(l2, start, line.sectors, &h->rng));
-    while (line.sectors) {
-        uint32_t first = (uint32_t)__builtin_ctz(line.sectors), mask = 0;
-        uint64_t number = (start + first * geometry->sector) / geometry->line;
-        for (uint32_t s = first; line.sectors >> s; s++) {
-            uint64_t address = start + s * geometry->sector;
-            if (!(line.sectors >> s & 1) || address / geometry->line != number)
-                continue;
-            mask |= UINT32_C(1) << (address % geometry->line / geometry->sector);
-            line.sectors &= ~(UINT32_C(1) << s);
-        }
-        missing += ones(operation(l2, number * geometry->line, mask, &h->rng));
-    }
-    return missing;
-}
-
-static uint64_t l2_load(struct hierarchy *h, struct cache *l2, struct model_l2_counts *counts,
-                        struct warp_line line)
-{
-    uint64_t missing = send(h, l2, line, cache_load), asked = ones(line.sectors);
-    counts->reads += asked;
-    counts->read_hits += asked - missing;
-    return missing;
-}
-
-static void l2_store(struct hierarchy *h, struct cache *l2, struct model_l2_counts *counts,
-                     struct warp_line line)
-{
-    uint64_t missing = send(h, l2, line, cache_store), asked = ones(line.sectors);
-    counts->writes += asked;
-    counts->write_hits += asked - missing;
-}
-
-static void note_reuse(struct hierarchy *h, uint32_t l1, uint64_t number)
-{
-    int64_t distance;
-    if (h->reuse && reuse_access(h->reuse[l1], number, &distance))
-        h->no_memory = true;
-}
-
-enum hierarchy_level hierarchy_load(struct hierarchy *h, uint32_t l1, struct warp_line line)
-{
-    bool bypassed = h->config->writes == MODEL_RWON;
-    uint32_t missing = line.sectors;
-    if (!bypassed)
-        missing = cache_load(h->l1[l1], line.number << h->unit.line_shift, line.sectors, &h->rng);
-    note_reuse(h, l1, line.number);
-    h->counts.l1_reads += ones(line.sectors);
-    h->counts.l1_read_hits += ones(line.sectors) - ones(missing);
-    l2_load(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
-    if (!missing)
-        return HIERARCHY_L1;
-    struct warp_line rest = {line.number, missing};
-    return l2_load(h, h->l2, &h->counts.l2, rest) ? HIERARCHY_MAIN : HIERARCHY_L2;
-}
-
-void hierarchy_store(struct hierarchy *h, uint32_t l1, struct warp_line line)
-{
-    uint64_t address = line.number << h->unit.line_shift;
-    uint32_t missing = line.sectors;
-    if (h->config->writes == MODEL_WON)
-        cache_drop(h->l1[l1], address);
-    else if (h->config->writes == MODEL_OFF)
-        missing = cache_store(h->l1[l1], address, line.sectors, &h->rng);
-    h->counts.l1_writes += ones(line.sectors);
-    h->counts.l1_write_hits += ones(line.sectors) - ones(missing);
-    l2_store(h, h->l2_bypassed, &h->counts.l2_bypassed, line);
-    if (missing)
-        l2_store(h, h->l2, &h->counts.l2, (struct warp_line){line.number, missing});
-}
-
-static void finish_curve(struct hierarchy *h)
-{
-    struct model_counts *counts = &h->counts;
-    uint32_t caches = h->config->sms * h->config->l1_per_sm;
-    uint64_t lines_max = 1;
-    for (uint32_t i = 0; i < caches; i++) {
-        uint64_t lines = reuse_lines(h->reuse[i]);
-        lines_max = lines > lines_max ? lines : lines_max;
-        counts->curve_loads += reuse_accesses(h->reuse[i]);
-    }
-    for (uint64_t lines = 16; counts->curve_count < MODEL_CURVE_MAX; lines *= 2) {
-        size_t at = counts->curve_count++;
-        counts->curve_lines[at] = lines;
-        for (uint32_t i = 0; i < caches; i++)
-            counts->curve_hits[at] += reuse_hits(h->reuse[i], lines);
-        if (lines >= lines_max)
-            break;
-    }
 }
 
 void hierarchy_finish(struct hierarchy *h)
@@ -162,6 +53,6 @@ void hierarchy_finish(struct hierarchy *h)
     h->counts.l2.main_writes = h->l2->written_back;
     h->counts.l2_bypassed.main_reads = h->l2_bypassed->brought;
     h->counts.l2_bypassed.main_writes = h->l2_bypassed->written_back;
-    if (h->reuse)
-        finish_curve(h);
+    if (h->curves)
+        curves_finish(h->curves, &h->counts);
 }

@@ -1,18 +1,26 @@
-/* L1 of every SM and L2: takes the lines of one warp's access. */
+/* L1 of every SM and L2: takes lines one by one, or many level by level. */
 #ifndef GPUMEMTOPO_PREDICT_HIERARCHY_H
 #define GPUMEMTOPO_PREDICT_HIERARCHY_H
 
+#include "predict/curves.h"
 #include "predict/model.h"
-#include "predict/reuse.h"
 #include "predict/warp.h"
+
+/* Notes of requests; their number is that of a line of L1, their cache an L1, their operation that
+ * of hierarchy_operation. */
+enum { HIERARCHY_STORES = 1, HIERARCHY_LAST = 2 /* of the lines of one access */ };
+
+enum { HIERARCHY_TOGETHER = 512 }; /* requests that hierarchy_l2 takes at most */
 
 struct hierarchy {
     const struct model_config *config;
     struct warp_unit unit; /* of L1 */
     struct cache **l1;     /* sms x l1_per_sm */
-    struct reuse **reuse;  /* the same; NULL: not asked for */
+    struct curves *curves; /* NULL: not asked for */
     struct cache *l2, *l2_bypassed;
     struct rng rng;
+    bool l1_draws, l2_draws; /* they take numbers from `rng`: the order of lines matters */
+    struct cache_request parts[HIERARCHY_TOGETHER * CACHE_SECTORS_MAX]; /* on their way to an L2 */
     struct model_counts counts;
     bool no_memory;
 };
@@ -23,9 +31,15 @@ void hierarchy_fini(struct hierarchy *hierarchy);
 /* How far a load had to go. */
 enum hierarchy_level { HIERARCHY_L1, HIERARCHY_L2, HIERARCHY_MAIN };
 
-enum hierarchy_level hierarchy_load(struct hierarchy *hierarchy, uint32_t l1,
-                                    struct warp_line line);
-void hierarchy_store(struct hierarchy *hierarchy, uint32_t l1, struct warp_line line);
+/* One line, through L1 and both L2s. */
+enum hierarchy_level hierarchy_one(struct hierarchy *hierarchy, struct cache_request *request);
+
+/* The same for the lines of many whole accesses, first through L1, then through both L2s; the waits
+ * of loads are counted, too. The counts are the same as line by line, unless L2 draws, or L1 does
+ * and is not served in that order. hierarchy_l2 changes the requests. */
+enum cache_operation hierarchy_operation(const struct hierarchy *hierarchy, bool store);
+void hierarchy_l1(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
+void hierarchy_l2(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
 
 /* Adds what only the end of the kernel shows: traffic of main memory, the curve of reuse. */
 void hierarchy_finish(struct hierarchy *hierarchy);

@@ -114,6 +114,13 @@ static int check_shape(const struct kernel_launch *launch, struct err *err)
     if ((uint64_t)x * y > THREADS_MAX)
         return err_set(err, -EINVAL, "a block has at most %d threads, not %ux%u", THREADS_MAX, x,
                        y);
+    if (launch->kernel->shared_bytes &&
+        (x != launch->kernel->block_x || y != launch->kernel->block_y))
+        return err_set(
+            err, -EINVAL,
+            "%s: its block of %ux%u threads is its tile in shared memory; --block cannot "
+            "change it",
+            launch->kernel->name, launch->kernel->block_x, launch->kernel->block_y);
     if (launch->size < 2 || launch->size > SIZE_MAX_N)
         return err_set(err, -EINVAL, "size is a number from 2 to %d, not %llu", SIZE_MAX_N,
                        (unsigned long long)launch->size);
@@ -126,8 +133,10 @@ static int check_tiles(const struct kernel_launch *launch, struct err *err)
     struct kernel_extent tiles = launch->program.loop_t;
     if (!tiles.divisor || tiles.n * launch->size % tiles.divisor == 0)
         return 0;
-    return err_set(err, -EINVAL, "%s: size is a multiple of %u, not %llu", launch->kernel->name,
-                   tiles.divisor, (unsigned long long)launch->size);
+    uint64_t above = (launch->size / tiles.divisor + 1) * tiles.divisor;
+    return err_set(err, -EINVAL, "%s: size is a multiple of %u, not %llu; the next one is %llu",
+                   launch->kernel->name, tiles.divisor, (unsigned long long)launch->size,
+                   (unsigned long long)above);
 }
 
 static bool has_steps(const struct kernel_launch *launch, enum kernel_phase phase)

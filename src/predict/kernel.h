@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "predict/access_source.h"
 #include "predict/warp.h"
 
 /* A thread runs BEFORE; for each t: HEAD, for each k: FIRST, for each k: SECOND, TAIL; then AFTER.
@@ -120,6 +121,9 @@ struct kernel_launch {
     uint64_t threads_x, threads_y, blocks_x, blocks;
     uint64_t loop_t, loop_first, loop_second;
     uint64_t footprint_bytes;
+    uint32_t registers;           /* of a thread; 0: not known */
+    uint32_t element_bytes_max;   /* of a lane; 0: at most a sector */
+    struct access_source *source; /* of all accesses; NULL: the program of the kernel */
     struct kernel_step steps[KERNEL_REFS_MAX];
     uint32_t first[KERNEL_PHASES + 1]; /* steps of a phase: first[phase] .. first[phase + 1] - 1 */
 };
@@ -132,6 +136,9 @@ int kernel_launch_init(struct kernel_launch *launch, const struct kernel *kernel
 struct kernel_cursor {
     uint64_t x, y, bx, by, t, k;
     uint32_t lanes, phase, step;
+    bool accessed;        /* in this loop */
+    uint32_t guard, mask; /* the last guard + 1 and its lanes; 0: none since t changed */
+    void *place;          /* in the launch's source; the rest is unused then */
 };
 void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t warp,
                   struct kernel_cursor *out_cursor);
@@ -139,5 +146,8 @@ void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t w
 /* The warp's next access; false: it has ended. */
 bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                  struct warp_access *out_access);
+
+/* 0, or why the launch's source could not go on; all its warps have ended then. */
+int kernel_failure(const struct kernel_launch *launch, struct err *err);
 
 #endif

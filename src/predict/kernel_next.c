@@ -4,6 +4,11 @@
 void kernel_begin(const struct kernel_launch *launch, uint64_t block, uint32_t warp,
                   struct kernel_cursor *out_cursor)
 {
+    if (launch->source) {
+        *out_cursor =
+            (struct kernel_cursor){.place = launch->source->begin(launch->source, block, warp)};
+        return;
+    }
     uint32_t thread = warp * WARP_LANES, threads = launch->block_x * launch->block_y;
     uint64_t bx = block % launch->blocks_x, by = block / launch->blocks_x;
     *out_cursor = (struct kernel_cursor){
@@ -93,24 +98,31 @@ static struct bounds bounds_of(const struct kernel_launch *launch,
     return b;
 }
 
-static uint32_t mask_of(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
-                        enum kernel_guard guard)
+/* The lanes of a warp within these bounds: the same ones of each row of lanes that is within. */
+static uint32_t lanes_within(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+                             const struct bounds *b)
 {
     uint32_t width = launch->lanes_x, rows = launch->rows_of_lanes, mask = 0;
-    bool whole = cursor->lanes == WARP_LANES && cursor->x + width <= launch->threads_x &&
-                 cursor->y + rows <= launch->threads_y;
-    if (whole && guard == KERNEL_ALL)
-        return UINT32_MAX;
-    struct bounds b = bounds_of(launch, cursor, guard);
-    if (cursor->lanes == WARP_LANES && cursor->x >= b.low_x && cursor->x + width <= b.high_x &&
-        cursor->y >= b.low_y && cursor->y + rows <= b.high_y)
-        return UINT32_MAX;
-    for (uint32_t lane = 0; lane < cursor->lanes; lane++) {
-        uint64_t x = cursor->x + lane % width, y = cursor->y + lane / width;
-        bool in = x >= b.low_x && x < b.high_x && y >= b.low_y && y < b.high_y;
-        mask |= (uint32_t)in << lane;
+    uint64_t from_x = less(b->low_x, cursor->x), to_x = smaller(less(b->high_x, cursor->x), width);
+    uint64_t from_y = less(b->low_y, cursor->y), to_y = smaller(less(b->high_y, cursor->y), rows);
+    if (from_x >= to_x)
+        return 0;
+    uint32_t row = (uint32_t)(((UINT64_C(1) << to_x) - 1) & ~((UINT64_C(1) << from_x) - 1));
+    for (uint64_t y = from_y; y < to_y; y++)
+        mask |= row << (y * width);
+    return mask & (uint32_t)((UINT64_C(1) << cursor->lanes) - 1);
+}
+
+/* The guard's lanes change with t only: they are kept until it changes, or another guard comes. */
+static inline uint32_t mask_of(const struct kernel_launch *launch, struct kernel_cursor *cursor,
+                               enum kernel_guard guard)
+{
+    if (cursor->guard != (uint32_t)guard + 1) {
+        struct bounds b = bounds_of(launch, cursor, guard);
+        cursor->mask = lanes_within(launch, cursor, &b);
+        cursor->guard = (uint32_t)guard + 1;
     }
-    return mask;
+    return cursor->mask;
 }
 
 static uint64_t scramble(uint64_t x)
@@ -136,21 +148,28 @@ static void scatter(const struct kernel_launch *launch, const struct kernel_curs
                     const struct kernel_step *step, struct warp_access *access)
 {
     const struct kernel_ref *ref = step->ref;
+    bool near = ref->scatter == KERNEL_NEAR_COLUMN;
+    const struct kernel_index *index = ref->scatter == KERNEL_ANY_ROW ? &ref->row : &ref->column;
+    uint64_t first = index_value(launch, cursor, index, cursor->x, cursor->y);
+    uint64_t key_x = (uint64_t)(int64_t)(index->x + index->tx);
+    uint64_t key_y = (uint64_t)(int64_t)(index->y + index->ty);
+    uint64_t drawn = 0, array = (uint64_t)ref->array << 56;
     access->listed = true;
-    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-        uint64_t x = cursor->x + lane % launch->lanes_x, y = cursor->y + lane / launch->lanes_x;
-        uint64_t key = index_value(launch, cursor,
-                                   ref->scatter == KERNEL_ANY_ROW ? &ref->row : &ref->column, x, y);
-        uint64_t drawn = scramble(key + ((uint64_t)ref->array << 56));
-        if (ref->scatter == KERNEL_NEAR_COLUMN)
-            drawn = x + drawn % KERNEL_NEAR;
-        uint64_t rest = access->base + (uint64_t)((int64_t)(lane % launch->lanes_x) * step->x) +
-                        (uint64_t)((int64_t)(lane / launch->lanes_x) * step->y);
-        access->addresses[lane] = rest + drawn % step->span * step->unit;
+    for (uint32_t y = 0, lane = 0; y < launch->rows_of_lanes; y++) {
+        for (uint32_t x = 0; x < launch->lanes_x; x++, lane++) {
+            if (x == 0 || key_x || near)
+                drawn = scramble(first + x * key_x + y * key_y + array);
+            if (near)
+                drawn = cursor->x + x + drawn % KERNEL_NEAR;
+            if (x == 0 || key_x || near)
+                drawn = drawn % step->span * step->unit;
+            access->addresses[lane] =
+                access->base + x * (uint64_t)step->x + y * (uint64_t)step->y + drawn;
+        }
     }
 }
 
-static bool make_access(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
+static bool make_access(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                         const struct kernel_step *step, struct warp_access *access)
 {
     access->mask = mask_of(launch, cursor, step->ref->guard);
@@ -170,21 +189,25 @@ static bool make_access(const struct kernel_launch *launch, const struct kernel_
     return true;
 }
 
-/* Goes on after the last step of a phase. */
+/* Goes on after the last step of a phase. A loop whose first turn accessed nothing never will: its
+ * guards do not depend on k. */
 static void next_phase(const struct kernel_launch *launch, struct kernel_cursor *cursor)
 {
-    const uint64_t loops[KERNEL_PHASES] = {
-        [KERNEL_FIRST] = launch->loop_first, [KERNEL_SECOND] = launch->loop_second};
-    if (cursor->k + 1 < loops[cursor->phase]) {
+    uint64_t loop = cursor->phase == KERNEL_FIRST    ? launch->loop_first
+                    : cursor->phase == KERNEL_SECOND ? launch->loop_second
+                                                     : 0;
+    if (cursor->accessed && cursor->k + 1 < loop) {
         cursor->k++;
     } else if (cursor->phase == KERNEL_TAIL && cursor->t + 1 < launch->loop_t) {
         cursor->t++;
+        cursor->guard = 0;
         cursor->k = 0;
         cursor->phase = KERNEL_HEAD;
     } else {
         cursor->k = 0;
         cursor->phase++;
     }
+    cursor->accessed = cursor->k > 0;
     if (cursor->phase < KERNEL_PHASES)
         cursor->step = launch->first[cursor->phase];
 }
@@ -192,11 +215,20 @@ static void next_phase(const struct kernel_launch *launch, struct kernel_cursor 
 bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                  struct warp_access *out_access)
 {
+    if (launch->source)
+        return cursor->place && launch->source->next(launch->source, cursor->place, out_access);
     while (cursor->phase < KERNEL_PHASES) {
-        if (cursor->step == launch->first[cursor->phase + 1])
+        if (cursor->step == launch->first[cursor->phase + 1]) {
             next_phase(launch, cursor);
-        else if (make_access(launch, cursor, &launch->steps[cursor->step++], out_access))
+        } else if (make_access(launch, cursor, &launch->steps[cursor->step++], out_access)) {
+            cursor->accessed = true;
             return true;
+        }
     }
     return false;
+}
+
+int kernel_failure(const struct kernel_launch *launch, struct err *err)
+{
+    return launch->source ? launch->source->failure(launch->source, err) : 0;
 }

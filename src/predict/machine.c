@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/machine_check.h"
 
 /* The numbers of a machine, as the inventory names them, and what is assumed of one that it does
  * not have. */
@@ -77,16 +78,21 @@ static const struct {
 struct word {
     const char *name;
     int value;
+    bool of_survey; /* a word of inventories, not for users */
 };
 static const struct word policies[] = {
     {"lru", CACHE_LRU},   {"fifo", CACHE_FIFO},    {"random", CACHE_RANDOM}, {"lfu", CACHE_LFU},
     {"tree", CACHE_TREE}, {"biased", CACHE_FERMI}, {"early", CACHE_EARLY},   {NULL, 0},
 };
 static const struct word indices[] = {
-    {"modulo", CACHE_MODULO}, {"bit", CACHE_MODULO},
-    {"bits", CACHE_MODULO},   {"one_set", CACHE_MODULO},
-    {"hashed", CACHE_HASHED}, {"xor", CACHE_XOR},
-    {"prime", CACHE_PRIME},   {NULL, 0},
+    {"modulo", CACHE_MODULO},
+    {"hashed", CACHE_HASHED},
+    {"xor", CACHE_XOR},
+    {"prime", CACHE_PRIME},
+    {"bit", CACHE_MODULO, true},
+    {"bits", CACHE_MODULO, true},
+    {"one_set", CACHE_MODULO, true},
+    {NULL, 0},
 };
 
 /* Text fields: which word a cache's policy or index is. */
@@ -102,37 +108,39 @@ static const struct {
     {"l2.index", indices, "hashed", offsetof(struct model_config, l2.index)},
 };
 
+static const char carveout_key[] = "l1_data.carveout";
+
 struct builder {
     struct machine *machine;
     const struct inventory_model *model;
-    const char *file;
-    const struct machine_change *change;
+    const struct what_if *what_if;
     double values[FIELDS];
 };
 
+/* Appends "key what" to a list. */
+static void note(char list[MACHINE_NOTE_MAX], const char *key, const char *what)
+{
+    size_t length = strlen(list);
+    snprintf(list + length, MACHINE_NOTE_MAX - length, "%s%s %s", length ? ", " : "", key, what);
+}
+
 static void assume(struct builder *b, const char *key, const char *what)
 {
-    char *text = b->machine->assumed;
-    size_t length = strlen(text);
-    snprintf(text + length, sizeof b->machine->assumed - length, "%s%s %s", length ? ", " : "", key,
-             what);
+    note(b->machine->assumed, key, what);
 }
 
 static bool is_changed(const struct builder *b, const char *key)
 {
-    return b->change && strcmp(b->change->key, key) == 0;
+    return what_if_value(b->what_if, key) != NULL;
 }
 
 static int missing(const struct builder *b, const char *key, struct err *err)
 {
     const struct measure *measure = measures_get(&b->model->memory, key);
     if (measure && measure->reason)
-        return err_set(err, -EINVAL,
-                       "%s: model %s: %s was not measured (%.200s); --what-if %s=... "
-                       "gives one",
-                       b->file, b->model->id, key, measure->reason, key);
-    return err_set(err, -EINVAL, "%s: model %s has no %s; --what-if %s=... gives one", b->file,
-                   b->model->id, key, key);
+        return err_set(err, -EINVAL, "%s was not measured (%.200s); --what-if %s=... gives one",
+                       key, measure->reason, key);
+    return err_set(err, -EINVAL, "the inventory has no %s; --what-if %s=... gives one", key, key);
 }
 
 static double from_inventory(const struct builder *b, enum field field)
@@ -147,44 +155,83 @@ static double from_inventory(const struct builder *b, enum field field)
     return rows[field].source == LATENCY ? fact_number(facts_get(&measure->notes, "ns")) : value;
 }
 
+static bool is_figure(enum field field)
+{
+    return field >= L1_READ && field <= MAIN_LATENCY;
+}
+
+static int check_power(enum field field, double value, struct err *err)
+{
+    uint64_t whole = (uint64_t)value, below = 1;
+    if ((double)whole == value && !(whole & (whole - 1)))
+        return 0;
+    while (below * 2 < value)
+        below *= 2;
+    return err_set(err, -EINVAL, "%s is a power of two, not %.15g; the nearest are %llu and %llu",
+                   rows[field].key, value, (unsigned long long)below,
+                   (unsigned long long)below * 2);
+}
+
 static int check_number(const struct builder *b, enum field field, struct err *err)
 {
     double value = b->values[field];
     const char *key = rows[field].key;
     bool none_is_all = field == L1_WAYS || field == L2_WAYS; /* 0: fully associative */
     if (!(value > 0 || (none_is_all && value == 0)) || value > rows[field].max)
-        return err_set(err, -EINVAL, "%s: model %s: %s is a number above 0 and at most %g, not %g",
-                       b->file, b->model->id, key, rows[field].max, value);
-    uint64_t whole = (uint64_t)value;
-    if (rows[field].power_of_two && ((double)whole != value || (whole & (whole - 1))))
-        return err_set(err, -EINVAL, "%s: model %s: %s is a power of two, not %g", b->file,
-                       b->model->id, key, value);
+        return err_set(err, -EINVAL, "%s is a number above 0 and at most %.15g, not %.15g", key,
+                       rows[field].max, value);
+    if (field == THREADS && fmod(value, WARP_LANES) != 0)
+        return err_set(err, -EINVAL, "%s is a multiple of %d, the threads of a warp, not %.15g",
+                       key, WARP_LANES, value);
+    return rows[field].power_of_two ? check_power(field, value, err) : 0;
+}
+
+static int parse_value(const char *key, const char *text, bool real, double *out_value,
+                       struct err *err)
+{
+    uint64_t bytes = 0;
+    int rc = real ? str_parse_f64(text, out_value) : str_parse_bytes(text, &bytes);
+    if (rc)
+        return err_set(err, -EINVAL, "%s: expected a number %s, not \"%s\"", key,
+                       real ? "in GB/s or ns such as 350 or 19.5" : "such as 64 or 128K", text);
+    if (!real)
+        *out_value = (double)bytes;
     return 0;
+}
+
+/* A figure that is used, although its repetitions disagreed. */
+static void note_uncertain(struct builder *b, enum field field)
+{
+    const struct measure *measure = measures_get(&b->model->memory, rows[field].key);
+    char why[120];
+    if (rows[field].source == IDENTITY || !measure || measure->status != MEASURE_NOISY)
+        return;
+    snprintf(why, sizeof why, "(%.100s)", measure->reason ? measure->reason : "noisy");
+    note(b->machine->uncertain, rows[field].key, why);
 }
 
 static int read_number(struct builder *b, enum field field, struct err *err)
 {
-    const char *key = rows[field].key;
-    double value = from_inventory(b, field);
-    uint64_t bytes;
-    if (is_changed(b, key)) {
-        if (str_parse_bytes(b->change->value, &bytes))
-            return err_set(err, -EINVAL, "--what-if %s=%s: expected a number such as 64 or 128K",
-                           key, b->change->value);
-        value = (double)bytes;
+    const char *key = rows[field].key, *changed = what_if_value(b->what_if, key);
+    double *value = &b->values[field];
+    *value = from_inventory(b, field);
+    if (changed) {
+        int rc = parse_value(key, changed, is_figure(field), value, err);
+        return rc ? rc : check_number(b, field, err);
     }
-    b->values[field] = value;
-    if (!isnan(value))
+    if (!isnan(*value)) {
+        note_uncertain(b, field);
         return check_number(b, field, err);
+    }
     if (rows[field].need == REQUIRED)
         return missing(b, key, err);
     if (rows[field].need == ASSUMED) {
         char text[32];
-        b->values[field] = rows[field].otherwise;
-        snprintf(text, sizeof text, "%g", rows[field].otherwise);
-        assume(b, key, field == L1_WAYS ? "full" : rows[field].otherwise > 0 ? text : "unlimited");
+        *value = rows[field].otherwise;
+        snprintf(text, sizeof text, "%g", *value);
+        assume(b, key, field == L1_WAYS ? "full" : *value > 0 ? text : "unlimited");
     }
-    if (field >= L1_READ && field <= MAIN_LATENCY)
+    if (is_figure(field))
         assume(b, key, "no limit");
     return 0;
 }
@@ -194,7 +241,7 @@ static const char *word_of(const struct builder *b, const char *key)
 {
     const struct measure *measure = measures_get(&b->model->memory, key);
     if (is_changed(b, key))
-        return b->change->value;
+        return what_if_value(b->what_if, key);
     return measure && measure->kind == MEASURE_WORDS && measure->word_count ? measure->words[0]
                                                                             : NULL;
 }
@@ -210,13 +257,24 @@ static const struct word *find_word(const struct word *words, const char *name)
     return NULL;
 }
 
+static int unknown_word(const char *key, const char *name, const struct word *words,
+                        struct err *err)
+{
+    char list[120] = "";
+    for (const struct word *word = words; word->name; word++) {
+        size_t length = strlen(list);
+        if (!word->of_survey)
+            snprintf(list + length, sizeof list - length, "%s%s", length ? ", " : "", word->name);
+    }
+    return err_set(err, -EINVAL, "%s is one of %s, not \"%.40s\"", key, list, name);
+}
+
 static int read_word(struct builder *b, size_t row, struct err *err)
 {
     const char *key = word_rows[row].key, *name = word_of(b, key);
     const struct word *words = word_rows[row].words, *word = find_word(words, name);
     if (!word && is_changed(b, key))
-        return err_set(err, -EINVAL, "--what-if %s=%s: no such word; the man page lists them", key,
-                       name);
+        return unknown_word(key, name, words, err);
     if (!word) {
         char text[80];
         snprintf(text, sizeof text, "%s (%.40s is not modelled)", word_rows[row].assumed,
@@ -225,24 +283,6 @@ static int read_word(struct builder *b, size_t row, struct err *err)
         word = find_word(words, word_rows[row].assumed);
     }
     *(int *)((char *)&b->machine->config + word_rows[row].offset) = word->value;
-    return 0;
-}
-
-static int check_cache(const struct builder *b, const char *name,
-                       const struct cache_geometry *cache, struct err *err)
-{
-    if (cache->fetch > cache->line || cache->line > cache->size)
-        return err_set(err, -EINVAL,
-                       "%s: model %s: %s: fetch <= line <= size does not hold: %llu, %llu, %llu",
-                       b->file, b->model->id, name, (unsigned long long)cache->fetch,
-                       (unsigned long long)cache->line, (unsigned long long)cache->size);
-    if (cache->ways > cache->size / cache->line)
-        return err_set(err, -EINVAL, "%s: model %s: %s.ways: it has only %llu lines, not %llu ways",
-                       b->file, b->model->id, name, (unsigned long long)(cache->size / cache->line),
-                       (unsigned long long)cache->ways);
-    if (cache->policy == CACHE_TREE && (!cache->ways || cache->ways > CACHE_TREE_WAYS_MAX))
-        return err_set(err, -EINVAL, "%s: model %s: %s.policy: a tree has 1 to %d ways", b->file,
-                       b->model->id, name, CACHE_TREE_WAYS_MAX);
     return 0;
 }
 
@@ -285,23 +325,43 @@ static void set_config(struct builder *b)
     };
 }
 
-int machine_init(struct machine *machine, const struct inventory_model *model, const char *file,
-                 const struct machine_change *change, struct err *err)
+static int build(struct builder *b, struct err *err)
 {
-    struct builder b = {.machine = machine, .model = model, .file = file, .change = change};
+    struct machine *machine = b->machine;
+    const char *carveout = what_if_value(b->what_if, carveout_key);
+    double bytes = 0;
     int rc = 0;
-    memset(machine, 0, sizeof *machine);
     for (int field = 0; field < FIELDS && !rc; field++)
-        rc = read_number(&b, (enum field)field, err);
+        rc = read_number(b, (enum field)field, err);
     for (size_t row = 0; row < COUNT_OF(word_rows) && !rc; row++)
-        rc = read_word(&b, row, err);
+        rc = read_word(b, row, err);
     if (rc)
         return rc;
-    set_config(&b);
-    const struct measure *size = measures_get(&model->memory, "l1_data.size");
+    set_config(b);
+    const struct measure *size = measures_get(&b->model->memory, "l1_data.size");
     machine->shared_carveout = size ? fact_number(facts_get(&size->notes, "carveout")) : NAN;
-    rc = check_cache(&b, "l1_data", &machine->config.l1, err);
-    return rc ? rc : check_cache(&b, "l2", &machine->config.l2, err);
+    if (carveout) {
+        rc = parse_value(carveout_key, carveout, false, &bytes, err);
+        rc = rc ? rc : machine_check_carveout(machine, (uint64_t)bytes, b->what_if, err);
+    }
+    uint64_t sets = b->values[L1_SETS] > 0 ? (uint64_t)b->values[L1_SETS] : 0;
+    return rc ? rc : machine_check(machine, sets, b->what_if, err);
+}
+
+int machine_init(struct machine *machine, const struct inventory_model *model, const char *file,
+                 const struct what_if *what_if, struct err *err)
+{
+    struct builder b = {.machine = machine, .model = model, .what_if = what_if};
+    char text[WHAT_IF_TEXT_MAX];
+    memset(machine, 0, sizeof *machine);
+    int rc = build(&b, err);
+    if (rc && what_if) {
+        what_if_text(what_if, text);
+        err_prefix(err, "--what-if %s: model %s", text, model->id);
+    } else if (rc) {
+        err_prefix(err, "%s: model %s", file, model->id);
+    }
+    return rc;
 }
 
 uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_launch *launch)
@@ -317,12 +377,13 @@ uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_lau
 
 bool machine_has_key(const char *key, const char **out_near)
 {
-    const char *names[FIELDS + COUNT_OF(word_rows)];
+    const char *names[FIELDS + COUNT_OF(word_rows) + 1];
     size_t count = 0;
     for (size_t i = 0; i < FIELDS; i++)
         names[count++] = rows[i].key;
     for (size_t i = 0; i < COUNT_OF(word_rows); i++)
         names[count++] = word_rows[i].key;
+    names[count++] = carveout_key;
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], key) == 0)
             return true;

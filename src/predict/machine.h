@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 #include "predict/model.h"
+#include "predict/what_if.h"
 
 /* NaN: the inventory has none. Bandwidths in GB/s, latencies in ns. */
 struct machine_figures {
@@ -13,26 +14,23 @@ struct machine_figures {
     double l1_latency, l2_latency, main_latency;
 };
 
+enum { MACHINE_NOTE_MAX = 512 };
+
 struct machine {
     struct model_config config;
     struct machine_figures figures;
     double shared_carveout; /* bytes of shared memory while L1 was measured; NaN: L1 is separate */
-    char assumed[512];      /* what the inventory does not have and was assumed; "" if nothing */
-};
-
-/* One change to what was measured: "l1_data.size" and "64K". */
-struct machine_change {
-    char key[32];
-    char value[32];
+    char assumed[MACHINE_NOTE_MAX];   /* what the inventory does not have; "" if nothing */
+    char uncertain[MACHINE_NOTE_MAX]; /* what it calls noisy itself; "" if nothing */
 };
 
 /* True if a change can be made to this key; otherwise the nearest one, or NULL. */
 bool machine_has_key(const char *key, const char **out_near);
 
-/* file: for messages. change: NULL for the GPU as it is. -EINVAL names file, model and key of what
- * is missing or makes no sense. */
+/* file: for messages. what_if: NULL for the GPU as it is. -EINVAL names file (or change), model and
+ * key of what is missing or makes no sense. */
 int machine_init(struct machine *machine, const struct inventory_model *model, const char *file,
-                 const struct machine_change *change, struct err *err);
+                 const struct what_if *what_if, struct err *err);
 
 /* The L1 that is left beside the shared memory of a kernel's blocks. */
 uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_launch *launch);

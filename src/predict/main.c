@@ -2,17 +2,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
-#include "predict/options.h"
+#include "predict/jobs.h"
+#include "predict/trace/trace_command.h"
 
-enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2 };
-
-/* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
-enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
+enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_INCOMPLETE = 4 };
 
 static int exit_code(int rc)
 {
@@ -47,155 +46,46 @@ static int list_kernels(void)
     return write_out(&text, NULL);
 }
 
-/* Everything that is run. */
-struct plan {
-    const struct options *options;
-    struct inventory inventory;
-    struct prediction *predictions;
-    size_t count;
-};
-
-static const struct inventory_model *find_model(const struct plan *plan, const char *id,
-                                                struct err *err)
+static int report(const struct plan *plan)
 {
-    const char *ids[OPTIONS_LIST_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < plan->inventory.model_count; i++) {
-        if (str_equal(plan->inventory.models[i].id, id))
-            return &plan->inventory.models[i];
-        if (count < COUNT_OF(ids))
-            ids[count++] = plan->inventory.models[i].id;
-    }
-    const char *near = str_nearest(id, ids, count);
-    err_set(err, -EINVAL, "%s has no model %.60s%s%s", plan->options->inventory, id,
-            near ? "; did you mean " : "", near ? near : "");
-    return NULL;
-}
-
-static void configure(const struct options *options, struct machine *machine)
-{
-    struct model_config *config = &machine->config;
-    config->mapping = options->mapping;
-    config->scheduler = options->scheduler;
-    config->writes = options->writes;
-    config->registers = (uint32_t)options->registers;
-    config->reuse = options->reuse;
-    config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
-    if (options->mshrs)
-        config->parallel = (struct parallel_config){
-            .banks = L1_BANKS,
-            .ports = L1_PORTS,
-            .mshrs = (uint32_t)options->mshrs,
-            .merges_max = L1_MERGES_MAX,
-            .latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1}};
-}
-
-/* One kernel on one model, with or without a change. */
-static int predict(struct plan *plan, const struct kernel *kernel,
-                   const struct inventory_model *model, const struct machine_change *change,
-                   struct err *err)
-{
-    const struct options *options = plan->options;
-    struct prediction *p = &plan->predictions[plan->count];
-    struct kernel_launch *launch = mem_array(1, sizeof *launch);
-    if (!launch)
-        return err_no_memory(err);
-    int rc =
-        kernel_launch_init(launch, kernel, options->size, options->block_x, options->block_y, err);
-    rc = rc ? rc : machine_init(&p->machine, model, options->inventory, change, err);
-    if (!rc) {
-        configure(options, &p->machine);
-        p->l1_bytes = machine_l1_bytes(&p->machine, launch);
-        struct model_config config = p->machine.config;
-        config.l1.size = p->l1_bytes;
-        rc = model_run(&config, launch, &p->counts, err);
-    }
-    if (!rc) {
-        p->kernel = kernel->name;
-        p->model = model->id;
-        p->change = change;
-        p->size = launch->size;
-        p->footprint_bytes = launch->footprint_bytes;
-        p->block_x = launch->block_x;
-        p->block_y = launch->block_y;
-        p->bound = bound_of(&p->counts, &p->machine);
-        plan->count++;
-    }
-    free(launch);
-    return rc;
-}
-
-static int predict_model(struct plan *plan, const struct kernel *kernel,
-                         const struct inventory_model *model, struct err *err)
-{
-    int rc = predict(plan, kernel, model, NULL, err);
-    for (size_t i = 0; i < plan->options->change_count && !rc; i++)
-        rc = predict(plan, kernel, model, &plan->options->changes[i], err);
-    return rc;
-}
-
-static int predict_kernel(struct plan *plan, const char *name, struct err *err)
-{
-    const struct options *options = plan->options;
-    const char *near = NULL;
-    const struct kernel *kernel = kernel_find(name, &near);
-    int rc = 0;
-    if (!kernel)
-        return err_set(err, -EINVAL, "unknown kernel \"%.60s\"%s%s", name,
-                       near ? "; did you mean " : "; --list-kernels lists them", near ? near : "");
-    for (size_t i = 0; i < plan->inventory.model_count && !options->models.count && !rc; i++)
-        rc = predict_model(plan, kernel, &plan->inventory.models[i], err);
-    for (size_t i = 0; i < options->models.count && !rc; i++) {
-        const struct inventory_model *model = find_model(plan, options->models.items[i], err);
-        rc = model ? predict_model(plan, kernel, model, err) : -EINVAL;
-    }
-    return rc;
-}
-
-static int predict_all(struct plan *plan, struct err *err)
-{
-    const struct options *options = plan->options;
-    size_t models = options->models.count ? options->models.count : plan->inventory.model_count;
-    if (!models)
-        return err_set(err, -EINVAL, "%s has no model: no GPU was measured", options->inventory);
-    plan->predictions = mem_array(options->kernels.count * models * (1 + options->change_count),
-                                  sizeof *plan->predictions);
-    if (!plan->predictions)
-        return err_no_memory(err);
-    int rc = 0;
-    for (size_t i = 0; i < options->kernels.count && !rc; i++)
-        rc = predict_kernel(plan, options->kernels.items[i], err);
-    return rc;
+    struct strbuf text = {0};
+    prediction_print(plan->predictions, plan->count, plan->options->format, &text);
+    int code = write_out(&text, plan->options->output);
+    if (code || !plan->impossible)
+        return code;
+    log_warning("%zu of %zu predictions could not be made; the report says why", plan->impossible,
+                plan->count);
+    return EXIT_INCOMPLETE;
 }
 
 static int run(const struct options *options)
 {
-    struct plan plan = {.options = options};
-    struct strbuf text = {0};
+    static struct plan plan;
     struct err err = {0};
-    int rc = inventory_read_file(options->inventory, &plan.inventory, &err);
-    if (rc)
-        return failed(rc, &err);
-    rc = predict_all(&plan, &err);
-    if (!rc)
-        prediction_print(plan.predictions, plan.count, options->format,
-                         str_last_part(options->inventory), &text);
-    int code = rc ? failed(rc, &err) : write_out(&text, options->output);
-    free(plan.predictions);
-    inventory_fini(&plan.inventory);
+    int rc = plan_init(&plan, options, &err);
+    rc = rc ? rc : jobs_run(&plan, &err);
+    int code = rc ? failed(rc, &err) : report(&plan);
+    plan_fini(&plan);
     return code;
 }
 
 int main(int argc, char **argv)
 {
-    struct options options;
+    static struct options options;
     struct strbuf text = {0};
     struct err err = {0};
+    int rc;
     io_fill_standard();
     log_set_prefix("gpumemtopo-predict");
-    int rc = options_read(&options, argc - 1, argv + 1, &err);
+    if (argc > 1 && strcmp(argv[1], "trace") == 0) {
+        rc = trace_command(argc - 2, argv + 2, &text, &err);
+        return rc ? failed(rc, &err) : write_out(&text, NULL);
+    }
+    rc = options_read(&options, argc - 1, argv + 1, &err);
     if (rc)
         return failed(rc, &err);
+    if (options.quiet)
+        log_set_level(LOG_ERROR);
     if (options.list_kernels)
         return list_kernels();
     if (!options.help && !options.version)

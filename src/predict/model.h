@@ -17,6 +17,12 @@ enum model_writes {
     MODEL_OFF,     /* nothing bypasses: L1 takes stores; those that miss go to L2, too */
 };
 
+/* How far a run has come. */
+struct model_state {
+    double share; /* of its blocks, 0..1 */
+    uint64_t lines;
+};
+
 struct model_config {
     uint32_t sms, schedulers, registers; /* registers of a thread; 0: not known */
     struct sm_limits limits;
@@ -30,6 +36,9 @@ struct model_config {
     double stall;                    /* ticks that a warp waits after a miss; without MSHRs */
     uint64_t seed;
     bool reuse; /* also find reuse distances */
+    /* Called now and then, some thousand lines apart at least; NULL: nobody wants to know. */
+    void (*tell)(void *context, struct model_state state);
+    void *tell_context;
 };
 
 /* Transactions are sectors. */
@@ -38,7 +47,15 @@ struct model_l2_counts {
     uint64_t main_reads, main_writes; /* sectors from and to main memory */
 };
 
-enum { MODEL_CURVE_MAX = 32 };
+enum { MODEL_CURVE_MAX = 64 };
+
+/* Sectors that a fully associative LRU cache of so many lines would have hit. */
+struct model_curve {
+    uint64_t lines[MODEL_CURVE_MAX], hits[MODEL_CURVE_MAX];
+    size_t count;                 /* 0: not asked for */
+    uint64_t accesses;            /* sectors asked for */
+    uint64_t own_lines, own_hits; /* the same for the size that the cache has */
+};
 
 struct model_counts {
     uint64_t accesses, lines; /* of warps; lines that they touch */
@@ -47,9 +64,8 @@ struct model_counts {
     struct model_l2_counts l2, l2_bypassed;  /* behind L1, and as if there were no L1 */
     uint64_t waits_l1, waits_l2, waits_main; /* loads of warps by the farthest memory they need */
     uint32_t blocks_in_flight, warps_in_flight, active_sms;
-    /* with `reuse`: hits of a fully associative LRU L1 of curve_lines lines; loads by lines */
-    uint64_t curve_lines[MODEL_CURVE_MAX], curve_hits[MODEL_CURVE_MAX], curve_loads;
-    size_t curve_count;
+    struct model_curve l1_curve; /* with `reuse`: loads */
+    struct model_curve l2_curve; /* loads and stores behind L1 */
 };
 
 /* 0, -EINVAL (the configuration, or a block that does not fit) or -ENOMEM. */

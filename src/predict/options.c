@@ -18,12 +18,12 @@ static const struct flag {
     enum kind kind;
     size_t offset;
 } flags[] = {
-    {"--inventory", 'i', "FILE", "the GPUs, as gpumemtopo-survey wrote them", TEXT,
-     offsetof(struct options, inventory)},
+    {"--inventory", 'i', "FILE", "GPUs, as gpumemtopo-survey wrote them; may be repeated", LIST,
+     offsetof(struct options, inventories)},
     {"--model", 'm', "ID", "only this model; may be repeated", LIST,
      offsetof(struct options, models)},
-    {"--what-if", 0, "CHANGE", "KEY=VALUE[,VALUE...]: also with other geometry", LIST,
-     offsetof(struct options, what_ifs)},
+    {"--what-if", 0, "CHANGE", "KEY=VALUE[,VALUE...][+KEY=...]: also with other figures", LIST,
+     offsetof(struct options, what_if_texts)},
     {"--size", 0, "N", "size of the kernels, instead of each one's own", TEXT,
      offsetof(struct options, size_text)},
     {"--block", 0, "SHAPE", "threads of a block, such as 32x8", TEXT,
@@ -40,16 +40,20 @@ static const struct flag {
      offsetof(struct options, mshrs_text)},
     {"--latency", 0, "STEPS", "of a miss of L1: K1 or K1,K2 (default 2,0.25)", TEXT,
      offsetof(struct options, latency_text)},
-    {"--reuse", 0, NULL, "also hit ratios of L1 for all sizes, in one pass", FLAG,
+    {"--reuse", 0, NULL, "also hits for all sizes of L1 and L2, reuse distances", FLAG,
      offsetof(struct options, reuse)},
-    {"--format", 'f', "WORD", "table (default), yaml or json", TEXT,
+    {"--format", 'f', "WORD", "table (default), yaml, json or html", TEXT,
      offsetof(struct options, format_text)},
     {"--output", 'o', "FILE", "write to this file instead of stdout", TEXT,
      offsetof(struct options, output)},
+    {"--jobs", 'j', "N", "predictions that run at the same time (default 1)", TEXT,
+     offsetof(struct options, jobs_text)},
+    {"--quiet", 0, NULL, "no progress and no warnings", FLAG, offsetof(struct options, quiet)},
     {"--list-kernels", 0, NULL, "print the kernels and stop", FLAG,
      offsetof(struct options, list_kernels)},
-    {"--version", 0, NULL, "print the version and stop", FLAG, offsetof(struct options, version)},
-    {"--help", 'h', NULL, "print this and stop", FLAG, offsetof(struct options, help)},
+    {"--version", 0, NULL, NULL, FLAG, offsetof(struct options, version)},
+    {"--help", 'h', NULL, "print the version, or this, and stop", FLAG,
+     offsetof(struct options, help)},
 };
 
 static const struct flag *find_flag(const char *word, size_t length)
@@ -125,7 +129,7 @@ static int read_word(const char *flag, const char *text, const char *const *word
 
 static int read_words(struct options *options, struct err *err)
 {
-    static const char *const formats[] = {"table", "yaml", "json"};
+    static const char *const formats[] = {"table", "yaml", "json", "html"};
     static const char *const mappings[] = {"free", "rr", "part1", "part2", "random"};
     static const char *const schedulers[] = {"rr", "gto"};
     static const char *const writes[] = {"through", "won", "rwon", "off"};
@@ -146,12 +150,12 @@ static int read_words(struct options *options, struct err *err)
     return rc;
 }
 
-static int read_number(const char *flag, const char *text, uint64_t max, uint64_t *out_value,
-                       struct err *err)
+static int read_number(const char *flag, const char *text, uint64_t min, uint64_t max,
+                       uint64_t *out_value, struct err *err)
 {
-    if (text && (str_parse_u64(text, out_value) || !*out_value || *out_value > max))
-        return err_set(err, -EINVAL, "%s is a number from 1 to %llu, not \"%.40s\"", flag,
-                       (unsigned long long)max, text);
+    if (text && (str_parse_u64(text, out_value) || *out_value < min || *out_value > max))
+        return err_set(err, -EINVAL, "%s is a number from %llu to %llu, not \"%.40s\"", flag,
+                       (unsigned long long)min, (unsigned long long)max, text);
     return 0;
 }
 
@@ -189,58 +193,53 @@ static int read_latency(struct options *options, struct err *err)
     return 0;
 }
 
-/* Reads "KEY=VALUE[,VALUE...]": one change per value. */
-static int read_changes(struct options *options, const char *text, struct err *err)
+static int read_what_if(struct options *options, const char *text, struct err *err)
 {
-    const char *equals = strchr(text, '='), *near = NULL;
-    size_t length = equals ? (size_t)(equals - text) : 0;
-    struct machine_change change = {0};
-    if (!equals || !length || length >= sizeof change.key)
-        return err_set(err, -EINVAL, "--what-if takes KEY=VALUE[,VALUE...], not \"%.60s\"", text);
-    memcpy(change.key, text, length);
-    if (!machine_has_key(change.key, &near))
-        return err_set(err, -EINVAL, "--what-if: unknown key %s%s%s", change.key,
-                       near ? "; did you mean " : "; the man page lists them", near ? near : "");
-    for (const char *at = equals + 1;; at += length + 1) {
-        length = strcspn(at, ",");
-        bool full = options->change_count == OPTIONS_LIST_MAX;
-        if (!length || length >= sizeof change.value || full)
-            return err_set(err, -EINVAL, "--what-if %s: %s", change.key,
-                           full ? "too many values" : "a value is missing or too long");
-        memset(change.value, 0, sizeof change.value);
-        memcpy(change.value, at, length);
-        options->changes[options->change_count++] = change;
-        if (!at[length])
-            return 0;
-    }
+    size_t first = options->what_ifs.count;
+    const char *near = NULL;
+    int rc = what_if_read(text, &options->what_ifs, err);
+    if (rc)
+        return rc;
+    const struct what_if *what_if = &options->what_ifs.items[first];
+    for (size_t i = 0; i < what_if->count; i++)
+        if (!machine_has_key(what_if->parts[i].key, &near))
+            return err_set(err, -EINVAL, "--what-if: unknown key %s%s%s", what_if->parts[i].key,
+                           near ? "; did you mean " : "; the man page lists them",
+                           near ? near : "");
+    return 0;
 }
 
 static int read_values(struct options *options, struct err *err)
 {
     int rc = read_words(options, err);
-    rc = rc ? rc : read_number("--size", options->size_text, 1 << 24, &options->size, err);
+    rc = rc ? rc : read_number("--size", options->size_text, 2, 1 << 24, &options->size, err);
     rc = rc ? rc
-            : read_number("--registers", options->registers_text, 255, &options->registers, err);
+            : read_number("--registers", options->registers_text, 1, 255, &options->registers, err);
     rc = rc ? rc
-            : read_number("--mshrs", options->mshrs_text, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+            : read_number("--mshrs", options->mshrs_text, 1, PARALLEL_MSHRS_MAX, &options->mshrs,
+                          err);
+    options->jobs = 1;
+    rc = rc ? rc
+            : read_number("--jobs", options->jobs_text, 1, OPTIONS_JOBS_MAX, &options->jobs, err);
     rc = rc ? rc : read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
-    for (size_t i = 0; i < options->what_ifs.count && !rc; i++)
-        rc = read_changes(options, options->what_ifs.items[i], err);
+    for (size_t i = 0; i < options->what_if_texts.count && !rc; i++)
+        rc = read_what_if(options, options->what_if_texts.items[i], err);
     return rc;
 }
 
 static int check(const struct options *options, struct err *err)
 {
     if (!options->kernels.count)
-        return err_set(err, -EINVAL, "name a kernel; --list-kernels lists them");
-    if (!options->inventory)
+        return err_set(err, -EINVAL, "name a kernel or a trace; --list-kernels lists the kernels");
+    if (!options->inventories.count)
         return err_set(err, -EINVAL, "--inventory FILE is missing: the GPUs to predict for");
     if (options->latency_text && !options->mshrs)
         return err_set(err, -EINVAL, "--latency needs --mshrs");
-    if (options->output && out_file_replaces(options->output, options->inventory))
-        return err_set(err, -EINVAL, "--inventory and --output name the same file");
-    return 0;
+    for (size_t i = 0; i < options->inventories.count && options->output; i++)
+        if (out_file_replaces(options->output, options->inventories.items[i]))
+            return err_set(err, -EINVAL, "--inventory and --output name the same file");
+    return options->output ? out_file_check("--output", options->output, err) : 0;
 }
 
 int options_read(struct options *options, int count, char **arguments, struct err *err)
@@ -259,20 +258,37 @@ int options_read(struct options *options, int count, char **arguments, struct er
     return rc ? rc : check(options, err);
 }
 
+static void put_name(struct strbuf *out, const struct flag *flag)
+{
+    if (flag->letter)
+        strbuf_printf(out, "-%c, ", flag->letter);
+    strbuf_printf(out, "%s%s%s", flag->name, flag->argument ? " " : "",
+                  flag->argument ? flag->argument : "");
+}
+
+/* A flag without a text of its own stands before the next one. */
+static void put_flag(struct strbuf *out, size_t at)
+{
+    struct strbuf name = {0};
+    if (!flags[at].help)
+        return;
+    if (at && !flags[at - 1].help) {
+        put_name(&name, &flags[at - 1]);
+        strbuf_puts(&name, ", ");
+    }
+    put_name(&name, &flags[at]);
+    strbuf_printf(out, "  %-22s %s\n", name.data ? name.data : "", flags[at].help);
+    out->failed |= name.failed;
+    strbuf_fini(&name);
+}
+
 void options_help(struct strbuf *out_text)
 {
-    strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL... --inventory FILE [FLAG...]\n"
-                          "Predicts cache hits and traffic of kernels on surveyed GPUs.\n\n");
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        struct strbuf name = {0};
-        if (flags[i].letter)
-            strbuf_printf(&name, "-%c, ", flags[i].letter);
-        strbuf_printf(&name, "%s%s%s", flags[i].name, flags[i].argument ? " " : "",
-                      flags[i].argument ? flags[i].argument : "");
-        strbuf_printf(out_text, "  %-22s %s\n", name.data ? name.data : "", flags[i].help);
-        out_text->failed |= name.failed;
-        strbuf_fini(&name);
-    }
-    strbuf_puts(out_text,
-                "\nExit codes: 0 done; 1 no report could be made; 2 bad usage or input.\n");
+    strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL|TRACE... --inventory FILE [FLAG...]\n"
+                          "Predicts cache hits and traffic on surveyed GPUs. To make traces: trace "
+                          "--help.\n\n");
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        put_flag(out_text, i);
+    strbuf_puts(out_text, "\nExit codes: 0 done; 1 no report; 2 bad usage or input; "
+                          "4 some not predicted.\n");
 }

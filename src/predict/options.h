@@ -5,9 +5,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "predict/machine.h"
-#include "predict/prediction.h"
+#include "predict/prediction_formats.h"
 
-enum { OPTIONS_LIST_MAX = 64 };
+enum { OPTIONS_LIST_MAX = 64, OPTIONS_JOBS_MAX = 1024 };
 
 struct options_list {
     const char *items[OPTIONS_LIST_MAX];
@@ -16,20 +16,19 @@ struct options_list {
 
 /* Strings point into argv. */
 struct options {
-    struct options_list kernels, models, what_ifs;
-    struct machine_change changes[OPTIONS_LIST_MAX];
-    size_t change_count;
-    const char *inventory, *output;
+    struct options_list kernels, inventories, models, what_if_texts;
+    struct what_if_list what_ifs;
+    const char *output;
     const char *size_text, *block_text, *format_text, *mapping_text, *scheduler_text, *writes_text;
-    const char *registers_text, *mshrs_text, *latency_text;
-    uint64_t size, registers, mshrs;
+    const char *registers_text, *mshrs_text, *latency_text, *jobs_text;
+    uint64_t size, registers, mshrs, jobs;
     uint32_t block_x, block_y;
     double k1, k2;
     enum prediction_format format;
     enum block_mapping mapping;
     enum sm_scheduler scheduler;
     enum model_writes writes;
-    bool reuse, list_kernels, help, version;
+    bool reuse, quiet, list_kernels, help, version;
 };
 
 /* -EINVAL with one line that says what is wrong. */

@@ -8,8 +8,11 @@
 #include "predict/model.h"
 
 struct prediction {
-    const char *kernel, *model;
-    const struct machine_change *change; /* NULL: the GPU as it is */
+    size_t program; /* its number among the kernels and traces */
+    const char *kernel, *summary, *model;
+    const char *inventory;         /* file name */
+    const struct what_if *what_if; /* NULL: the GPU as it is */
+    char reason[ERR_TEXT_MAX];     /* why it could not be made; "" if it was */
     uint64_t size, footprint_bytes;
     uint32_t block_x, block_y;
     uint64_t l1_bytes; /* that the kernel's shared memory leaves */
@@ -18,13 +21,20 @@ struct prediction {
     struct bound bound;
 };
 
-enum prediction_format { PREDICTION_TABLE, PREDICTION_YAML, PREDICTION_JSON };
+/* NaN: nothing of nothing. */
+double prediction_ratio(uint64_t part, uint64_t whole);
 
-/* Appends all of them. file: name of the inventory. */
-void prediction_print(const struct prediction *predictions, size_t count,
-                      enum prediction_format format, const char *file, struct strbuf *out_text);
-
-/* Hits of L2 among all its transactions, 0..1; NaN if it has none. */
+/* Shares from 0 to 1; NaN if there are none: of L1's loads, of all of L2's transactions. */
+double prediction_l1_hits(const struct prediction *prediction);
 double prediction_l2_hits(const struct model_l2_counts *l2);
+
+/* The histogram of reuse distances that belongs to a curve: 0, 1, 2 to 3, 4 to 7, ... lines. The
+ * last bucket, with `to` 0, is what is farther away than the curve goes, or never came before. */
+struct prediction_distance {
+    uint64_t from, to, accesses;
+};
+enum { PREDICTION_DISTANCES_MAX = MODEL_CURVE_MAX + 1 };
+size_t prediction_distances(const struct model_curve *curve,
+                            struct prediction_distance out[PREDICTION_DISTANCES_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reuse distances from a Fenwick tree over the times of last uses. */
+/* Reuse distances from a Fenwick tree over the times of last uses; its leaves are bits. */
 #include "predict/reuse.h"
 
 #include <errno.h>
@@ -7,19 +7,25 @@
 
 #include "base/mem.h"
 
-enum { TIMES_MIN = 1024 };
+/* A leaf of the tree stands for so many times, so that the tree fits the processor's caches. */
+enum { LEAF = 512, WORD = 64, TIMES_MIN = 1024 };
 
-/* A line is `live` at the time of its last use. When the times run out, live lines are numbered
- * anew in their order; the number of times is at least twice that of lines, so that this is rare.
+/* Times are 1 .. times_max - 1. A line is `live` at the time of its last use. When the times run
+ * out, live lines are numbered anew in their order; the number of times is at least twice that of
+ * lines, so that this is rare.
  */
 struct reuse {
-    uint32_t *tree;      /* Fenwick: number of live times up to here; 1 .. times_max */
+    uint32_t *tree;      /* Fenwick over leaves: number of live times up to here */
+    uint64_t *bits;      /* by time: live */
     uint64_t *line_of;   /* by time: the line used then */
     uint32_t *buckets;   /* hash of lines: time of the last use, 0: free */
     uint64_t *distances; /* how often each distance occurred */
-    uint32_t times_max, now, live, bucket_mask;
-    uint64_t accesses;
+    uint32_t *reach;     /* by time and sector: largest distance of the line since it came */
+    uint32_t times_max, now, live, bucket_mask, sectors;
+    uint64_t accesses, lines_max;
 };
+
+static const uint32_t absent = UINT32_MAX; /* a reach: the sector never came */
 
 static uint32_t bucket_of(const struct reuse *reuse, uint64_t line)
 {
@@ -29,45 +35,101 @@ static uint32_t bucket_of(const struct reuse *reuse, uint64_t line)
     return at;
 }
 
-static void add(struct reuse *reuse, uint32_t time, uint32_t by)
+static void add_to_tree(struct reuse *reuse, uint32_t time, uint32_t by)
 {
-    for (; time <= reuse->times_max; time += time & -time)
-        reuse->tree[time] += by;
+    uint32_t leaves = reuse->times_max / LEAF;
+    for (uint32_t leaf = time / LEAF + 1; leaf <= leaves; leaf += leaf & -leaf)
+        reuse->tree[leaf] += by;
 }
 
+/* Live times up to this one. */
 static uint32_t live_up_to(const struct reuse *reuse, uint32_t time)
 {
-    uint32_t sum = 0;
-    for (; time; time &= time - 1)
-        sum += reuse->tree[time];
-    return sum;
+    uint32_t sum = 0, word = time / LEAF * (LEAF / WORD);
+    for (uint32_t leaf = time / LEAF; leaf; leaf &= leaf - 1)
+        sum += reuse->tree[leaf];
+    for (; word < time / WORD; word++)
+        sum += (uint32_t)__builtin_popcountll(reuse->bits[word]);
+    uint64_t rest = reuse->bits[word] << (WORD - 1 - time % WORD);
+    return sum + (uint32_t)__builtin_popcountll(rest);
+}
+
+static void set_live(struct reuse *reuse, uint32_t time)
+{
+    reuse->bits[time / WORD] |= UINT64_C(1) << time % WORD;
+}
+
+/* The line of `before` is now live at `now` instead; before 0: it was not live. */
+static void move(struct reuse *reuse, uint32_t before, uint32_t now)
+{
+    set_live(reuse, now);
+    if (before)
+        reuse->bits[before / WORD] &= ~(UINT64_C(1) << before % WORD);
+    if (before && before / LEAF == now / LEAF)
+        return;
+    add_to_tree(reuse, now, 1);
+    if (before)
+        add_to_tree(reuse, before, UINT32_MAX); /* less one */
 }
 
 static int allocate(struct reuse *reuse, uint32_t times)
 {
     reuse->times_max = times;
     reuse->bucket_mask = times - 1;
-    reuse->tree = mem_array((size_t)times + 1, sizeof *reuse->tree);
-    reuse->line_of = mem_array((size_t)times + 1, sizeof *reuse->line_of);
+    reuse->tree = mem_array((size_t)times / LEAF + 1, sizeof *reuse->tree);
+    reuse->bits = mem_array((size_t)times / WORD, sizeof *reuse->bits);
+    reuse->line_of = mem_array(times, sizeof *reuse->line_of);
     reuse->buckets = mem_array(times, sizeof *reuse->buckets);
     reuse->distances = mem_array(times, sizeof *reuse->distances);
-    return reuse->tree && reuse->line_of && reuse->buckets && reuse->distances ? 0 : -ENOMEM;
+    reuse->reach = mem_array((size_t)times * reuse->sectors, sizeof *reuse->reach);
+    return reuse->tree && reuse->bits && reuse->line_of && reuse->buckets && reuse->distances &&
+                   reuse->reach
+               ? 0
+               : -ENOMEM;
 }
 
 static void release(struct reuse *reuse)
 {
     free(reuse->tree);
+    free(reuse->bits);
     free(reuse->line_of);
     free(reuse->buckets);
     free(reuse->distances);
+    free(reuse->reach);
 }
 
-/* Numbers the live times from 1 on, in twice the space where they fill more than half of it. */
+static uint32_t *reach_of(const struct reuse *reuse, uint32_t time)
+{
+    return &reuse->reach[(size_t)time * reuse->sectors];
+}
+
+/* Takes over the line that was last used at this time, as the next one. */
+static void keep(struct reuse *next, const struct reuse *reuse, uint32_t time)
+{
+    uint64_t line = reuse->line_of[time];
+    uint32_t at = bucket_of(next, line);
+    next->line_of[++next->now] = line;
+    next->buckets[at] = next->now;
+    memcpy(reach_of(next, next->now), reach_of(reuse, time), next->sectors * sizeof *next->reach);
+    move(next, 0, next->now);
+    next->live++;
+}
+
+/* How many of the oldest lines are too far away to be hit. */
+static uint32_t forgettable(const struct reuse *reuse)
+{
+    return reuse->lines_max && reuse->live > reuse->lines_max
+               ? reuse->live - (uint32_t)reuse->lines_max
+               : 0;
+}
+
+/* Numbers the live times from 1 on, in twice the space where they fill more than a quarter. */
 static int renumber(struct reuse *reuse)
 {
-    struct reuse next = {.accesses = reuse->accesses};
-    uint32_t times = reuse->times_max;
-    if (reuse->live > times / 4) {
+    struct reuse next = {
+        .accesses = reuse->accesses, .lines_max = reuse->lines_max, .sectors = reuse->sectors};
+    uint32_t times = reuse->times_max, forgotten = forgettable(reuse);
+    if (reuse->live - forgotten > times / 4) {
         if (times > UINT32_MAX / 4)
             return -ENOMEM;
         times *= 2;
@@ -78,25 +140,27 @@ static int renumber(struct reuse *reuse)
         return rc;
     }
     memcpy(next.distances, reuse->distances, reuse->times_max * sizeof *next.distances);
-    for (uint32_t time = 1; time <= reuse->times_max; time++) {
-        uint64_t line = reuse->line_of[time];
-        if (reuse->buckets[bucket_of(reuse, line)] != time)
+    for (uint32_t time = 1; time < reuse->times_max; time++) {
+        if (!(reuse->bits[time / WORD] >> time % WORD & 1))
             continue;
-        uint32_t at = bucket_of(&next, line);
-        next.line_of[++next.now] = line;
-        next.buckets[at] = next.now;
-        add(&next, next.now, 1);
-        next.live++;
+        if (forgotten)
+            forgotten--;
+        else
+            keep(&next, reuse, time);
     }
     release(reuse);
     *reuse = next;
     return 0;
 }
 
-struct reuse *reuse_create(void)
+struct reuse *reuse_create(uint64_t lines_max, uint32_t sectors)
 {
     struct reuse *reuse = mem_array(1, sizeof *reuse);
-    if (reuse && allocate(reuse, TIMES_MIN)) {
+    if (!reuse)
+        return NULL;
+    reuse->lines_max = lines_max;
+    reuse->sectors = sectors;
+    if (allocate(reuse, TIMES_MIN)) {
         reuse_destroy(reuse);
         return NULL;
     }
@@ -111,32 +175,60 @@ void reuse_destroy(struct reuse *reuse)
     free(reuse);
 }
 
-int reuse_access(struct reuse *reuse, uint64_t line, int64_t *out_distance)
+/* Counts the sectors that were asked for, and moves the reach of all to the time of this use. */
+static void note_sectors(struct reuse *reuse, uint32_t before, int64_t distance, uint32_t asked,
+                         uint32_t brought)
 {
-    int rc = reuse->now == reuse->times_max ? renumber(reuse) : 0;
+    uint32_t *now = reach_of(reuse, reuse->now);
+    const uint32_t *then = reach_of(reuse, before);
+    for (uint32_t s = 0; s < reuse->sectors; s++) {
+        uint32_t reach = before ? then[s] : absent;
+        if (reach != absent && reach < distance)
+            reach = (uint32_t)distance;
+        if (asked >> s & 1) {
+            reuse->accesses++;
+            if (reach != absent)
+                reuse->distances[reach]++;
+        }
+        now[s] = brought >> s & 1 ? 0 : reach;
+    }
+}
+
+static int use(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought,
+               int64_t *out_distance)
+{
+    int rc = reuse->now + 1 == reuse->times_max ? renumber(reuse) : 0;
     if (rc)
         return rc;
     uint32_t at = bucket_of(reuse, line), before = reuse->buckets[at];
     int64_t distance = REUSE_NEVER;
-    if (before) {
+    if (before)
         distance = reuse->live - live_up_to(reuse, before);
-        reuse->distances[distance]++;
-        add(reuse, before, UINT32_MAX); /* less one */
-    } else {
+    else
         reuse->live++;
-    }
-    reuse->accesses++;
     reuse->line_of[++reuse->now] = line;
     reuse->buckets[at] = reuse->now;
-    add(reuse, reuse->now, 1);
+    note_sectors(reuse, before, distance, asked, brought);
+    move(reuse, before, reuse->now);
     *out_distance = distance;
     return 0;
+}
+
+int reuse_access(struct reuse *reuse, uint64_t line, int64_t *out_distance)
+{
+    return use(reuse, line, 1, 1, out_distance);
+}
+
+int reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought)
+{
+    int64_t distance;
+    return use(reuse, line, asked, brought, &distance);
 }
 
 uint64_t reuse_hits(const struct reuse *reuse, uint64_t lines)
 {
     uint64_t hits = 0;
-    for (uint64_t d = 0; d < lines && d < reuse->live; d++)
+    for (uint64_t d = 0; d < lines && d < reuse->times_max; d++)
         hits += reuse->distances[d];
     return hits;
 }

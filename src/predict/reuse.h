@@ -6,21 +6,32 @@
 #include <stdint.h>
 
 /* Memory grows with the number of different lines, not with the number of accesses. One access
- * takes O(log n) for n different lines. */
+ * takes O(log n) for n different lines.
+ *
+ * Lines may have sectors. A cache that keeps whole lines but fetches sectors hits a sector if its
+ * line was never evicted since the sector came: the largest distance of the line since then
+ * counts. So one pass gives the hits of all sizes, in sectors. */
 struct reuse;
 
 enum { REUSE_NEVER = -1 }; /* the line was not used before */
 
-struct reuse *reuse_create(void);        /* NULL: out of memory */
+/* lines_max: lines farther away than this are forgotten, as if they had never been used; hits of
+ * sizes up to lines_max are exact. 0: no limit. sectors: of a line, at least 1. NULL: out of
+ * memory. */
+struct reuse *reuse_create(uint64_t lines_max, uint32_t sectors);
 void reuse_destroy(struct reuse *reuse); /* accepts NULL */
 
 /* The distance of this access (REUSE_NEVER: the first one) and 0, or -ENOMEM. */
 int reuse_access(struct reuse *reuse, uint64_t line, int64_t *out_distance);
 
+/* The same for sectors of a line (bit i: sector i): `asked` are counted, `brought` are there
+ * afterwards, `asked` among them. */
+int reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought);
+
 /* What a fully associative LRU cache of `lines` lines would have hit; one pass gives all sizes. */
 uint64_t reuse_hits(const struct reuse *reuse, uint64_t lines);
 
-uint64_t reuse_accesses(const struct reuse *reuse);
-uint64_t reuse_lines(const struct reuse *reuse); /* different ones */
+uint64_t reuse_accesses(const struct reuse *reuse); /* of sectors */
+uint64_t reuse_lines(const struct reuse *reuse);    /* different ones that are not forgotten */
 
 #endif

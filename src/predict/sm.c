@@ -107,16 +107,23 @@ struct sm_warp *sm_choose(struct sm *sm, uint32_t scheduler, enum sm_scheduler p
     return NULL;
 }
 
-void sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
-                 struct block_map *map)
+bool sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
+                 uint32_t *out_place)
 {
     uint32_t place = (uint32_t)(warp - sm->warps) / launch->warps_per_block;
     warp->live = false;
     sm->live_total--;
-    if (--sm->live[place])
-        return;
-    if (!sm->together)
-        sm_begin_block(sm, launch, map, place);
-    if (sm->together && !sm->live_total)
+    if (--sm->live[place] || (sm->together && sm->live_total))
+        return false;
+    *out_place = place;
+    return true;
+}
+
+void sm_refill(struct sm *sm, const struct kernel_launch *launch, struct block_map *map,
+               uint32_t place)
+{
+    if (sm->together)
         begin_all(sm, launch, map);
+    else
+        sm_begin_block(sm, launch, map, place);
 }

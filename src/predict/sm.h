@@ -57,8 +57,24 @@ bool sm_begin_block(struct sm *sm, const struct kernel_launch *launch, struct bl
 struct sm_warp *sm_choose(struct sm *sm, uint32_t scheduler, enum sm_scheduler policy,
                           uint64_t tick);
 
-/* A warp has ended; begins the next block in its place after the last one of its block. */
-void sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
-                 struct block_map *map);
+/* The same for SM_RR, if the next warp in turn is ready; otherwise NULL, and nothing has changed.
+ */
+static inline struct sm_warp *sm_choose_next(struct sm *sm, uint32_t scheduler, uint64_t tick)
+{
+    uint32_t next = sm->last[scheduler] + sm->schedulers;
+    next = next < sm->warp_count ? next : scheduler;
+    if (next >= sm->warp_count || !sm->warps[next].live || sm->warps[next].ready > tick)
+        return NULL;
+    sm->last[scheduler] = next;
+    return &sm->warps[next];
+}
+
+/* A warp has ended. True: it was the last one of its block, and sm_refill is to be called. */
+bool sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
+                 uint32_t *out_place);
+
+/* Begins the next block in this place, or in all if blocks begin together. */
+void sm_refill(struct sm *sm, const struct kernel_launch *launch, struct block_map *map,
+               uint32_t place);
 
 #endif

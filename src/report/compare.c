@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "markup/text.h"
 
 struct table {
     struct strbuf *out;
@@ -53,14 +54,14 @@ static void put_ratio(struct table *t, double left, double right, enum better be
 /* Takes ownership of both cells. */
 static void put_row(struct table *t, const char *name, struct cell cells[2], enum better better)
 {
-    report_put_column(t->out, name, t->first);
+    text_put_column(t->out, name, t->first);
     strbuf_puts(t->out, " ");
-    report_put_column(t->out, cells[0].text.data, t->column);
+    text_put_column(t->out, cells[0].text.data, t->column);
     strbuf_puts(t->out, " ");
     if (isfinite(cells[0].number) && isfinite(cells[1].number))
-        report_put_column(t->out, cells[1].text.data, t->column);
+        text_put_column(t->out, cells[1].text.data, t->column);
     else
-        report_put_clean(t->out, cells[1].text.data, t->column);
+        text_put_clean(t->out, cells[1].text.data, t->column);
     t->out->failed |= cells[0].text.failed || cells[1].text.failed;
     put_ratio(t, cells[0].number, cells[1].number, better);
     strbuf_puts(t->out, "\n");
@@ -71,7 +72,7 @@ static void put_row(struct table *t, const char *name, struct cell cells[2], enu
 static struct cell count_cell(double count)
 {
     struct cell cell = {.number = count};
-    report_put_quantity(&cell.text, count, "");
+    text_put_quantity(&cell.text, count, "");
     return cell;
 }
 
@@ -83,12 +84,12 @@ static struct cell fact_cell(const struct fact *fact, const char *key)
     if (!fact || fact->kind == FACT_UNKNOWN)
         strbuf_puts(&cell.text, "-");
     else if (fact->kind == FACT_TEXT)
-        report_put_clean(&cell.text, fact->text, REPORT_WIDTH);
+        text_put_clean(&cell.text, fact->text, REPORT_WIDTH);
     else if (fact->kind == FACT_BOOL)
         strbuf_puts(&cell.text, fact->flag ? "yes" : "no");
     else {
         cell.number = fact->kind == FACT_INT ? (double)fact->integer : fact->real;
-        report_put_quantity(&cell.text, cell.number, bytes ? "B" : "");
+        text_put_quantity(&cell.text, cell.number, bytes ? "B" : "");
     }
     return cell;
 }
@@ -97,7 +98,7 @@ static void put_words(struct strbuf *out, const struct measure *m)
 {
     for (size_t i = 0; i < m->word_count; i++) {
         strbuf_puts(out, i ? "+" : "");
-        report_put_clean(out, m->words[i], REPORT_WIDTH);
+        text_put_clean(out, m->words[i], REPORT_WIDTH);
     }
     if (!m->word_count)
         strbuf_puts(out, "none");
@@ -117,7 +118,7 @@ static struct cell measure_cell(const struct measure *m)
         bool exact = m->bound == MEASURE_EXACT;
         cell.number = exact ? m->value : NAN;
         strbuf_puts(&cell.text, exact ? "" : ">= ");
-        report_put_quantity(&cell.text, m->value, m->unit);
+        text_put_quantity(&cell.text, m->value, m->unit);
         strbuf_puts(&cell.text, m->status == MEASURE_NOISY ? " (noisy)" : "");
     }
     return cell;
@@ -143,7 +144,7 @@ static void put_facts(struct table *t)
 static struct cell ns_cell(const struct fact *ns)
 {
     struct cell cell = {.number = ns->kind == FACT_INT ? (double)ns->integer : ns->real};
-    report_put_quantity(&cell.text, cell.number, "ns");
+    text_put_quantity(&cell.text, cell.number, "ns");
     return cell;
 }
 
@@ -186,8 +187,8 @@ static void put_heads(struct table *t)
     struct cell files[2] = {{.number = NAN}, {.number = NAN}};
     for (int i = 0; i < 2; i++) {
         const struct inventory_model *model = t->sides[i]->model;
-        report_put_clean(&names[i].text, model->name ? model->name : model->id, REPORT_WIDTH);
-        report_put_clean(&files[i].text, t->sides[i]->name, REPORT_WIDTH);
+        text_put_clean(&names[i].text, model->name ? model->name : model->id, REPORT_WIDTH);
+        text_put_clean(&files[i].text, t->sides[i]->name, REPORT_WIDTH);
     }
     report_begin_paint(t->out, t->style, REPORT_BOLD);
     put_row(t, "", names, BETTER_NEITHER);
@@ -212,6 +213,6 @@ void report_compare(const struct compare_side *left, const struct compare_side *
     put_heads(&t);
     put_facts(&t);
     put_measures(&t);
-    report_put_wrapped(out_text, "The last column is the right one over the left one.", 0, 0,
-                       style->width);
+    text_put_wrapped(out_text, "The last column is the right one over the left one.", 0, 0,
+                     style->width);
 }

@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_REPORT_COMPARE_H
 
 #include "inventory/inventory.h"
-#include "report/text.h"
+#include "report/style.h"
 
 struct compare_side {
     const struct inventory *inventory;

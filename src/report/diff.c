@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "markup/text.h"
 #include "report/diff_status.h"
 #include "report/entries.h"
-#include "report/text.h"
 
 enum { ENTRIES_MAX = 100, NAMES_MAX = 8, TEXT_MAX = 200 };
 
 static void put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
 {
     strbuf_printf(out, "%s: ", name);
-    report_put_clean(out, inventory->generated, 30);
+    text_put_clean(out, inventory->generated, 30);
     strbuf_puts(out, ", ");
     report_put_count(out, inventory->total_gpus, "GPU", "GPUs");
     strbuf_printf(out, ", %u measured\n", inventory->total_measured);
@@ -54,16 +54,16 @@ static void put_setting(struct strbuf *out, const struct change *changes, size_t
     if (count == all && count > 1)
         strbuf_puts(&line, "all ");
     report_put_count(&line, count, "GPU: ", "GPUs: ");
-    report_put_clean(&line, changes[0].cause, TEXT_MAX);
+    text_put_clean(&line, changes[0].cause, TEXT_MAX);
     strbuf_puts(out, "  ");
     report_end_line(out, NULL, &line, 2, 4);
     if (count == all && count > 1)
         return;
     for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
         strbuf_puts(&names, i ? ", " : "");
-        report_put_clean(&names, changes[i].gpu->node, 40);
+        text_put_clean(&names, changes[i].gpu->node, 40);
         strbuf_puts(&names, " ");
-        report_put_clean(&names, changes[i].gpu->uuid, 50);
+        text_put_clean(&names, changes[i].gpu->uuid, 50);
     }
     if (count > NAMES_MAX)
         strbuf_printf(&names, " and %zu more", count - NAMES_MAX);

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "inventory/results.h"
+#include "markup/text.h"
 #include "report/entries.h"
-#include "report/text.h"
 
 enum { ENTRIES_MAX = 100, NAME_CHARS = 40, TEXT_CHARS = 200 };
 
@@ -67,11 +67,11 @@ static bool is_outlier(const struct inventory_gpu *gpu)
 
 static void begin_line(struct strbuf *line, const struct inventory_gpu *gpu)
 {
-    report_put_clean(line, gpu->node, NAME_CHARS);
+    text_put_clean(line, gpu->node, NAME_CHARS);
     strbuf_puts(line, " ");
-    report_put_clean(line, gpu->pci, 20);
+    text_put_clean(line, gpu->pci, 20);
     strbuf_puts(line, " ");
-    report_put_clean(line, gpu->uuid, 50);
+    text_put_clean(line, gpu->uuid, 50);
     strbuf_puts(line, ": ");
 }
 
@@ -83,9 +83,9 @@ static void put_verdict(struct strbuf *line, const struct side *side, const char
     if (!outlier || !outlier->finding_count)
         return;
     strbuf_puts(line, ", ");
-    report_put_clean(line, outlier->findings[0].metric, NAME_CHARS);
+    text_put_clean(line, outlier->findings[0].metric, NAME_CHARS);
     strbuf_puts(line, ": ");
-    report_put_clean(line, outlier->findings[0].cause, TEXT_CHARS);
+    text_put_clean(line, outlier->findings[0].cause, TEXT_CHARS);
 }
 
 static const char *reason_of(const struct inventory *inventory, const char *uuid)
@@ -168,7 +168,7 @@ static size_t put_missing(struct strbuf *out, const struct side *before, const s
         strbuf_puts(&line, now ? gpu_status_name(now->status) : "gone");
         strbuf_puts(&line, reason ? ", " : "");
         if (reason)
-            report_put_clean(&line, reason, TEXT_CHARS);
+            text_put_clean(&line, reason, TEXT_CHARS);
         report_end_line(out, NULL, &line, 2, 4);
     }
     end_list(out, count);

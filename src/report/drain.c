@@ -9,8 +9,9 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "markup/text.h"
 #include "report/drain_reason.h"
-#include "report/text.h"
+#include "report/style.h"
 
 /* One bad GPU (uuid NULL: unknown, or the whole node) and its worst finding. */
 struct suspect {
@@ -224,7 +225,7 @@ static int fill_lines(struct drain_lines *lines, const struct suspects *suspects
         while (to < suspects->count && strcmp(suspects->items[to].node, node) == 0)
             to++;
         if (!is_node_name(node)) {
-            report_put_clean(out_refused, node, REPORT_WIDTH);
+            text_put_clean(out_refused, node, REPORT_WIDTH);
             strbuf_puts(out_refused, "\n");
             continue;
         }

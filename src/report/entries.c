@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/text.h"
+#include "markup/text.h"
+#include "report/style.h"
 
 /* Keeps the text short; the inventory has the rest. */
 enum { FINDINGS_MAX = 4, TOGETHER_MAX = 3, TEXT_MAX = 300, NAME_MAX = 40 };
@@ -18,8 +19,8 @@ void report_put_count(struct strbuf *out, size_t count, const char *one, const c
 void report_end_line(struct strbuf *out, const struct report_style *style, struct strbuf *line,
                      unsigned first, unsigned indent)
 {
-    report_put_wrapped(out, line->data ? line->data : "", first, indent,
-                       style ? style->width : REPORT_WIDTH);
+    text_put_wrapped(out, line->data ? line->data : "", first, indent,
+                     style ? style->width : REPORT_WIDTH);
     out->failed |= line->failed;
     strbuf_fini(line);
 }
@@ -42,17 +43,17 @@ static void put_confirmed(struct strbuf *out, const char *confirmed)
         return;
     }
     strbuf_puts(out, strncmp(confirmed, "by ", 3) == 0 ? "confirmed " : "seen ");
-    report_put_clean(out, confirmed, NAME_MAX);
+    text_put_clean(out, confirmed, NAME_MAX);
 }
 
 static void put_figure(struct strbuf *out, const struct inventory_finding *finding)
 {
-    report_put_clean(out, finding->metric, NAME_MAX);
+    text_put_clean(out, finding->metric, NAME_MAX);
     strbuf_puts(out, " ");
-    report_put_quantity(out, finding->value, finding->unit);
+    text_put_quantity(out, finding->value, finding->unit);
     if (isfinite(finding->expected)) {
         strbuf_puts(out, ", expected ");
-        report_put_quantity(out, finding->expected, finding->unit);
+        text_put_quantity(out, finding->expected, finding->unit);
     }
     bool deviates = isfinite(finding->deviation);
     if (!deviates && !finding->confirmed)
@@ -96,7 +97,7 @@ static void put_cause(struct strbuf *out, const struct report_style *style,
     if (together > TOGETHER_MAX)
         strbuf_printf(&line, " and %zu more", together - TOGETHER_MAX);
     strbuf_puts(&line, together ? ": " : "");
-    report_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
+    text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
     strbuf_puts(out, "      ");
     report_end_line(out, style, &line, 6, 8);
 }
@@ -106,11 +107,11 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
 {
     struct strbuf line = {0};
     size_t causes = 0;
-    report_put_clean(&line, outlier->node, NAME_MAX);
+    text_put_clean(&line, outlier->node, NAME_MAX);
     strbuf_puts(&line, " ");
-    report_put_clean(&line, outlier->pci, 20);
+    text_put_clean(&line, outlier->pci, 20);
     strbuf_puts(&line, " ");
-    report_put_clean(&line, outlier->uuid, 50);
+    text_put_clean(&line, outlier->uuid, 50);
     if (!watched)
         strbuf_printf(&line, ": %s", inventory_kind_name(outlier->kind));
     strbuf_puts(out, "  ");
@@ -132,10 +133,10 @@ void report_put_node(struct strbuf *out, const struct report_style *style,
 {
     struct strbuf line = {0};
     if (node->node) {
-        report_put_clean(&line, node->node, NAME_MAX);
+        text_put_clean(&line, node->node, NAME_MAX);
         strbuf_puts(&line, ": ");
     }
-    report_put_clean(&line, node->finding, TEXT_MAX);
+    text_put_clean(&line, node->finding, TEXT_MAX);
     if (node->accused)
         strbuf_printf(&line, " [%s]", inventory_kind_name(node->kind));
     strbuf_puts(out, "  ");
@@ -146,13 +147,13 @@ void report_put_unmeasured(struct strbuf *out, const struct report_style *style,
                            const struct inventory_unmeasured *unmeasured)
 {
     struct strbuf line = {0};
-    report_put_clean(&line, unmeasured->node, NAME_MAX);
+    text_put_clean(&line, unmeasured->node, NAME_MAX);
     strbuf_puts(&line, " ");
-    report_put_clean(&line, unmeasured->uuid ? unmeasured->uuid : "unknown GPU", 50);
+    text_put_clean(&line, unmeasured->uuid ? unmeasured->uuid : "unknown GPU", 50);
     strbuf_printf(&line, ": %s", gpu_status_name(unmeasured->status));
     if (unmeasured->reason) {
         strbuf_puts(&line, ", ");
-        report_put_clean(&line, unmeasured->reason, TEXT_MAX);
+        text_put_clean(&line, unmeasured->reason, TEXT_MAX);
     }
     strbuf_puts(out, "  ");
     report_end_line(out, style, &line, 2, 4);

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "inventory/inventory.h"
-#include "report/text.h"
+#include "report/style.h"
 
 /* "1 GPU", "3 GPUs". */
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many);

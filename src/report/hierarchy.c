@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/text.h"
+#include "markup/text.h"
 
 enum { METRIC_MAX = 64 };
 
@@ -34,11 +34,11 @@ static void put_measure(struct strbuf *line, const struct measure *m)
         return;
     }
     strbuf_puts(line, m->bound == MEASURE_AT_LEAST ? "at least " : "");
-    report_put_quantity(line, m->value, m->unit);
+    text_put_quantity(line, m->value, m->unit);
     const struct fact *ns = facts_get(&m->notes, "ns");
     if (ns && (ns->kind == FACT_REAL || ns->kind == FACT_INT)) {
         strbuf_puts(line, " (");
-        report_put_quantity(line, ns->kind == FACT_REAL ? ns->real : (double)ns->integer, "ns");
+        text_put_quantity(line, ns->kind == FACT_REAL ? ns->real : (double)ns->integer, "ns");
         strbuf_puts(line, ")");
     }
     if (m->status == MEASURE_NOISY)
@@ -91,7 +91,7 @@ static void add_size(const struct inventory_model *model, struct hierarchy_memor
     int64_t reported = m ? facts_int(&m->notes, "reported", -1) : -1;
     if (valued(m) && reported > 0 && (double)reported != m->value) {
         strbuf_puts(&line, ", driver: ");
-        report_put_quantity(&line, (double)reported, "B");
+        text_put_quantity(&line, (double)reported, "B");
     }
     add_text(memory, &line, failed);
 }
@@ -181,7 +181,7 @@ static void fill_title(struct hierarchy *h, const struct inventory_model *model,
         strbuf_printf(&title, ", one of %lld", (long long)sms);
     if (valued(clock)) {
         strbuf_puts(&title, ", ");
-        report_put_quantity(&title, clock->value, clock->unit);
+        text_put_quantity(&title, clock->value, clock->unit);
     }
     *failed |= title.failed;
     h->sm_title = title.data;

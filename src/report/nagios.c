@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "report/text.h"
+#include "markup/text.h"
 
 enum { KIND_COUNT = KIND_MISMATCHED + 1, NAME_CHARS = 60, TEXT_CHARS = 160 };
 
@@ -149,11 +149,11 @@ static void put_gpu(struct strbuf *out, const char *node, const char *uuid, cons
                     const char *cause)
 {
     strbuf_puts(out, "; ");
-    report_put_clean(out, node, NAME_CHARS);
+    text_put_clean(out, node, NAME_CHARS);
     strbuf_puts(out, " ");
-    report_put_clean(out, uuid, NAME_CHARS);
+    text_put_clean(out, uuid, NAME_CHARS);
     strbuf_printf(out, " %s: ", state);
-    report_put_clean(out, cause, TEXT_CHARS);
+    text_put_clean(out, cause, TEXT_CHARS);
 }
 
 /* The worst GPU or place by name. */

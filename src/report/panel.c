@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/text.h"
+#include "markup/text.h"
 
 static const unsigned gap = 1;
 
@@ -29,13 +29,13 @@ struct panel panel_text(char *const *texts, size_t count, unsigned width_max)
 {
     struct panel panel = {.width = 1};
     for (size_t i = 0; i < count; i++) {
-        unsigned columns = report_columns(texts[i], width_max);
+        unsigned columns = text_columns(texts[i], width_max);
         if (columns > panel.width)
             panel.width = columns < width_max ? columns : width_max;
     }
     for (size_t i = 0; i < count; i++) {
         struct strbuf line = {0};
-        report_put_column(&line, texts[i], panel.width);
+        text_put_column(&line, texts[i], panel.width);
         add(&panel, &line);
     }
     return panel;
@@ -47,10 +47,10 @@ static void add_edge(struct panel *frame, const char *title, const char *const p
     unsigned room = frame->width - 2, used = 0;
     strbuf_puts(&line, parts[0]);
     if (*title) {
-        used = report_columns(title, room - 3);
+        used = text_columns(title, room - 3);
         used = used < room - 3 ? used : room - 3;
         strbuf_printf(&line, "%s ", parts[1]);
-        report_put_column(&line, title, used);
+        text_put_column(&line, title, used);
         strbuf_puts(&line, " ");
         used += 3;
     }

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "judge/robust.h"
-#include "report/text.h"
+#include "markup/text.h"
 
 /* Fewer GPUs of the same board part are no population: see docs/JUDGE.md. */
 enum { POPULATION_MIN = 5, CANDIDATES_MAX = 5 };
@@ -30,9 +30,9 @@ static bool is_meant(const struct inventory_gpu *gpu, const char *uuid)
 static void put_candidate(struct strbuf *list, size_t number, const char *uuid, const char *node)
 {
     strbuf_puts(list, number ? ", " : "");
-    report_put_clean(list, uuid, 50);
+    text_put_clean(list, uuid, 50);
     strbuf_puts(list, " on ");
-    report_put_clean(list, node, 40);
+    text_put_clean(list, node, 40);
 }
 
 static int not_unique(const struct inventory *inventory, const char *uuid, size_t found,

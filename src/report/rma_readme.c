@@ -2,17 +2,17 @@
 #include <math.h>
 
 #include "judge/fact_text.h"
+#include "markup/text.h"
 #include "report/entries.h"
 #include "report/rma.h"
-#include "report/text.h"
 
 enum { LABEL_COLUMNS = 18, METRIC_COLUMNS = 24, CELL_COLUMNS = 15, TEXT_CHARS = 300 };
 
 static void put_row(struct strbuf *out, const char *label, const char *text)
 {
     struct strbuf line = {0};
-    report_put_clean(&line, text ? text : "unknown", TEXT_CHARS);
-    report_put_column(out, label, LABEL_COLUMNS);
+    text_put_clean(&line, text ? text : "unknown", TEXT_CHARS);
+    text_put_column(out, label, LABEL_COLUMNS);
     report_end_line(out, NULL, &line, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
@@ -41,12 +41,12 @@ static void put_identity(struct strbuf *out, const struct rma *rma)
 static void put_finding(struct strbuf *out, const struct inventory_finding *finding)
 {
     struct strbuf line = {0};
-    report_put_clean(&line, finding->metric, TEXT_CHARS);
+    text_put_clean(&line, finding->metric, TEXT_CHARS);
     strbuf_puts(&line, " ");
-    report_put_quantity(&line, finding->value, finding->unit);
+    text_put_quantity(&line, finding->value, finding->unit);
     if (isfinite(finding->expected)) {
         strbuf_puts(&line, ", expected ");
-        report_put_quantity(&line, finding->expected, finding->unit);
+        text_put_quantity(&line, finding->expected, finding->unit);
     }
     if (isfinite(finding->deviation))
         strbuf_printf(&line, " (%+.1f %%)", 100 * finding->deviation);
@@ -54,12 +54,12 @@ static void put_finding(struct strbuf *out, const struct inventory_finding *find
         strbuf_printf(&line, ", %.0f times the scatter", fabs(finding->score));
     if (finding->confirmed) {
         strbuf_puts(&line, ", confirmed ");
-        report_put_clean(&line, finding->confirmed, TEXT_CHARS);
+        text_put_clean(&line, finding->confirmed, TEXT_CHARS);
     }
     strbuf_puts(&line, ", basis ");
-    report_put_clean(&line, finding->basis, TEXT_CHARS);
+    text_put_clean(&line, finding->basis, TEXT_CHARS);
     strbuf_puts(&line, ": ");
-    report_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_CHARS);
+    text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_CHARS);
     strbuf_puts(out, "  ");
     report_end_line(out, NULL, &line, 2, 4);
 }
@@ -93,8 +93,8 @@ static void put_places(struct strbuf *out, const struct rma *rma)
 static void put_cell(struct strbuf *out, double value, const char *unit)
 {
     struct strbuf cell = {0};
-    report_put_quantity(&cell, value, unit);
-    report_put_column(out, cell.data ? cell.data : "-", CELL_COLUMNS);
+    text_put_quantity(&cell, value, unit);
+    text_put_column(out, cell.data ? cell.data : "-", CELL_COLUMNS);
     out->failed |= cell.failed;
     strbuf_fini(&cell);
 }
@@ -104,7 +104,7 @@ static void put_figure(struct strbuf *out, const struct rma_figure *figure)
     const struct inventory_value *value = figure->value;
     const bool valued = measure_status_valued(value->status);
     strbuf_puts(out, "  ");
-    report_put_column(out, value->metric, METRIC_COLUMNS);
+    text_put_column(out, value->metric, METRIC_COLUMNS);
     put_cell(out, valued ? value->value : NAN, figure->unit);
     put_cell(out, figure->median, figure->unit);
     put_cell(out, figure->scatter, figure->unit);
@@ -127,10 +127,10 @@ static void put_figures(struct strbuf *out, const struct rma *rma)
     }
     strbuf_printf(out, "\nFigures beside %zu healthy GPUs of %s:\n  ", rma->peers,
                   rma->same_board ? "the same model and board part" : "the same model");
-    report_put_column(out, "metric", METRIC_COLUMNS);
-    report_put_column(out, "this GPU", CELL_COLUMNS);
-    report_put_column(out, "median", CELL_COLUMNS);
-    report_put_column(out, "scatter", CELL_COLUMNS);
+    text_put_column(out, "metric", METRIC_COLUMNS);
+    text_put_column(out, "this GPU", CELL_COLUMNS);
+    text_put_column(out, "median", CELL_COLUMNS);
+    text_put_column(out, "scatter", CELL_COLUMNS);
     strbuf_puts(out, "deviation (in scatters)\n");
     for (size_t i = 0; i < rma->figure_count; i++)
         put_figure(out, &rma->figures[i]);
@@ -142,7 +142,7 @@ static void put_value(struct strbuf *line, const struct fact *fact)
 {
     struct strbuf value = {0};
     fact_text_put_value(&value, fact);
-    report_put_clean(line, value.data, TEXT_CHARS);
+    text_put_clean(line, value.data, TEXT_CHARS);
     line->failed |= value.failed;
     strbuf_fini(&value);
 }
@@ -156,7 +156,7 @@ static void put_facts(struct strbuf *out, const char *title, const struct facts 
         const struct fact *fact = &facts->items[i];
         const struct fact *other = usual ? facts_get(usual, fact->key) : NULL;
         struct strbuf line = {0};
-        report_put_clean(&line, fact->key, TEXT_CHARS);
+        text_put_clean(&line, fact->key, TEXT_CHARS);
         strbuf_puts(&line, ": ");
         put_value(&line, fact);
         if (other && !fact_equal(fact, other)) {

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "report/text.h"
+#include "report/style.h"
 
 static unsigned clamp(unsigned long columns)
 {

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "markup/text.h"
 #include "report/entries.h"
-#include "report/text.h"
+#include "report/style.h"
 
 /* Keeps the text short; the inventory has the rest. */
 enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
@@ -51,7 +52,7 @@ static void put_words(struct strbuf *out, const struct measure *measure)
 {
     for (size_t i = 0; i < measure->word_count; i++) {
         strbuf_puts(out, i ? "+" : "");
-        report_put_clean(out, measure->words[i], NAME_MAX);
+        text_put_clean(out, measure->words[i], NAME_MAX);
     }
     if (!measure->word_count)
         strbuf_puts(out, "none");
@@ -61,7 +62,7 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
 {
     const char *attribute = measure->metric + memory_length(measure->metric);
     if (*attribute) {
-        report_put_clean(out, attribute + 1, NAME_MAX);
+        text_put_clean(out, attribute + 1, NAME_MAX);
         strbuf_puts(out, " ");
     }
     if (measure->status == MEASURE_UNSUPPORTED || measure->status == MEASURE_FAILED)
@@ -70,7 +71,7 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
         put_words(out, measure);
     else {
         strbuf_puts(out, measure->bound == MEASURE_AT_LEAST ? "at least " : "");
-        report_put_quantity(out, measure->value, measure->unit);
+        text_put_quantity(out, measure->value, measure->unit);
     }
     if (measure->status == MEASURE_NOISY)
         strbuf_puts(out, " (noisy)");
@@ -90,7 +91,7 @@ static void put_memory(struct strbuf *out, const struct report_style *style,
     }
     strbuf_append(&name, metric, memory_length(metric));
     strbuf_puts(out, "  ");
-    report_put_column(out, name.data, MEMORY_COLUMNS);
+    text_put_column(out, name.data, MEMORY_COLUMNS);
     strbuf_puts(out, " ");
     out->failed |= name.failed;
     strbuf_fini(&name);
@@ -107,22 +108,22 @@ static void put_populations(struct strbuf *out, const struct report_style *style
     for (size_t i = 0; i < model->population_count; i++) {
         const struct inventory_population *population = &model->populations[i];
         strbuf_puts(&line, i ? "; " : "");
-        report_put_clean(&line, population->value ? population->value : "unknown", NAME_MAX);
+        text_put_clean(&line, population->value ? population->value : "unknown", NAME_MAX);
         strbuf_puts(&line, ": ");
         report_put_count(&line, population->count, "GPU", "GPUs");
         for (size_t k = 0; k < population->figures.count; k++) {
             const struct fact *figure = &population->figures.items[k];
             const struct measure *measure = measures_get(&model->memory, figure->key);
             strbuf_puts(&line, ", ");
-            report_put_clean(&line, figure->key, NAME_MAX);
+            text_put_clean(&line, figure->key, NAME_MAX);
             strbuf_puts(&line, " ");
-            report_put_quantity(&line,
-                                figure->kind == FACT_INT ? (double)figure->integer : figure->real,
-                                measure ? measure->unit : "");
+            text_put_quantity(&line,
+                              figure->kind == FACT_INT ? (double)figure->integer : figure->real,
+                              measure ? measure->unit : "");
         }
     }
     strbuf_puts(out, "  ");
-    report_put_column(out, "board parts", MEMORY_COLUMNS);
+    text_put_column(out, "board parts", MEMORY_COLUMNS);
     strbuf_puts(out, " ");
     report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
@@ -133,10 +134,10 @@ static void put_model(struct strbuf *out, const struct report_style *style,
     const struct measures *memory = &model->memory;
     strbuf_puts(out, "\n");
     report_begin_paint(out, style, REPORT_BOLD);
-    report_put_clean(out, model->name ? model->name : model->id, NAME_MAX);
+    text_put_clean(out, model->name ? model->name : model->id, NAME_MAX);
     report_end_paint(out, style);
     strbuf_puts(out, " (");
-    report_put_clean(out, model->id, NAME_MAX);
+    text_put_clean(out, model->id, NAME_MAX);
     strbuf_printf(out, "), %u measured\n", model->count);
     for (size_t i = 0; i < memory->count; i++) {
         bool seen = false;

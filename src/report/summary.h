@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "inventory/inventory.h"
-#include "report/text.h"
+#include "report/style.h"
 
 /* Appends counts, models with their memories, outliers, and what could not be measured. As wide as
  * the style says (NULL: REPORT_WIDTH columns, no colour); long lists are shortened; no control

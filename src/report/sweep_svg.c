@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 
 static const double KIB = 1024, MIB = 1024 * 1024;
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "report/text.h"
+#include "markup/text.h"
+#include "report/style.h"
 
 enum { INDENT = 5 };
 
@@ -35,7 +36,7 @@ static void print_sorted(const struct gpu_result *gpu, const struct fact **laps,
     }
     strbuf_printf(&line, " others %.3f", rest_s);
     strbuf_puts(out_text, "\nTime ");
-    report_put_wrapped(out_text, line.data ? line.data : "", INDENT, INDENT, REPORT_WIDTH);
+    text_put_wrapped(out_text, line.data ? line.data : "", INDENT, INDENT, REPORT_WIDTH);
     out_text->failed = out_text->failed || line.failed;
     strbuf_fini(&line);
 }

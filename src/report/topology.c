@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "markup/text.h"
 #include "report/hierarchy.h"
 #include "report/panel.h"
 
@@ -14,7 +15,7 @@ static struct panel draw_memory(const struct hierarchy_memory *memory, const cha
                                 unsigned width_max)
 {
     struct panel text = panel_text(memory->lines, memory->line_count, width_max - FRAME_COLUMNS);
-    unsigned titled = report_columns(title, width_max) + 6;
+    unsigned titled = text_columns(title, width_max) + 6;
     if (titled > width_max)
         titled = width_max;
     return panel_frame(title, &text, width_min > titled ? width_min : titled, style->boxes);
@@ -88,7 +89,7 @@ void report_topology(const struct inventory_model *model, const struct report_st
 {
     struct hierarchy hierarchy;
     report_begin_paint(out_text, style, REPORT_BOLD);
-    report_put_clean(out_text, model->name ? model->name : model->id, NAME_COLUMNS);
+    text_put_clean(out_text, model->name ? model->name : model->id, NAME_COLUMNS);
     report_end_paint(out_text, style);
     strbuf_printf(out_text, ": %u measured\n", model->count);
     if (hierarchy_init(&hierarchy, model))

@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_REPORT_TOPOLOGY_H
 
 #include "inventory/inventory.h"
-#include "report/text.h"
+#include "report/style.h"
 
 /* Appends nested boxes, from the SM down to the host link, no wider than the style says. Errors
  * only set out_text->failed. */

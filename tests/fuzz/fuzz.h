@@ -14,9 +14,10 @@ const char *fuzz_file(const uint8_t *data, size_t size);
 /* A copy to be freed. */
 uint8_t *fuzz_copy(const uint8_t *data, size_t size);
 
-/* Puts the sums right of frames that follow each other, or of a record's entries, as far as their
- * lengths make sense. */
+/* Puts the sums right of frames that follow each other, of a record's entries or of a trace's
+ * pages, as far as their lengths make sense. */
 void fuzz_seal_frames(uint8_t *data, size_t size);
 void fuzz_seal_record(uint8_t *data, size_t size);
+void fuzz_seal_trace(uint8_t *data, size_t size);
 
 #endif

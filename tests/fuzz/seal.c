@@ -6,6 +6,7 @@
 #include "device/replay/parts.h"
 #include "fuzz.h"
 #include "inventory/wire/frame.h"
+#include "predict/trace/page.h"
 
 enum { SUMMED_HEADER = 16, SUM_BYTES = 4, END_BYTES = 1 + 1 + 8 + SUM_BYTES };
 
@@ -61,5 +62,23 @@ void fuzz_seal_record(uint8_t *data, size_t size)
             put_u32(data + at + 6, 0);
         }
         put_u32(data + at + span - SUM_BYTES, frame_crc32(data + at, (size_t)span - SUM_BYTES));
+    }
+}
+
+/* The number of pages, in the last page, is put right, too. */
+void fuzz_seal_trace(uint8_t *data, size_t size)
+{
+    enum { PAGE_BYTES_AT = 20, KIND_AT = 8, USED_AT = 10, PAGES_AT = 72 };
+    uint32_t bytes = size >= TRACE_PAGE_BYTES_MIN ? trace_page_u32(data + PAGE_BYTES_AT) : 0;
+    if (bytes < TRACE_PAGE_BYTES_MIN || bytes > TRACE_PAGE_BYTES_MAX || bytes & (bytes - 1))
+        return;
+    for (uint32_t number = 0; number < size / bytes; number++) {
+        uint8_t *page = data + (size_t)number * bytes;
+        uint32_t used = page[USED_AT] | (uint32_t)page[USED_AT + 1] << 8;
+        used = used < TRACE_PAGE_HEADER || used > bytes ? bytes : used;
+        if (page[KIND_AT] == TRACE_PAGE_TOTALS)
+            trace_page_put_u32(page + PAGES_AT, (uint32_t)(size / bytes));
+        trace_page_seal(page, bytes,
+                        (struct trace_page){(enum trace_page_kind)page[KIND_AT], number, used});
     }
 }

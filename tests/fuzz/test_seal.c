@@ -9,6 +9,7 @@
 #include "device/replay/replay.h"
 #include "fuzz.h"
 #include "inventory/wire/spool.h"
+#include "predict/trace/trace_read.h"
 
 static uint8_t bytes[1 << 16];
 
@@ -43,6 +44,15 @@ static int read_spool(size_t size)
     return rc;
 }
 
+static int read_trace(size_t size)
+{
+    struct trace_reader *reader = NULL;
+    struct err err = {0};
+    int rc = trace_reader_open(fuzz_file(bytes, size), &reader, &err);
+    trace_reader_close(reader);
+    return rc;
+}
+
 /* Another letter in a name that stands in the file. */
 static void damage(size_t size, const char *name)
 {
@@ -74,8 +84,20 @@ static void spools(void **state)
     assert_int_equal(read_spool(size), 0);
 }
 
+static void traces(void **state)
+{
+    (void)state;
+    size_t size = load("trace/2dconv.trace");
+    assert_int_equal(read_trace(size), 0);
+    damage(size, "2dconv");
+    assert_int_not_equal(read_trace(size), 0);
+    fuzz_seal_trace(bytes, size);
+    assert_int_equal(read_trace(size), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(records), cmocka_unit_test(spools)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(records), cmocka_unit_test(spools),
+                                       cmocka_unit_test(traces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,11 @@ for flag in $("$predict" --help | grep -oE -- '^ +(-[a-z], )?--[a-z][a-z0-9-]+' 
     count=$((count + 1))
 done
 expect gemm_tiled _gpumemtopo_predict "$predict" gemm
+expect trace _gpumemtopo_predict "$predict" tra
+expect convert _gpumemtopo_predict "$predict" trace con
+expect csv _gpumemtopo_predict "$predict" trace convert --from c
+expect --launch _gpumemtopo_predict "$predict" trace convert --la
+expect gemm_tiled _gpumemtopo_predict "$predict" trace make gemm
 expect part1 _gpumemtopo_predict "$predict" atax1 --mapping p
 [ "$count" -ge 40 ] || { echo "only $count flags"; failed=1; }
 expect quick _gpumemtopo_survey "$survey" --profile q

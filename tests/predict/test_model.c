@@ -217,10 +217,39 @@ static void lru_is_reuse_distance(void **state)
             config.writes = MODEL_THROUGH;
             run(config);
             size_t at = 0;
-            while (at + 1 < counts.curve_count && counts.curve_lines[at] < lines)
+            while (at + 1 < counts.l1_curve.count && counts.l1_curve.lines[at] < lines)
                 at++;
-            assert_int_equal(counts.curve_loads, counts.l1_reads);
-            assert_int_equal(counts.curve_hits[at], counts.l1_read_hits);
+            assert_int_equal(counts.l1_curve.accesses, counts.l1_reads);
+            assert_int_equal(counts.l1_curve.hits[at], counts.l1_read_hits);
+            assert_int_equal(counts.l1_curve.own_lines, lines);
+            assert_int_equal(counts.l1_curve.own_hits, counts.l1_read_hits);
+        }
+    }
+}
+
+/* The same where a miss brings a part of the line, and for L2, whose lines are longer. Without L1
+ * and stores that bring less than a load, L2 is exact, too. */
+static void lru_is_reuse_distance_by_sectors(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"2mm", "corr", "atax1", "spmv", "transpose", "embedding"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct model_config config = baseline();
+        prepare(names[i], 64, 0, 0);
+        config.reuse = true;
+        config.writes = MODEL_THROUGH;
+        config.l1.ways = config.l2.ways = 0;
+        config.l1.size = 4096;
+        config.l2.size = 16384;
+        config.l2.line = 256;
+        for (uint64_t fetch = 32; fetch <= 128; fetch *= 2) {
+            config.l1.sector = config.l2.sector = config.l2.fetch = 32;
+            config.l1.fetch = fetch;
+            run(config);
+            assert_int_equal(counts.l1_curve.accesses, counts.l1_reads);
+            assert_int_equal(counts.l1_curve.own_hits, counts.l1_read_hits);
+            assert_int_equal(counts.l2_curve.accesses, counts.l2.reads + counts.l2.writes);
+            assert_int_equal(counts.l2_curve.own_hits, counts.l2.read_hits + counts.l2.write_hits);
         }
     }
 }
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(seed_replacement),
         cmocka_unit_test(seed_block_size_and_ways),
         cmocka_unit_test(lru_is_reuse_distance),
+        cmocka_unit_test(lru_is_reuse_distance_by_sectors),
         cmocka_unit_test(write_policies_differ),
         cmocka_unit_test(greedy_keeps_locality),
         cmocka_unit_test(miss_registers),

@@ -70,7 +70,7 @@ static void seed_table_3(void **state)
         {"", "F m inf H m inf "},
         {"A h 3 ", "D h 2 "},
     };
-    struct bank_pair pair = {{reuse_create(), reuse_create()}, {false}, 0};
+    struct bank_pair pair = {{reuse_create(0, 1), reuse_create(0, 1)}, {false}, 0};
     struct seen seen = {.pair = &pair};
     struct parallel p = {
         .config = {.banks = 2, .ports = 2, .mshrs = 2, .merges_max = 8, .latency = {.k1 = 2}},
@@ -97,7 +97,7 @@ static void seed_table_3(void **state)
 /* Serves the warps one after the other on one bank and one port. */
 static struct parallel_counts serve(struct parallel_config config, const char *const *warps)
 {
-    struct bank_pair pair = {{reuse_create(), reuse_create()}, {false}, 0};
+    struct bank_pair pair = {{reuse_create(0, 1), reuse_create(0, 1)}, {false}, 0};
     struct parallel p = {.config = config, .lookup = lookup, .cache = &pair};
     for (uint32_t i = 0; warps[i]; i++) {
         struct parallel_access accesses[16];

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "markup/text.h"
+#include "report/style.h"
 #include "report/summary.h"
-#include "report/text.h"
 #include "rich.h"
 
 static void quantities_are_human(void **state)
@@ -32,7 +33,7 @@ static void quantities_are_human(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
-        report_put_quantity(&text, rows[i].value, rows[i].unit);
+        text_put_quantity(&text, rows[i].value, rows[i].unit);
         if (strcmp(text.data, rows[i].text) != 0)
             fail_msg("row %zu: %s, expected %s", i, text.data, rows[i].text);
         strbuf_fini(&text);
@@ -64,7 +65,7 @@ static void foreign_text_is_cleaned(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
         strbuf_puts(&text, "");
-        report_put_clean(&text, rows[i].text, rows[i].columns);
+        text_put_clean(&text, rows[i].text, rows[i].columns);
         if (strcmp(text.data, rows[i].clean) != 0)
             fail_msg("row %zu: %s, expected %s", i, text.data, rows[i].clean);
         strbuf_fini(&text);

@@ -96,7 +96,7 @@ int cuda_run_code(struct device *device, const struct device_code *code,
     if (capability < instruction->capability)
         return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
                        instruction->name, major, minor);
-    code_text_write(code, instruction, capability, &text);
+    code_text_write(code, instruction, capability, gpu->base.limits.sm_count, &text);
     rc = code_program_compile(gpu, &text, "code", capability, false, &program, err);
     strbuf_fini(&text);
     /* The first launch brings the code into the caches of instructions. */

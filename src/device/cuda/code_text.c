@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { WARP_LANES = 32, WORD_BYTES = 8, A_WORD = 0, B_WORD = 4, R_WORD = 8, NEWEST_TARGET = 90 };
+enum { RING_MAX = 64, RING_BYTES_MAX = 16 << 20 };
 
 static void write_head(const struct device_code *code, const struct instruction *instruction,
                        uint32_t capability, struct strbuf *text)
@@ -46,10 +47,39 @@ static void write_operands(const struct device_code *code, const struct instruct
                       (R_WORD + i % 4) * WORD_BYTES);
 }
 
-/* Each chain begins at a word that holds its own address. */
-static void write_places(const struct device_code *code, const struct instruction *instruction,
-                         struct strbuf *text)
+/* Words of all blocks, one for each lane and chain. */
+static size_t row_bytes(const struct device_code *code, uint32_t blocks)
 {
+    return (size_t)blocks * code->chains * code->warps * WARP_LANES * WORD_BYTES;
+}
+
+/* How many words a chain in global memory visits in turn: an SM is not equally far from all of L2,
+ * so one word is no measure of all. */
+static uint32_t ring_length(const struct device_code *code, const struct instruction *instruction,
+                            uint32_t blocks)
+{
+    if (instruction->place != INSTRUCTION_GLOBAL_OWN &&
+        instruction->place != INSTRUCTION_GLOBAL_WARP)
+        return 1;
+    size_t rows = RING_BYTES_MAX / row_bytes(code, blocks);
+    return rows < 1 ? 1 : rows > RING_MAX ? RING_MAX : (uint32_t)rows;
+}
+
+/* Row by row: the word of a row holds the address of the same word of the next row. */
+static void write_ring(uint32_t chain, size_t row, uint32_t length, struct strbuf *text)
+{
+    strbuf_printf(text, "ld.param.u64 r%u, [words];\nmad.wide.u32 r%u, i, 8, r%u;\n", chain, chain,
+                  chain);
+    for (uint32_t k = 0; k < length; k++)
+        strbuf_printf(text, "add.u64 at, r%u, %zu;\nst.global.b64 [r%u+%zu], at;\n", chain,
+                      (k + 1) % length * row, chain, k * row);
+}
+
+/* Each chain begins at a word that holds its own address, or that of the next word. */
+static void write_places(const struct device_code *code, const struct instruction *instruction,
+                         uint32_t blocks, struct strbuf *text)
+{
+    uint32_t length = ring_length(code, instruction, blocks);
     bool own = instruction->place == INSTRUCTION_SHARED_OWN ||
                instruction->place == INSTRUCTION_GLOBAL_OWN;
     bool shared = instruction->bits == 32;
@@ -67,10 +97,7 @@ static void write_places(const struct device_code *code, const struct instructio
                 text, "mov.u32 r%u, own;\nmad.lo.u32 r%u, i, 4, r%u;\nst.shared.b32 [r%u], r%u;\n",
                 c, c, c, c, c);
         else
-            strbuf_printf(text,
-                          "ld.param.u64 r%u, [words];\nmad.wide.u32 r%u, i, 8, r%u;\n"
-                          "st.global.b64 [r%u], r%u;\n",
-                          c, c, c, c, c);
+            write_ring(c, row_bytes(code, blocks), length, text);
     }
     strbuf_puts(text, "membar.gl;\n");
 }
@@ -112,12 +139,12 @@ static void write_tail(const struct device_code *code, const struct instruction 
 }
 
 void code_text_write(const struct device_code *code, const struct instruction *instruction,
-                     uint32_t capability, struct strbuf *out_text)
+                     uint32_t capability, uint32_t blocks, struct strbuf *out_text)
 {
     write_head(code, instruction, capability, out_text);
     write_operands(code, instruction, out_text);
     if (instruction->place != INSTRUCTION_NOWHERE)
-        write_places(code, instruction, out_text);
+        write_places(code, instruction, blocks, out_text);
     strbuf_puts(out_text, "mov.u32 left, asked;\nbar.sync 0;\nmov.u64 begin, %clock64;\nagain:\n");
     for (uint32_t i = 0; i < code->length; i++)
         write_instruction(instruction, i % code->chains, out_text);
@@ -129,5 +156,5 @@ size_t code_text_words(const struct device_code *code, const struct instruction 
 {
     if (instruction->place < INSTRUCTION_GLOBAL_OWN)
         return WORD_BYTES;
-    return (size_t)blocks * code->chains * code->warps * WARP_LANES * WORD_BYTES;
+    return ring_length(code, instruction, blocks) * row_bytes(code, blocks);
 }

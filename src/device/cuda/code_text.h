@@ -21,7 +21,7 @@ struct code_result {
  * (CODE_LANE_WORDS of each lane), words (for atomic operations on global memory: see
  * code_text_words), 32-bit repeats. */
 void code_text_write(const struct device_code *code, const struct instruction *instruction,
-                     uint32_t capability, struct strbuf *out_text);
+                     uint32_t capability, uint32_t blocks, struct strbuf *out_text);
 
 /* Bytes of `words` for so many blocks. */
 size_t code_text_words(const struct device_code *code, const struct instruction *instruction,

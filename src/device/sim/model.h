@@ -238,6 +238,9 @@ int sim_read_places(const struct yaml_node *node, bool across, struct sim_model 
 /* sizes: of each GPC, in SMs; they add up to the model's. */
 void sim_place_sms(struct sim_model *model, const uint32_t *sizes, uint32_t gpc_count);
 int sim_read_carveout(const struct yaml_node *node, struct sim_model *model, struct err *err);
+/* `full` is 0. */
+int sim_read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_ways,
+                  struct err *err);
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instructions(const struct yaml_node *node, struct sim_model *model, struct err *err);
 int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,

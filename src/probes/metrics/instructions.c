@@ -63,11 +63,7 @@ static int add(struct probe_context *context, const struct instruction *instruct
         (kinds > 1 && facts_set_real(&m->notes, "machine_operations", kinds)))
         return err_no_memory(err);
     m->confidence = NAN;
-    if (instruction->place < INSTRUCTION_GLOBAL_OWN)
-        return 0;
-    return measure_set_status(m, MEASURE_NOISY, "it depends on where in memory the words lie")
-               ? err_no_memory(err)
-               : 0;
+    return 0;
 }
 
 static int add_missing(struct probe_context *context, const struct instruction *instruction,

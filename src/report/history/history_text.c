@@ -2,18 +2,18 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "markup/text.h"
 #include "report/entries.h"
 #include "report/history/history.h"
 #include "report/history/history_events.h"
 #include "report/history/history_trends.h"
-#include "report/text.h"
 
 /* Keeps the text short; the JSON has the rest. STATES_MAX: the last surveys, one letter each. */
 enum { ENTRIES_MAX = 100, SURVEYS_MAX = 30, STATES_MAX = 40, NAME_CHARS = 40, TEXT_CHARS = 200 };
 
 static void put_name(struct strbuf *out, const struct history *history, uint32_t symbol)
 {
-    report_put_clean(out, symbols_data(&history->symbols, symbol), 50);
+    text_put_clean(out, symbols_data(&history->symbols, symbol), 50);
 }
 
 static void put_place(struct strbuf *out, const struct history *history, uint32_t node,
@@ -57,7 +57,7 @@ static void put_surveys(struct strbuf *out, const struct history *history)
         strbuf_printf(&line, ", %u measured, ", survey->measured);
         report_put_count(&line, survey->outliers, "outlier", "outliers");
         strbuf_puts(&line, "  ");
-        report_put_clean(&line, survey->path, TEXT_CHARS);
+        text_put_clean(&line, survey->path, TEXT_CHARS);
         if (survey->stranger)
             strbuf_puts(&line, "; no GPU in common with the surveys before: another cluster?");
         strbuf_puts(out, "  ");
@@ -90,7 +90,7 @@ static void put_last_finding(struct strbuf *line, const struct history *history,
         put_name(line, history, last->metric);
         strbuf_puts(line, ", ");
     }
-    report_put_clean(line, symbols_data(&history->symbols, last->cause), TEXT_CHARS);
+    text_put_clean(line, symbols_data(&history->symbols, last->cause), TEXT_CHARS);
 }
 
 static void put_offender(struct strbuf *out, const struct history *history,
@@ -159,9 +159,9 @@ static void put_trend(struct strbuf *out, const struct history *history,
                   100 * trend->change, trend->days, 100 * trend->error, 100 * trend->scatter);
     if (isfinite(trend->first)) {
         strbuf_puts(&line, ", from ");
-        report_put_quantity(&line, trend->first, unit);
+        text_put_quantity(&line, trend->first, unit);
         strbuf_puts(&line, " to ");
-        report_put_quantity(&line, trend->last, unit);
+        text_put_quantity(&line, trend->last, unit);
     }
     strbuf_printf(&line, " in %zu surveys", trend->surveys);
     strbuf_puts(out, "  ");

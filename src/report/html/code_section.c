@@ -1,7 +1,7 @@
 /* The caches of instructions of a model: a row for each level. */
 #include <stdio.h>
 
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 enum { LEVELS_MAX = 8, NAME_MAX_BYTES = 64 };

@@ -1,7 +1,7 @@
 /* Map of nodes and GPU indices that shows which GPUs are odd. */
 #include <math.h>
 
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 /* The class and the sign of a cell by oddity; the sign is for readers who cannot see the

@@ -3,24 +3,10 @@
 
 #include <math.h>
 
-#include "html_assets.h"
-#include "report/html/markup.h"
+#include "html_script.h"
+#include "markup/html_text.h"
+#include "markup/page.h"
 #include "report/html/sections.h"
-
-/* The content security policy lets only the page's script run, even if a hostile name got past the
- * escaping. */
-static void put_head(struct strbuf *out)
-{
-    strbuf_puts(out, "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-                     "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
-                     "style-src 'unsafe-inline'; script-src '");
-    strbuf_puts(out, html_script_hash);
-    strbuf_puts(out, "'; base-uri 'none'; form-action 'none'\">\n"
-                     "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
-                     "<title>GPU memory survey</title>\n<style>\n");
-    strbuf_puts(out, html_style);
-    strbuf_puts(out, "</style>\n</head>\n<body>\n");
-}
 
 static void put_tile(struct strbuf *out, size_t count, const char *one, const char *many,
                      bool alarming)
@@ -79,7 +65,7 @@ void report_html(const struct inventory *inventory, const struct judge_reference
         out_page->failed = true;
         return;
     }
-    put_head(out_page);
+    page_begin(out_page, "GPU memory survey", html_script_hash);
     put_headline(out_page, inventory);
     put_navigation(out_page, &data);
     html_outliers(out_page, &data);
@@ -93,8 +79,7 @@ void report_html(const struct inventory *inventory, const struct judge_reference
     html_differences(out_page, &data);
     html_gpus(out_page, &data);
     html_provenance(out_page, &data);
-    strbuf_puts(out_page, "</main>\n<script>");
-    strbuf_puts(out_page, html_script);
-    strbuf_puts(out_page, "</script>\n</body>\n</html>\n");
+    strbuf_puts(out_page, "</main>\n");
+    page_end(out_page, html_script);
     html_data_fini(&data);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "inventory/link_row.h"
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 /* Nodes with findings about links come first; of the others only some are shown. */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "inventory/load_curve.h"
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 enum { WIDTH = 720, HEIGHT = 220, LEFT = 64, RIGHT = 690, TOP = 40, BOTTOM = 180 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 /* True for a value that the driver reports and no probe measured. */

@@ -1,8 +1,8 @@
 /* Outliers, accused nodes, slots and models, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
 
+#include "markup/html_text.h"
 #include "report/drain.h"
-#include "report/html/markup.h"
 #include "report/html/sections.h"
 
 enum { FINDINGS_MAX = 6, ROWS_MAX = 1000 };

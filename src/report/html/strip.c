@@ -1,7 +1,7 @@
 /* The distribution of a metric as a strip, with one GPU marked. */
 #include <math.h>
 
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 enum {

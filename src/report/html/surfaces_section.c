@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "inventory/surface_curves.h"
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 #include "report/html/sections.h"
 
 enum { WIDTH = 720, HEIGHT = 260, LEFT = 64, RIGHT = 580, TOP = 40, BOTTOM = 210 };

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "markup/html_text.h"
 #include "report/hierarchy.h"
-#include "report/html/markup.h"
 #include "report/html/sections.h"
 
 /* A character of a 12 px monospaced font is 7.25 px wide. */

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/replay/record_read.h"
-#include "report/text.h"
+#include "report/style.h"
 #include "survey/exit_code.h"
 #include "survey/options.h"
 #include "survey/root/judging.h"

@@ -8,7 +8,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
-#include "report/text.h"
+#include "markup/text.h"
 
 static const double terminal_every_s = 0.2, log_every_s = 10;
 
@@ -39,11 +39,11 @@ bool progress_due(const struct progress *progress, double now_s)
 static void put_slowest(struct strbuf *line, const struct root_slowest *slowest)
 {
     strbuf_puts(line, ", slowest ");
-    report_put_clean(line, slowest->gpu->node, NAME_COLUMNS);
+    text_put_clean(line, slowest->gpu->node, NAME_COLUMNS);
     if (slowest->gpu->index >= 0)
         strbuf_printf(line, " GPU %d", (int)slowest->gpu->index);
     strbuf_puts(line, " in ");
-    report_put_clean(line, slowest->probe, NAME_COLUMNS);
+    text_put_clean(line, slowest->probe, NAME_COLUMNS);
     strbuf_printf(line, " since %.0f s", slowest->since_s);
 }
 
@@ -59,7 +59,7 @@ void progress_line(const struct progress_state *state, unsigned columns, struct 
         strbuf_printf(&line, ", about %.0f s left",
                       state->elapsed_s / (double)state->done * (double)left);
     if (line.data)
-        report_put_clean(out_line, line.data, columns);
+        text_put_clean(out_line, line.data, columns);
     out_line->failed |= line.failed;
     strbuf_fini(&line);
 }

@@ -30,7 +30,7 @@ bool progress_due(const struct progress *progress, double now_s);
 void progress_show(struct progress *progress, const struct root *root, double now_s);
 
 /* Makes the line: "12 of 16 GPUs, slowest gpu003 GPU 2 in l2.size since 14 s; 23 s, about 8 s
- * left", cut to `columns`. Names are cleaned (report_put_clean). */
+ * left", cut to `columns`. Names are cleaned (text_put_clean). */
 void progress_line(const struct progress_state *state, unsigned columns, struct strbuf *out_line);
 
 /* Erases the line, so that something else can be printed. */

@@ -16,6 +16,8 @@
 #include "device/cuda/machine_code.h"
 #include "device/cuda/straight_text.h"
 
+enum { BLOCKS = 132 };
+
 static const char *assembler;
 static char folder[] = "/tmp/gpumemtopo-code-XXXXXX";
 
@@ -50,7 +52,7 @@ static struct machine_code assembled(const struct device_code *code,
 {
     struct strbuf text = {0};
     printf("%s\n", instruction->name);
-    code_text_write(code, instruction, capability, &text);
+    code_text_write(code, instruction, capability, BLOCKS, &text);
     return assembled_text(&text, "code", "", capability);
 }
 

@@ -1,6 +1,6 @@
 /* Pieces of HTML: escaped text, quantities, small tables. */
-#ifndef GPUMEMTOPO_REPORT_HTML_MARKUP_H
-#define GPUMEMTOPO_REPORT_HTML_MARKUP_H
+#ifndef GPUMEMTOPO_MARKUP_HTML_TEXT_H
+#define GPUMEMTOPO_MARKUP_HTML_TEXT_H
 
 #include "base/str.h"
 #include "inventory/measure.h"

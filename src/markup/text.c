@@ -1,5 +1,5 @@
 /* Text for people: cleaning, width, wrapping. */
-#include "report/text.h"
+#include "markup/text.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ static size_t next_clean(const char *text, const char **out_bytes, size_t *out_l
     return length ? length : 1;
 }
 
-unsigned report_columns(const char *text, unsigned limit)
+unsigned text_columns(const char *text, unsigned limit)
 {
     unsigned total = 0;
     while (*text && total <= limit) {
@@ -51,7 +51,7 @@ unsigned report_columns(const char *text, unsigned limit)
 static unsigned put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
 {
     text = text ? text : "-";
-    bool cut = report_columns(text, columns_max) > columns_max;
+    bool cut = text_columns(text, columns_max) > columns_max;
     unsigned room = cut && columns_max > 3 ? columns_max - 3 : columns_max, used = 0;
     while (*text) {
         const char *bytes;
@@ -71,12 +71,12 @@ static unsigned put_clean(struct strbuf *buffer, const char *text, unsigned colu
     return used;
 }
 
-void report_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
+void text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
 {
     put_clean(buffer, text, columns_max);
 }
 
-void report_put_column(struct strbuf *buffer, const char *text, unsigned columns)
+void text_put_column(struct strbuf *buffer, const char *text, unsigned columns)
 {
     unsigned used = put_clean(buffer, text, columns);
     strbuf_printf(buffer, "%*s", (int)(columns - used), "");
@@ -101,8 +101,8 @@ static size_t word_length(const char *text, unsigned room, unsigned *out_columns
     return at;
 }
 
-void report_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,
-                        unsigned width)
+void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,
+                      unsigned width)
 {
     unsigned column = first;
     bool line_empty = true;
@@ -135,7 +135,7 @@ static void put_figure(struct strbuf *buffer, double value)
         strbuf_printf(buffer, "%.4g", value);
 }
 
-void report_put_quantity(struct strbuf *buffer, double value, const char *unit)
+void text_put_quantity(struct strbuf *buffer, double value, const char *unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     enum { UNIT_COUNT = COUNT_OF(units) };
@@ -152,6 +152,6 @@ void report_put_quantity(struct strbuf *buffer, double value, const char *unit)
     put_figure(buffer, value);
     if (unit && *unit && strcmp(unit, "id") != 0) {
         strbuf_puts(buffer, " ");
-        report_put_clean(buffer, unit, 20);
+        text_put_clean(buffer, unit, 20);
     }
 }

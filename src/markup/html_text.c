@@ -1,11 +1,11 @@
 /* Pieces of HTML. */
-#include "report/html/markup.h"
+#include "markup/html_text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "report/text.h"
+#include "markup/text.h"
 
 static void put_escaped(struct strbuf *out, const char *text)
 {
@@ -21,7 +21,7 @@ static void put_escaped(struct strbuf *out, const char *text)
 void html_text(struct strbuf *out, const char *text, unsigned columns)
 {
     struct strbuf clean = {0};
-    report_put_clean(&clean, text, columns);
+    text_put_clean(&clean, text, columns);
     if (clean.data)
         put_escaped(out, clean.data);
     out->failed |= clean.failed;
@@ -31,7 +31,7 @@ void html_text(struct strbuf *out, const char *text, unsigned columns)
 void html_quantity(struct strbuf *out, double value, const char *unit)
 {
     struct strbuf text = {0};
-    report_put_quantity(&text, value, unit);
+    text_put_quantity(&text, value, unit);
     if (text.data)
         put_escaped(out, text.data);
     out->failed |= text.failed;

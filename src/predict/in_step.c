@@ -1,0 +1,196 @@
+/* Runs all SMs in step: one access of each scheduler of each SM per tick, served before the next.
+ */
+#include "predict/in_step.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* What one scheduler issued in this tick. */
+struct issue {
+    struct sm_warp *warp;
+    struct warp_line lines[WARP_LANES];
+    uint32_t line_count, l1;
+    enum hierarchy_level level;
+    bool store;
+};
+
+enum { GROUP_MAX = SM_SCHEDULERS_MAX * WARP_LANES, TELL_TICKS = 4096 };
+
+struct stepper {
+    struct model *model;
+    struct parallel *parallel; /* by L1; NULL: every access is served at once */
+    struct issue issues[SM_SCHEDULERS_MAX];
+    uint32_t serving; /* the L1 whose accesses are being served */
+    uint64_t tick;
+};
+
+/* The next access of a scheduler's warps. False: none is ready. */
+static bool issue_next(struct stepper *s, struct sm *sm, uint32_t scheduler, struct issue *out)
+{
+    struct warp_access access;
+    struct sm_warp *warp;
+    while ((warp = sm_choose(sm, scheduler, s->model->config->scheduler, s->tick))) {
+        if (kernel_next(s->model->launch, &warp->cursor, &access)) {
+            out->warp = warp;
+            out->store = access.store;
+            out->level = HIERARCHY_L1;
+            out->l1 = sm->number * s->model->config->l1_per_sm +
+                      (uint32_t)(warp - sm->warps) % s->model->config->l1_per_sm;
+            out->line_count = warp_coalesce(&access, s->model->hierarchy.unit, out->lines);
+            s->model->hierarchy.counts.accesses++;
+            s->model->hierarchy.counts.lines += out->line_count;
+            return true;
+        }
+        uint32_t place;
+        if (sm_end_warp(sm, warp, s->model->launch, &place))
+            sm_refill(sm, s->model->launch, &s->model->map, place);
+    }
+    return false;
+}
+
+/* Sends one line through the caches. */
+static void serve_line(struct stepper *s, struct issue *issue, struct warp_line line)
+{
+    struct hierarchy *h = &s->model->hierarchy;
+    struct cache_request request = {
+        .number = line.number,
+        .sectors = (uint16_t)line.sectors,
+        .cache = (uint16_t)issue->l1,
+        .operation = (uint8_t)hierarchy_operation(h, issue->store),
+        .note = issue->store ? HIERARCHY_STORES : 0,
+    };
+    enum hierarchy_level level = hierarchy_one(h, &request);
+    issue->level = level > issue->level ? level : issue->level;
+}
+
+static void serve_at_once(struct stepper *s, struct issue *issue)
+{
+    for (uint32_t i = 0; i < issue->line_count; i++)
+        serve_line(s, issue, issue->lines[i]);
+}
+
+/* For parallel_serve: an access is the number of its issue and of its line. */
+static bool look_up(void *stepper, const struct parallel_access *access, bool bring)
+{
+    struct stepper *s = stepper;
+    struct issue *issue = &s->issues[access->issue];
+    struct warp_line line = issue->lines[access->index];
+    const struct hierarchy *h = &s->model->hierarchy;
+    bool here = cache_holds(h->l1[s->serving], line.number << h->unit.line_shift, line.sectors);
+    if (!here && !bring)
+        return false;
+    serve_line(s, issue, line);
+    return here;
+}
+
+/* Serves the loads of a group of warps through ports and miss registers; stores need none. */
+static void serve_in_steps(struct stepper *s, size_t issue_count)
+{
+    const struct model_config *config = s->model->config;
+    for (uint32_t part = 0; part < config->l1_per_sm; part++) {
+        struct parallel_access accesses[GROUP_MAX];
+        size_t count = 0;
+        for (uint32_t i = 0; i < issue_count; i++) {
+            const struct issue *issue = &s->issues[i];
+            if (issue->store || issue->l1 % config->l1_per_sm != part)
+                continue;
+            s->serving = issue->l1;
+            for (uint32_t k = 0; k < issue->line_count; k++)
+                accesses[count++] = (struct parallel_access){
+                    .line = issue->lines[k].number,
+                    .warp = i,
+                    .issue = i,
+                    .index = k,
+                    .bank = (uint32_t)(issue->lines[k].number % config->parallel.banks)};
+        }
+        if (count)
+            parallel_serve(&s->parallel[s->serving], accesses, count);
+    }
+    for (uint32_t i = 0; i < issue_count; i++)
+        if (s->issues[i].store)
+            serve_at_once(s, &s->issues[i]);
+}
+
+static void note_waits(struct stepper *s, const struct issue *issue)
+{
+    struct model_counts *counts = &s->model->hierarchy.counts;
+    uint64_t *const waits[] = {&counts->waits_l1, &counts->waits_l2, &counts->waits_main};
+    if (issue->store)
+        return;
+    ++*waits[issue->level];
+    if (issue->level != HIERARCHY_L1)
+        issue->warp->ready = s->tick + 1 + (uint64_t)s->model->config->stall;
+}
+
+static void run_tick(struct stepper *s, struct sm *sm)
+{
+    size_t count = 0;
+    for (uint32_t scheduler = 0; scheduler < sm->schedulers; scheduler++) {
+        if (!issue_next(s, sm, scheduler, &s->issues[count]))
+            continue;
+        if (!s->parallel)
+            serve_at_once(s, &s->issues[count]);
+        count++;
+    }
+    if (s->parallel)
+        serve_in_steps(s, count);
+    for (size_t i = 0; i < count; i++)
+        note_waits(s, &s->issues[i]);
+}
+
+static void run(struct stepper *s)
+{
+    bool any = true;
+    for (s->tick = 0; any && !s->model->hierarchy.no_memory; s->tick++) {
+        any = false;
+        if (s->tick % TELL_TICKS == 0)
+            model_tell(s->model);
+        for (uint32_t i = 0; i < s->model->config->sms; i++) {
+            if (!s->model->sms[i].live_total)
+                continue;
+            any = true;
+            run_tick(s, &s->model->sms[i]);
+        }
+    }
+}
+
+static int start_parallel(struct stepper *s, struct err *err)
+{
+    uint32_t caches = s->model->config->sms * s->model->config->l1_per_sm;
+    if (!s->model->config->parallel.mshrs)
+        return 0;
+    s->parallel = mem_array(caches, sizeof *s->parallel);
+    if (!s->parallel)
+        return err_no_memory(err);
+    for (uint32_t i = 0; i < caches; i++) {
+        s->parallel[i].config = s->model->config->parallel;
+        s->parallel[i].lookup = look_up;
+        s->parallel[i].cache = s;
+    }
+    return 0;
+}
+
+/* A merged access was counted as a hit of L1: its line has not arrived yet. */
+static void add_parallel_counts(struct stepper *s)
+{
+    struct model_counts *counts = &s->model->hierarchy.counts;
+    for (uint32_t i = 0; s->parallel && i < s->model->config->sms * s->model->config->l1_per_sm;
+         i++) {
+        counts->merges += s->parallel[i].counts.merges;
+        counts->fails += s->parallel[i].counts.fails;
+        counts->steps += s->parallel[i].counts.steps;
+    }
+}
+
+int in_step_run(struct model *model, struct err *err)
+{
+    struct stepper s = {.model = model};
+    int rc = start_parallel(&s, err);
+    if (!rc) {
+        run(&s);
+        add_parallel_counts(&s);
+    }
+    free(s.parallel);
+    return rc;
+}

@@ -1,0 +1,10 @@
+/* The model's run if what an SM issues depends on what hit before. */
+#ifndef GPUMEMTOPO_PREDICT_IN_STEP_H
+#define GPUMEMTOPO_PREDICT_IN_STEP_H
+
+#include "predict/model_state.h"
+
+/* 0 or -ENOMEM. */
+int in_step_run(struct model *model, struct err *err);
+
+#endif
