@@ -136,9 +136,13 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 
+/* A copy of what is written elsewhere: there from then on, never written back. */
+void cache_place(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
+
 enum cache_operation {
     CACHE_LOAD,  /* cache_load */
     CACHE_STORE, /* cache_store */
+    CACHE_PLACE, /* cache_place; all its sectors count as missing */
     CACHE_DROP,  /* cache_drop; all its sectors then count as missing */
     CACHE_PASS,  /* does not reach the cache: all its sectors count as missing */
 };

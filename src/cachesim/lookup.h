@@ -113,8 +113,9 @@ static inline uint32_t lookup_load(struct cache *cache, uint32_t set, uint64_t k
     return missing;
 }
 
+/* CACHE_STORE, or CACHE_PLACE: then nothing is dirty. */
 static inline uint32_t lookup_store(struct cache *cache, uint32_t set, uint64_t key, uint32_t slot,
-                                    uint32_t sectors, struct rng *rng)
+                                    uint32_t sectors, bool dirty, struct rng *rng)
 {
     uint32_t missing = sectors;
     if (slot == links_none) {
@@ -126,6 +127,8 @@ static inline uint32_t lookup_store(struct cache *cache, uint32_t set, uint64_t 
         missing &= ~(uint32_t)line->sectors;
         line->sectors = (uint16_t)(line->sectors | sectors);
     }
+    if (!dirty)
+        return sectors;
     struct cache_line *line = &cache->lines[slot];
     line->dirty = (uint16_t)(line->dirty | sectors);
     cache->stored = true;

@@ -81,7 +81,8 @@ static __attribute__((noinline)) uint32_t miss(struct cache *cache, const struct
 {
     return r->operation == CACHE_LOAD
                ? lookup_load(cache, spot->set, spot->key, links_none, r->sectors, rng)
-               : lookup_store(cache, spot->set, spot->key, links_none, r->sectors, rng);
+               : lookup_store(cache, spot->set, spot->key, links_none, r->sectors,
+                              r->operation == CACHE_STORE, rng);
 }
 
 static inline uint32_t hit(struct cache *cache, struct cache_line *line,
@@ -89,6 +90,10 @@ static inline uint32_t hit(struct cache *cache, struct cache_line *line,
 {
     uint32_t missing = r->sectors & ~(uint32_t)line->sectors;
     line->used = replace_tick(cache);
+    if (r->operation == CACHE_PLACE) {
+        line->sectors = (uint16_t)(line->sectors | r->sectors);
+        return r->sectors;
+    }
     if (r->operation == CACHE_STORE) {
         line->sectors = (uint16_t)(line->sectors | r->sectors);
         line->dirty = (uint16_t)(line->dirty | r->sectors);
@@ -171,8 +176,9 @@ static uint32_t serve_any(struct cache *cache, const struct cache_request *r, st
         return r->sectors;
     }
     uint32_t slot = lookup_find(cache, set, key);
-    return r->operation == CACHE_LOAD ? lookup_load(cache, set, key, slot, r->sectors, rng)
-                                      : lookup_store(cache, set, key, slot, r->sectors, rng);
+    return r->operation == CACHE_LOAD
+               ? lookup_load(cache, set, key, slot, r->sectors, rng)
+               : lookup_store(cache, set, key, slot, r->sectors, r->operation == CACHE_STORE, rng);
 }
 
 void cache_serve_one(struct cache *cache, struct cache_request *requests, size_t count,

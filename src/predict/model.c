@@ -49,6 +49,10 @@ static int check(const struct model_config *config, struct err *err)
         return err_set(err, -EINVAL, "lines and sectors are powers of two");
     if (l1->line / l1->sector > CACHE_SECTORS_MAX || l2->line / l2->sector > CACHE_SECTORS_MAX)
         return err_set(err, -EINVAL, "a line has at most %d sectors", CACHE_SECTORS_MAX);
+    if (!config->l2_parts || config->l2_parts > MODEL_L2_PARTS_MAX || !config->groups ||
+        !config->merged_loads || (config->merged_loads > 1 && !config->merged_store_lines))
+        return err_set(err, -EINVAL, "L2 has one part or %d, and SMs are in groups",
+                       MODEL_L2_PARTS_MAX);
     return config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
 }
 
