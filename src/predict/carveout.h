@@ -4,8 +4,7 @@
 
 #include "predict/sm.h"
 
-/* For a GPU of compute capability 9.0, by the shared memory of a block. */
-uint64_t carveout_of_hopper(const struct sm_limits *limits, uint32_t threads,
-                            uint64_t shared_bytes);
+/* For a GPU of compute capability 9.0, by the warps and the shared memory of a block. */
+uint64_t carveout_of_hopper(const struct sm_limits *limits, uint32_t warps, uint64_t shared_bytes);
 
 #endif

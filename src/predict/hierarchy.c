@@ -54,6 +54,12 @@ void hierarchy_fini(struct hierarchy *h)
     merge_destroy(h->merges[1]);
 }
 
+void hierarchy_set_round(struct hierarchy *h, uint32_t ticks)
+{
+    for (int i = 0; i < 2 && h->merges[i]; i++)
+        merge_set_round(h->merges[i], ticks);
+}
+
 void hierarchy_end_tick(struct hierarchy *h)
 {
     for (int i = 0; i < 2 && h->merges[i]; i++)

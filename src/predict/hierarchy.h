@@ -45,6 +45,9 @@ enum cache_operation hierarchy_operation(const struct hierarchy *hierarchy, bool
 void hierarchy_l1(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
 void hierarchy_l2(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
 
+/* How many ticks it takes until every warp of an SM has issued once; before the first tick. */
+void hierarchy_set_round(struct hierarchy *hierarchy, uint32_t ticks);
+
 /* Requests of later ticks do not meet those of earlier ones. */
 void hierarchy_end_tick(struct hierarchy *hierarchy);
 

@@ -291,8 +291,9 @@ static int read_word(struct builder *b, size_t row, struct err *err)
     return 0;
 }
 
-/* Hopper's SMs of a group merge up to four loads, and each SM the stores to eight lines
- * (docs/VALIDATION.md). Nobody has looked at others: there, all requests reach L2. */
+/* Hopper's SMs of a group merge up to four loads, each SM the stores to eight lines, and half
+ * of L2 is dirty at most (docs/VALIDATION.md). Nobody has looked at others: there, all requests
+ * reach L2, and all of it may be dirty. */
 enum { HOPPER_MERGED_LOADS = 4, HOPPER_MERGED_STORE_LINES = 8 };
 
 static void set_ways_to_l2(struct builder *b)
@@ -305,6 +306,8 @@ static void set_ways_to_l2(struct builder *b)
     config->groups = groups >= 1 ? (uint32_t)groups : config->l2_parts;
     config->merged_loads = groups >= 1 && b->machine->hopper ? HOPPER_MERGED_LOADS : 1;
     config->merged_store_lines = HOPPER_MERGED_STORE_LINES;
+    if (b->machine->hopper)
+        config->l2.dirty_ways = ((uint32_t)config->l2.ways + 1) / 2;
 }
 
 static void set_config(struct builder *b)
@@ -393,9 +396,8 @@ uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_lau
         sm_blocks_in_flight(&machine->config.limits, launch, machine->config.registers);
     double shared = (double)launch->kernel->shared_bytes * blocks;
     if (machine->hopper)
-        shared =
-            (double)carveout_of_hopper(&machine->config.limits, launch->block_x * launch->block_y,
-                                       launch->kernel->shared_bytes);
+        shared = (double)carveout_of_hopper(&machine->config.limits, launch->warps_per_block,
+                                            launch->kernel->shared_bytes);
     double more = shared - machine->shared_carveout;
     if (machine->hopper && more < 0)
         return size + (uint64_t)-more;

@@ -14,6 +14,9 @@ void merge_destroy(struct merge *merge);                       /* accepts NULL *
 uint32_t merge_load(struct merge *merge, uint32_t l1, uint64_t number, uint32_t sectors);
 uint32_t merge_store(struct merge *merge, uint32_t l1, uint64_t number, uint32_t sectors);
 
+/* How many ticks it takes until every warp of an SM has issued once. */
+void merge_set_round(struct merge *merge, uint32_t ticks);
+
 void merge_end_tick(struct merge *merge);
 
 #endif

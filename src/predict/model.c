@@ -28,6 +28,7 @@ static int start(struct model *m, uint32_t blocks_in_flight, struct err *err)
         if (m->sms[i].live_total > counts->warps_in_flight)
             counts->warps_in_flight = m->sms[i].live_total;
     }
+    hierarchy_set_round(&m->hierarchy, counts->warps_in_flight / m->config->schedulers);
     counts->blocks_in_flight = counts->warps_in_flight / m->launch->warps_per_block;
     return 0;
 }
