@@ -10,7 +10,7 @@ setup_packages() {
     # Only in a container or CI: elsewhere systemd would start the daemons of Slurm and Prometheus, and a
     # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
-        wished="slurm-wlm munge iproute2 chromium prometheus mandoc"
+        wished="slurm-wlm munge iproute2 chromium prometheus mandoc debhelper lintian rpm lmod shellcheck"
     fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
     local missing=() also=() package
@@ -71,6 +71,9 @@ setup_has() {
     chromium) command -v chromium chromium-browser google-chrome >/dev/null && return 0 ;;
     prometheus) command -v promtool >/dev/null && return 0 ;;
     mandoc) command -v mandoc >/dev/null && return 0 ;;
+    lintian | shellcheck) command -v "$1" >/dev/null && return 0 ;;
+    debhelper) command -v dh >/dev/null && return 0 ;;
+    rpm) command -v rpmbuild >/dev/null && return 0 ;;
     esac
     dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
 }
@@ -107,7 +110,8 @@ setup_configure() {
         meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
     else
         { meson configure --clearcache "$build" &&
-            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dfuzz=false -Db_sanitize=none \
+            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dtests=auto -Dpackage=false -Dfuzz=false \
+                -Db_sanitize=none \
                 "$@"; } >"$log" 2>&1 || setup_failed "$log"
     fi
     rm -f "$log"

@@ -9,45 +9,43 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* "" when the path of the program is unknown; NULL when out of memory. */
-static char *beside_program(const char *name)
+static const char *const places[] = {GPUMEMTOPO_SHIPPED_PLACES};
+
+/* The folder of the program, "" when it is unknown. */
+static void find_own_folder(char out_folder[4096])
 {
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return str_copy("");
-    *slash = '\0';
-    return str_format("%s/../share/gpumemtopo/%s", path, name);
+    ssize_t length = readlink("/proc/self/exe", out_folder, 4095);
+    out_folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(out_folder, '/');
+    *(slash ? slash : out_folder) = '\0';
+}
+
+/* NULL when out of memory. */
+static char *path_in(const char *place, const char *name)
+{
+    if (*place == '/')
+        return str_format("%s/%s", place, name);
+    char own[4096];
+    find_own_folder(own);
+    return *own ? str_format("%s/%s/%s", own, place, name) : str_copy("");
 }
 
 int shipped_path(const char *name, char **out_path, struct err *err)
 {
     const char *folder = getenv("GPUMEMTOPO_CONFIG_DIR");
-    if (folder && *folder) {
-        char *path = str_format("%s/%s", folder, name);
+    bool told = folder && *folder;
+    for (size_t i = 0; i < (told ? 1 : COUNT_OF(places)); i++) {
+        char *path = told ? str_format("%s/%s", folder, name) : path_in(places[i], name);
         if (!path)
             return err_no_memory(err);
-        *out_path = path;
-        return 0;
+        if (told || access(path, F_OK) == 0) {
+            *out_path = path;
+            return 0;
+        }
+        free(path);
     }
-    char *places[] = {beside_program(name), str_format("%s/%s", GPUMEMTOPO_SOURCE_CONFIGS, name)};
-    char *found = NULL;
-    bool known = places[0] && places[1];
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        if (known && !found && access(places[i], F_OK) == 0)
-            found = places[i];
-        else
-            free(places[i]);
-    }
-    if (!known)
-        return err_no_memory(err);
-    if (!found)
-        return err_set(err, -ENOENT,
-                       "%s not found in ../share/gpumemtopo beside the program: name its folder in "
-                       "GPUMEMTOPO_CONFIG_DIR",
-                       name);
-    *out_path = found;
-    return 0;
+    return err_set(err, -ENOENT,
+                   "%s not found in ../share/gpumemtopo beside the program: name its folder in "
+                   "GPUMEMTOPO_CONFIG_DIR",
+                   name);
 }

@@ -5,9 +5,10 @@
 #include "base/err.h"
 
 /* The path of a shipped file or folder ("survey.yaml", "models"): in $GPUMEMTOPO_CONFIG_DIR if that
- * is set, else in ../share/gpumemtopo beside the program, else in the source tree that it was built
- * from. Looked up at run time, so that an installation can be moved. -ENOENT with a text that says
- * where it was searched. *out_path is freed with free(). */
+ * is set. Else in ../share/gpumemtopo beside the program, else in the source tree that it was built
+ * from; in packages (-Dpackage=true) in /etc/gpumemtopo, else in ../share/gpumemtopo. Looked up at
+ * run time, so that an installation can be moved. -ENOENT with a text that says where it was
+ * searched. *out_path is freed with free(). */
 int shipped_path(const char *name, char **out_path, struct err *err);
 
 #endif

@@ -31,8 +31,9 @@ enum {
     CACHE_SECTORS_MAX = 16,
     CACHE_TREE_WAYS_MAX = 31,
     CACHE_SLOTS_MAX = 64,
-    CACHE_TAGS_WAYS_MAX = 4,
+    CACHE_TAGS_WAYS_MAX = 32,
     CACHE_RECENT = 1 << 12,
+    CACHE_FEW_MASKS = 16, /* of four sectors */
 };
 
 /* Sizes in bytes: sector divides fetch, fetch divides line, a line has at most CACHE_SECTORS_MAX
@@ -43,7 +44,8 @@ struct cache_geometry {
     uint64_t sector;
     uint64_t fetch; /* what a miss brings: sector, or more behind L2 */
     uint64_t ways;
-    uint64_t tags;      /* bytes for which there are tags, more than data has room; 0: as many */
+    uint64_t tags;      /* bytes for which there are tags, more than data has room; 0: as many. Not
+                         * with CACHE_EARLY, nor with more than CACHE_TAGS_WAYS_MAX ways */
     uint64_t set_bytes; /* so many neighbouring bytes go to the same set: whole lines; 0: a line */
     /* Unequal sets: the ways of each, 0 after the last; none: all sets are equal. A set of k times
      * as many ways as the smallest one takes the lines of k equal sets, so that contiguous lines
@@ -96,6 +98,7 @@ struct cache {
     bool fifo, tree, lfu;  /* the policy: uses do not make younger, are kept in a tree, counted */
     bool stored;           /* some lines were written */
     uint16_t fetch_masks[CACHE_SECTORS_MAX];
+    uint16_t fetched[CACHE_FEW_MASKS]; /* what a load of these sectors brings */
     uint32_t lines_max, line_count, set_count;
     uint32_t room, held; /* lines of data, and how many are there; more tags than data only */
     uint32_t ways, larger_sets;      /* the first larger_sets sets have one way more */

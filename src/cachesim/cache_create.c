@@ -205,11 +205,16 @@ struct cache *cache_create(const struct cache_geometry *geometry)
         for (uint32_t k = 0; k < sectors; k++)
             if (k / together == s / together)
                 cache->fetch_masks[s] = (uint16_t)(cache->fetch_masks[s] | 1u << k);
+    for (uint32_t mask = 0; mask < CACHE_FEW_MASKS; mask++)
+        for (uint32_t s = 0; s < sectors && mask >> s; s++)
+            if (mask >> s & 1)
+                cache->fetched[mask] |= cache->fetch_masks[s];
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
     uint64_t scanned = geometry->mostly_hits || geometry->in_bulk ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
+    linked &= !geometry->tags; /* their oldest lines are searched for in any set */
     linked |= geometry->set_ways[0] > 0;
     bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
     cache->ordered = marked && !cache->lfu && !cache->tree;

@@ -79,8 +79,8 @@ static inline void lookup_touch(struct cache *cache, struct cache_line *line)
 /* What a load of these sectors brings. */
 static inline uint32_t lookup_fetched(const struct cache *cache, uint32_t sectors)
 {
-    uint32_t brought = 0;
-    for (; sectors; sectors &= sectors - 1)
+    uint32_t brought = cache->fetched[sectors % CACHE_FEW_MASKS];
+    for (sectors &= ~(uint32_t)(CACHE_FEW_MASKS - 1); sectors; sectors &= sectors - 1)
         brought |= cache->fetch_masks[__builtin_ctz(sectors)];
     return brought;
 }

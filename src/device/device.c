@@ -82,6 +82,24 @@ static int check_array(const struct device_limits *limits, const struct device_s
     return 0;
 }
 
+uint32_t device_keep_max(const struct device_job *job)
+{
+    uint32_t timed = 0;
+    for (uint32_t i = 0; i < job->step_count; i++)
+        timed += job->steps[i].kind == DEVICE_CHASE;
+    return timed > 1 ? DEVICE_KEEP_SEVERAL : DEVICE_KEEP_ONE;
+}
+
+static int check_keep(const struct device_job *job, const struct device_step *step, struct err *err)
+{
+    uint64_t loads = step->loads ? step->loads : step->array.size_bytes / step->array.stride_bytes;
+    uint64_t kept = step->keep < loads ? step->keep : loads;
+    if (step->kind != DEVICE_CHASE || kept <= device_keep_max(job))
+        return 0;
+    return err_set(err, -EINVAL, "%llu latencies to keep: at most %u of each timed chase here",
+                   (unsigned long long)kept, device_keep_max(job));
+}
+
 static int check_step(const struct device_limits *limits, const struct device_job *job,
                       const struct device_step *step, struct err *err)
 {
@@ -91,7 +109,8 @@ static int check_step(const struct device_limits *limits, const struct device_jo
         return err_set(err, -EINVAL, "the job has no agent %u", step->agent);
     if (step->lanes > LANES_MAX)
         return err_set(err, -EINVAL, "%u lanes: a warp has %d", step->lanes, LANES_MAX);
-    return check_array(limits, step, err);
+    int rc = check_array(limits, step, err);
+    return rc ? rc : check_keep(job, step, err);
 }
 
 static int check_agent(const struct device_limits *limits, const struct device_agent *agent,

@@ -68,7 +68,8 @@ struct device_step {
     struct device_array array;
     uint64_t start;
     uint64_t loads;
-    uint32_t keep;              /* DEVICE_CHASE: latencies to keep, at evenly spread positions */
+    uint32_t keep;              /* DEVICE_CHASE: latencies to keep, at evenly spread positions; at
+                                 * most device_keep_max of the job */
     uint32_t split_cycles;      /* not 0: of those only whether they are above; no histogram */
     uint32_t lanes;             /* threads of the warp that load together; 0 means 1 */
     uint32_t lane_stride_bytes; /* distance between the addresses of two lanes (bank conflicts) */
@@ -109,6 +110,15 @@ struct device_job {
     uint64_t shared_bytes; /* shared memory wished for, in total: decides the L1 carve-out */
     bool cold_l2;
 };
+
+/* A GPU keeps latencies in shared memory until its job ends, so that they do not pass through the
+ * caches that are measured. A job that times one chase can keep so many of them, one that times
+ * several so many of each. */
+enum { DEVICE_KEEP_ONE = 3584, DEVICE_KEEP_SEVERAL = 672 };
+
+/* How many latencies of a timed chase of this job can be kept, whatever the backend. Jobs that ask
+ * for more are refused. */
+uint32_t device_keep_max(const struct device_job *job);
 
 /* Latencies by cycles, log-linear: exact below 256, then 128 bins per octave (0.8 %). */
 enum { DEVICE_BIN_COUNT = 256 + 128 * 16 };

@@ -143,28 +143,36 @@ static uint64_t index_value(const struct kernel_launch *launch, const struct ker
                       index->k * (int64_t)cursor->k + index->one);
 }
 
+/* A pseudo-random index, in bytes; the same one for the same key. */
+static uint64_t draw(const struct kernel_step *step, uint64_t key, uint64_t x)
+{
+    uint64_t drawn = scramble(key + ((uint64_t)step->ref->array << 56));
+    if (step->ref->scatter == KERNEL_NEAR_COLUMN)
+        drawn = x + drawn % KERNEL_NEAR;
+    return drawn % step->span * step->unit;
+}
+
 /* Replaces the index of each lane by a pseudo-random one. */
 static void scatter(const struct kernel_launch *launch, const struct kernel_cursor *cursor,
                     const struct kernel_step *step, struct warp_access *access)
 {
     const struct kernel_ref *ref = step->ref;
-    bool near = ref->scatter == KERNEL_NEAR_COLUMN;
     const struct kernel_index *index = ref->scatter == KERNEL_ANY_ROW ? &ref->row : &ref->column;
     uint64_t first = index_value(launch, cursor, index, cursor->x, cursor->y);
     uint64_t key_x = (uint64_t)(int64_t)(index->x + index->tx);
     uint64_t key_y = (uint64_t)(int64_t)(index->y + index->ty);
-    uint64_t drawn = 0, array = (uint64_t)ref->array << 56;
+    bool same_for_all = !key_x && ref->scatter != KERNEL_NEAR_COLUMN;
+    if (same_for_all && launch->rows_of_lanes == 1) {
+        access->base += draw(step, first, cursor->x);
+        return;
+    }
     access->listed = true;
     for (uint32_t y = 0, lane = 0; y < launch->rows_of_lanes; y++) {
+        uint64_t row = access->base + y * (uint64_t)step->y, key = first + y * key_y, drawn = 0;
         for (uint32_t x = 0; x < launch->lanes_x; x++, lane++) {
-            if (x == 0 || key_x || near)
-                drawn = scramble(first + x * key_x + y * key_y + array);
-            if (near)
-                drawn = cursor->x + x + drawn % KERNEL_NEAR;
-            if (x == 0 || key_x || near)
-                drawn = drawn % step->span * step->unit;
-            access->addresses[lane] =
-                access->base + x * (uint64_t)step->x + y * (uint64_t)step->y + drawn;
+            if (x == 0 || !same_for_all)
+                drawn = draw(step, key + x * key_x, cursor->x + x);
+            access->addresses[lane] = row + x * (uint64_t)step->x + drawn;
         }
     }
 }

@@ -90,14 +90,9 @@ static const struct word policies[] = {
     {"tree", CACHE_TREE}, {"biased", CACHE_FERMI}, {"early", CACHE_EARLY},   {NULL, 0},
 };
 static const struct word indices[] = {
-    {"modulo", CACHE_MODULO},
-    {"hashed", CACHE_HASHED},
-    {"xor", CACHE_XOR},
-    {"prime", CACHE_PRIME},
-    {"bit", CACHE_MODULO, true},
-    {"bits", CACHE_MODULO, true},
-    {"one_set", CACHE_MODULO, true},
-    {NULL, 0},
+    {"modulo", CACHE_MODULO},     {"hashed", CACHE_HASHED},        {"xor", CACHE_XOR},
+    {"prime", CACHE_PRIME},       {"smod", CACHE_SHIFTED},         {"bit", CACHE_MODULO, true},
+    {"bits", CACHE_MODULO, true}, {"one_set", CACHE_MODULO, true}, {NULL, 0},
 };
 
 /* Text fields: which word a cache's policy or index is. */
@@ -335,6 +330,7 @@ static void set_config(struct builder *b)
     l2->ways = (uint64_t)v[L2_WAYS];
     l1->sector = l2->sector = l1->fetch < l2->fetch ? l1->fetch : l2->fetch;
     l1->early_fill = l2->early_fill = 1;
+    l1->index_shift = l2->index_shift = 1; /* of smod */
     l2->mostly_hits = true;
     config->seed = 1;
     set_ways_to_l2(b);

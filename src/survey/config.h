@@ -23,9 +23,8 @@ struct survey_config {
     char *text;
 };
 
-/* Reads `path`. If it is NULL, reads survey.yaml in $GPUMEMTOPO_CONFIG_DIR, in ../share/gpumemtopo
- * beside the program, or in the source tree that it was built from. -EINVAL with position for a bad
- * file. out_config untouched on failure; released with survey_config_fini. */
+/* Reads `path`. If it is NULL, reads the survey.yaml that shipped_path() finds. -EINVAL with
+ * position for a bad file. out_config untouched on failure; released with survey_config_fini. */
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err);
 
 /* The same from a text. name: what error messages call it. */

@@ -106,6 +106,15 @@ static void many_loads(struct device_job *job)
 {
     job->steps[1].loads = UINT64_C(1) << 32;
 }
+static void much_kept(struct device_job *job)
+{
+    job->steps[1].loads = job->steps[1].keep = DEVICE_KEEP_ONE + 1;
+}
+static void much_kept_of_two(struct device_job *job)
+{
+    job->steps[0].kind = DEVICE_CHASE;
+    job->steps[1].loads = job->steps[1].keep = DEVICE_KEEP_SEVERAL + 1;
+}
 
 static const struct bad_job bad_jobs[] = {
     {"no stride", no_stride, "stride"},
@@ -125,6 +134,8 @@ static const struct bad_job bad_jobs[] = {
     {"much shared", much_shared, "shared memory"},
     {"bad path", bad_path, "no such path"},
     {"many loads", many_loads, "histogram"},
+    {"much kept", much_kept, "3585 latencies to keep: at most 3584"},
+    {"much kept of two chases", much_kept_of_two, "673 latencies to keep: at most 672"},
 };
 
 static void bad_jobs_are_refused(void **state)
@@ -140,6 +151,31 @@ static void bad_jobs_are_refused(void **state)
         int rc = device_run(device, &batch, &answer, &err);
         if (rc != -EINVAL || !strstr(err.text, bad_jobs[i].text))
             fail_msg("%s: %d %s", bad_jobs[i].what, rc, err.text);
+    }
+    device_destroy(device);
+}
+
+/* What the rule allows comes back whole: every backend has room for it. */
+static void kept_latencies_come_back(void **state)
+{
+    (void)state;
+    struct device *device = bench_open(plain);
+    for (uint32_t timed = 1; timed <= 3; timed++) {
+        struct device_job job = bench_warm_chase(bench_array(DEVICE_GLOBAL_CA, 4096, 128));
+        job.steps[1].loads = 10000;
+        for (uint32_t i = 1; i < timed; i++)
+            job.steps[job.step_count++] = job.steps[1];
+        assert_int_equal(device_keep_max(&job), timed > 1 ? 672 : 3584);
+        for (uint32_t i = 1; i < job.step_count; i++)
+            job.steps[i].keep = device_keep_max(&job);
+        struct device_batch batch = {.jobs = &job, .job_count = 1};
+        struct device_answer answer;
+        struct err err = {0};
+        assert_int_equal(device_run(device, &batch, &answer, &err), 0);
+        assert_int_equal(answer.sample_count, timed);
+        for (uint32_t i = 0; i < timed; i++)
+            assert_int_equal(answer.samples[i].kept_count, device_keep_max(&job));
+        device_answers_fini(&answer, 1);
     }
     device_destroy(device);
 }
@@ -216,9 +252,10 @@ static void nothing_is_destroyed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_cover_all_cycles),         cmocka_unit_test(bad_jobs_are_refused),
-        cmocka_unit_test(missing_path_is_not_supported), cmocka_unit_test(bad_streams_are_refused),
-        cmocka_unit_test(throttling_in_words),           cmocka_unit_test(nothing_is_destroyed),
+        cmocka_unit_test(bins_cover_all_cycles),    cmocka_unit_test(bad_jobs_are_refused),
+        cmocka_unit_test(kept_latencies_come_back), cmocka_unit_test(missing_path_is_not_supported),
+        cmocka_unit_test(bad_streams_are_refused),  cmocka_unit_test(throttling_in_words),
+        cmocka_unit_test(nothing_is_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,13 @@
 #include "predict/trace/trace_source.h"
 
 /* A file of some pages can tell of many blocks and of warps that share their pages. */
-enum { WARPS_MAX = 2000, ACCESSES_MAX = 20000 };
+enum { WARPS_MAX = 256, ACCESSES_MAX = 4000, ERRORS_MAX = 4 };
 
 /* Returns how many accesses it has read, or ACCESSES_MAX if not all. */
 static uint64_t read_warps(struct trace_reader *reader)
 {
     const struct trace_head *head = trace_reader_head(reader);
-    uint64_t blocks = trace_head_blocks(head), count = 0, warps = 0;
+    uint64_t blocks = trace_head_blocks(head), count = 0, warps = 0, errors = 0;
     for (uint64_t block = 0; block < blocks; block++) {
         for (uint32_t number = 0; number < trace_head_warps(head); number++) {
             struct trace_warp warp;
@@ -21,10 +21,13 @@ static uint64_t read_warps(struct trace_reader *reader)
             uint64_t pc;
             int rc = trace_warp_init(&warp, reader, block, number, &err);
             while (!rc && count < ACCESSES_MAX &&
-                   trace_warp_next(&warp, reader, &access, &pc, &err) == 1)
+                   (rc = trace_warp_next(&warp, reader, &access, &pc, &err)) == 1) {
                 count++;
+                rc = 0;
+            }
             trace_warp_fini(&warp, reader);
-            if (++warps == WARPS_MAX || count == ACCESSES_MAX)
+            errors += rc < 0;
+            if (++warps == WARPS_MAX || count == ACCESSES_MAX || errors == ERRORS_MAX)
                 return ACCESSES_MAX;
         }
     }

@@ -1,20 +1,51 @@
-/* Benchmark: lines per second of each kernel, and how much slower the model is than the GPU at
- * best. */
+/* Benchmark: lines per second of each kernel, how much slower the model is than the GPU at best,
+ * and memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "predict/bound.h"
 #include "predict/kernel.h"
+
+/* Over all kernels that were run. */
+struct totals {
+    double lines, accesses, seconds, factors, rate_min, rate_max;
+    size_t kernels, slow; /* slow: below the goal */
+};
+
+static const double goal_rate = 20e6;
 
 static double cpu_seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
+/* Loads look into L1, all go to the L2 without L1, and what L1 did not have to the L2 behind it. By
+ * sectors, so it is not exact for lines of which L1 had some. */
+static double cache_accesses(const struct model_counts *c)
+{
+    double sectors = (double)(c->l1_reads + c->l1_writes);
+    double looked_at = (double)(c->l1_reads + c->l2.reads + c->l2.writes) + sectors;
+    return (double)c->lines * looked_at / sectors;
+}
+
+static void add(struct totals *t, double lines, double accesses, double seconds, double factor)
+{
+    double rate = lines / seconds;
+    t->lines += lines;
+    t->accesses += accesses;
+    t->seconds += seconds;
+    t->factors += factor;
+    t->rate_min = !t->kernels || rate < t->rate_min ? rate : t->rate_min;
+    t->rate_max = rate > t->rate_max ? rate : t->rate_max;
+    t->slow += rate < goal_rate;
+    t->kernels++;
+}
+
 /* Runs one kernel; false: something failed, and was told. */
-static bool measure(const struct machine *machine, const struct kernel *kernel)
+static bool measure(const struct machine *machine, const struct kernel *kernel, struct totals *t)
 {
     static struct kernel_launch launch;
     static struct model_counts counts;
@@ -25,13 +56,28 @@ static bool measure(const struct machine *machine, const struct kernel *kernel)
         fprintf(stderr, "%s: %s\n", kernel->name, err.text);
         return false;
     }
-    double seconds = cpu_seconds() - begin;
+    double seconds = cpu_seconds() - begin, lines = (double)counts.lines;
     struct bound bound = bound_of(&counts, machine);
-    printf("%-11s %8.1f M lines %7.2f s %6.1f M lines/s %9.0f x the GPU's bound\n", kernel->name,
-           (double)counts.lines / 1e6, seconds, (double)counts.lines / seconds / 1e6,
-           seconds / bound.seconds[bound.limit]);
+    double factor = seconds / bound.seconds[bound.limit], accesses = cache_accesses(&counts);
+    printf("%-11s %8.1f M lines %7.2f s %6.1f M lines/s %6.1f M accesses of caches/s %8.0f x the "
+           "GPU's bound\n",
+           kernel->name, lines / 1e6, seconds, lines / seconds / 1e6, accesses / seconds / 1e6,
+           factor);
     fflush(stdout);
+    add(t, lines, accesses, seconds, factor);
     return true;
+}
+
+static void print_totals(const struct totals *t)
+{
+    struct rusage usage;
+    printf("%zu kernels: %.1f to %.1f M lines/s, %.1f M lines/s and %.1f M accesses of caches/s in "
+           "all; %zu below %.0f M lines/s\n",
+           t->kernels, t->rate_min / 1e6, t->rate_max / 1e6, t->lines / t->seconds / 1e6,
+           t->accesses / t->seconds / 1e6, t->slow, goal_rate / 1e6);
+    printf("mean factor to the GPU's bound: %.0f\n", t->factors / (double)t->kernels);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        printf("peak memory: %.1f MB\n", (double)usage.ru_maxrss / 1e3);
 }
 
 /* bench_speed INVENTORY [KERNEL...] */
@@ -39,6 +85,7 @@ int main(int argc, char **argv)
 {
     struct inventory inventory;
     static struct machine machine;
+    struct totals totals = {0};
     struct err err = {0};
     if (argc < 2 || inventory_read_file(argv[1], &inventory, &err) || !inventory.model_count ||
         machine_init(&machine, &inventory.models[0], argv[1], NULL, &err)) {
@@ -51,8 +98,10 @@ int main(int argc, char **argv)
         for (int k = 2; k < argc; k++)
             named |= strcmp(argv[k], kernel_table[i].name) == 0;
         if (named)
-            good &= measure(&machine, &kernel_table[i]);
+            good &= measure(&machine, &kernel_table[i], &totals);
     }
+    if (totals.kernels)
+        print_totals(&totals);
     inventory_fini(&inventory);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

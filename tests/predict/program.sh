@@ -88,10 +88,10 @@ no_sense 'l2.ways: 16 ways need as many lines, but l2.size (1024 B) has only 8' 
 no_sense 'a tree has 1 to 31 ways, not 32' --what-if l2.policy=tree+l2.ways=32+l2.size=32M
 no_sense 'a fully associative cache has one set' --what-if l1_data.sets=512
 no_sense 'have tags for 2048 B, less than l1_data.size' --what-if l1_data.sets=4+l1_data.ways=4
-no_sense 'are modelled for up to 4 ways, not 8' --what-if l1_data.sets=512+l1_data.ways=8
+no_sense 'are modelled for up to 32 ways, not 56' --what-if l1_data.sets=64+l1_data.ways=56
 no_sense 'threads_per_sm is a multiple of 32' --what-if threads_per_sm=100
 no_sense 'l1_data.policy is one of lru, fifo, .*not "best"' --what-if l1_data.policy=best
-no_sense 'l2.index is one of modulo, hashed, xor, prime, not "any"' --what-if l2.index=any
+no_sense 'l2.index is one of modulo, hashed, xor, prime, smod, not "any"' --what-if l2.index=any
 no_sense 'carveout (307200 B) is more than the 233472 B .* give at most 233472' --what-if l1_data.carveout=300K
 no_sense 'carveout already decides l1_data.size' --what-if l1_data.carveout=8K+l1_data.size=64K
 expect 2 'L1 and shared memory do not share storage' mvt2 --size 64 -i "$demo" -m demo-t20 --what-if l1_data.carveout=8K
@@ -152,6 +152,7 @@ expect 0 'assumed: l2.ways 16, l2.policy lru, l2.index hashed$' mvt2 --size 64 -
 # What the inventory lacks and the model assumes is told.
 expect 0 'nvidia-h200: not in the inventory, assumed: .*l1_data.ways' mvt2 --size 64 -i "$h200"
 expect 0 '^mvt2 .*demo-h8' mvt2 --size 64 -i "$demo"
+expect 0 "l1_data.index=smod" atax1 --size 64 -i "$h200" --what-if l1_data.index=smod
 expect 0 'l1_data.size=64K' atax1 --size 64 -i "$h200" --what-if l1_data.size=64K,128K
 [ "$(grep -c '^atax1 ' out)" = 3 ] || { echo "one row and one per value:"; cat out; exit 1; }
 
@@ -208,6 +209,7 @@ expect 2 'no command "inform"; did you mean info' trace inform 2mm.trace
 expect 2 'trace info takes FILE' trace info
 expect 2 'trace info takes FILE' trace info 2mm.trace 2mm.trace
 expect 2 'no flag --bad' trace info --bad 2mm.trace
+expect 2 '--size is for trace make' trace info --size 4 2mm.trace
 expect 2 'did you mean 2mm' trace make 2mn x.trace
 expect 2 '--block is a shape' trace make 2mm x.trace --block 8y
 expect 2 '--size is a number' trace make 2mm x.trace --size big
@@ -269,3 +271,19 @@ expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
 expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace
 expect 2 'the two files are the same' trace convert add.txt ./add.txt
 [ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }
+
+# Progress is for terminals only, and gone at the end.
+python3 - "$predict" "$h200" <<'END' || exit 1
+import os, pty, subprocess, sys
+for quiet in False, True:
+    terminal, inner = pty.openpty()
+    command = [sys.argv[1], "2mm", "--size", "128", "-i", sys.argv[2], *(["--quiet"] if quiet else [])]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=inner)
+    os.close(inner)
+    try:
+        shown = os.read(terminal, 65536).decode()
+    except OSError:  # nothing was written
+        shown = ""
+    assert done.returncode == 0, done
+    assert shown == "" if quiet else shown.startswith("\r1 of 1: 2mm, ") and shown.endswith("\r\x1b[K"), repr(shown)
+END

@@ -16,7 +16,7 @@
 #include "predict/trace/trace_source.h"
 #include "sweep.h"
 
-static char folder[] = "/tmp/gpumemtopo-memory-XXXXXX";
+static char folder[] = "/dev/shm/gpumemtopo-memory-XXXXXX";
 static char made[64], csv[64], text[64], out[64];
 static struct kernel_launch launch;
 

@@ -13,7 +13,7 @@
 #include "predict/trace/opcode.h"
 #include "predict/trace/trace_read.h"
 
-static char folder[] = "/tmp/test_convert_XXXXXX";
+static char folder[] = "/dev/shm/test_convert_XXXXXX";
 static char in[64], out[64], other[64];
 
 static int make_folder(void **state)

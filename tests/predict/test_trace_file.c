@@ -17,7 +17,7 @@
 #include "predict/trace/trace_source.h"
 #include "predict/trace/trace_write.h"
 
-static char path[] = "/tmp/test_trace_XXXXXX";
+static char path[] = "/dev/shm/test_trace_XXXXXX";
 static uint8_t image[1 << 20], damaged[1 << 20];
 static size_t image_bytes;
 

@@ -64,7 +64,7 @@ void geometry_print(const struct geometry *g, struct strbuf *out)
 {
     static const char *const policies[] = {"lru", "random", "fermi", "early", "fifo", "tree"};
     strbuf_printf(out,
-                  "name: Test GPU\nsms: %u\n"
+                  "name: Test GPU\nsms: %u\nsms_per_tpc: 2\n"
                   "clock: {sm_mhz: 1500, idle_mhz: 300, ramp_ms: 2, memory_mhz: 2000}\n"
                   "timer: {overhead_cycles: %g, granularity_cycles: 1}\n"
                   "noise: {jitter_cycles: %.17g, spike_rate: %.17g, spike_cycles: %g}\n",
@@ -72,12 +72,12 @@ void geometry_print(const struct geometry *g, struct strbuf *out)
     strbuf_printf(
         out,
         "caches:\n  l1: {size: %llu, line: %llu, sector: %llu, ways: %u, set_bytes: %llu, "
-        "tags: %llu, index: %s, policy: %s, instances: %u, warp_map: %s}\n",
+        "tags: %llu, index: %s, policy: %s, scope: %s, instances: %u, warp_map: %s}\n",
         (unsigned long long)g->l1_size_bytes, (unsigned long long)g->l1_line_bytes,
         (unsigned long long)g->l1_sector_bytes, g->l1_ways,
         (unsigned long long)(g->run * g->l1_line_bytes), (unsigned long long)g->tags_bytes,
-        g->hashed ? "hashed" : "modulo", policies[g->policy], g->instances,
-        g->blocked ? "blocked" : "interleaved");
+        g->hashed ? "hashed" : "modulo", policies[g->policy], g->per_tpc ? "tpc" : "sm",
+        g->instances, g->blocked ? "blocked" : "interleaved");
     strbuf_puts(out, "  tex: {size: 6 KiB, line: 64, sector: 32, ways: 4}\n");
     strbuf_printf(out,
                   "l2: {size: 2 MiB, line: 128, sector: 32, fetch: 64, ways: 16, index: %s, "

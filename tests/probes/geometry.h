@@ -28,6 +28,7 @@ struct geometry {
     bool l2_hashed;
     enum geometry_policy l2_policy;
     bool l1_for_global; /* global loads are cached in L1 */
+    bool per_tpc;       /* two SMs share L1 */
     uint32_t instances; /* L1s per SM */
     bool blocked;       /* warps in blocks to instances, else interleaved */
     bool texture_apart; /* texture has a cache of its own, else it is L1's array */

@@ -261,25 +261,35 @@ def is_lower_bound(truth, found):
 def survey(program, folder, gpu, probes):
     model, fleet, out = folder / 'model.yaml', folder / 'fleet.yaml', folder / 'out.yaml'
     model.write_text(yaml.safe_dump(gpu, sort_keys=False), encoding='utf-8')
-    fleet.write_text(f'nodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
+    # Units of a model differ in latencies: here the model itself is the truth.
+    fleet.write_text(f'vary: none\nnodes:\n  - {{name: n, gpus: 1, model: {model}}}\n', encoding='utf-8')
     subprocess.run([program, '--simulate', fleet, '--quiet', '--time-limit', '3600', '-o', out, *probes], check=False)
     return yaml.safe_load(out.read_text(encoding='utf-8'))['models'][0]['memory']
 
 
-def judge(program, seed, number, structure):
-    """Of one GPU: (metric, truth, found, kind) of each attribute."""
-    gpu = draw_gpu(random.Random(seed * 1000 + number), number)
+def measure(program, gpu, probes):
     with tempfile.TemporaryDirectory() as folder:
-        memory = survey(program, pathlib.Path(folder), gpu, ['--probes', 'structure'] if structure else [])
+        return survey(program, pathlib.Path(folder), gpu, probes)
+
+
+def judge(memory, truths, may_be_silent=False):
+    """(metric, truth, found, kind) of each attribute. may_be_silent: what is not reported at all is no claim."""
     judged = []
-    for metric, truth in structure_of(gpu) if structure else truth_of(gpu):
+    for metric, truth in truths:
         found = find(memory, metric)
+        silent = may_be_silent and found == {'value': None}
         # "unsupported" says that there is no such thing: that is sure.
         told = (found.get('status', 'ok') not in ('ok', 'unsupported') or (found.get('confidence') or 1) <= CONFIDENT
                 or is_lower_bound(truth, found) or (found.get('value') == ['not_lru'] and truth != ['lru']))
-        kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told else 'wrong'
+        kind = 'right' if is_right(metric, truth, found) else 'doubtful' if told or silent else 'wrong'
         judged.append((metric, truth, found, kind))
-    return number, judged
+    return judged
+
+
+def judge_drawn(program, seed, number, structure):
+    gpu = draw_gpu(random.Random(seed * 1000 + number), number)
+    memory = measure(program, gpu, ['--probes', 'structure'] if structure else [])
+    return judge(memory, structure_of(gpu) if structure else truth_of(gpu))
 
 
 def lower_bound(right, count):
@@ -312,14 +322,11 @@ def reliability(results):
         yield f'| {metric} | {len(values)} | ' + ' | '.join(cells) + ' |'
 
 
-def main():
-    program, count = sys.argv[1], int(sys.argv[2])
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261115
-    at_once = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    structure = sys.argv[5:] == ['structure']
+def judge_all(judge_one, count, at_once):
+    """Judges so many GPUs and prints what was not right; the exit code."""
     results = []
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for number, judged in pool.map(lambda n: judge(program, seed, n, structure), range(count)):
+        for number, judged in enumerate(pool.map(judge_one, range(count))):
             for metric, truth, found, kind in judged:
                 if kind != 'right':
                     print(f'GPU {number}: {metric} is {truth}: {kind}: {found}'[:300], flush=True)
@@ -329,7 +336,16 @@ def main():
     wrong = kinds.count('wrong')
     print(f'{count} GPUs, {len(kinds)} attributes: {100 * kinds.count("right") / len(kinds):.2f} % right, '
           f'{kinds.count("doubtful")} with doubt, {wrong} wrong and called confident (wanted 0)')
-    sys.exit(wrong > 0)
+    return int(wrong > 0)
 
 
-main()
+def main():
+    program, count = sys.argv[1], int(sys.argv[2])
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261115
+    at_once = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    structure = sys.argv[5:] == ['structure']
+    sys.exit(judge_all(lambda number: judge_drawn(program, seed, number, structure), count, at_once))
+
+
+if __name__ == '__main__':
+    main()

@@ -156,20 +156,26 @@ static void drawn(void **state)
     }
 }
 
+/* Two GPCs of eight SMs each, which form one cluster. */
+static struct truth two_gpcs(double distance)
+{
+    return (struct truth){.sms = 16,
+                          .gpcs = 2,
+                          .sizes = {8, 8},
+                          .size_max = 8,
+                          .own = 30,
+                          .other = 200,
+                          .distance = distance,
+                          .read = 16,
+                          .copy = 16,
+                          .bulk_cycles = 70};
+}
+
 /* Where all SMs are equally far from each other, the distance does not matter. */
 static void no_distance(void **state)
 {
     (void)state;
-    struct truth t = {.sms = 16,
-                      .gpcs = 2,
-                      .sizes = {8, 8},
-                      .size_max = 8,
-                      .own = 30,
-                      .other = 200,
-                      .distance = 0,
-                      .read = 16,
-                      .copy = 16,
-                      .bulk_cycles = 70};
+    const struct truth t = two_gpcs(0);
     struct strbuf model = {0};
     describe(&t, &model);
     const struct probed probed = {.model = model.data, .list = "cluster"};
@@ -222,16 +228,7 @@ static void use_other_way(struct device *device)
 static void other_gpus(void **state)
 {
     (void)state;
-    struct truth t = {.sms = 16,
-                      .gpcs = 2,
-                      .sizes = {8, 8},
-                      .size_max = 8,
-                      .own = 30,
-                      .other = 200,
-                      .distance = 10,
-                      .read = 16,
-                      .copy = 16,
-                      .bulk_cycles = 70};
+    const struct truth t = two_gpcs(10);
     struct strbuf model = {0};
     describe(&t, &model);
     const struct probed probed = {

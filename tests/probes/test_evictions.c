@@ -5,6 +5,7 @@
 
 #include "probes/method/eviction_order.h"
 #include "probes/method/reuse_order.h"
+#include "probes/method/reuse_scattered.h"
 #include "probes/method/set_pattern.h"
 
 static void patterns(void **state)
@@ -48,6 +49,40 @@ static void reuse(void **state)
     assert_memory_equal(missed, fifo, sizeof fifo);
 }
 
+/* Of two lines in one set of two ways the first is used again, then another one comes: LRU lost the
+ * second, FIFO the first, and when that one is loaded again the second as well. A tree of two ways
+ * is LRU. The line that comes is one of the two in 0.2 % of the draws. */
+static void scattered_reuse(void **state)
+{
+    (void)state;
+    const struct reuse_scattered loads = {.first = 2, .again = 1, .more = 1};
+    const struct reuse_sets sets = {.region = 1000, .sets = 1, .ways = 2};
+    static const double wanted[REUSE_POLICIES][REUSE_HALVES] = {
+        [REUSE_LRU] = {0, 1}, [REUSE_FIFO] = {1, 1}, [REUSE_TREE] = {0, 1}};
+    for (size_t policy = 0; policy < REUSE_POLICIES; policy++) {
+        struct reuse_shares seen;
+        assert_int_equal(
+            reuse_scattered_imitate(&loads, &sets, (enum reuse_policy)policy, 1000, 5, &seen), 0);
+        for (size_t half = 0; half < REUSE_HALVES; half++)
+            assert_true(fabs(seen.mean[half] - wanted[policy][half]) < 0.01);
+    }
+}
+
+/* Four lines in four ways, the first three used again, then another one comes. LRU lost the fourth.
+ * A tree points away from the third and, in the other half, from the second: it lost the first, and
+ * when that one is loaded again the fourth. */
+static void scattered_tree(void **state)
+{
+    (void)state;
+    const struct reuse_scattered loads = {.first = 4, .again = 3, .more = 1};
+    const struct reuse_sets sets = {.region = 100000, .sets = 1, .ways = 4};
+    struct reuse_shares lru, tree;
+    assert_int_equal(reuse_scattered_imitate(&loads, &sets, REUSE_LRU, 200, 5, &lru), 0);
+    assert_int_equal(reuse_scattered_imitate(&loads, &sets, REUSE_TREE, 200, 5, &tree), 0);
+    assert_true(fabs(lru.mean[0] - 0) < 0.01 && fabs(lru.mean[1] - 0.5) < 0.01);
+    assert_true(fabs(tree.mean[0] - 0.5) < 0.01 && fabs(tree.mean[1] - 0.5) < 0.01);
+}
+
 /* An imitated policy is found again; one with other shares, or one that always takes the next way,
  * differs from it. */
 static void order(void **state)
@@ -83,6 +118,7 @@ static void order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(patterns), cmocka_unit_test(reuse),
-                                       cmocka_unit_test(order)};
+                                       cmocka_unit_test(scattered_reuse),
+                                       cmocka_unit_test(scattered_tree), cmocka_unit_test(order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,6 +333,84 @@ static void lines_and_sizes_are_sought_again(void **state)
     sim_model_destroy(model);
 }
 
+/* A backend that notes which probes take all memory: by its test, by its map, or by jobs that reach
+ * further than the pool of the other probes. */
+static struct {
+    const struct device_ops *inner;
+    struct device_ops ops;
+    const struct sequence *sequence; /* the last one of it runs now */
+    bool took[256];                  /* by its place in there */
+} takers;
+
+static void note_taker(void)
+{
+    if (takers.sequence->count)
+        takers.took[takers.sequence->count - 1] = true;
+}
+
+static int take_by_test(struct device *device, const struct device_memory_test *test,
+                        struct device_memory_map *out_map, struct err *err)
+{
+    note_taker();
+    return takers.inner->test_memory(device, test, out_map, err);
+}
+
+static int take_by_map(struct device *device, const struct device_sm_map *map,
+                       struct device_sm_map_answer *out_answer, struct err *err)
+{
+    if (map->kind == DEVICE_SM_MAP_MEMORY)
+        note_taker();
+    return takers.inner->map_sms(device, map, out_answer, err);
+}
+
+static int take_by_batch(struct device *device, const struct device_batch *batch,
+                         struct device_answer *answers, struct err *err)
+{
+    for (size_t i = 0; i < batch->job_count; i++)
+        for (uint32_t k = 0; k < batch->jobs[i].step_count; k++)
+            if (device_step_end_bytes(&batch->jobs[i].steps[k]) > device->limits.global_bytes)
+                note_taker();
+    return takers.inner->run_batch(device, batch, answers, err);
+}
+
+static void note_takers(struct device *device)
+{
+    takers.inner = device->ops;
+    takers.ops = *device->ops;
+    takers.ops.test_memory = take_by_test;
+    takers.ops.map_sms = take_by_map;
+    takers.ops.run_batch = take_by_batch;
+    device->ops = &takers.ops;
+    device->limits.global_bytes = device->limits.wide_bytes / 4;
+}
+
+/* What is taken is kept until the end, so that nothing may be measured in rounds behind it: a probe
+ * that takes all memory comes after all rounds. */
+static void all_memory_is_taken_last(void **state)
+{
+    (void)state;
+    static const char *const known[] = {"memory.whole", "die.memory", "tlb", "spectrum"};
+    struct run run = {.profile = PROFILE_FULL, .prepare = note_takers};
+    bool seen[COUNT_OF(known)] = {false};
+    takers.sequence = &run.sequence;
+    assert_int_equal(run_plain(&run), 0);
+    bool taken = false;
+    for (size_t i = 0; i < run.sequence.count; i++) {
+        const char *name = run.sequence.names[i];
+        taken = taken || takers.took[i];
+        if (taken && !probe_of(name)->last)
+            fail_msg("%s %s", name,
+                     takers.took[i] ? "takes all memory and is not last"
+                                    : "comes after all memory was taken");
+        for (size_t k = 0; k < COUNT_OF(known); k++)
+            seen[k] = seen[k] || (takers.took[i] && strcmp(name, known[k]) == 0);
+    }
+    for (size_t k = 0; k < COUNT_OF(known); k++)
+        if (!seen[k])
+            fail_msg("%s did not take all memory: the test does not see it", known[k]);
+    measures_fini(&run.measures);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -347,6 +425,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_round_without_value_is_told),
         cmocka_unit_test(a_lost_device_ends_the_run),
         cmocka_unit_test(lines_and_sizes_are_sought_again),
+        cmocka_unit_test(all_memory_is_taken_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

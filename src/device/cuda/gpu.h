@@ -158,7 +158,7 @@ int cuda_whole_take(struct cuda_gpu *gpu, struct err *err);
 
 /* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). The
  * limit: of what is free, less the pool. It has no word of 0xffffffff. -EBUSY if the GPU or its
- * memory is in use. */
+ * memory is in use; all memory that was taken is then given back. */
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes);
 bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout);
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);

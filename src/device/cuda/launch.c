@@ -23,6 +23,9 @@ _Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 /* kernels.h repeats these values of device.h, since steps go to the kernels unchanged. */
 _Static_assert((int)KERNEL_STEPS_MAX == (int)DEVICE_STEPS_MAX, "steps of a job");
 _Static_assert((int)KERNEL_BIN_COUNT == (int)DEVICE_BIN_COUNT, "bins of a histogram");
+_Static_assert((int)KERNEL_WORDS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_ONE, "kept latencies");
+_Static_assert((int)KERNEL_WORDS / KERNEL_HISTOGRAMS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_SEVERAL,
+               "kept latencies, if several steps are timed");
 _Static_assert(DEVICE_AGENTS_MAX == 2, "struct kernel_turn is for two blocks");
 _Static_assert((int)KERNEL_WARM == (int)DEVICE_WARM, "kind of a step");
 _Static_assert((int)KERNEL_CHASE == (int)DEVICE_CHASE, "kind of a step");
@@ -130,8 +133,7 @@ static void assign_buffers(struct kernel_job *job, const struct device_job *aske
         uint32_t words = KERNEL_WORDS / buffers;
         step->bins_at = number % buffers * words;
         step->keep_at = step->bins_at + KERNEL_BIN_COUNT;
-        step->keep =
-            min_u32(min_u32(asked->steps[step->index].keep, step->loads), words - KERNEL_BIN_COUNT);
+        step->keep = min_u32(asked->steps[step->index].keep, step->loads);
         step->copied_late = number + buffers >= timed;
         number++;
     }

@@ -59,12 +59,23 @@ int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)
                    free_bytes);
 }
 
+/* Another process needs memory, or has some already: it gets back what was taken. The driver then
+ * clears that, but a GPU in use is not measured well anyway. */
+static int give_back(struct cuda_gpu *gpu, const char *why, struct err *err)
+{
+    if (gpu->whole)
+        gpu->driver->cuMemFree(gpu->whole);
+    gpu->whole = 0;
+    gpu->whole_bytes = 0;
+    return err_set(err, -EBUSY, "%s", why);
+}
+
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err)
 {
     if (gpu->whole && gpu->whole_cleared)
         return 0;
     if (watch_others(&gpu->watch, &gpu->told))
-        return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
+        return give_back(gpu, "another process uses the GPU and may need its memory", err);
     int rc = cuda_whole_take(gpu, err);
     if (rc)
         return rc;
@@ -72,7 +83,7 @@ int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err)
     if (gpu->base.limits.wide_bytes > MUCH * ALIGNED_BYTES)
         gpu->wide_base = (gpu->whole + ALIGNED_BYTES - 1) / ALIGNED_BYTES * ALIGNED_BYTES;
     if (gpu->wide_base + gpu->base.limits.wide_bytes > gpu->whole + gpu->whole_bytes)
-        return err_set(err, -EBUSY, "the memory is no longer free");
+        return give_back(gpu, "the memory is no longer free", err);
     rc = cuda_check(
         gpu, gpu->driver->cuMemsetD32Async(gpu->whole, 0, gpu->whole_bytes / 4, gpu->streams[0]),
         "cuMemsetD32Async", err);

@@ -84,18 +84,57 @@ static void check_facts(struct wire_reader *values, size_t tables)
     }
 }
 
+/* Answers of fixed size, to requests that their reading does not depend on. */
+static void check_fixed_answer(enum ask_call call, struct wire_reader *values)
+{
+    union {
+        struct device_peer_answer peer;
+        struct device_host_share_answer share;
+        struct device_code_answer code;
+        struct device_straight_answer straight;
+        struct device_bulk_answer bulk;
+        struct device_clocks clocks;
+        struct device_link link;
+    } unused;
+    switch (call) {
+    case ASK_STREAM:
+        wire_get_varint(values);
+        wire_get_varint(values);
+        break;
+    case ASK_PEER:
+        answer_get_peer(values, &unused.peer);
+        break;
+    case ASK_SHARE:
+        answer_get_share(values, &unused.share);
+        break;
+    case ASK_CODE:
+        answer_get_code(values, &unused.code);
+        break;
+    case ASK_SHARED_LOAD:
+        wire_get_varint(values);
+        break;
+    case ASK_STRAIGHT:
+        answer_get_straight(values, &unused.straight);
+        break;
+    case ASK_BULK:
+        answer_get_bulk(values, &unused.bulk);
+        break;
+    case ASK_CLOCKS:
+        answer_get_clocks(values, &unused.clocks);
+        break;
+    case ASK_LINK:
+        answer_get_link(values, &unused.link);
+        break;
+    default:
+        break;
+    }
+}
+
 /* Reads the answer to request i, and checks it. */
 static void check_answer(struct reading *reading, size_t i, struct wire_reader *values)
 {
     struct device_limits limits = {0};
-    struct device_clocks clocks = {0};
-    struct device_link link = {0};
-    struct device_peer_answer peer = {0};
-    struct device_host_share_answer share = {0};
-    struct device_code_answer code = {0};
-    struct device_straight_answer straight = {0};
     struct device_cluster cluster;
-    struct device_bulk_answer bulk = {0};
     switch (reading->call) {
     case ASK_OPEN:
         answer_get_limits(values, &limits);
@@ -104,10 +143,6 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
         break;
     case ASK_BATCH:
         answer_get_job(values, &reading->jobs[i], reading->sm_count, NULL);
-        break;
-    case ASK_STREAM:
-        wire_get_varint(values);
-        wire_get_varint(values);
         break;
     case ASK_MEMORY:
         answer_get_map(values, reading->last[ASK_MEMORY].fields[0], NULL);
@@ -118,39 +153,15 @@ static void check_answer(struct reading *reading, size_t i, struct wire_reader *
     case ASK_LOAD:
         answer_get_load(values, NULL);
         break;
-    case ASK_PEER:
-        answer_get_peer(values, &peer);
-        break;
-    case ASK_SHARE:
-        answer_get_share(values, &share);
-        break;
     case ASK_SM_MAP:
         answer_get_sm_map(values, NULL);
-        break;
-    case ASK_CODE:
-        answer_get_code(values, &code);
-        break;
-    case ASK_SHARED_LOAD:
-        wire_get_varint(values);
-        break;
-    case ASK_STRAIGHT:
-        answer_get_straight(values, &straight);
         break;
     case ASK_CLUSTER:
         cluster = ask_to_cluster(&reading->last[ASK_CLUSTER]);
         answer_get_cluster(values, &cluster, reading->sm_count, NULL);
         break;
-    case ASK_BULK:
-        answer_get_bulk(values, &bulk);
-        break;
-    case ASK_CLOCKS:
-        answer_get_clocks(values, &clocks);
-        break;
-    case ASK_LINK:
-        answer_get_link(values, &link);
-        break;
     default:
-        break;
+        check_fixed_answer(reading->call, values);
     }
 }
 

@@ -92,11 +92,13 @@ static int check_sets(const struct yaml_node *node, const struct cache_text *tex
 {
     if (text->set_bytes % text->line)
         return yaml_error(sim_at(node, "set_bytes"), err, "must be a whole number of lines");
-    if (text->tags && (text->tags < size || text->tags % text->line || !ways ||
-                       ways > CACHE_TAGS_WAYS_MAX || text->policy != CACHE_LRU || text->set_bytes))
-        return yaml_error(sim_at(node, "tags"), err,
-                          "must be whole lines, as many as data or more, of LRU with 1 to %d ways",
-                          CACHE_TAGS_WAYS_MAX);
+    if (text->tags &&
+        (text->tags < size || text->tags % text->line || !ways || ways > CACHE_TAGS_WAYS_MAX ||
+         text->policy == CACHE_EARLY || text->set_bytes))
+        return yaml_error(
+            sim_at(node, "tags"), err,
+            "must be whole lines, as many as data or more, of 1 to %d ways, not early",
+            CACHE_TAGS_WAYS_MAX);
     if (text->policy == CACHE_TREE && (!ways || ways > CACHE_TREE_WAYS_MAX))
         return yaml_error(sim_at(node, "policy"), err, "a tree has 1 to %d ways",
                           CACHE_TREE_WAYS_MAX);

@@ -3,6 +3,7 @@
 #include "predict/trace/access_code.h"
 #include "predict/trace/head.h"
 #include "predict/trace/lanes.h"
+#include "predict/trace/varint.h"
 
 /* What is left to read; bad: it ended too early, or what was expected instead. */
 struct cursor {
@@ -19,18 +20,11 @@ static void expect(struct cursor *cursor, const char *what)
 static uint64_t get_varint(struct cursor *cursor)
 {
     uint64_t value = 0;
-    if (cursor->at < cursor->end && !(*cursor->at & 0x80))
-        return *cursor->at++;
-    for (unsigned shift = 0; shift < 64 && cursor->at < cursor->end; shift += 7) {
-        uint64_t byte = *cursor->at++;
-        if (shift == 63 && byte > 1)
-            break;
-        value |= (byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return value;
-    }
-    expect(cursor, "a number of at most 64 bits within the page");
-    return 0;
+    size_t length = trace_varint_get(cursor->at, cursor->end, &value);
+    if (!length)
+        expect(cursor, "a number of at most 64 bits within the page");
+    cursor->at += length;
+    return value;
 }
 
 static int64_t get_signed(struct cursor *cursor)

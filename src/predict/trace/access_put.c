@@ -5,13 +5,11 @@
 #include "predict/trace/access_code.h"
 #include "predict/trace/head.h"
 #include "predict/trace/lanes.h"
+#include "predict/trace/varint.h"
 
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
-    for (; value > 0x7f; value >>= 7)
-        *at++ = (uint8_t)(value | 0x80);
-    *at++ = (uint8_t)value;
-    return at;
+    return at + trace_varint_put(at, value);
 }
 
 static uint8_t *put_signed(uint8_t *at, int64_t value)

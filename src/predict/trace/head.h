@@ -47,15 +47,14 @@ uint32_t trace_head_root_leaves(const struct trace_head *head); /* of one root p
 uint32_t trace_head_put(const struct trace_head *head, uint8_t *out_bytes);
 uint32_t trace_head_put_totals(const struct trace_totals *totals, uint8_t *out_bytes);
 
-/* 0 or -EINVAL. The first one takes the whole page, whose size it tells, unchecked, in
- * trace_head_page_bytes. */
+/* Read them; 0, -EINVAL or -ENOMEM. */
 int trace_head_get(const uint8_t *payload, uint32_t length, struct trace_head *out_head,
                    struct err *err);
 int trace_head_get_totals(const uint8_t *payload, uint32_t length, struct trace_totals *out_totals,
                           struct err *err);
 
-/* The size of pages that the beginning of a file (TRACE_PAGE_BYTES_MIN bytes) tells; 0: it is no
- * trace, or of another version. */
+/* The size of pages, from the first TRACE_PAGE_BYTES_MIN bytes of a file, which are not checked
+ * yet. -EINVAL: it is no trace, or of another version. */
 int trace_head_page_bytes(const uint8_t *beginning, uint32_t *out_bytes, struct err *err);
 
 #endif

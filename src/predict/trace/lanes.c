@@ -1,8 +1,6 @@
 /* Finds whether the lanes of an access lie evenly. */
 #include "predict/trace/lanes.h"
 
-#include "predict/trace/head.h"
-
 uint64_t trace_lanes_address(const struct warp_access *access, uint32_t lane)
 {
     if (access->listed)
@@ -79,4 +77,18 @@ bool trace_lanes_find(const struct warp_access *access, struct trace_lanes *out_
         if (find_rows(access, width, out_lanes) && trace_lanes_fit(out_lanes, access->bytes))
             return true;
     return false;
+}
+
+void trace_lanes_count(const struct warp_access *access, struct trace_totals *totals)
+{
+    totals->accesses++;
+    totals->loads += !access->store;
+    totals->lanes += (uint64_t)__builtin_popcount(access->mask);
+    totals->bytes_max = access->bytes > totals->bytes_max ? access->bytes : totals->bytes_max;
+    for (uint32_t rest = access->mask; rest; rest &= rest - 1) {
+        uint64_t at = trace_lanes_address(access, (uint32_t)__builtin_ctz(rest));
+        totals->lowest = at < totals->lowest ? at : totals->lowest;
+        at += access->bytes - 1;
+        totals->highest = at > totals->highest ? at : totals->highest;
+    }
 }

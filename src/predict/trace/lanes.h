@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "predict/trace/head.h"
 #include "predict/warp.h"
 
 /* Lane i is at base + (i % lanes_x) step_x + (i / lanes_x) step_y. */
@@ -21,5 +22,8 @@ bool trace_lanes_fit(const struct trace_lanes *lanes, uint32_t bytes);
 
 /* How the active lanes of an access lie; false: not evenly. */
 bool trace_lanes_find(const struct warp_access *access, struct trace_lanes *out_lanes);
+
+/* Adds an access to accesses, loads, lanes, addresses and largest element. */
+void trace_lanes_count(const struct warp_access *access, struct trace_totals *totals);
 
 #endif

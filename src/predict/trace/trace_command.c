@@ -20,14 +20,15 @@ struct request {
 };
 
 static const struct flag {
-    const char *name, *argument, *help;
+    const char *name, *argument, *command, *help;
     size_t offset;
 } flags[] = {
-    {"--from", "WORD", "convert: nvbit (default) or csv", offsetof(struct request, from)},
-    {"--launch", "N", "convert: of several launches this one, from 0",
+    {"--from", "WORD", "convert", "nvbit (default) or csv", offsetof(struct request, from)},
+    {"--launch", "N", "convert", "of several launches this one, from 0",
      offsetof(struct request, launch)},
-    {"--size", "N", "make: size of the kernel", offsetof(struct request, size)},
-    {"--block", "SHAPE", "make: threads of a block, such as 32x8", offsetof(struct request, block)},
+    {"--size", "N", "make", "size of the kernel", offsetof(struct request, size)},
+    {"--block", "SHAPE", "make", "threads of a block, such as 32x8",
+     offsetof(struct request, block)},
 };
 
 static int run_info(const struct request *request, struct strbuf *out_text, struct err *err)
@@ -144,13 +145,15 @@ static int print_help(struct strbuf *out_text)
                       commands[i].help);
     strbuf_puts(out_text, "\nFlags:\n");
     for (size_t i = 0; i < COUNT_OF(flags); i++)
-        strbuf_printf(out_text, "  %s %-*s %s\n", flags[i].name, (int)(20 - strlen(flags[i].name)),
-                      flags[i].argument, flags[i].help);
+        strbuf_printf(out_text, "  %s %-*s %s: %s\n", flags[i].name,
+                      (int)(20 - strlen(flags[i].name)), flags[i].argument, flags[i].command,
+                      flags[i].help);
     strbuf_puts(out_text, "  --help                print this and stop\n");
     return 0;
 }
 
-static int take_flag(struct request *request, int count, char **arguments, int *at, struct err *err)
+static int take_flag(struct request *request, const char *command, int count, char **arguments,
+                     int *at, struct err *err)
 {
     const char *word = arguments[*at];
     size_t length = strcspn(word, "=");
@@ -158,6 +161,8 @@ static int take_flag(struct request *request, int count, char **arguments, int *
         if (strlen(flags[i].name) != length || strncmp(flags[i].name, word, length) != 0)
             continue;
         const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+        if (strcmp(flags[i].command, command) != 0)
+            return err_set(err, -EINVAL, "%s is for trace %s", flags[i].name, flags[i].command);
         if (!*value)
             return err_set(err, -EINVAL, "%s needs a value: %s", flags[i].name, flags[i].argument);
         *(const char **)((char *)request + flags[i].offset) = value;
@@ -176,7 +181,7 @@ static int run_command(const struct command *command, int count, char **argument
             return print_help(out_text);
         int rc = 0;
         if (arguments[i][0] == '-' && arguments[i][1])
-            rc = take_flag(&request, count, arguments, &i, err);
+            rc = take_flag(&request, command->name, count, arguments, &i, err);
         else if (files < command->files)
             request.files[files++] = arguments[i];
         else

@@ -56,20 +56,6 @@ void trace_info_print(const struct trace_reader *reader, const char *path, struc
                   head->page_bytes);
 }
 
-static void count(struct trace_totals *totals, const struct warp_access *access)
-{
-    totals->accesses++;
-    totals->loads += !access->store;
-    totals->lanes += (uint64_t)__builtin_popcount(access->mask);
-    totals->bytes_max = access->bytes > totals->bytes_max ? access->bytes : totals->bytes_max;
-    for (uint32_t rest = access->mask; rest; rest &= rest - 1) {
-        uint64_t at = trace_lanes_address(access, (uint32_t)__builtin_ctz(rest));
-        totals->lowest = at < totals->lowest ? at : totals->lowest;
-        at += access->bytes - 1;
-        totals->highest = at > totals->highest ? at : totals->highest;
-    }
-}
-
 static int count_warp(struct trace_reader *reader, uint64_t block, uint32_t number,
                       struct trace_totals *totals, struct err *err)
 {
@@ -78,7 +64,7 @@ static int count_warp(struct trace_reader *reader, uint64_t block, uint32_t numb
     uint64_t pc;
     int rc = trace_warp_init(&warp, reader, block, number, err);
     while (!rc && (rc = trace_warp_next(&warp, reader, &access, &pc, err)) == 1) {
-        count(totals, &access);
+        trace_lanes_count(&access, totals);
         rc = 0;
     }
     trace_warp_fini(&warp, reader);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "predict/trace/page_cache.h"
+#include "predict/trace/varint.h"
 
 struct trace_reader {
     int fd;
@@ -238,15 +239,10 @@ static int go_on(struct trace_warp *warp, struct trace_reader *reader, struct er
 static int get_number(struct trace_warp *warp, struct trace_reader *reader, uint64_t *out_number,
                       struct err *err)
 {
-    *out_number = 0;
-    for (unsigned shift = 0; shift < 64 && warp->at < warp->used; shift += 7) {
-        uint64_t byte = warp->bytes[warp->at++];
-        if (shift == 63 && byte > 1)
-            break;
-        *out_number |= (byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return 0;
-    }
+    size_t length = trace_varint_get(warp->bytes + warp->at, warp->bytes + warp->used, out_number);
+    warp->at += (uint32_t)length;
+    if (length)
+        return 0;
     return err_set_at(err, -EINVAL, reader->path, 0, 0,
                       "byte %llu: expected a number of at most 64 bits within the page",
                       (unsigned long long)warp->page * reader->head.page_bytes + warp->at);

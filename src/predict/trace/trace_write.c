@@ -11,8 +11,9 @@
 #include "predict/trace/access_code.h"
 #include "predict/trace/lanes.h"
 #include "predict/trace/page.h"
+#include "predict/trace/varint.h"
 
-enum { WARPS_MAX = TRACE_THREADS_MAX / WARP_LANES, ENTRY_BYTES_MAX = 20 };
+enum { WARPS_MAX = TRACE_THREADS_MAX / WARP_LANES, ENTRY_BYTES_MAX = 2 * TRACE_VARINT_MAX };
 
 /* Where a warp's accesses begin, and how many there are. */
 struct stream {
@@ -94,15 +95,6 @@ int trace_writer_create(const char *path, const struct trace_head *head,
     return rc;
 }
 
-static size_t put_varint(uint8_t *at, uint64_t value)
-{
-    size_t length = 0;
-    for (; value > 0x7f; value >>= 7)
-        at[length++] = (uint8_t)(value | 0x80);
-    at[length++] = (uint8_t)value;
-    return length;
-}
-
 /* Writes the leaf; data of the blocks that follow begins in a new page. */
 static int end_leaf(struct trace_writer *w, struct err *err)
 {
@@ -132,9 +124,9 @@ static int end_block(struct trace_writer *w, struct err *err)
     for (uint32_t i = 0; i < w->warps; i++) {
         uint8_t entry[ENTRY_BYTES_MAX];
         uint64_t position;
-        size_t length = put_varint(entry, w->streams[i].count);
+        size_t length = trace_varint_put(entry, w->streams[i].count);
         if (w->streams[i].count) {
-            length += put_varint(entry + length, w->streams[i].position - last);
+            length += trace_varint_put(entry + length, w->streams[i].position - last);
             last = w->streams[i].position;
         }
         int rc = append(w, entry, length, &position, err);
@@ -162,21 +154,6 @@ static int begin_block(struct trace_writer *w, uint64_t block, struct err *err)
     w->begun = true;
     memset(w->streams, 0, sizeof w->streams);
     return rc;
-}
-
-static void count(struct trace_writer *w, const struct warp_access *access)
-{
-    struct trace_totals *totals = &w->totals;
-    totals->accesses++;
-    totals->loads += !access->store;
-    totals->lanes += (uint64_t)__builtin_popcount(access->mask);
-    totals->bytes_max = access->bytes > totals->bytes_max ? access->bytes : totals->bytes_max;
-    for (uint32_t rest = access->mask; rest; rest &= rest - 1) {
-        uint64_t at = trace_lanes_address(access, (uint32_t)__builtin_ctz(rest));
-        totals->lowest = at < totals->lowest ? at : totals->lowest;
-        at += access->bytes - 1;
-        totals->highest = at > totals->highest ? at : totals->highest;
-    }
 }
 
 static int check_order(const struct trace_writer *w, uint64_t block, uint32_t warp, struct err *err)
@@ -215,7 +192,7 @@ int trace_writer_add(struct trace_writer *w, uint64_t block, uint32_t warp,
         return rc;
     stream->position = stream->count++ ? stream->position : position;
     w->warp = warp;
-    count(w, access);
+    trace_lanes_count(access, &w->totals);
     return 0;
 }
 

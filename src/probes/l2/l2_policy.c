@@ -98,7 +98,7 @@ static int look_at(struct probe_context *context, const struct l2_study *l2,
         return rc;
     const struct l2_shares shares = l2_shares_of(l2, answers, count, 0);
     policy->kept[pattern] = shares.resident;
-    policy->n = shares.n;
+    policy->timed_loads = shares.n;
     device_answers_fini(answers, count);
     free(answers);
     return 0;

@@ -15,7 +15,7 @@ enum l2_policy_pattern {
 struct l2_policy {
     enum replacement_policy policy;
     double kept[L2_POLICY_PATTERNS]; /* share of the area that is still there */
-    uint32_t n;                      /* timed loads of each */
+    uint32_t timed_loads;            /* of the last pattern; the others have about as many */
 };
 
 /* The study must have its line and its capacity. */

@@ -1,6 +1,6 @@
 /* Each further instruction costs the same as long as the code fits into a cache. Behind that, code
  * that replaces itself costs more than code that is never there: with LRU and k ways, one line too
- * many in a set drives out k + 1 lines. So a further instruction costs more in the transition than
+ * many in a set evicts k + 1 lines. So a further instruction costs more in the transition than
  * in the level that follows. The costs of the levels are those that no longer code undercuts. */
 #include "probes/method/code_levels.h"
 

@@ -123,10 +123,25 @@ static double differ(const uint64_t *a, uint64_t all_a, const uint64_t *b, uint6
     return (cbrt(chi2 / freedom) - (1 - spread)) / sqrt(spread);
 }
 
+/* The way whose count differs most, in standard deviations beyond those that chance gives to the
+ * largest of so many. Where there are many ways, chi-squared does not see a single one. */
+static double stands_out(const uint64_t *a, uint64_t all_a, const uint64_t *b, uint64_t all_b,
+                         uint32_t cells)
+{
+    double most = 0, ratio = (double)all_a / fmax((double)all_b, 1);
+    for (uint32_t i = 0; i < cells; i++) {
+        double expected = (double)b[i] * ratio;
+        double chance = sqrt(fmax(expected * (1 + ratio), 1));
+        most = fmax(most, fabs((double)a[i] - expected) / chance);
+    }
+    return most - sqrt(2 * log(cells));
+}
+
 double eviction_order_unequal(const struct eviction_order *order,
                               const struct eviction_order *other)
 {
-    return differ(order->counts, order->total, other->counts, other->total, order->ways);
+    return fmax(differ(order->counts, order->total, other->counts, other->total, order->ways),
+                stands_out(order->counts, order->total, other->counts, other->total, order->ways));
 }
 
 double eviction_order_dependent(const struct eviction_order *order,

@@ -8,8 +8,8 @@
 
 #include "probes/probe.h"
 
-/* The loads of one job whose latencies are all kept: every backend has room for that many. */
-enum { MISS_COUNTS_KEEP = 3584 };
+/* The loads of one job whose latencies are all kept. */
+enum { MISS_COUNTS_KEEP = DEVICE_KEEP_ONE };
 
 /* One array, chased again and again. The caller sets the first five. Jobs begin in different ways,
  * since a policy that is not random may let the same lines miss for ever after one beginning, and

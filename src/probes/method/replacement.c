@@ -2,7 +2,7 @@
  *
  * If every line of an overflowing set misses in every pass, the policy is LRU or FIFO: using some
  * lines again before a new one comes tells them apart. Otherwise the order of the misses says which
- * way each of them took. */
+ * way each of them took. Where no set can be loaded by itself, all sets are looked at together. */
 #include "probes/method/replacement.h"
 
 #include <stdio.h>
@@ -70,6 +70,8 @@ int replacement_measure(struct probe_context *context, const struct study *study
         snprintf(r.reason, sizeof r.reason, "lines are evicted although their set has room");
     } else if (sets->ways == 1) {
         r.policy = REPLACEMENT_NONE;
+    } else if (sets->scattered) {
+        rc = replacement_by_scatter(context, study, sets, &r, err);
     } else {
         rc = sets->miss_share > ALL_MISS ? replacement_by_reuse(context, study, sets, &r, err)
                                          : replacement_by_order(context, study, sets, &r, err);

@@ -2,6 +2,7 @@
 #ifndef GPUMEMTOPO_PROBES_METHOD_REPLACEMENT_H
 #define GPUMEMTOPO_PROBES_METHOD_REPLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "probes/method/cache_sets.h"
@@ -24,6 +25,8 @@ struct replacement {
     char reason[REPLACEMENT_REASON_MAX]; /* why it is unknown, or what speaks against LRU */
     double shares[REPLACEMENT_WAYS_MAX]; /* biased: of the evictions, by way as they were filled */
     uint32_t n;                          /* evictions, or loads, behind it */
+    bool unexplained; /* lines scattered at random stay as under none of the policies by which
+                       * they told the sets and ways: these are doubtful then */
 };
 
 int replacement_measure(struct probe_context *context, const struct study *study,

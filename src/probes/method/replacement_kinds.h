@@ -1,4 +1,4 @@
-/* The two ways in which a policy is told, and what they share. */
+/* The ways in which a policy is told, and what they share. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_REPLACEMENT_KINDS_H
 #define GPUMEMTOPO_PROBES_METHOD_REPLACEMENT_KINDS_H
 
@@ -19,5 +19,10 @@ int replacement_by_reuse(struct probe_context *context, const struct study *stud
 /* If not: random, biased or another one. */
 int replacement_by_order(struct probe_context *context, const struct study *study,
                          const struct cache_sets *sets, struct replacement *r, struct err *err);
+
+/* If lines scattered at random told the sets, and the same lines miss in every pass: LRU, FIFO or
+ * another one. */
+int replacement_by_scatter(struct probe_context *context, const struct study *study,
+                           const struct cache_sets *sets, struct replacement *r, struct err *err);
 
 #endif

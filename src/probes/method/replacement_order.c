@@ -25,8 +25,12 @@ static const double STRAYS_PER_JOB = 0.03;
 /* Timed loads in all, where each is executed by itself, and where not. */
 static const double LOADS_MOST = 4e6, LOADS_MOST_REAL = 4e7;
 
-/* Deviations by which chance may look unequal or dependent; fewer are alike. */
-static const double BY_CHANCE = 4, ALIKE = 1;
+/* Deviations by which chance may look unequal or dependent; fewer are alike. More than CLEAR are
+ * not only seen by luck. */
+static const double BY_CHANCE = 4, ALIKE = 1, CLEAR = 6;
+
+/* How much more often one way goes than each other one, as in Fermi's L1: that must be seen. */
+static const double BIAS = 3;
 
 /* The jobs that follow one set: the array, which of its elements are in the set, how many loads
  * fill it, how many are timed, and how many of those are in the set. */
@@ -96,16 +100,16 @@ static int follow(struct probe_context *context, const struct study *study,
     return 0;
 }
 
-/* Follows an imitated policy with these shares in the same way, with more jobs. */
+/* Follows an imitated policy with these shares in the same way, with so many times as many jobs. */
 static void imitate(struct probe_context *context, const struct study *study,
                     const struct cache_sets *sets, const struct followed *f, const double *shares,
-                    struct eviction_order *out)
+                    uint32_t times, struct eviction_order *out)
 {
     const struct eviction_null null = {.shares = shares,
                                        .stray = sets->stray,
                                        .slip = study->slip_share,
                                        .loads = f->in_set,
-                                       .jobs = IMITATED * f->jobs,
+                                       .jobs = times * f->jobs,
                                        .seed = probe_analysis_seed(context)};
     eviction_order_imitate(out, &null);
 }
@@ -124,7 +128,7 @@ static int fit_shares(struct probe_context *context, const struct study *study,
         eviction_order_fini(own);
         if (eviction_order_init(own, order->ways))
             return err_no_memory(err);
-        imitate(context, study, sets, f, r->shares, own);
+        imitate(context, study, sets, f, r->shares, IMITATED, own);
         if (round == FIT_ROUNDS || eviction_order_unequal(order, own) < ALIKE)
             return 0;
         for (uint32_t i = 0; i < order->ways; i++) {
@@ -135,6 +139,28 @@ static int fit_shares(struct probe_context *context, const struct study *study,
         for (uint32_t i = 0; i < order->ways; i++)
             r->shares[i] /= sum;
     }
+}
+
+/* Whether a bias would be seen in as many jobs as were followed: strays may mix up the ways. */
+static int would_see_bias(struct probe_context *context, const struct study *study,
+                          const struct cache_sets *sets, const struct followed *f,
+                          const struct eviction_order *equal, bool *out_seen, struct err *err)
+{
+    struct eviction_order biased;
+    double *shares = mem_array(equal->ways, sizeof *shares);
+    if (!shares)
+        return err_no_memory(err);
+    if (eviction_order_init(&biased, equal->ways)) {
+        free(shares);
+        return err_no_memory(err);
+    }
+    for (uint32_t i = 0; i < equal->ways; i++)
+        shares[i] = (i == 1 ? BIAS : 1) / (equal->ways - 1 + BIAS);
+    imitate(context, study, sets, f, shares, 1, &biased);
+    *out_seen = eviction_order_unequal(&biased, equal) > CLEAR;
+    eviction_order_fini(&biased);
+    free(shares);
+    return 0;
 }
 
 /* Ways that are taken independently of each other are random, with equal shares or not. */
@@ -152,10 +178,12 @@ static int judge_order(struct probe_context *context, const struct study *study,
     }
     if (eviction_order_init(&equal, order->ways))
         return err_no_memory(err);
-    imitate(context, study, sets, f, NULL, &equal);
+    imitate(context, study, sets, f, NULL, IMITATED, &equal);
     bool biased = eviction_order_unequal(order, &equal) > BY_CHANCE;
-    bool countable = order->ways <= REPLACEMENT_WAYS_MAX;
-    int rc = biased && countable ? fit_shares(context, study, sets, f, order, r, &own, err) : 0;
+    bool countable = order->ways <= REPLACEMENT_WAYS_MAX, seen = true;
+    int rc = biased && countable ? fit_shares(context, study, sets, f, order, r, &own, err)
+             : biased            ? 0
+                                 : would_see_bias(context, study, sets, f, &equal, &seen, err);
     if (rc) {
         eviction_order_fini(&equal);
         return rc;
@@ -166,6 +194,10 @@ static int judge_order(struct probe_context *context, const struct study *study,
                  "which way goes depends on the one before (%.0f standard deviations)", dependent);
     else if (biased && !countable)
         snprintf(r->reason, sizeof r->reason, "some ways go more often than others");
+    else if (!seen)
+        snprintf(r->reason, sizeof r->reason,
+                 "ways go in no order; whether all as often, %llu evictions do not tell",
+                 (unsigned long long)order->total);
     else
         r->policy = biased ? REPLACEMENT_BIASED : REPLACEMENT_RANDOM;
     eviction_order_fini(&equal);

@@ -20,9 +20,12 @@ enum {
     LINES_MIN = 32,
     STRIDES = 3,
     STEADY_JOBS = 32,
-    STEADY_LINES = 640, /* a job keeps fewer latencies if two steps are timed */
+    STEADY_LINES = 640, /* two chases of a job are timed */
     STEADY_MISSES = 50,
 };
+
+_Static_assert((int)STEADY_LINES <= (int)DEVICE_KEEP_SEVERAL,
+               "every latency of both chases is kept");
 
 /* Numbers of lines as shares of what the cache holds. */
 static const double SHARES[TAG_SCATTER_COUNTS] = {0.125, 0.25, 0.375, 0.5, 0.625, 0.75};
@@ -127,32 +130,61 @@ void tag_scatter_fit(uint64_t region, uint64_t lines,
     *out_scatter = found;
 }
 
-/* Loads the same lines three times; keeps: which of them missed in the last two. */
-static struct device_job scatter_job(struct probe_context *context, const struct study *study,
-                                     uint64_t region, uint64_t lines, bool keeps)
+uint64_t tag_scatter_region(const struct study *study)
 {
-    const struct device_array array = {.path = study->path,
-                                       .size_bytes = region * study->line_bytes,
-                                       .stride_bytes = study->line_bytes,
-                                       .order = DEVICE_RANDOM,
-                                       .seed = probe_seed(context)};
-    /* A step of the same array would continue; after another one it begins again. */
-    const struct device_array other = {.path = study->path,
-                                       .offset_bytes = array.size_bytes,
-                                       .size_bytes = study->line_bytes,
-                                       .stride_bytes = study->line_bytes};
+    uint64_t region = 1;
+    while ((2 * region + 1) * study->line_bytes <= study->limit_bytes)
+        region *= 2;
+    return region;
+}
+
+struct device_array tag_scatter_lines(struct probe_context *context, const struct study *study)
+{
+    return (struct device_array){.path = study->path,
+                                 .size_bytes = tag_scatter_region(study) * study->line_bytes,
+                                 .stride_bytes = study->line_bytes,
+                                 .order = DEVICE_RANDOM,
+                                 .seed = probe_seed(context)};
+}
+
+struct device_array tag_scatter_other(const struct study *study)
+{
+    return (struct device_array){.path = study->path,
+                                 .offset_bytes = tag_scatter_region(study) * study->line_bytes,
+                                 .size_bytes = study->line_bytes,
+                                 .stride_bytes = study->line_bytes};
+}
+
+/* Loads the same lines three times, and times the last pass. */
+static struct device_job share_job(struct probe_context *context, const struct study *study,
+                                   uint64_t lines)
+{
+    const struct device_array array = tag_scatter_lines(context, study);
+    const struct device_array other = tag_scatter_other(study);
     struct device_job job = miss_counts_job(study);
     chase_add(&job, DEVICE_WARM, &array, lines);
     chase_add(&job, DEVICE_WARM, &other, 0);
-    if (keeps)
-        miss_counts_time(&job, study, &array, lines);
-    else
-        chase_add(&job, DEVICE_WARM, &array, lines);
+    chase_add(&job, DEVICE_WARM, &array, lines);
     chase_add(&job, DEVICE_WARM, &other, 0);
-    if (keeps)
-        miss_counts_time(&job, study, &array, lines);
-    else
-        chase_add(&job, DEVICE_CHASE, &array, lines);
+    chase_add(&job, DEVICE_CHASE, &array, lines);
+    return job;
+}
+
+/* The same, and keeps which lines missed in the last two passes: of many lines the first ones. */
+static struct device_job steady_job(struct probe_context *context, const struct study *study,
+                                    uint64_t lines)
+{
+    const struct device_array array = tag_scatter_lines(context, study);
+    const struct device_array other = tag_scatter_other(study);
+    struct device_job job = miss_counts_job(study);
+    uint64_t timed = lines < STEADY_LINES ? lines : STEADY_LINES;
+    chase_add(&job, DEVICE_WARM, &array, lines);
+    chase_add(&job, DEVICE_WARM, &other, 0);
+    miss_counts_time(&job, study, &array, timed);
+    if (lines > timed) /* continues behind the timed ones */
+        chase_add(&job, DEVICE_WARM, &array, lines - timed);
+    chase_add(&job, DEVICE_WARM, &other, 0);
+    miss_counts_time(&job, study, &array, timed);
     return job;
 }
 
@@ -176,9 +208,9 @@ static struct tag_scatter_point point_of(const struct study *study, uint64_t lin
     return (struct tag_scatter_point){lines, mean, hypot(sqrt(scatter / (JOBS - 1)), least)};
 }
 
-static int look_at_points(struct probe_context *context, const struct study *study, uint64_t region,
-                          uint64_t held, struct tag_scatter_point points[TAG_SCATTER_COUNTS],
-                          uint32_t *out_n, struct err *err)
+static int look_at_points(struct probe_context *context, const struct study *study, uint64_t held,
+                          struct tag_scatter_point points[TAG_SCATTER_COUNTS], uint32_t *out_n,
+                          struct err *err)
 {
     const size_t count = (size_t)TAG_SCATTER_COUNTS * JOBS;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
@@ -188,7 +220,7 @@ static int look_at_points(struct probe_context *context, const struct study *stu
         return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         uint64_t lines = (uint64_t)(SHARES[i / JOBS] * (double)held);
-        jobs[i] = scatter_job(context, study, region, lines, false);
+        jobs[i] = share_job(context, study, lines);
         n += (uint32_t)lines;
     }
     int rc = chase_run(context, jobs, count, study->at_once, &answers, err);
@@ -203,30 +235,46 @@ static int look_at_points(struct probe_context *context, const struct study *stu
     return 0;
 }
 
-/* Whether the same lines miss in each pass. If chance evicts, fewer miss than the fit expects. */
-static int look_steady(struct probe_context *context, const struct study *study, uint64_t region,
-                       uint64_t lines, bool *out_steady, struct err *err)
+/* Lines that missed in one pass, without strays, and those of them that missed in the next one. */
+struct steadiness {
+    double missed, again;
+};
+
+static int count_steady(struct probe_context *context, const struct study *study, uint64_t lines,
+                        struct steadiness *out, struct err *err)
 {
     struct device_job jobs[STEADY_JOBS];
     struct device_answer *answers;
-    double missed = 0, again = 0, strays = 0;
+    *out = (struct steadiness){0};
     for (size_t i = 0; i < STEADY_JOBS; i++)
-        jobs[i] = scatter_job(context, study, region, lines, true);
+        jobs[i] = steady_job(context, study, lines);
     int rc = chase_run(context, jobs, STEADY_JOBS, study->at_once, &answers, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < STEADY_JOBS; i++) {
         const struct device_sample *first = &answers[i].samples[0], *second = first + 1;
         for (uint32_t k = 0; k < first->kept_count && k < second->kept_count; k++) {
-            missed += first->kept[k] > 0;
-            again += first->kept[k] > 0 && second->kept[k] > 0;
-            strays += study->stray_share;
+            out->missed += (first->kept[k] > 0) - study->stray_share;
+            out->again += first->kept[k] > 0 && second->kept[k] > 0;
         }
     }
     device_answers_fini(answers, STEADY_JOBS);
     free(answers);
-    *out_steady = missed - strays > STEADY_MISSES && again > STEADY * (missed - strays);
     return 0;
+}
+
+/* Whether the same lines miss in each pass. If chance evicts, fewer miss than the fit expects. Few
+ * lines overflow sets of few ways only: if they do not, more lines are loaded. */
+static int look_steady(struct probe_context *context, const struct study *study, uint64_t most,
+                       bool *out_steady, struct err *err)
+{
+    struct steadiness seen;
+    int rc = count_steady(context, study, most < STEADY_LINES ? most : STEADY_LINES, &seen, err);
+    if (!rc && seen.missed <= STEADY_MISSES && most > STEADY_LINES)
+        rc = count_steady(context, study, most, &seen, err);
+    if (!rc)
+        *out_steady = seen.missed > STEADY_MISSES && seen.again > STEADY * seen.missed;
+    return rc;
 }
 
 /* Lines as far apart as there are sets, or some powers of two times as far: if they share a set,
@@ -266,24 +314,22 @@ int tag_scatter_measure(struct probe_context *context, const struct study *study
                         struct tag_scatter *out_scatter, struct err *err)
 {
     struct tag_scatter_point points[TAG_SCATTER_COUNTS];
-    uint64_t held = (uint64_t)(study->resident_bytes / (double)study->line_bytes), region = 1;
+    uint64_t held = (uint64_t)(study->resident_bytes / (double)study->line_bytes);
+    uint64_t region = tag_scatter_region(study);
     uint32_t n = 0;
     bool steady = false, clear = false;
     *out_scatter = (struct tag_scatter){0};
-    while ((2 * region + 1) * study->line_bytes <= study->limit_bytes)
-        region *= 2;
     uint64_t most = (uint64_t)(SHARES[TAG_SCATTER_COUNTS - 1] * (double)held);
     if (held < LINES_MIN || region < REGION * held || study->id == STUDY_CONSTANT_L15)
         return 0;
-    int rc = look_at_points(context, study, region, held, points, &n, err);
+    int rc = look_at_points(context, study, held, points, &n, err);
     if (rc)
         return rc;
     tag_scatter_fit(region, held, points, out_scatter);
     out_scatter->n = n;
     if (!out_scatter->told)
         return 0;
-    rc = look_steady(context, study, region, most < STEADY_LINES ? most : STEADY_LINES, &steady,
-                     err);
+    rc = look_steady(context, study, most, &steady, err);
     if (!rc && steady)
         rc = look_at_strides(context, study, out_scatter, &clear, err);
     out_scatter->told = steady && clear;

@@ -22,6 +22,16 @@ struct tag_scatter {
     uint32_t n;                     /* timed loads */
 };
 
+/* The lines from which others are drawn: the largest power of two before the end of the memory. */
+uint64_t tag_scatter_region(const struct study *study);
+
+/* All lines of the region in a new random order: a step with fewer loads draws lines. */
+struct device_array tag_scatter_lines(struct probe_context *context, const struct study *study);
+
+/* A line outside the region. A step of the same array as the step before would continue; after this
+ * one it begins again. */
+struct device_array tag_scatter_other(const struct study *study);
+
 /* Draws lines from a region many times as large as the cache, loads them again and again, and
  * counts how many miss. The study must have its line and size. */
 int tag_scatter_measure(struct probe_context *context, const struct study *study,

@@ -11,14 +11,47 @@
 #include "cpd/cpd.h"
 
 enum {
-    SCAN_MAX = 128, /* numbers of pages that are counted one by one */
-    SAMPLES = 24,   /* if there are more */
-    FAR_FACTOR = 4, /* of the pages that miss, for the whole cost of a miss */
-    AROUND = 4,     /* pages before the first and after the last one of interest */
+    SCAN_MAX = 128,    /* numbers of pages that are counted one by one */
+    SAMPLES = 24,      /* if there are more */
+    FAR_FACTOR = 4,    /* of the pages that miss, for the whole cost of a miss */
+    MOST_FACTOR = 2,   /* of the pages that miss: by then all do */
+    AROUND = 4,        /* pages before the first and after the last one of interest */
+    SLOPE_PAGES = 4,   /* that a slope needs: fewer are single steps */
+    RANDOM_COUNTS = 3, /* that must agree on the entries of random replacement */
+    BEFORE_PART = 8, /* scans begin 1 / BEFORE_PART earlier if that fits into SCAN_MAX: with random
+                      * replacement the first misses are few */
+    SHOWN_PART = 4,  /* neighbouring pages must cost at least 1 / SHOWN_PART of spread ones */
 };
 
-/* A fraction of a page that a count may be off. */
+/* A count of pages is a whole number, as is the number of sets: it may be off by this, which leaves
+ * a gap between one number and the next. */
 static const double EXACT = 0.3;
+
+/* Hits below and misses above, with this many cycles between them, do not overlap: the timer may
+ * count in steps of two. */
+static const double GAP_CYCLES = 2;
+
+/* The quantiles of hits that a threshold must clear: strays and spikes lie beyond. */
+static const double LOW_HITS = 0.01, HIGH_HITS = 0.99;
+
+/* Of one set all pages miss, or none. Counts from means, which noise shifts, may be a fifth off. */
+static const double ALL_MISS = 0.8, NONE_MISS = 0.2;
+
+/* A step of one set is its ways and one: at least two misses more, never one. */
+static const double STEP_LEAST = 1.5, WHOLE = 0.5;
+
+/* The part of the misses in which they rise in a straight line (sets_by_slope), how far the slope
+ * may be from a whole number of ways, and the counts from the line, as a share of the pages. */
+static const double LINE_FIRST = 0.05, LINE_LAST = 0.6, SLOPE_ERROR = 0.25, LINE_ERROR = 0.03;
+
+/* Shares of misses from which the entries of random replacement follow well: near 0 and 1 a small
+ * error of the share is a large one of the entries. They agree within a page and a share. */
+static const double RANDOM_LEAST = 0.25, RANDOM_MOST = 0.85;
+static const double RANDOM_ERROR_PAGES = 0.5, RANDOM_ERROR = 0.08;
+
+/* Pages are counted from the first number of which more than SOME miss to the first of which more
+ * than NEARLY_ALL do. */
+static const double SOME = 0.1, NEARLY_ALL = 0.95;
 
 struct count {
     uint64_t pages;
@@ -38,9 +71,9 @@ struct scan {
 /* Hits and misses differ by a constant: if their distributions do not overlap, they are counted. */
 static void set_threshold(struct scan *scan, const struct pool *hits, const struct pool *misses)
 {
-    double middle = pool_quantile(hits, 0.5), upper = pool_quantile(hits, 0.99);
-    double least = pool_quantile(misses, 0.5) - (middle - pool_quantile(hits, 0.01));
-    scan->threshold = least > upper + 2 ? (least + upper) / 2 : NAN;
+    double middle = pool_quantile(hits, 0.5), upper = pool_quantile(hits, HIGH_HITS);
+    double least = pool_quantile(misses, 0.5) - (middle - pool_quantile(hits, LOW_HITS));
+    scan->threshold = least > upper + GAP_CYCLES ? (least + upper) / 2 : NAN;
     scan->false_share = isnan(scan->threshold) ? 0 : 1 - pool_share_below(hits, scan->threshold);
 }
 
@@ -117,8 +150,8 @@ static bool one_set(const struct scan *scan, struct tlb_sets *sets)
 {
     for (size_t i = 1; i < scan->count; i++) {
         const struct count *before = &scan->counts[i - 1], *at = &scan->counts[i];
-        if (at->pages == before->pages + 1 && at->misses > 0.8 * (double)at->pages &&
-            before->misses < 0.2 * (double)before->pages) {
+        if (at->pages == before->pages + 1 && at->misses > ALL_MISS * (double)at->pages &&
+            before->misses < NONE_MISS * (double)before->pages) {
             sets->entries = sets->ways = sets->largest = before->pages;
             sets->sets = 1;
             sets->policy = TLB_OLDEST;
@@ -138,7 +171,7 @@ static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
         uint64_t pages = scan->counts[i].pages;
         if (pages != scan->counts[i - 1].pages + 1 || fabs(step - round(step)) > EXACT)
             return false;
-        if (step > 1.5) {
+        if (step > STEP_LEAST) {
             uint64_t ways = (uint64_t)llround(step) - 1;
             first = first ? first : pages;
             entries += ways;
@@ -146,7 +179,7 @@ static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
             smallest = ways < smallest ? ways : smallest;
             largest = ways > largest ? ways : largest;
         }
-        if (scan->counts[i].misses > (double)pages - 0.5)
+        if (scan->counts[i].misses > (double)pages - WHOLE)
             break;
     }
     if (!count || entries != first - 1)
@@ -159,35 +192,52 @@ static bool sets_by_steps(const struct scan *scan, struct tlb_sets *sets)
     return true;
 }
 
+/* Random replacement begins as sets of one way do, with two misses more per page. But when each of
+ * these sets has two pages all miss, and at random a sixth of them does not. */
+static bool all_miss_from(const struct scan *scan, double pages)
+{
+    bool seen = false;
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct count *at = &scan->counts[i];
+        if ((double)at->pages < pages)
+            continue;
+        seen = true;
+        if (at->misses < NEARLY_ALL * (double)at->pages)
+            return false;
+    }
+    return seen;
+}
+
 /* Many equal sets: the misses rise in a straight line, by the ways and one per page. A few entries
  * may be taken by pages of others. Where a hash chooses the set, the last pages may come to sets
  * that are too full already (H200), so that the line is that of the first half. */
 static bool sets_by_slope(const struct scan *scan, struct tlb_sets *sets)
 {
-    static const double first_share = 0.05, last_share = 0.6;
     const struct count *low = NULL, *high = NULL;
     for (size_t i = 0; i < scan->count; i++) {
         const struct count *at = &scan->counts[i];
         double share = at->misses / (double)at->pages;
-        if (!low && share > first_share)
+        if (!low && share > LINE_FIRST)
             low = at;
-        if (low && share > last_share)
+        if (low && share > LINE_LAST)
             break;
         high = at;
     }
-    if (!low || !high || high->pages < low->pages + 4)
+    if (!low || !high || high->pages < low->pages + SLOPE_PAGES)
         return false;
     double slope = (high->misses - low->misses) / (double)(high->pages - low->pages);
     double begin = (double)low->pages - low->misses / slope, ways = round(slope - 1);
-    if (ways < 1 || fabs(slope - 1 - ways) > 0.25)
+    if (ways < 1 || fabs(slope - 1 - ways) > SLOPE_ERROR)
         return false;
     for (const struct count *at = scan->counts; at <= high; at++) {
         double n = (double)at->pages, line = fmax(0, slope * (n - begin));
-        if (fabs(at->misses - line) > 0.03 * n)
+        if (fabs(at->misses - line) > LINE_ERROR * n)
             return false;
     }
     double count = round(begin / ways);
     if (fabs(begin / ways - count) > EXACT)
+        return false;
+    if (ways < 2 && !all_miss_from(scan, begin + count))
         return false;
     *sets = (struct tlb_sets){.entries = (uint64_t)(ways * count),
                               .sets = (uint64_t)count,
@@ -205,14 +255,14 @@ static bool entries_at_random(const struct scan *scan, struct tlb_sets *sets)
     size_t count = 0;
     for (size_t i = 0; i < scan->count; i++) {
         double share = scan->counts[i].misses / (double)scan->counts[i].pages;
-        if (share > 0.25 && share < 0.85)
+        if (share > RANDOM_LEAST && share < RANDOM_MOST)
             found[count++] = 1 / (1 - pow(1 - share, 1 / scan->counts[i].misses));
     }
-    if (count < 3)
+    if (count < RANDOM_COUNTS)
         return false;
     double entries = cpd_median(found, count);
     for (size_t i = 0; i < count; i++)
-        if (fabs(found[i] - entries) > 0.5 + 0.08 * entries)
+        if (fabs(found[i] - entries) > RANDOM_ERROR_PAGES + RANDOM_ERROR * entries)
             return false;
     *sets = (struct tlb_sets){.entries = (uint64_t)llround(entries), .policy = TLB_RANDOM};
     return true;
@@ -258,19 +308,19 @@ static int choose_range(struct scan *scan, const struct tlb_levels *levels,
                         struct err *err)
 {
     uint64_t room = page_chase_room(&levels->chase, scan->stride);
-    uint64_t from, to, most = 2 * level->miss_pages;
+    uint64_t from, to, most = MOST_FACTOR * level->miss_pages;
     most = most < room ? most : room;
     most = most < level->far_pages ? most : level->far_pages;
     most = most > level->hit_pages ? most : level->hit_pages + 1;
-    int rc = find_share(scan, 0.1, level->hit_pages / 2, most, &from, err);
+    int rc = find_share(scan, SOME, level->hit_pages / 2, most, &from, err);
     if (rc)
         return rc;
-    rc = find_share(scan, 0.95, from - 1, most, &to, err);
+    rc = find_share(scan, NEARLY_ALL, from - 1, most, &to, err);
     if (rc)
         return rc;
-    uint64_t margin = AROUND;
-    if (to - from + from / 8 + 2 * AROUND < SCAN_MAX)
-        margin += from / 8;
+    uint64_t margin = AROUND, before = from / BEFORE_PART;
+    if (to - from + before + 2 * AROUND < SCAN_MAX)
+        margin += before;
     *out_first = from > margin ? from - margin : 1;
     *out_last = to + AROUND < most ? to + AROUND : most;
     return 0;
@@ -287,7 +337,7 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
     if (rc)
         return rc;
     /* Neighbouring pages must show it too, or it was another effect. */
-    if (scan.miss_cycles < level->miss_cycles / 4) {
+    if (scan.miss_cycles < level->miss_cycles / SHOWN_PART) {
         *out_sets = sets;
         return 0;
     }

@@ -8,10 +8,10 @@
 
 enum { OWN_MAX = 8, LINES_MAX = 8, PASSES_RANDOM = 4, MANY_PAGES = 512, TRIES = 3 };
 
-/* What pages that were driven out take longer, as a share of a miss, at least. */
+/* What evicted pages take longer, as a share of a miss, at least. */
 static const double COLD_SHARE = 0.6;
 
-/* Pages that are timed, and behind them pages that drive them out. */
+/* Pages that are timed, and behind them pages that evict them. */
 struct plan {
     uint64_t stride, own, others;
     uint64_t passes; /* over the others */

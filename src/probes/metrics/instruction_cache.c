@@ -127,6 +127,20 @@ static double cycles_of(const struct found *found, size_t level)
     return cpd_quantile(cycles, count, 0.5);
 }
 
+/* True when enough SMs show the same levels. Otherwise a level may have been overlooked, and the
+ * figures of one may be those of another. */
+static bool agreed(const struct found *found)
+{
+    return found->agree >= AGREE_MIN || found->agree == found->curve_count;
+}
+
+static int doubt_unless_agreed(const struct found *found, struct measure *m, struct err *err)
+{
+    if (agreed(found) || m->status != MEASURE_OK)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+}
+
 static void name_level(size_t level, const char *what, char out_name[NAME_MAX_BYTES])
 {
     snprintf(out_name, NAME_MAX_BYTES, "instruction_cache.level%zu.%s", level + 1, what);
@@ -200,7 +214,7 @@ static int report_cycles(struct probe_context *context, const struct found *foun
     if (m)
         m->confidence = NAN;
     free(cycles);
-    return rc;
+    return rc ? rc : doubt_unless_agreed(found, m, err);
 }
 
 /* If the last transition is longer than the code, the cost beyond is not known. */
@@ -218,8 +232,8 @@ static int report_beyond(struct probe_context *context, const struct found *foun
     return report_cycles(context, found, found->level_count - 1, metric, err);
 }
 
-static int report_sharing(struct probe_context *context, const char *metric,
-                          const struct code_sharing *sharing, struct err *err)
+static int report_sharing(struct probe_context *context, const struct found *found,
+                          const char *metric, const struct code_sharing *sharing, struct err *err)
 {
     char reason[REASON_MAX];
     struct measure *m = measures_add(context->measures, metric, sharing->count, "",
@@ -229,7 +243,7 @@ static int report_sharing(struct probe_context *context, const char *metric,
     m->n = device_limits(context->device)->sm_count - 1;
     m->confidence = 1 - (double)(sharing->unclear + sharing->slowed) / fmax(m->n, 1);
     if (!sharing->unclear && !sharing->slowed)
-        return 0;
+        return doubt_unless_agreed(found, m, err);
     snprintf(reason, sizeof reason, "%u SMs slow SM 0 only a little, %u even with the same code",
              sharing->unclear, sharing->slowed);
     return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
@@ -266,7 +280,7 @@ static int find_sharing(struct probe_context *context, const struct found *found
                    : err_no_memory(err);
     int rc = code_sharing_find(context, &question, &sharing, err);
     if (!rc)
-        rc = report_sharing(context, metric, &sharing, err);
+        rc = report_sharing(context, found, metric, &sharing, err);
     code_sharing_fini(&sharing);
     return rc;
 }
@@ -294,9 +308,7 @@ static int report(struct probe_context *context, const struct found *found, stru
         return err_no_memory(err);
     m->n = (uint32_t)found->curve_count;
     m->confidence = (double)found->agree / (double)found->curve_count;
-    if (found->agree >= AGREE_MIN || found->agree == found->curve_count)
-        return 0;
-    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+    return doubt_unless_agreed(found, m, err);
 }
 
 static int run(struct probe_context *context, struct err *err)

@@ -6,6 +6,8 @@
 #include "probes/l2/l2_index.h"
 #include "probes/l2/l2_policy.h"
 
+enum { REASON_MAX = 120 };
+
 /* Both rest on few patterns: they say what kind it is, not each detail. */
 static const double CONFIDENCE = 0.95, DOUBTED = 0.5;
 
@@ -51,6 +53,27 @@ static int report_index(struct probe_context *context, struct err *err)
                   index.n, err);
 }
 
+/* What is kept as under LRU is kept by nothing else. What is kept as under no known policy may come
+ * from sets of few ways, which fill unevenly; and parts that keep lines twice have less room than
+ * their size, so that LRU loses what FIFO would. */
+static bool may_be_lru(const struct probe_context *context, const struct l2_policy *policy)
+{
+    const struct measure *parts = measures_get(context->measures, "l2.parts");
+    bool one = parts && parts->status == MEASURE_OK && parts->value == 1;
+    return policy->policy == REPLACEMENT_NOT_LRU || (policy->policy != REPLACEMENT_LRU && !one);
+}
+
+static int doubt_policy(struct measure *m, const struct l2_policy *policy, struct err *err)
+{
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason,
+             "%.0f, %.0f and %.0f %% of an area stay: not LRU, or few ways, or lines kept twice",
+             100 * policy->kept[L2_POLICY_PLAIN], 100 * policy->kept[L2_POLICY_AGAIN],
+             100 * policy->kept[L2_POLICY_OFTEN]);
+    m->confidence = DOUBTED;
+    return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
 static int report_policy(struct probe_context *context, struct err *err)
 {
     struct l2_policy policy;
@@ -58,10 +81,10 @@ static int report_policy(struct probe_context *context, struct err *err)
     if (rc)
         return rc;
     const char *word = replacement_name(policy.policy);
-    return settle(context,
-                  measures_add_words(context->measures, "l2.policy", &word, 1,
-                                     "what is kept of an area, used again or not"),
-                  policy.n, err);
+    struct measure *m = measures_add_words(context->measures, "l2.policy", &word, 1,
+                                           "what is kept of an area, used again or not");
+    rc = settle(context, m, policy.timed_loads, err);
+    return rc || !may_be_lru(context, &policy) ? rc : doubt_policy(m, &policy, err);
 }
 
 static int run_l2_structure(struct probe_context *context, struct err *err)

@@ -26,6 +26,9 @@ enum {
 /* P6 differs from P5 only if it takes longer by more than this share. */
 static const double SWITCH_SHARE = 0.05;
 
+static const double DOUBTED = 0.5;
+static const char UNSURE_TLBS[] = "the TLBs that it rests on are not certain";
+
 /* Where the page of a load is found. */
 enum place { IN_FIRST, IN_SECOND, IN_TABLE };
 
@@ -49,16 +52,23 @@ struct spectrum {
     struct page_chase chase;
     struct tlb tlbs[2];
     size_t levels;
+    bool doubtful;           /* the TLBs are not certain */
     uint64_t fresh;          /* jobs that loaded lines from memory so far */
     double values[PATTERNS]; /* NAN: none */
 };
 
-static double value_of(const struct probe_context *context, size_t level, const char *what)
+static const struct measure *figure_of(const struct probe_context *context, size_t level,
+                                       const char *what)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "tlb.l%zu.%s", level + 1, what);
     const struct measure *m = measures_get(context->measures, metric);
-    return m && measure_status_valued(m->status) ? m->value : NAN;
+    return m && measure_status_valued(m->status) ? m : NULL;
+}
+
+static bool is_sure(const struct measure *m)
+{
+    return m && m->status == MEASURE_OK;
 }
 
 /* The first level and the last one: between them nothing is told apart. */
@@ -67,12 +77,19 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
     const struct measure *m = measures_get(context->measures, "tlb.levels");
     size_t count = m && measure_status_valued(m->status) ? (size_t)m->value : 0;
     spectrum->levels = count < 2 ? count : 2;
+    spectrum->doubtful = !is_sure(m);
     for (size_t i = 0; i < spectrum->levels; i++) {
         size_t level = i ? count - 1 : 0;
-        double sets = value_of(context, level, "sets");
-        spectrum->tlbs[i] = (struct tlb){.entries = value_of(context, level, "entries"),
-                                         .page_bytes = value_of(context, level, "page"),
-                                         .sets = isnan(sets) ? 0 : sets};
+        const struct measure *entries = figure_of(context, level, "entries");
+        const struct measure *page = figure_of(context, level, "page");
+        const struct measure *sets = figure_of(context, level, "sets");
+        spectrum->doubtful = spectrum->doubtful || !is_sure(entries) || !is_sure(page);
+        if (!entries || !page) {
+            spectrum->levels = i;
+            break;
+        }
+        spectrum->tlbs[i] = (struct tlb){
+            .entries = entries->value, .page_bytes = page->value, .sets = sets ? sets->value : 0};
     }
 }
 
@@ -87,9 +104,15 @@ struct pages {
     uint64_t count, stride;
 };
 
-/* False: there is no such place. */
-static bool choose_pages(const struct spectrum *spectrum, const struct pattern *pattern,
-                         struct pages *out_pages)
+/* Whether there are pages of such a place. */
+enum choice { CHOSEN, NO_TLB, TOO_FAR };
+
+static const char *const reasons[] = {
+    [NO_TLB] = "no TLB was seen that such loads miss",
+    [TOO_FAR] = "the pages that such loads need are more than memory, L2 or the next TLB have"};
+
+static enum choice choose_pages(const struct spectrum *spectrum, const struct pattern *pattern,
+                                struct pages *out_pages)
 {
     const struct tlb *first = &spectrum->tlbs[0], *last = &spectrum->tlbs[spectrum->levels - 1];
     struct pages pages = {.count = NEAR_PAGES, .stride = PAGE_ASSUMED};
@@ -99,20 +122,20 @@ static bool choose_pages(const struct spectrum *spectrum, const struct pattern *
             pages.count = (uint64_t)(first->entries + 1) / 2;
     } else if (pattern->place == IN_SECOND) {
         if (spectrum->levels < 2)
-            return false;
+            return NO_TLB;
         pages = (struct pages){overfull(first), (uint64_t)first->page_bytes};
         if ((double)pages.count > last->entries * last->page_bytes / first->page_bytes)
-            return false;
+            return TOO_FAR;
     } else if (pattern->place == IN_TABLE) {
         if (!spectrum->levels)
-            return false;
+            return NO_TLB;
         pages = (struct pages){overfull(last), (uint64_t)last->page_bytes};
     }
     uint64_t room = page_chase_room(&spectrum->chase, pages.stride);
     if (pattern->scattered && pages.count <= room)
         pages.stride = page_chase_stride(&spectrum->chase, pages.count);
     *out_pages = pages;
-    return pages.count <= room && pages.count <= spectrum->chase.pages_max;
+    return pages.count <= room && pages.count <= spectrum->chase.pages_max ? CHOSEN : TOO_FAR;
 }
 
 /* The pages are visited in the same order as before, at lines that nobody has loaded. */
@@ -198,6 +221,20 @@ static int leave_out(struct probe_context *context, size_t number, const char *r
     return repeats_unsupported(context, metric, reason, err);
 }
 
+/* There is no such load only if it is certain which TLBs there are. */
+static int leave_out_place(struct probe_context *context, const struct spectrum *spectrum,
+                           size_t number, enum choice choice, struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    if (choice == NO_TLB && !spectrum->doubtful)
+        return leave_out(context, number, reasons[choice], err);
+    snprintf(metric, sizeof metric, "spectrum.%s", patterns[number].name);
+    return measures_add_missing(context->measures, metric, MEASURE_FAILED,
+                                spectrum->doubtful ? UNSURE_TLBS : reasons[choice])
+               ? 0
+               : err_no_memory(err);
+}
+
 static int report(struct probe_context *context, struct spectrum *spectrum, size_t number,
                   const double *cycles, struct err *err)
 {
@@ -210,7 +247,10 @@ static int report(struct probe_context *context, struct spectrum *spectrum, size
         repeats_add(context, metric, cycles, REPEATS, "cycles", "mean of single loads over pages");
     if (!m || repeats_settle(m) || add_parts(spectrum, number, m))
         return err_no_memory(err);
-    return 0;
+    if (!spectrum->doubtful || patterns[number].place == IN_FIRST)
+        return 0;
+    m->confidence = fmin(m->confidence, DOUBTED);
+    return measure_set_status(m, MEASURE_NOISY, UNSURE_TLBS) ? err_no_memory(err) : 0;
 }
 
 static int run_pattern(struct probe_context *context, struct spectrum *spectrum, size_t number,
@@ -218,8 +258,9 @@ static int run_pattern(struct probe_context *context, struct spectrum *spectrum,
 {
     double cycles[REPEATS], sorted[REPEATS];
     struct pages pages;
-    if (!choose_pages(spectrum, &patterns[number], &pages))
-        return leave_out(context, number, "no TLB was seen that such loads miss", err);
+    enum choice choice = choose_pages(spectrum, &patterns[number], &pages);
+    if (choice != CHOSEN)
+        return leave_out_place(context, spectrum, number, choice, err);
     for (size_t i = 0; i < REPEATS; i++) {
         int rc = measure_once(context, spectrum, &patterns[number], &pages, &cycles[i], err);
         if (rc)

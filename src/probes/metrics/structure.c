@@ -6,6 +6,7 @@
 
 #include "probes/method/cache_report.h"
 #include "probes/method/cache_sets.h"
+#include "probes/method/interference.h"
 #include "probes/method/line.h"
 #include "probes/method/replacement.h"
 #include "probes/method/tag_scatter.h"
@@ -133,7 +134,7 @@ static int note_policy(struct measure *m, const struct cache_sets *sets,
         snprintf(key, sizeof key, "way_%u", (unsigned)i + 1);
         failed = failed || facts_set_real(&m->notes, key, found->shares[i]);
     }
-    if (*found->reason)
+    if (found->policy != REPLACEMENT_UNKNOWN && *found->reason)
         failed = failed || facts_set_text(&m->notes, "seen", found->reason);
     return failed ? err_no_memory(err) : 0;
 }
@@ -195,11 +196,13 @@ static int report(struct probe_context *context, const struct study *study,
                   const struct cache_sets *sets, struct err *err)
 {
     char doubt[REASON_MAX];
-    struct replacement found = {.reason = "no set can be loaded by itself"};
-    int rc = sets->scattered ? 0 : replacement_measure(context, study, sets, &found, err);
+    struct replacement found;
+    int rc = replacement_measure(context, study, sets, &found, err);
     if (rc)
         return rc;
     check_size(context, study, sets, doubt);
+    if (found.unexplained)
+        snprintf(doubt, sizeof doubt, "lines stay as under no policy by which the sets were told");
     rc = report_sets(context, study, sets, doubt, err);
     if (!rc)
         rc = report_ways(context, study, sets, &found, doubt, err);
@@ -261,6 +264,20 @@ static int measure_sets(struct probe_context *context, const struct study *study
     return rc;
 }
 
+/* If SMs share the cache, jobs run one after the other: they load the same lines. An old record
+ * does not tell. */
+static int choose_at_once(struct probe_context *context, struct study *study, struct err *err)
+{
+    struct err own = {0};
+    bool shared = false;
+    if (study->at_once == 1)
+        return 0;
+    int rc = interference_shared(context, study, &shared, &own);
+    if (shared)
+        study->at_once = 1;
+    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
+}
+
 static int run_structure(struct probe_context *context, enum study_id id, struct err *err)
 {
     const char *memory = study_name(id);
@@ -274,13 +291,16 @@ static int run_structure(struct probe_context *context, enum study_id id, struct
         return report_all_missing(context, memory, "the cache could not be overfilled", err);
     if (!study->line_bytes)
         return report_all_missing(context, memory, "the line is not known", err);
+    struct study own = *study;
     struct cache_sets sets;
-    rc = measure_sets(context, study, &sets, err);
+    rc = choose_at_once(context, &own, err);
+    if (!rc)
+        rc = measure_sets(context, &own, &sets, err);
     if (rc)
         return rc;
     if (!sets.told)
         return report_all_missing(context, memory, sets.doubt, err);
-    rc = report(context, study, &sets, err);
+    rc = report(context, &own, &sets, err);
     cache_sets_fini(&sets);
     return rc;
 }

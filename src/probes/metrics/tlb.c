@@ -118,8 +118,10 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     if (rc)
         return rc;
     if (!sharing.sms)
-        return add_missing(context, number, "sms", "other pages did not drive it out", err);
-    return add(context, number, "sms", sharing.sms, "", &sure, err);
+        return add_missing(context, number, "sms",
+                           "other pages did not evict those of SM 0: sharing cannot be tested",
+                           err);
+    return add(context, number, "sms", sharing.sms, "", sets, err);
 }
 
 /* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
@@ -128,6 +130,7 @@ static int measure_sets(struct probe_context *context, struct tlb_levels *levels
                         struct tlb_sets *sets, char unclear[REASON_MAX], struct err *err)
 {
     size_t count = levels->count;
+    bool in_order = true; /* the levels before replace their oldest page */
     levels->count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct tlb_level level = levels->levels[i];
@@ -136,6 +139,9 @@ static int measure_sets(struct probe_context *context, struct tlb_levels *levels
         int rc = level.page_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
         if (rc)
             return rc;
+        if (!in_order && own->shown && !*own->doubt)
+            snprintf(own->doubt, sizeof own->doubt, "the level before keeps pages in no order");
+        in_order = in_order && (own->policy == TLB_OLDEST || !own->shown);
         bool large = level.miss_cycles > UNCLEAR_SHARE * level.base_cycles;
         if (own->policy != TLB_OLDEST && own->shown)
             snprintf(unclear, REASON_MAX, "a level that rises slowly may hide another one");

@@ -120,6 +120,6 @@ void html_maps(struct strbuf *out, const struct inventory_model *model)
     put_maps(out, model, "clusters, by SM", cluster_maps, COUNT_OF(cluster_maps));
     html_die_map(out, model);
     put_maps(out, model,
-             model->count > 1 ? "memory, by region, of a usual GPU" : "memory, by region",
+             model->count > 1 ? "memory, by region, of the median GPU" : "memory, by region",
              memory_maps, COUNT_OF(memory_maps));
 }

@@ -143,7 +143,7 @@ static void put_surfaces(struct strbuf *out, const struct inventory_model *model
             strbuf_printf(out,
                           "<details class=surfaces><summary>Bandwidth by what is in "
                           "flight%s</summary><div class=curves>\n",
-                          model->count > 1 ? ", of a usual GPU" : "");
+                          model->count > 1 ? ", of the median GPU" : "");
         begun = true;
         title_of(m->metric, title);
         put_chart(out, title, &curves);

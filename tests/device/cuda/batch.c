@@ -178,6 +178,35 @@ static void slow_loads(void **state)
     }
 }
 
+/* As many latencies as a job may keep come back, each of its load, also if several chases are
+ * timed.
+ */
+static void kept_latencies(void **state)
+{
+    (void)state;
+    enum { STRIDE = 64, ELEMENTS = 4000 };
+    const struct device_array array = {
+        .path = DEVICE_GLOBAL_CA, .size_bytes = ELEMENTS * STRIDE, .stride_bytes = STRIDE};
+    for (uint32_t timed = 1; timed <= 3; timed++) {
+        struct device_job job = {
+            .agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = timed};
+        for (uint32_t s = 0; s < timed; s++)
+            job.steps[s] = (struct device_step){.kind = DEVICE_CHASE, .array = array};
+        for (uint32_t s = 0; s < timed; s++)
+            job.steps[s].keep = device_keep_max(&job);
+        struct device_answer answer;
+        run(&job, 1, 1, &answer);
+        for (uint32_t s = 0; s < timed; s++) {
+            const struct device_sample *sample = &answer.samples[s];
+            assert_int_equal(sample->kept_count, device_keep_max(&job));
+            for (uint32_t i = 0; i < sample->kept_count; i++)
+                assert_int_equal(sample->kept[i],
+                                 cycles_at((uint64_t)i * ELEMENTS / sample->kept_count * STRIDE));
+        }
+        device_answers_fini(&answer, 1);
+    }
+}
+
 /* Fills, another SM's agent and a second kind of chain between the steps of one job. */
 static void segments(void **state)
 {
@@ -354,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_jobs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(constant_chains, set_up, tear_down),
         cmocka_unit_test_setup_teardown(slow_loads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kept_latencies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(segments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_grows_and_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wide_memory, set_up, tear_down),

@@ -14,22 +14,16 @@
 #include "device/check_program.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/kernels.h"
-#include "device/source.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, TARGET_MS = 20 };
+enum { TARGET_MS = 20 };
 
 extern const unsigned char cuda_check_fatbin[];
 
 static struct device *device;
 static struct driver driver;
 
-static void ok(CUresult code, const char *what)
-{
-    struct err err = {0};
-    if (driver_check(&driver, code, what, &err))
-        fail_msg("%s", err.text);
-}
-#define OK(call) ok(driver.call, #call)
+#define OK(call) real_gpu_ok(&driver, driver.call, #call)
 
 static void all_units(void **state)
 {
@@ -106,21 +100,18 @@ static void sub_cores(void **state)
     driver.cuModuleUnload(module);
 }
 
-int main(void)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_units), cmocka_unit_test(sub_cores)};
-    struct device_source *source = NULL;
     struct err err = {0};
-    if (device_source_cuda(&source, &err) || !device_source_count(source)) {
-        printf("no GPU: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (driver_load(&driver, &err) || device_source_open(source, 0, &device, &err)) {
+    if (driver_load(&driver, &err)) {
         printf("%s\n", err.text);
         return 1;
     }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    device_destroy(device);
-    device_source_destroy(source);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return real_gpu_run(&device, all_tests);
 }

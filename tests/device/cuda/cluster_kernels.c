@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "device/device.h"
-#include "device/source.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, LOADS = 256 };
+enum { LOADS = 256 };
 
 static struct device *device;
 
@@ -102,23 +102,15 @@ static bool has_clusters(void)
     return rc != -ENOTSUP;
 }
 
-int main(void)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(own_is_nearer),
                                        cmocka_unit_test(twice_the_work),
                                        cmocka_unit_test(memory_is_further)};
-    struct device_source *source = NULL;
-    struct err err = {0};
-    if (device_source_cuda(&source, &err) || !device_source_count(source)) {
-        printf("no GPU: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (device_source_open(source, 0, &device, &err)) {
-        printf("%s\n", err.text);
-        return 1;
-    }
-    int failed = has_clusters() ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
-    device_destroy(device);
-    device_source_destroy(source);
-    return failed;
+    return has_clusters() ? cmocka_run_group_tests(tests, NULL, NULL) : REAL_GPU_SKIPPED;
+}
+
+int main(void)
+{
+    return real_gpu_run(&device, all_tests);
 }

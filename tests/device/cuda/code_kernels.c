@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "device/instruction.h"
-#include "device/source.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, SHORT = 64, LONG = 192 };
+enum { SHORT = 64, LONG = 192 };
 
 static struct device *device;
 
@@ -55,21 +55,13 @@ static void all_instructions(void **state)
     }
 }
 
-int main(void)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_instructions)};
-    struct device_source *source = NULL;
-    struct err err = {0};
-    if (device_source_cuda(&source, &err) || !device_source_count(source)) {
-        printf("no GPU: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (device_source_open(source, 0, &device, &err)) {
-        printf("%s\n", err.text);
-        return 1;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    device_destroy(device);
-    device_source_destroy(source);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return real_gpu_run(&device, all_tests);
 }

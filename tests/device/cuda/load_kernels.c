@@ -1,59 +1,45 @@
 /* The kernel of the sustained load on a real GPU: it counts what it does, computing and reading
  * reach a good part of what each reaches alone, and a load of two seconds gives samples. Skipped,
  * and counted as such, where there is no GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../../check.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "base/mem.h"
-#include "device/cuda/driver.h"
 #include "device/cuda/kernels.h"
 #include "device/source.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, ROUNDS = 20000 };
+enum { ROUNDS = 20000 };
 static const uint64_t BYTES = UINT64_C(4) << 30;
 
 extern const unsigned char cuda_load_fatbin[];
 
 static const char *const units[] = {"fma.f32", "mma.sync bf16", "wgmma bf16"};
 
-static struct driver driver;
-static CUmodule module;
-static CUstream stream;
-static CUdeviceptr memory, result;
+static struct real_module gpu;
 static int sms;
 
-static void ok(CUresult code, const char *what)
-{
-    struct err err = {0};
-    if (driver_check(&driver, code, what, &err))
-        fail_msg("%s", err.text);
-}
-#define OK(call) ok(driver.call, #call)
+#define OK(call) real_gpu_ok(&gpu.driver, gpu.driver.call, #call)
 
 /* One launch; the result is of it alone. */
 static struct kernel_load_result run(uint32_t what, uint32_t rounds)
 {
-    struct kernel_load load = {.base = memory,
+    struct kernel_load load = {.base = gpu.memory,
                                .chunks = BYTES / KERNEL_LOAD_CHUNK_BYTES,
-                               .result = result,
+                               .result = gpu.result,
                                .rounds = rounds,
                                .what = what};
     struct kernel_load_result found = {0};
     void *parameters[] = {&load};
     CUfunction function;
-    OK(cuModuleGetFunction(&function, module, "load_both"));
-    OK(cuMemsetD32Async(result, 0, sizeof found / 4, stream));
-    OK(cuLaunchKernel(function, (unsigned)sms, 1, 1, KERNEL_LOAD_THREADS, 1, 1, 0, stream,
+    OK(cuModuleGetFunction(&function, gpu.module, "load_both"));
+    OK(cuMemsetD32Async(gpu.result, 0, sizeof found / 4, gpu.stream));
+    OK(cuLaunchKernel(function, (unsigned)sms, 1, 1, KERNEL_LOAD_THREADS, 1, 1, 0, gpu.stream,
                       parameters, NULL));
-    OK(cuMemcpyDtoHAsync(&found, result, sizeof found, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoHAsync(&found, gpu.result, sizeof found, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
     return found;
 }
 
@@ -133,30 +119,20 @@ static void a_load_has_samples(void **state)
     device_source_destroy(source);
 }
 
-int main(void)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_counted),
         cmocka_unit_test(both_run_together),
         cmocka_unit_test(a_load_has_samples),
     };
-    struct err err = {0};
-    CUcontext context;
-    CUdevice device;
-    if (driver_load(&driver, &err)) {
-        fprintf(stderr, "skipped: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (driver.cuDeviceGet(&device, 0) || driver.cuDevicePrimaryCtxRetain(&context, device) ||
-        driver.cuCtxSetCurrent(context) || driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) ||
-        driver.cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ||
-        driver.cuModuleLoadData(&module, cuda_load_fatbin) || driver.cuMemAlloc(&memory, BYTES) ||
-        driver.cuMemAlloc(&result, sizeof(struct kernel_load_result)))
+    if (gpu.driver.cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.device))
         return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    driver.cuMemFree(memory);
-    driver.cuMemFree(result);
-    driver.cuDevicePrimaryCtxRelease(device);
-    driver_unload(&driver);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return real_module_run(&gpu, cuda_load_fatbin, BYTES, sizeof(struct kernel_load_result),
+                           all_tests);
 }

@@ -1,68 +1,54 @@
 /* The kernels of the memory test on a real GPU: what they wrote reads back right, and bits that are
  * changed in between are found, all of them and nothing else. Skipped, and counted as such, where
  * there is no GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../../check.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "base/mem.h"
-#include "device/cuda/driver.h"
 #include "device/cuda/kernels.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, BYTES = 64 << 20, BLOCKS = 64, THREADS = 1024 };
+enum { BYTES = 64 << 20, BLOCKS = 64, THREADS = 1024 };
 
 extern const unsigned char cuda_memory_fatbin[];
 
-static struct driver driver;
-static CUmodule module;
-static CUstream stream;
-static CUdeviceptr memory, result;
+static struct real_module gpu;
 
-static void ok(CUresult code, const char *what)
-{
-    struct err err = {0};
-    if (driver_check(&driver, code, what, &err))
-        fail_msg("%s", err.text);
-}
-#define OK(call) ok(driver.call, #call)
+#define OK(call) real_gpu_ok(&gpu.driver, gpu.driver.call, #call)
 
 static void launch(const char *name)
 {
-    struct kernel_region region = {.base = memory,
+    struct kernel_region region = {.base = gpu.memory,
                                    .offset = UINT64_C(40) << 30,
                                    .count = BYTES / 16,
                                    .seed = UINT64_C(0x123456789abcdef),
-                                   .result = result};
+                                   .result = gpu.result};
     void *parameters[] = {&region};
     CUfunction function;
-    OK(cuModuleGetFunction(&function, module, name));
-    OK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
+    OK(cuModuleGetFunction(&function, gpu.module, name));
+    OK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, gpu.stream, parameters, NULL));
 }
 
 static struct kernel_region_result check(const char *name)
 {
     struct kernel_region_result found = {.wrong_offset = UINT64_MAX};
-    OK(cuMemcpyHtoDAsync(result, &found, sizeof found, stream));
+    OK(cuMemcpyHtoDAsync(gpu.result, &found, sizeof found, gpu.stream));
     launch(name);
-    OK(cuMemcpyDtoHAsync(&found, result, sizeof found, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoHAsync(&found, gpu.result, sizeof found, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
     return found;
 }
 
 static void flip(uint64_t offset, uint64_t bits)
 {
     uint64_t word;
-    OK(cuMemcpyDtoHAsync(&word, memory + offset, sizeof word, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoHAsync(&word, gpu.memory + offset, sizeof word, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
     word ^= bits;
-    OK(cuMemcpyHtoDAsync(memory + offset, &word, sizeof word, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyHtoDAsync(gpu.memory + offset, &word, sizeof word, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
 }
 
 static void changed_bits_are_found(void **state)
@@ -111,42 +97,31 @@ static void loads_depend_on_each_other(void **state)
     uint64_t region_bytes = 1 << 20;
     uint32_t loads = 4096;
     uint32_t round = 0, first = 0;
-    void *parameters[] = {&memory, &region_bytes, &loads, &round, &first, &result};
+    void *parameters[] = {&gpu.memory, &region_bytes, &loads, &round, &first, &gpu.result};
     CUfunction function;
     launch("memory_write_address");
-    OK(cuModuleGetFunction(&function, module, "memory_chase"));
+    OK(cuModuleGetFunction(&function, gpu.module, "memory_chase"));
     for (int i = 0; i < 2; i++)
-        OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
-    OK(cuMemcpyDtoHAsync(&found, result, sizeof found, stream));
-    OK(cuStreamSynchronize(stream));
+        OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, gpu.stream, parameters, NULL));
+    OK(cuMemcpyDtoHAsync(&found, gpu.result, sizeof found, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
     double cycles = (double)found.cycles[0] / loads;
     print_message("a load in L2 takes %.0f cycles\n", cycles);
     assert_true(cycles > 100);
 }
 
-int main(void)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changed_bits_are_found),
         cmocka_unit_test(halves_are_exchanged),
         cmocka_unit_test(loads_depend_on_each_other),
     };
-    struct err err = {0};
-    CUcontext context;
-    CUdevice device;
-    if (driver_load(&driver, &err)) {
-        fprintf(stderr, "skipped: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (driver.cuDeviceGet(&device, 0) || driver.cuDevicePrimaryCtxRetain(&context, device) ||
-        driver.cuCtxSetCurrent(context) || driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) ||
-        driver.cuModuleLoadData(&module, cuda_memory_fatbin) || driver.cuMemAlloc(&memory, BYTES) ||
-        driver.cuMemAlloc(&result, sizeof(struct kernel_region_result)))
-        return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    driver.cuMemFree(memory);
-    driver.cuMemFree(result);
-    driver.cuDevicePrimaryCtxRelease(device);
-    driver_unload(&driver);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return real_module_run(&gpu, cuda_memory_fatbin, BYTES, sizeof(struct kernel_region_result),
+                           all_tests);
 }

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/source.h"
 #include "device/straight.h"
+#include "real_gpu.h"
 
-enum { SKIPPED = 77, REPEATS = 4, LAUNCHES = 5 };
+enum { REPEATS = 4, LAUNCHES = 5 };
 
 static struct device *device;
 static FILE *raw;
@@ -89,24 +89,17 @@ static void pairs(void **state)
             }
 }
 
-int main(int argc, char **argv)
+static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(pairs)};
-    struct device_source *source = NULL;
-    struct err err = {0};
-    if (device_source_cuda(&source, &err) || !device_source_count(source)) {
-        printf("no GPU: %s\n", err.text);
-        return SKIPPED;
-    }
-    if (device_source_open(source, 0, &device, &err)) {
-        printf("%s\n", err.text);
-        return 1;
-    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
     raw = argc > 1 ? fopen(argv[1], "w") : NULL;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = real_gpu_run(&device, all_tests);
     if (raw)
         fclose(raw);
-    device_destroy(device);
-    device_source_destroy(source);
     return failed;
 }

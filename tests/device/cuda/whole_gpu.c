@@ -86,17 +86,36 @@ static void memory_test_errors(void **state)
     }
 }
 
+/* How often most of the memory was taken and freed since whole_begin. */
+static struct {
+    void *driver;
+    const unsigned *taken, *freed;
+    unsigned taken_before, freed_before;
+} whole;
+
+static void whole_begin(void)
+{
+    whole.driver = dlopen("libcuda.so.1", RTLD_NOW);
+    whole.taken = dlsym(whole.driver, "fake_whole_taken");
+    whole.freed = dlsym(whole.driver, "fake_whole_freed");
+    assert_true(whole.taken && whole.freed);
+    whole.taken_before = *whole.taken;
+    whole.freed_before = *whole.freed;
+}
+
+static void whole_expect(unsigned taken, unsigned freed)
+{
+    assert_int_equal(*whole.taken - whole.taken_before, taken);
+    assert_int_equal(*whole.freed - whole.freed_before, freed);
+}
+
 /* What is freed would be cleared while something else is measured. */
 static void memory_is_kept(void **state)
 {
     (void)state;
     const struct device_memory_test test = {.patterns = 1, .region_bytes = 8 << 20, .loads = 8};
     const struct device_sm_map map = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 2, .loads = 1};
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    const unsigned *taken = dlsym(driver, "fake_whole_taken");
-    const unsigned *freed = dlsym(driver, "fake_whole_freed");
-    assert_true(taken && freed);
-    unsigned taken_before = *taken, freed_before = *freed;
+    whole_begin();
     assert_int_equal(set_up(NULL), 0);
     for (int round = 0; round < 2; round++) {
         struct device_memory_map regions = {0};
@@ -107,11 +126,44 @@ static void memory_is_kept(void **state)
         device_memory_map_fini(&regions);
         device_sm_map_answer_fini(&answer);
     }
-    assert_int_equal(*taken, taken_before + 1);
-    assert_int_equal(*freed, freed_before);
+    whole_expect(1, 0);
     tear_down(NULL);
-    assert_int_equal(*freed, freed_before + 1);
-    dlclose(driver);
+    whole_expect(1, 1);
+    dlclose(whole.driver);
+}
+
+static int load_far(void)
+{
+    const uint64_t far = device_limits(device)->wide_bytes;
+    struct device_job job = {.agents = {{.sm = 1}}, .agent_count = 1, .step_count = 1};
+    job.steps[0] = (struct device_step){
+        .kind = DEVICE_CHASE,
+        .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = far, .stride_bytes = far / 2}};
+    const struct device_batch batch = {.jobs = &job, .job_count = 1};
+    struct device_answer answer = {0};
+    struct err err = {0};
+    int rc = device_run(device, &batch, &answer, &err);
+    device_answers_fini(&answer, 1);
+    return rc;
+}
+
+/* If less memory is free than when the GPU was opened, another process has it, and may need more:
+ * what was taken is given back. */
+static void memory_that_is_too_little_is_given_back(void **state)
+{
+    (void)state;
+    whole_begin();
+    assert_int_equal(set_up(NULL), 0);
+    assert_true(device_limits(device)->wide_bytes > UINT64_C(40) << 20);
+    setenv("FAKE_CUDA_MEMORY", "32", 1);
+    assert_int_equal(load_far(), -EBUSY);
+    whole_expect(1, 1);
+    unsetenv("FAKE_CUDA_MEMORY");
+    assert_int_equal(load_far(), 0);
+    whole_expect(2, 1);
+    tear_down(NULL);
+    whole_expect(2, 2);
+    dlclose(whole.driver);
 }
 
 /* Every unit that the GPU has is checked on every sub-core; a wrong SM is the only one. */
@@ -251,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test(memory_test_errors),
         cmocka_unit_test(memory_is_kept),
+        cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),

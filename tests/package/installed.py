@@ -1,0 +1,75 @@
+"""What must be true of the programs wherever a package put them."""
+import pathlib
+import re
+
+import made
+
+PROGRAMS = ["gpumemtopo-survey", "gpumemtopo-report", "gpumemtopo-predict"]
+
+
+def files_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*")
+                  if path.is_symlink() or not path.is_dir())
+
+
+def staged(built, folder):
+    """All files that `meson install` of a build would write, without leading slash."""
+    made.run("meson", "install", "-C", built, "--destdir", folder, "--no-rebuild", "--quiet")
+    return files_below(folder)
+
+
+def check_needs_no_cuda(root):
+    """The programs are not linked with anything of CUDA or of the driver."""
+    for program in PROGRAMS:
+        said = made.run("readelf", "-dW", root / "usr/bin" / program)
+        libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", said)
+        assert "libc.so.6" in libraries, said
+        assert not [name for name in libraries if re.search("cuda|nvidia|nvml|cudart", name)], libraries
+
+
+def check_no_build_path(root, source):
+    for program in PROGRAMS:
+        assert str(source).encode() not in (root / "usr/bin" / program).read_bytes(), f"{program} names {source}"
+
+
+def check_programs(root, version):
+    """They run from there, with the files from there."""
+    work = root.parent / "elsewhere"
+    work.mkdir(exist_ok=True)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(work)}
+
+    def run(program, *args, code=(0,)):
+        return made.run(root / "usr/bin" / program, *args, cwd=work, env=env, code=code)
+
+    for program in PROGRAMS:
+        assert version in run(program, "--version"), program
+    backend = re.search("CUDA backend: (yes|no)", run("gpumemtopo-survey", "--version")).group(1)
+    assert backend == ("yes" if made.nvcc() else "no"), backend
+    share, etc = root / "usr/share/gpumemtopo", root / "etc/gpumemtopo"
+    fleet = work / "fleet.yaml"
+    fleet.write_text(f"nodes:\n  - {{name: n1, gpus: 2, model: {share}/sim/demo-h8.yaml}}\n", encoding="utf-8")
+    survey = ["gpumemtopo-survey", "--simulate", fleet, "--profile", "quick", "--quiet", "-o", "out.yaml"]
+    run(*survey)
+    run("gpumemtopo-report", "validate", "out.yaml")
+    assert "Demo H8" in run("gpumemtopo-report", "show", "out.yaml")
+    assert run("gpumemtopo-predict", "--list-kernels").strip()
+    # Settings are read from /etc, and from nowhere else.
+    settings = etc / "survey.yaml"
+    before = settings.read_text(encoding="utf-8")
+    settings.write_text(before + "surprise: 1\n", encoding="utf-8")
+    assert "surprise" in run(*survey, code=(2,))
+    settings.unlink()
+    assert "survey.yaml not found" in run(*survey, code=(1, 2))
+    settings.write_text(before, encoding="utf-8")
+    (work / "out.yaml").unlink()
+
+
+def check_settings_kept(etc, upgrade, kept_beside):
+    """upgrade() installs a package with other settings: those that the site changed stay, those that it did not
+    change become the new ones. kept_beside: the name that the new file gets."""
+    ours = (etc / "survey.yaml").read_text(encoding="utf-8") + "# changed by the site\n"
+    (etc / "survey.yaml").write_text(ours, encoding="utf-8")
+    upgrade()
+    assert (etc / "survey.yaml").read_text(encoding="utf-8") == ours, "survey.yaml was replaced"
+    assert (etc / kept_beside).read_text(encoding="utf-8").endswith("# newer\n"), f"there is no {kept_beside}"
+    assert (etc / "health.conf").read_text(encoding="utf-8").endswith("# newer\n"), "health.conf is the old one"
