@@ -3,6 +3,7 @@ tarball.py SOURCE_ROOT FOLDER"""
 import pathlib
 import shutil
 import sys
+import tarfile
 import tempfile
 
 import made
@@ -18,6 +19,11 @@ names = {name.split("/", 1)[1] for name in made.run("tar", "-tf", packages.tarba
          if "/" in name and not name.endswith("/")}
 missing, strange = set(made.tree_files(root)) - names, names - set(made.tree_files(root))
 assert not missing and not strange, f"missing: {missing}, too many: {strange}"
+with tarfile.open(packages.tarball) as archive:
+    members = archive.getmembers()
+assert len({member.mtime for member in members}) == 1 and not any(member.uid or member.gid for member in members)
+assert [member.name for member in members] == sorted((member.name for member in members),
+                                                     key=lambda name: name.split("/")), "not sorted by name"
 sums = (packages.out / "SHA256SUMS").read_text(encoding="utf-8")
 assert packages.tarball.name in sums
 made.run("sha256sum", "-c", "SHA256SUMS", cwd=packages.out)

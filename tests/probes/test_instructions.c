@@ -51,8 +51,7 @@ static void expect(const struct measures *measures, const char *name, const char
         assert_true(!m || m->status == MEASURE_UNSUPPORTED);
         return;
     }
-    bool sure = strncmp(name, "global_", 7) != 0;
-    if (!m || m->status != (sure ? MEASURE_OK : MEASURE_NOISY) || m->value < truth * (1 - within) ||
+    if (!m || m->status != MEASURE_OK || m->value < truth * (1 - within) ||
         m->value > truth * (1 + within))
         fail_msg("%s: %g, should be %g", metric, m ? m->value : -1, truth);
 }
