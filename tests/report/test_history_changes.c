@@ -83,7 +83,7 @@ static void make(struct history *history, const struct course *course, uint64_t 
 
 static struct history_changes changes_of(const struct history *history, const char *name)
 {
-    struct history_changes changes;
+    struct history_changes changes = {0};
     const struct history_gpu *gpu;
     struct strbuf text = {0};
     struct err err = {0};
