@@ -55,7 +55,14 @@ uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, st
 {
     uint64_t number = divide(&cache->by_line, address), key = number + 1 + cache->base;
     uint32_t set = set_index_of(cache, number);
-    return lookup_store(cache, set, key, lookup_find(cache, set, key), sectors, rng);
+    return lookup_store(cache, set, key, lookup_find(cache, set, key), sectors, true, rng);
+}
+
+void cache_place(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng)
+{
+    uint64_t number = divide(&cache->by_line, address), key = number + 1 + cache->base;
+    uint32_t set = set_index_of(cache, number);
+    lookup_store(cache, set, key, lookup_find(cache, set, key), sectors, false, rng);
 }
 
 bool cache_holds(struct cache *cache, uint64_t address, uint32_t sectors)

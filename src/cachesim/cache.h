@@ -54,10 +54,11 @@ struct cache_geometry {
     enum cache_index index;
     uint32_t index_shift; /* CACHE_SHIFTED */
     enum cache_policy policy;
-    double early_fill; /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
-    double slack;      /* share of victims chosen at random instead of by the policy */
-    bool mostly_hits;  /* L2: the search of its sets is optimised for hits, not for misses */
-    bool in_bulk;      /* cache_serve is used: sets of 5 to 16 ways keep marks and an order */
+    double early_fill;   /* CACHE_EARLY: fill of a set from which valid lines are evicted early */
+    uint32_t dirty_ways; /* so many lines of a set are dirty at most; 0: all of them */
+    double slack;        /* share of victims chosen at random instead of by the policy */
+    bool mostly_hits;    /* L2: the search of its sets is optimised for hits, not for misses */
+    bool in_bulk;        /* cache_serve is used: sets of 5 to 16 ways keep marks and an order */
 };
 
 /* Kept small, so that a search touches few lines of the real cache. */
@@ -119,7 +120,7 @@ struct cache {
     uint64_t base;         /* of keys; rises with each reset, so that emptying costs nothing */
     uint64_t fills;        /* lines or sectors brought in so far: unchanged means nothing changed */
     uint64_t brought;      /* sectors that cache_load brought in so far */
-    uint64_t written_back; /* written sectors that were evicted so far */
+    uint64_t written_back; /* written sectors that were evicted or cleaned so far */
     uint64_t epoch;        /* the owner's mark of when it was reset */
 };
 
@@ -139,9 +140,13 @@ bool cache_access(struct cache *cache, uint64_t address, struct rng *rng);
 uint32_t cache_load(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 uint32_t cache_store(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
 
+/* A copy of what is written elsewhere: there from then on, never written back. */
+void cache_place(struct cache *cache, uint64_t address, uint32_t sectors, struct rng *rng);
+
 enum cache_operation {
     CACHE_LOAD,  /* cache_load */
     CACHE_STORE, /* cache_store */
+    CACHE_PLACE, /* cache_place; all its sectors count as missing */
     CACHE_DROP,  /* cache_drop; all its sectors then count as missing */
     CACHE_PASS,  /* does not reach the cache: all its sectors count as missing */
 };

@@ -113,8 +113,19 @@ static inline uint32_t lookup_load(struct cache *cache, uint32_t set, uint64_t k
     return missing;
 }
 
+static inline void lookup_write(struct cache *cache, uint32_t set, struct cache_line *line,
+                                uint32_t sectors)
+{
+    bool clean = !line->dirty;
+    line->dirty = (uint16_t)(line->dirty | sectors);
+    cache->stored = true;
+    if (clean && cache->geometry.dirty_ways)
+        replace_clean(cache, set);
+}
+
+/* CACHE_STORE, or CACHE_PLACE: then nothing is dirty. */
 static inline uint32_t lookup_store(struct cache *cache, uint32_t set, uint64_t key, uint32_t slot,
-                                    uint32_t sectors, struct rng *rng)
+                                    uint32_t sectors, bool dirty, struct rng *rng)
 {
     uint32_t missing = sectors;
     if (slot == links_none) {
@@ -126,9 +137,9 @@ static inline uint32_t lookup_store(struct cache *cache, uint32_t set, uint64_t 
         missing &= ~(uint32_t)line->sectors;
         line->sectors = (uint16_t)(line->sectors | sectors);
     }
-    struct cache_line *line = &cache->lines[slot];
-    line->dirty = (uint16_t)(line->dirty | sectors);
-    cache->stored = true;
+    if (!dirty)
+        return sectors;
+    lookup_write(cache, set, &cache->lines[slot], sectors);
     return missing;
 }
 

@@ -167,3 +167,22 @@ void replace_miss(struct cache *cache, uint32_t set, uint64_t key, uint32_t sect
     if (cache->lfu)
         cache->lines[cache->last].used = 1;
 }
+
+void replace_clean(struct cache *cache, uint32_t set)
+{
+    const struct cache_set *lines_of = &cache->sets[set];
+    struct cache_line *oldest = NULL;
+    uint32_t dirty = 0;
+    for (uint32_t i = 0; i < lines_of->filled; i++) {
+        struct cache_line *line = &cache->lines[lines_of->first + i];
+        if (!line->dirty)
+            continue;
+        dirty++;
+        if (!oldest || line->used < oldest->used)
+            oldest = line;
+    }
+    if (dirty <= cache->geometry.dirty_ways)
+        return;
+    cache->written_back += (uint64_t)__builtin_popcount(oldest->dirty);
+    oldest->dirty = 0;
+}

@@ -18,4 +18,8 @@ static inline uint32_t replace_tick(struct cache *cache)
     return ++cache->tick;
 }
 
+/* A line of this set has become dirty: if too many are, the one used longest ago is written back.
+ */
+void replace_clean(struct cache *cache, uint32_t set);
+
 #endif

@@ -81,18 +81,22 @@ static __attribute__((noinline)) uint32_t miss(struct cache *cache, const struct
 {
     return r->operation == CACHE_LOAD
                ? lookup_load(cache, spot->set, spot->key, links_none, r->sectors, rng)
-               : lookup_store(cache, spot->set, spot->key, links_none, r->sectors, rng);
+               : lookup_store(cache, spot->set, spot->key, links_none, r->sectors,
+                              r->operation == CACHE_STORE, rng);
 }
 
-static inline uint32_t hit(struct cache *cache, struct cache_line *line,
+static inline uint32_t hit(struct cache *cache, uint32_t set, struct cache_line *line,
                            const struct cache_request *r)
 {
     uint32_t missing = r->sectors & ~(uint32_t)line->sectors;
     line->used = replace_tick(cache);
+    if (r->operation == CACHE_PLACE) {
+        line->sectors = (uint16_t)(line->sectors | r->sectors);
+        return r->sectors;
+    }
     if (r->operation == CACHE_STORE) {
         line->sectors = (uint16_t)(line->sectors | r->sectors);
-        line->dirty = (uint16_t)(line->dirty | r->sectors);
-        cache->stored = true;
+        lookup_write(cache, set, line, r->sectors);
     } else if (missing) {
         lookup_bring(cache, line, missing);
     }
@@ -114,7 +118,7 @@ static inline void serve_group(struct cache *cache, struct cache_request *reques
         } else {
             struct cache_set *set = &cache->sets[spot->set];
             set->order = order_use(set->order, slot - set->first);
-            r->missing = (uint16_t)hit(cache, &cache->lines[slot], r);
+            r->missing = (uint16_t)hit(cache, spot->set, &cache->lines[slot], r);
         }
         *recent_of(cache, r->number) = (struct cache_recent){spot->key, spot->set, slot};
     }
@@ -154,7 +158,7 @@ static void serve_linked(struct cache *const *caches, struct cache_request *requ
             r->missing = (uint16_t)miss(cache, &spot, r, rng);
         } else {
             lookup_order(cache, 0, slot);
-            r->missing = (uint16_t)hit(cache, &cache->lines[slot], r);
+            r->missing = (uint16_t)hit(cache, 0, &cache->lines[slot], r);
         }
     }
 }
@@ -171,8 +175,9 @@ static uint32_t serve_any(struct cache *cache, const struct cache_request *r, st
         return r->sectors;
     }
     uint32_t slot = lookup_find(cache, set, key);
-    return r->operation == CACHE_LOAD ? lookup_load(cache, set, key, slot, r->sectors, rng)
-                                      : lookup_store(cache, set, key, slot, r->sectors, rng);
+    return r->operation == CACHE_LOAD
+               ? lookup_load(cache, set, key, slot, r->sectors, rng)
+               : lookup_store(cache, set, key, slot, r->sectors, r->operation == CACHE_STORE, rng);
 }
 
 void cache_serve_one(struct cache *cache, struct cache_request *requests, size_t count,

@@ -12,8 +12,6 @@
 /* Lines that a window has about, ticks that it has at most. */
 enum { WINDOW_LINES = 1 << 17, WINDOW_TICKS_FIRST = 16, WINDOW_TICKS_MAX = 1024 };
 
-static const uint32_t no_place = UINT32_MAX;
-
 /* What one SM has issued in this window. */
 struct runner {
     struct sm *sm;
@@ -24,7 +22,6 @@ struct runner {
     uint32_t *ends;     /* requests up to the end of each tick of the window */
     uint32_t tick;      /* of the window: the next one to run */
     uint32_t scheduler; /* the first one that has not issued in this tick */
-    uint32_t vacant;    /* a place that waits for its next block */
 };
 
 struct ahead {
@@ -72,12 +69,6 @@ static inline void add_requests(struct ahead *a, struct runner *r, const struct 
     r->accesses++;
 }
 
-/* Whether it matters which SM takes its next block first. */
-static bool blocks_are_contended(const struct block_map *map)
-{
-    return map->mapping == BLOCK_FIRST_FREE && map->next < map->blocks;
-}
-
 static inline struct sm_warp *choose(const struct ahead *a, struct runner *r)
 {
     enum sm_scheduler policy = a->model->config->scheduler;
@@ -85,8 +76,8 @@ static inline struct sm_warp *choose(const struct ahead *a, struct runner *r)
     return next ? next : sm_choose(r->sm, r->scheduler, policy, 0);
 }
 
-/* Issues the next access of one scheduler, if any is left. False: a block is wanted first. */
-static inline bool issue(struct ahead *a, struct runner *r)
+/* Issues the next access of one scheduler, if any is left. */
+static inline void issue(struct ahead *a, struct runner *r)
 {
     struct model *m = a->model;
     struct sm_warp *warp;
@@ -95,38 +86,37 @@ static inline bool issue(struct ahead *a, struct runner *r)
     while ((warp = choose(a, r))) {
         if (kernel_next(m->launch, &warp->cursor, &access)) {
             add_requests(a, r, &access, per_sm > 1 ? (uint32_t)(warp - r->sm->warps) % per_sm : 0);
-            return true;
+            return;
         }
-        if (!sm_end_warp(r->sm, warp, m->launch, &place))
-            continue;
-        if (blocks_are_contended(&m->map)) {
-            r->vacant = place;
-            return false;
-        }
-        sm_refill(r->sm, m->launch, &m->map, place);
+        if (sm_end_warp(r->sm, warp, m->launch, &place))
+            model_refill(m, r->sm, place);
     }
-    return true;
 }
 
-/* To the end of the window, or until a block is wanted. */
+/* To the end of the window, or of a tick after which a block is wanted. */
 static void run_sm(struct ahead *a, struct runner *r)
 {
     while (r->tick < a->ticks) {
         for (; r->sm->live_total && r->scheduler < r->sm->schedulers; r->scheduler++)
-            if (!issue(a, r))
-                return;
+            issue(a, r);
         r->scheduler = 0;
         r->ends[r->tick++] = (uint32_t)r->count;
+        if (r->sm->vacant)
+            return;
     }
 }
 
-/* The SM whose last block ended first; NULL: none wants a block. */
+/* The SM whose block ended first, of several the one that has begun the fewest; NULL: none wants a
+ * block. */
 static struct runner *first_vacant(struct ahead *a)
 {
     struct runner *first = NULL;
     for (uint32_t i = 0; i < a->runner_count; i++) {
         struct runner *r = &a->runners[i];
-        if (r->vacant != no_place && (!first || r->tick < first->tick))
+        if (!r->sm->vacant)
+            continue;
+        if (!first || r->tick < first->tick ||
+            (r->tick == first->tick && r->sm->begun < first->sm->begun))
             first = r;
     }
     return first;
@@ -143,9 +133,9 @@ static void run_sms(struct ahead *a)
         run_sm(a, r);
     }
     while ((r = first_vacant(a))) {
-        sm_refill(r->sm, m->launch, &m->map, r->vacant);
-        r->vacant = no_place;
-        run_sm(a, r);
+        sm_take_block(r->sm, m->launch, &m->map);
+        if (!r->sm->vacant)
+            run_sm(a, r);
     }
 }
 
@@ -197,6 +187,10 @@ static void merge(struct ahead *a)
             uint32_t from = tick ? r->ends[tick - 1] : 0;
             if (r->ends[tick] > from) /* an SM that never issued has no requests to point at */
                 pass_on(a, &r->requests[from], r->ends[tick] - from);
+        }
+        if (a->model->hierarchy.merges[0]) {
+            flush(a);
+            hierarchy_end_tick(&a->model->hierarchy);
         }
     }
     flush(a);
@@ -253,7 +247,6 @@ static int start(struct ahead *a)
     for (uint32_t i = 0; a->runners && i < sms; i++) {
         a->runners[i].sm = &a->model->sms[i];
         a->runners[i].l1 = i * a->model->config->l1_per_sm;
-        a->runners[i].vacant = no_place;
         a->runners[i].ends = mem_array(WINDOW_TICKS_MAX, sizeof *a->runners[i].ends);
         if (!a->runners[i].ends)
             return -1;
@@ -271,7 +264,8 @@ int ahead_run(struct model *model, struct err *err)
     int rc = start(a) ? err_no_memory(err) : 0;
     if (!rc)
         drop_idle(a);
-    while (!rc && a->runner_count && !model->hierarchy.no_memory)
+    while (!rc && a->runner_count && !model->hierarchy.no_memory &&
+           !kernel_failure(model->launch, NULL))
         run_window(a);
     for (uint32_t i = 0; a->runners && i < model->config->sms; i++) {
         free(a->runners[i].requests);

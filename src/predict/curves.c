@@ -76,17 +76,24 @@ static uint32_t whole_units(const struct cache_geometry *cache, uint32_t sectors
     return units;
 }
 
-int curves_l1_load(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors)
+/* A store asks for nothing and brings itself. */
+static int use(struct reuse *reuse, const struct cache_geometry *cache, uint64_t line,
+               uint32_t sectors, bool store)
 {
-    return reuse_access_sectors(curves->l1[l1], line, sectors,
-                                whole_units(&curves->config->l1, sectors));
+    return reuse_access_sectors(reuse, line, store ? 0 : sectors,
+                                store ? sectors : whole_units(cache, sectors));
 }
 
-/* A store brings nothing but itself. */
+int curves_l1(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors, bool store)
+{
+    if (store && curves->config->writes != MODEL_THROUGH)
+        return 0;
+    return use(curves->l1[l1], &curves->config->l1, line, sectors, store);
+}
+
 int curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store)
 {
-    return reuse_access_sectors(curves->l2, line, sectors,
-                                store ? sectors : whole_units(&curves->config->l2, sectors));
+    return use(curves->l2, &curves->config->l2, line, sectors, store);
 }
 
 /* 1, 2, 3, 4, 6, 8, 12, ...: two points per doubling, up to a size that holds everything, or to

@@ -11,10 +11,15 @@ static int create_caches(struct hierarchy *h)
     const struct model_config *config = h->config;
     uint32_t count = config->sms * config->l1_per_sm;
     h->l1 = mem_array(count, sizeof *h->l1);
-    struct cache_geometry l1 = config->l1, l2 = config->l2;
-    l1.in_bulk = l2.in_bulk = true;
-    h->l2 = cache_create(&l2);
-    h->l2_bypassed = cache_create(&l2);
+    struct cache_geometry l1 = config->l1;
+    l1.in_bulk = true;
+    h->l2 = l2_create(config);
+    h->l2_bypassed = l2_create(config);
+    for (int i = 0; i < 2 && config->merged_loads > 1; i++) {
+        h->merges[i] = merge_create(config);
+        if (!h->merges[i])
+            return -ENOMEM;
+    }
     h->curves = config->reuse ? curves_create(config) : NULL;
     if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
         return -ENOMEM;
@@ -43,16 +48,30 @@ void hierarchy_fini(struct hierarchy *h)
         cache_destroy(h->l1[i]);
     free(h->l1);
     curves_destroy(h->curves);
-    cache_destroy(h->l2);
-    cache_destroy(h->l2_bypassed);
+    l2_destroy(h->l2);
+    l2_destroy(h->l2_bypassed);
+    merge_destroy(h->merges[0]);
+    merge_destroy(h->merges[1]);
+}
+
+void hierarchy_set_round(struct hierarchy *h, uint32_t ticks)
+{
+    for (int i = 0; i < 2 && h->merges[i]; i++)
+        merge_set_round(h->merges[i], ticks);
+}
+
+void hierarchy_end_tick(struct hierarchy *h)
+{
+    for (int i = 0; i < 2 && h->merges[i]; i++)
+        merge_end_tick(h->merges[i]);
 }
 
 void hierarchy_finish(struct hierarchy *h)
 {
-    h->counts.l2.main_reads = h->l2->brought;
-    h->counts.l2.main_writes = h->l2->written_back;
-    h->counts.l2_bypassed.main_reads = h->l2_bypassed->brought;
-    h->counts.l2_bypassed.main_writes = h->l2_bypassed->written_back;
+    h->counts.l2.main_reads = l2_main_reads(h->l2);
+    h->counts.l2.main_writes = l2_main_writes(h->l2);
+    h->counts.l2_bypassed.main_reads = l2_main_reads(h->l2_bypassed);
+    h->counts.l2_bypassed.main_writes = l2_main_writes(h->l2_bypassed);
     if (h->curves)
         curves_finish(h->curves, &h->counts);
 }

@@ -3,6 +3,8 @@
 #define GPUMEMTOPO_PREDICT_HIERARCHY_H
 
 #include "predict/curves.h"
+#include "predict/l2.h"
+#include "predict/merge.h"
 #include "predict/model.h"
 #include "predict/warp.h"
 
@@ -10,17 +12,19 @@
  * of hierarchy_operation. */
 enum { HIERARCHY_STORES = 1, HIERARCHY_LAST = 2 /* of the lines of one access */ };
 
-enum { HIERARCHY_TOGETHER = 512 }; /* requests that hierarchy_l2 takes at most */
+enum { HIERARCHY_TOGETHER = L2_TOGETHER }; /* requests that hierarchy_l2 takes at most */
 
 struct hierarchy {
     const struct model_config *config;
     struct warp_unit unit; /* of L1 */
     struct cache **l1;     /* sms x l1_per_sm */
     struct curves *curves; /* NULL: not asked for */
-    struct cache *l2, *l2_bypassed;
+    struct l2 *l2, *l2_bypassed;
+    struct merge *merges[2]; /* before them; NULL: nothing is merged */
     struct rng rng;
     bool l1_draws, l2_draws; /* they take numbers from `rng`: the order of lines matters */
     struct cache_request parts[HIERARCHY_TOGETHER * CACHE_SECTORS_MAX]; /* on their way to an L2 */
+    uint64_t joined; /* loads of these parts whose lines have all joined earlier requests */
     struct model_counts counts;
     bool no_memory;
 };
@@ -40,6 +44,12 @@ enum hierarchy_level hierarchy_one(struct hierarchy *hierarchy, struct cache_req
 enum cache_operation hierarchy_operation(const struct hierarchy *hierarchy, bool store);
 void hierarchy_l1(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
 void hierarchy_l2(struct hierarchy *hierarchy, struct cache_request *requests, size_t count);
+
+/* How many ticks it takes until every warp of an SM has issued once; before the first tick. */
+void hierarchy_set_round(struct hierarchy *hierarchy, uint32_t ticks);
+
+/* Requests of later ticks do not meet those of earlier ones. */
+void hierarchy_end_tick(struct hierarchy *hierarchy);
 
 /* Adds what only the end of the kernel shows: traffic of main memory, the curve of reuse. */
 void hierarchy_finish(struct hierarchy *hierarchy);

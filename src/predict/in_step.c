@@ -44,7 +44,7 @@ static bool issue_next(struct stepper *s, struct sm *sm, uint32_t scheduler, str
         }
         uint32_t place;
         if (sm_end_warp(sm, warp, s->model->launch, &place))
-            sm_refill(sm, s->model->launch, &s->model->map, place);
+            model_refill(s->model, sm, place);
     }
     return false;
 }
@@ -139,10 +139,26 @@ static void run_tick(struct stepper *s, struct sm *sm)
         note_waits(s, &s->issues[i]);
 }
 
+/* Of the SMs with vacant places, the one that has begun the fewest blocks is next. */
+static void deal_blocks(struct model *m)
+{
+    struct sm *next;
+    do {
+        next = NULL;
+        for (uint32_t i = 0; i < m->config->sms; i++)
+            if (m->sms[i].vacant && (!next || m->sms[i].begun < next->begun))
+                next = &m->sms[i];
+        if (next)
+            sm_take_block(next, m->launch, &m->map);
+    } while (next);
+}
+
 static void run(struct stepper *s)
 {
     bool any = true;
-    for (s->tick = 0; any && !s->model->hierarchy.no_memory; s->tick++) {
+    for (s->tick = 0;
+         any && !s->model->hierarchy.no_memory && !kernel_failure(s->model->launch, NULL);
+         s->tick++) {
         any = false;
         if (s->tick % TELL_TICKS == 0)
             model_tell(s->model);
@@ -152,6 +168,8 @@ static void run(struct stepper *s)
             any = true;
             run_tick(s, &s->model->sms[i]);
         }
+        deal_blocks(s->model);
+        hierarchy_end_tick(&s->model->hierarchy);
     }
 }
 

@@ -10,7 +10,7 @@ static inline uint64_t ones(uint32_t mask)
 
 enum cache_operation hierarchy_operation(const struct hierarchy *h, bool store)
 {
-    static const enum cache_operation stores[] = {[MODEL_THROUGH] = CACHE_PASS,
+    static const enum cache_operation stores[] = {[MODEL_THROUGH] = CACHE_PLACE,
                                                   [MODEL_WON] = CACHE_DROP,
                                                   [MODEL_RWON] = CACHE_PASS,
                                                   [MODEL_OFF] = CACHE_STORE};
@@ -23,8 +23,7 @@ static void note_l1_reuse(struct hierarchy *h, const struct cache_request *reque
 {
     for (size_t i = 0; i < count; i++) {
         const struct cache_request *r = &requests[i];
-        if (!(r->note & HIERARCHY_STORES) &&
-            curves_l1_load(h->curves, r->cache, r->number, r->sectors))
+        if (curves_l1(h->curves, r->cache, r->number, r->sectors, r->note & HIERARCHY_STORES))
             h->no_memory = true;
     }
 }
@@ -80,7 +79,6 @@ static struct sums missing_of(const struct cache_request *requests, size_t count
     return (struct sums){sums[0], sums[1]};
 }
 
-/* Whoever asks L1 asks the L2 without an L1, too. */
 static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
     struct model_counts *counts = &h->counts;
@@ -92,10 +90,6 @@ static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t
     counts->l1_read_hits += asked.loads - missing.loads;
     counts->l1_writes += asked.stores;
     counts->l1_write_hits += asked.stores - missing.stores;
-    counts->l2_bypassed.reads += asked.loads;
-    counts->l2_bypassed.read_hits += asked.loads;
-    counts->l2_bypassed.writes += asked.stores;
-    counts->l2_bypassed.write_hits += asked.stores;
 }
 
 void hierarchy_l1(struct hierarchy *h, struct cache_request *requests, size_t count)
@@ -132,58 +126,79 @@ static size_t split(const struct hierarchy *h, struct cache_request whole,
     return count;
 }
 
+/* The sectors of a request that go on to an L2. */
+static uint32_t merged(struct merge *merge, const struct cache_request *r)
+{
+    if (!merge || !r->missing)
+        return r->missing;
+    return r->note & HIERARCHY_STORES ? merge_store(merge, r->cache, r->number, r->missing)
+                                      : merge_load(merge, r->cache, r->number, r->missing);
+}
+
+/* A load whose last line joins an earlier request waits for what is left of it, or for L2. */
+static void note_joined(struct hierarchy *h, size_t first, size_t parts)
+{
+    if (parts > first)
+        h->parts[parts - 1].note |= HIERARCHY_LAST;
+    else
+        h->joined++;
+}
+
 /* What goes to an L2: the sectors that L1 did not have, in L2's lines. Returns the number of parts.
  */
-static size_t make_parts(struct hierarchy *h, const struct cache_request *requests, size_t count)
+static size_t make_parts(struct hierarchy *h, const struct cache_request *requests, size_t count,
+                         struct merge *merge)
 {
     static const uint8_t operations[] = {CACHE_LOAD, CACHE_STORE};
     bool same_lines = h->config->l2.line == h->config->l1.line;
-    size_t parts = 0;
+    size_t parts = 0, first = 0; /* first: of the access */
+    h->joined = 0;
     for (size_t i = 0; i < count; i++) {
         struct cache_request part = requests[i];
-        part.sectors = part.missing;
-        part.operation = operations[part.note & HIERARCHY_STORES];
+        bool store = part.note & HIERARCHY_STORES, last = part.note & HIERARCHY_LAST;
+        part.sectors = (uint16_t)merged(merge, &part);
+        part.operation = operations[store];
+        if (!part.sectors && part.missing && last && !store)
+            note_joined(h, first, parts);
         if (same_lines) {
             h->parts[parts] = part;
             parts += part.sectors != 0;
         } else {
             parts += split(h, part, &h->parts[parts]);
         }
+        first = last ? parts : first;
     }
     return parts;
+}
+
+/* The parts through one L2. */
+static void serve_parts(struct hierarchy *h, struct l2 *l2, struct model_l2_counts *counts,
+                        size_t parts)
+{
+    l2_serve(l2, h->parts, parts, &h->rng);
+    struct sums asked = asked_of(h->parts, parts), missing = missing_of(h->parts, parts);
+    counts->reads += asked.loads;
+    counts->read_hits += asked.loads - missing.loads;
+    counts->writes += asked.stores;
+    counts->write_hits += asked.stores;
 }
 
 /* All sectors go to the L2 without an L1. */
 static void serve_bypassed(struct hierarchy *h, struct cache_request *requests, size_t count)
 {
-    struct cache_request *served = requests;
     for (size_t i = 0; i < count; i++)
         requests[i].missing = requests[i].sectors;
-    if (h->config->l2.line == h->config->l1.line) {
-        for (size_t i = 0; i < count; i++)
-            requests[i].operation = requests[i].note & HIERARCHY_STORES ? CACHE_STORE : CACHE_LOAD;
-    } else {
-        count = make_parts(h, requests, count);
-        served = h->parts;
-    }
-    cache_serve_one(h->l2_bypassed, served, count, &h->rng);
-    struct sums missing = missing_of(served, count);
-    h->counts.l2_bypassed.read_hits -= missing.loads;
-    h->counts.l2_bypassed.write_hits -= missing.stores;
+    size_t parts = make_parts(h, requests, count, h->merges[1]);
+    serve_parts(h, h->l2_bypassed, &h->counts.l2_bypassed, parts);
 }
 
 /* What L1 did not have goes to the L2 behind it. Returns how many parts that are. */
 static size_t serve_l2(struct hierarchy *h, const struct cache_request *requests, size_t count)
 {
-    size_t parts = make_parts(h, requests, count);
+    size_t parts = make_parts(h, requests, count, h->merges[0]);
     if (!parts)
         return 0;
-    cache_serve_one(h->l2, h->parts, parts, &h->rng);
-    struct sums asked = asked_of(h->parts, parts), missing = missing_of(h->parts, parts);
-    h->counts.l2.reads += asked.loads;
-    h->counts.l2.read_hits += asked.loads - missing.loads;
-    h->counts.l2.writes += asked.stores;
-    h->counts.l2.write_hits += asked.stores - missing.stores;
+    serve_parts(h, h->l2, &h->counts.l2, parts);
     if (h->curves)
         note_l2_reuse(h, parts);
     return parts;
@@ -193,10 +208,11 @@ void hierarchy_l2(struct hierarchy *h, struct cache_request *requests, size_t co
 {
     size_t parts = serve_l2(h, requests, count);
     bool far = false;
+    h->counts.waits_l2 += h->joined;
     for (size_t i = 0; i < parts; i++) {
         if (h->parts[i].note & HIERARCHY_STORES)
             continue;
-        far |= h->parts[i].missing;
+        far |= h->parts[i].note & L2_FROM_MAIN;
         if (!(h->parts[i].note & HIERARCHY_LAST))
             continue;
         ++*(far ? &h->counts.waits_main : &h->counts.waits_l2);
@@ -212,8 +228,9 @@ enum hierarchy_level hierarchy_one(struct hierarchy *h, struct cache_request *re
     serve_l1(h, request, 1);
     serve_bypassed(h, &bypassed, 1);
     size_t parts = serve_l2(h, request, 1);
+    if (request->missing)
+        level = HIERARCHY_L2;
     for (size_t i = 0; i < parts; i++)
-        if (level != HIERARCHY_MAIN)
-            level = h->parts[i].missing ? HIERARCHY_MAIN : HIERARCHY_L2;
+        level = h->parts[i].note & L2_FROM_MAIN ? HIERARCHY_MAIN : level;
     return level;
 }

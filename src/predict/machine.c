@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/carveout.h"
 #include "predict/machine_check.h"
 
 /* The numbers of a machine, as the inventory names them, and what is assumed of one that it does
@@ -35,6 +36,8 @@ enum field {
     L1_LATENCY,
     L2_LATENCY,
     MAIN_LATENCY,
+    L2_PARTS,
+    GROUPS,
     FIELDS
 };
 
@@ -72,6 +75,8 @@ static const struct {
     [L1_LATENCY] = {"l1_data.latency", LATENCY, OPTIONAL, 0, 1e9, false},
     [L2_LATENCY] = {"l2.latency", LATENCY, OPTIONAL, 0, 1e9, false},
     [MAIN_LATENCY] = {"main.latency", LATENCY, OPTIONAL, 0, 1e9, false},
+    [L2_PARTS] = {"l2.parts", MEMORY, ASSUMED, 1, MODEL_L2_PARTS_MAX, false},
+    [GROUPS] = {"sm.groups", MEMORY, OPTIONAL, 0, 4096, false},
 };
 
 /* The words of policies and indices: those of an inventory and of the seed. */
@@ -281,6 +286,25 @@ static int read_word(struct builder *b, size_t row, struct err *err)
     return 0;
 }
 
+/* Hopper's SMs of a group merge up to four loads, each SM the stores to eight lines, and half
+ * of L2 is dirty at most (docs/VALIDATION.md). Nobody has looked at others: there, all requests
+ * reach L2, and all of it may be dirty. */
+enum { HOPPER_MERGED_LOADS = 4, HOPPER_MERGED_STORE_LINES = 8 };
+
+static void set_ways_to_l2(struct builder *b)
+{
+    struct model_config *config = &b->machine->config;
+    double groups = b->values[GROUPS];
+    const char *architecture = facts_text(&b->model->identity, "architecture");
+    b->machine->hopper = architecture && strcmp(architecture, "hopper") == 0;
+    config->l2_parts = (uint32_t)b->values[L2_PARTS];
+    config->groups = groups >= 1 ? (uint32_t)groups : config->l2_parts;
+    config->merged_loads = groups >= 1 && b->machine->hopper ? HOPPER_MERGED_LOADS : 1;
+    config->merged_store_lines = HOPPER_MERGED_STORE_LINES;
+    if (b->machine->hopper)
+        config->l2.dirty_ways = ((uint32_t)config->l2.ways + 1) / 2;
+}
+
 static void set_config(struct builder *b)
 {
     const double *v = b->values;
@@ -309,6 +333,7 @@ static void set_config(struct builder *b)
     l1->index_shift = l2->index_shift = 1; /* of smod */
     l2->mostly_hits = true;
     config->seed = 1;
+    set_ways_to_l2(b);
     b->machine->figures = (struct machine_figures){
         .l1_read = v[L1_READ],
         .l2_read = v[L2_READ],
@@ -365,7 +390,13 @@ uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_lau
     uint64_t size = machine->config.l1.size, line = machine->config.l1.line;
     uint32_t blocks =
         sm_blocks_in_flight(&machine->config.limits, launch, machine->config.registers);
-    double more = (double)launch->kernel->shared_bytes * blocks - machine->shared_carveout;
+    double shared = (double)launch->kernel->shared_bytes * blocks;
+    if (machine->hopper)
+        shared = (double)carveout_of_hopper(&machine->config.limits, launch->warps_per_block,
+                                            launch->kernel->shared_bytes);
+    double more = shared - machine->shared_carveout;
+    if (machine->hopper && more < 0)
+        return size + (uint64_t)-more;
     if (!(more > 0))
         return size;
     return more + (double)line < (double)size ? size - (uint64_t)more : line;

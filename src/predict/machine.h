@@ -19,6 +19,7 @@ enum { MACHINE_NOTE_MAX = 512 };
 struct machine {
     struct model_config config;
     struct machine_figures figures;
+    bool hopper;            /* what was measured of Hopper applies */
     double shared_carveout; /* bytes of shared memory while L1 was measured; NaN: L1 is separate */
     char assumed[MACHINE_NOTE_MAX];   /* what the inventory does not have; "" if nothing */
     char uncertain[MACHINE_NOTE_MAX]; /* what it calls noisy itself; "" if nothing */

@@ -28,6 +28,7 @@ static int start(struct model *m, uint32_t blocks_in_flight, struct err *err)
         if (m->sms[i].live_total > counts->warps_in_flight)
             counts->warps_in_flight = m->sms[i].live_total;
     }
+    hierarchy_set_round(&m->hierarchy, counts->warps_in_flight / m->config->schedulers);
     counts->blocks_in_flight = counts->warps_in_flight / m->launch->warps_per_block;
     return 0;
 }
@@ -49,6 +50,10 @@ static int check(const struct model_config *config, struct err *err)
         return err_set(err, -EINVAL, "lines and sectors are powers of two");
     if (l1->line / l1->sector > CACHE_SECTORS_MAX || l2->line / l2->sector > CACHE_SECTORS_MAX)
         return err_set(err, -EINVAL, "a line has at most %d sectors", CACHE_SECTORS_MAX);
+    if (!config->l2_parts || config->l2_parts > MODEL_L2_PARTS_MAX || !config->groups ||
+        !config->merged_loads || (config->merged_loads > 1 && !config->merged_store_lines))
+        return err_set(err, -EINVAL, "L2 has one part or %d, and SMs are in groups",
+                       MODEL_L2_PARTS_MAX);
     return config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
 }
 

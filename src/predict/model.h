@@ -11,7 +11,7 @@
 
 /* What L1 does with stores, and whether it holds loads. */
 enum model_writes {
-    MODEL_THROUGH, /* a store goes to L2 and leaves what L1 has of it valid; allocates nothing */
+    MODEL_THROUGH, /* a store goes to L2, and L1 has it from then on */
     MODEL_WON,     /* a store goes to L2 and evicts the line from L1 */
     MODEL_RWON,    /* loads and stores bypass L1 */
     MODEL_OFF,     /* nothing bypasses: L1 takes stores; those that miss go to L2, too */
@@ -23,6 +23,8 @@ struct model_state {
     uint64_t lines;
 };
 
+enum { MODEL_L2_PARTS_MAX = 2 };
+
 struct model_config {
     uint32_t sms, schedulers, registers; /* registers of a thread; 0: not known */
     struct sm_limits limits;
@@ -32,6 +34,10 @@ struct model_config {
     bool together;                /* as in struct sm: the seed's algorithms 2 and 3 */
     struct cache_geometry l1, l2; /* lines and sectors: powers of two; the sectors are the same */
     uint32_t l1_per_sm;
+    uint32_t l2_parts;     /* 1, or MODEL_L2_PARTS_MAX: of the same size; l2 is both together */
+    uint32_t groups;       /* of SMs that share a way to L2, of about the same size; at least 1 */
+    uint32_t merged_loads; /* of a group: requests that become one at most; 1: none */
+    uint32_t merged_store_lines; /* of an L1: lines whose stores become one; 0 only if 1 is above */
     struct parallel_config parallel; /* of L1; mshrs 0: every access is served at once */
     double stall;                    /* ticks that a warp waits after a miss; without MSHRs */
     uint64_t seed;
@@ -41,7 +47,8 @@ struct model_config {
     void *tell_context;
 };
 
-/* Transactions are sectors. */
+/* Transactions are sectors. A store fetches nothing, and so is a hit. If L2 has parts, a load hits
+ * if the near one has it. */
 struct model_l2_counts {
     uint64_t reads, read_hits, writes, write_hits;
     uint64_t main_reads, main_writes; /* sectors from and to main memory */
@@ -65,8 +72,14 @@ struct model_counts {
     uint64_t waits_l1, waits_l2, waits_main; /* loads of warps by the farthest memory they need */
     uint32_t blocks_in_flight, warps_in_flight, active_sms;
     struct model_curve l1_curve; /* with `reuse`: loads */
-    struct model_curve l2_curve; /* loads and stores behind L1 */
+    struct model_curve l2_curve; /* loads behind L1 */
 };
+
+/* The group of the SM that has this L1. */
+static inline uint32_t model_group(const struct model_config *config, uint32_t l1)
+{
+    return (uint32_t)((uint64_t)(l1 / config->l1_per_sm) * config->groups / config->sms);
+}
 
 /* 0, -EINVAL (the configuration, or a block that does not fit) or -ENOMEM. */
 int model_run(const struct model_config *config, const struct kernel_launch *launch,

@@ -1,4 +1,4 @@
-/* Tells how far a run of the model has come. */
+/* How blocks follow each other, and how far a run of the model has come. */
 #include "predict/model_state.h"
 
 /* The share of its program that a warp has behind it, by its loops; 0 for a trace. */
@@ -22,6 +22,14 @@ static double blocks_behind(const struct model *m, const struct sm *sm)
         if (sm->warps[w].live)
             blocks -= (1 - share_of(m->launch, &sm->warps[w].cursor)) / m->launch->warps_per_block;
     return blocks;
+}
+
+void model_refill(struct model *m, struct sm *sm, uint32_t place)
+{
+    if (m->map.mapping == BLOCK_FIRST_FREE && m->map.next < m->map.blocks)
+        sm->vacant++;
+    else
+        sm_refill(sm, m->launch, &m->map, place);
 }
 
 void model_tell(const struct model *m)

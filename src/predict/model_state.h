@@ -12,6 +12,10 @@ struct model {
     struct sm *sms;
 };
 
+/* A block of this SM has ended. Where SMs compete for blocks, the place stays vacant to the end of
+ * the tick; otherwise the SM's next block begins at once. */
+void model_refill(struct model *model, struct sm *sm, uint32_t place);
+
 /* Tells how far it has come, if anybody wants to know. */
 void model_tell(const struct model *model);
 

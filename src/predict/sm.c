@@ -127,3 +127,13 @@ void sm_refill(struct sm *sm, const struct kernel_launch *launch, struct block_m
     else
         sm_begin_block(sm, launch, map, place);
 }
+
+void sm_take_block(struct sm *sm, const struct kernel_launch *launch, struct block_map *map)
+{
+    uint32_t place = 0;
+    while (sm->live[place])
+        place++;
+    sm_refill(sm, launch, map, place);
+    bool full = sm->together || map->next == map->blocks;
+    sm->vacant = full ? 0 : sm->vacant - 1;
+}

@@ -42,6 +42,7 @@ struct sm {
     uint32_t last[SM_SCHEDULERS_MAX]; /* warp that each scheduler chose last */
     uint64_t taken;                   /* for block_map_take */
     uint64_t begun;
+    uint32_t vacant; /* places that wait for sm_take_block */
 };
 
 int sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
@@ -69,12 +70,16 @@ static inline struct sm_warp *sm_choose_next(struct sm *sm, uint32_t scheduler, 
     return &sm->warps[next];
 }
 
-/* A warp has ended. True: it was the last one of its block, and sm_refill is to be called. */
+/* A warp has ended. True: it was the last one of its block, and sm_refill is to be called,
+ * or sm_take_block later. */
 bool sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch *launch,
                  uint32_t *out_place);
 
 /* Begins the next block in this place, or in all if blocks begin together. */
 void sm_refill(struct sm *sm, const struct kernel_launch *launch, struct block_map *map,
                uint32_t place);
+
+/* Begins the next block in a vacant place. */
+void sm_take_block(struct sm *sm, const struct kernel_launch *launch, struct block_map *map);
 
 #endif

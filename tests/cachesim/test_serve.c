@@ -59,6 +59,8 @@ static uint32_t serve_single(struct cache *cache, const struct cache_request *r,
         return cache_load(cache, r->number * LINE, r->sectors, rng);
     if (r->operation == CACHE_STORE)
         return cache_store(cache, r->number * LINE, r->sectors, rng);
+    if (r->operation == CACHE_PLACE)
+        cache_place(cache, r->number * LINE, r->sectors, rng);
     if (r->operation == CACHE_DROP)
         cache_drop(cache, r->number * LINE);
     return r->sectors;
@@ -88,7 +90,7 @@ static void serve_and_compare(const struct cache_geometry *g, bool one, bool in_
     }
     rng_init(&rng_many, 1, "test");
     rng_init(&rng_single, 1, "test");
-    draw_requests(g, one ? CACHE_STORE + 1 : CACHE_PASS + 1);
+    draw_requests(g, one ? CACHE_PLACE + 1 : CACHE_PASS + 1);
     for (size_t at = 0, length = 1; at < ACCESSES; at += length++) {
         length = length < ACCESSES - at ? length : ACCESSES - at;
         if (one)

@@ -41,6 +41,9 @@ static void run(const char *path)
         .schedulers = 2,
         .limits = {.warps_max = 64, .blocks_max = 4},
         .l1_per_sm = 1,
+        .l2_parts = 1,
+        .groups = 1,
+        .merged_loads = 1,
         .l1 = {.size = 2 << 10, .line = 128, .sector = 32, .fetch = 32, .ways = 4},
         .l2 = {.size = 4 << 10, .line = 128, .sector = 32, .fetch = 64, .ways = 4},
     };

@@ -198,7 +198,7 @@ def check_charts(chromium, data):
 def check_data(data):
     """The histogram is the curve, differently told; nothing is lost."""
     for row in data["predictions"]:
-        for level, asked in ("l1", row["l1"]["reads"]), ("l2", row["l2"]["transactions"]):
+        for level, asked in ("l1", row["l1"]["reads"]), ("l2", row["l2"]["reads"]):
             distances, curve = row[f"{level}_reuse_distances"], row[f"{level}_curve"]
             assert sum(bucket["accesses"] for bucket in distances) == asked, row["model"]
             assert distances[0]["from"] == 0 and distances[-1]["to"] is None

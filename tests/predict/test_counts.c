@@ -18,6 +18,9 @@ static struct model_config small_gpu(void)
         .schedulers = 4,
         .limits = {.warps_max = 32, .blocks_max = 8, .shared_bytes = 228 << 10},
         .l1_per_sm = 1,
+        .l2_parts = 1,
+        .groups = 1,
+        .merged_loads = 1,
         .seed = 1,
         .l1 = {.size = 8000, .line = 128, .sector = 32, .fetch = 32, .index = CACHE_HASHED},
         .l2 = {.size = 40000,
@@ -128,6 +131,14 @@ static void with_reuse(struct model_config *config)
     config->l2.size = 1 << 20;
 }
 
+static void with_parts(struct model_config *config)
+{
+    config->l2_parts = 2;
+    config->groups = 2;
+    config->merged_loads = 4;
+    config->merged_store_lines = 8;
+}
+
 static const struct {
     const char *name;
     void (*change)(struct model_config *config);
@@ -138,6 +149,7 @@ static const struct {
     {"early", with_early},      {"won", with_evicting_stores},
     {"off", with_stores_in_l1}, {"gto", with_greedy},
     {"mshrs", with_mshrs},      {"reuse", with_reuse},
+    {"parts", with_parts},
 };
 
 static size_t put_l2(char *text, size_t at, const struct model_l2_counts *l2)

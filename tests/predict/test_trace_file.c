@@ -300,6 +300,9 @@ static void like_the_kernel(void **state)
         .schedulers = 4,
         .limits = {.warps_max = 64, .blocks_max = 32},
         .l1_per_sm = 1,
+        .l2_parts = 1,
+        .groups = 1,
+        .merged_loads = 1,
         .l1 = {.size = 16 << 10, .line = 128, .sector = 32, .fetch = 32, .ways = 4},
         .l2 = {.size = 64 << 10, .line = 128, .sector = 32, .fetch = 64, .ways = 16},
     };
@@ -338,6 +341,9 @@ static void run_meets_damage(void **state)
         .schedulers = 4,
         .limits = {.warps_max = 64, .blocks_max = 32},
         .l1_per_sm = 1,
+        .l2_parts = 1,
+        .groups = 1,
+        .merged_loads = 1,
         .l1 = {.size = 16 << 10, .line = 128, .sector = 32, .fetch = 32, .ways = 4},
         .l2 = {.size = 64 << 10, .line = 128, .sector = 32, .fetch = 64, .ways = 16},
     };

@@ -168,7 +168,7 @@ void section_curves(struct strbuf *out, const struct section_kernel *kernel)
         put_curve(out, p, "L1 hits by size of L1", &c->l1_curve, p->machine.config.l1.line,
                   prediction_l1_hits(p));
         put_curve(out, p, "L2 hits by size of L2", &c->l2_curve, p->machine.config.l2.line,
-                  prediction_l2_hits(&c->l2));
+                  prediction_ratio(c->l2.read_hits, c->l2.reads));
         put_distances(out, p, "reuse distances of L1", &c->l1_curve);
         put_distances(out, p, "reuse distances of L2", &c->l2_curve);
     }

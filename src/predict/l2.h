@@ -1,0 +1,26 @@
+/* L2: one cache, or two parts of which each SM has one near. */
+#ifndef GPUMEMTOPO_PREDICT_L2_H
+#define GPUMEMTOPO_PREDICT_L2_H
+
+#include "predict/model.h"
+
+enum { L2_TOGETHER = 512 }; /* requests that l2_serve takes at most */
+
+/* Note of a request that needed main memory. */
+enum { L2_FROM_MAIN = 4 };
+
+struct l2;
+
+struct l2 *l2_create(const struct model_config *config); /* NULL: out of memory */
+void l2_destroy(struct l2 *l2);                          /* accepts NULL */
+
+/* Serves loads and stores of lines of L2; `cache` of a request is the L1 that it comes from.
+ * `missing` becomes the sectors that the near part did not have; L2_FROM_MAIN is set or cleared.
+ * More than L2_TOGETHER are served in several turns. */
+void l2_serve(struct l2 *l2, struct cache_request *requests, size_t count, struct rng *rng);
+
+/* Sectors that came from main memory and were written back to it so far. */
+uint64_t l2_main_reads(const struct l2 *l2);
+uint64_t l2_main_writes(const struct l2 *l2);
+
+#endif
