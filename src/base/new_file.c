@@ -49,6 +49,11 @@ static int create_beside(struct new_file *file, struct err *err)
 
 int new_file_create(const char *path, struct new_file *out_file, struct err *err)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return err_set_at(err, S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL, path, 0, 0,
+                          "is a %s, which a new file would replace; name a file",
+                          S_ISDIR(info.st_mode) ? "folder" : "pipe or device");
     struct new_file file = {.path = resolve(path)};
     int rc = file.path ? create_beside(&file, err) : err_no_memory(err);
     if (rc)

@@ -13,7 +13,8 @@ struct new_file {
     int fd;
 };
 
-/* Creates a temporary file beside `path`; if that is a symbolic link, beside its target. */
+/* Creates a temporary file beside `path`; if that is a symbolic link, beside its target.
+ * -EINVAL, -EISDIR: `path` is a pipe, a device or a folder; the rename would replace it. */
 int new_file_create(const char *path, struct new_file *out_file, struct err *err);
 
 int new_file_append(struct new_file *file, const char *data, size_t length, struct err *err);

@@ -132,7 +132,7 @@ static int read_field(const struct yaml_node *node, const struct yaml_field *f, 
 {
     bool bounded = f->min != 0 || f->max != 0;
     uint64_t low = bounded && f->min > 0 ? (uint64_t)f->min : 0; /* real numbers may be negative */
-    uint64_t high = bounded ? (uint64_t)f->max : INT64_MAX;
+    uint64_t high = bounded && f->max < (double)INT64_MAX ? (uint64_t)f->max : INT64_MAX;
     uint64_t number;
     size_t index, words = 0;
     int rc;

@@ -263,7 +263,8 @@ int ahead_run(struct model *model, struct err *err)
     int rc = start(a) ? err_no_memory(err) : 0;
     if (!rc)
         drop_idle(a);
-    while (!rc && a->runner_count && !model->hierarchy.no_memory)
+    while (!rc && a->runner_count && !model->hierarchy.no_memory &&
+           !kernel_failure(model->launch, NULL))
         run_window(a);
     for (uint32_t i = 0; a->runners && i < model->config->sms; i++) {
         free(a->runners[i].requests);

@@ -10,7 +10,7 @@ enum block_mapping {
     BLOCK_RR,         /* block b to SM b modulo SMs */
     BLOCK_PART1,      /* BPART1: runs of four blocks, in turn */
     BLOCK_PART2,      /* BPART2: runs of eight */
-    BLOCK_RANDOM,
+    BLOCK_RANDOM,     /* as BLOCK_RR, after the blocks were shuffled: each SM has as many */
 };
 
 struct block_map {

@@ -156,7 +156,9 @@ static void deal_blocks(struct model *m)
 static void run(struct stepper *s)
 {
     bool any = true;
-    for (s->tick = 0; any && !s->model->hierarchy.no_memory; s->tick++) {
+    for (s->tick = 0;
+         any && !s->model->hierarchy.no_memory && !kernel_failure(s->model->launch, NULL);
+         s->tick++) {
         any = false;
         if (s->tick % TELL_TICKS == 0)
             model_tell(s->model);

@@ -144,6 +144,21 @@ static bool has_steps(const struct kernel_launch *launch, enum kernel_phase phas
     return launch->first[phase] < launch->first[phase + 1];
 }
 
+/* Where no thread is inside the borders, there is nothing to predict. */
+static int check_any_access(const struct kernel_launch *launch, struct err *err)
+{
+    struct kernel_cursor cursor;
+    struct warp_access access;
+    for (uint64_t block = 0; block < launch->blocks; block++)
+        for (uint32_t warp = 0; warp < launch->warps_per_block; warp++) {
+            kernel_begin(launch, block, warp, &cursor);
+            if (kernel_next(launch, &cursor, &access))
+                return 0;
+        }
+    return err_set(err, -EINVAL, "%s: with size %llu it accesses nothing; give a larger one",
+                   launch->kernel->name, (unsigned long long)launch->size);
+}
+
 int kernel_launch_init(struct kernel_launch *launch, const struct kernel *kernel, uint64_t size,
                        uint32_t block_x, uint32_t block_y, struct err *err)
 {
@@ -174,5 +189,5 @@ int kernel_launch_init(struct kernel_launch *launch, const struct kernel *kernel
         has_steps(launch, KERNEL_FIRST) ? extent(launch->program.loop_first, launch->size) : 0;
     launch->loop_second =
         has_steps(launch, KERNEL_SECOND) ? extent(launch->program.loop_second, launch->size) : 0;
-    return 0;
+    return check_any_access(launch, err);
 }

@@ -108,21 +108,40 @@ static size_t choose(const struct parallel *p, struct parallel_access *accesses,
     return chosen;
 }
 
+/* Nothing changes before the next data arrives: the steps in between all fail as the last one did.
+ */
+static void skip_idle_steps(struct parallel *p, size_t failed)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < p->mshr_count; i++) {
+        uint64_t change = p->mshrs[i].arrives; /* frees the register, and the line a step later */
+        change = change < p->counts.steps ? p->counts.steps : change;
+        next = change < next ? change : next;
+    }
+    if (next == UINT64_MAX || next <= p->counts.steps)
+        return;
+    p->counts.fails += failed * (next - p->counts.steps);
+    p->counts.steps = next;
+}
+
 void parallel_serve(struct parallel *p, struct parallel_access *accesses, size_t count_all)
 {
     struct parallel_access *chosen[PARALLEL_CHOSEN_MAX];
     size_t first = 0;
     while (first < count_all) {
         begin_step(p);
-        size_t chosen_count = choose(p, accesses + first, count_all - first, chosen);
+        size_t chosen_count = choose(p, accesses + first, count_all - first, chosen), failed = 0;
         for (size_t i = 0; i < chosen_count; i++) {
             enum parallel_status status = serve_one(p, chosen[i]);
             chosen[i]->done = status != PARALLEL_FAILED;
             count(p, status);
+            failed += status == PARALLEL_FAILED;
             if (p->watch)
                 p->watch(p->watcher, p->counts.steps, chosen[i], status);
         }
         p->counts.steps++;
+        if (failed == chosen_count && !p->watch)
+            skip_idle_steps(p, failed);
         while (first < count_all && accesses[first].done)
             first++;
     }

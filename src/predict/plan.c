@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/out_file.h"
 
 /* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
 enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
@@ -191,6 +192,9 @@ static int open_trace(const struct options *options, const char *path, struct pl
     if (options->size || options->block_text)
         return err_set(err, -EINVAL, "%.100s is a trace: %s is for kernels only", path,
                        options->size ? "--size" : "--block");
+    if (options->output && out_file_replaces(options->output, path))
+        return err_set(err, -EINVAL, "%.100s is a trace and --output the same file; name another",
+                       path);
     return trace_source_open(path, &program->trace, err);
 }
 

@@ -49,6 +49,10 @@ static int unknown_flag(const struct command *command, const char *word, struct 
                        "%s has no --anonymous: it names nodes for Slurm, which does not know "
                        "pseudonyms",
                        command->name);
+    if (strcmp(word, "--anonymous") == 0 && command->run == command_accept)
+        return err_set(err, -EINVAL,
+                       "accept has no --anonymous: supplier and customer must know which GPU is "
+                       "meant, not pseudonyms");
     for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++)
         names[count++] = command->flags[i].name;
     const char *near = str_nearest(word, names, count);
@@ -98,7 +102,7 @@ static int check_files(const struct command *command, const struct command_optio
                        struct err *err)
 {
     int wanted_max = options->compare ? 2 : command->files_max;
-    int wanted_min = options->compare ? 1 : command->files_min;
+    int wanted_min = options->compare ? 1 : options->store ? 0 : command->files_min;
     if (options->file_count >= wanted_min && options->file_count <= wanted_max)
         return 0;
     return err_set(err, -EINVAL, "%s%s takes %s; see gpumemtopo-report %s --help", command->name,
@@ -112,20 +116,34 @@ static int check_files(const struct command *command, const struct command_optio
 }
 
 /* Merging may write to an inventory that it reads; any other command would destroy its input. */
-static int check_output(const struct command *command, const struct command_options *options,
-                        struct err *err)
+static int check_written(const struct command *command, const struct command_options *options,
+                         const char *flag, const char *output, struct err *err)
 {
-    const char *output = options->output;
+    const struct {
+        const char *flag, *path;
+    } read[] = {{"--config", options->config}, {"--order", options->order}};
     for (int i = 0; output && i < options->file_count; i++)
         if (command->run != command_merge && out_file_replaces(output, options->files[i]))
             return err_set(err, -EINVAL, "%s would replace %s, which it reads", command->name,
                            options->files[i]);
     for (size_t i = 0; output && i < options->world.count; i++)
         if (out_file_replaces(output, options->world.items[i]))
-            return err_set(err, -EINVAL, "--world and --output name the same file");
-    if (output && options->config && out_file_replaces(output, options->config))
-        return err_set(err, -EINVAL, "--config and --output name the same file");
+            return err_set(err, -EINVAL, "--world and %s name the same file", flag);
+    for (size_t i = 0; output && i < COUNT_OF(read); i++)
+        if (read[i].path && out_file_replaces(output, read[i].path))
+            return err_set(err, -EINVAL, "%s and %s name the same file", read[i].flag, flag);
     return 0;
+}
+
+static int check_output(const struct command *command, const struct command_options *options,
+                        struct err *err)
+{
+    int rc = check_written(command, options, "--output", options->output, err);
+    if (!rc)
+        rc = check_written(command, options, "--html", options->html, err);
+    if (!rc && options->output && options->html && strcmp(options->output, options->html) == 0)
+        rc = err_set(err, -EINVAL, "--output and --html name the same file");
+    return rc;
 }
 
 int command_parse(const struct command *command, int count, char **arguments,
@@ -196,5 +214,5 @@ void command_help_all(struct strbuf *out_text)
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
                 "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped;\n"
-                "nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n");
+                "accept: 3 not as ordered; 4 not all shown; nagios: as plugins return.\n");
 }

@@ -13,8 +13,8 @@ enum command_exit {
     EXIT_DONE = 0,
     EXIT_NO_REPORT = 1,
     EXIT_BAD_INPUT = 2,
-    EXIT_WORSE = 3,   /* diff: a GPU is worse than it was */
-    EXIT_MISSING = 4, /* diff: a GPU is gone or no longer measured */
+    EXIT_WORSE = 3,   /* diff: a GPU is worse than it was; accept: not as ordered */
+    EXIT_MISSING = 4, /* diff: a GPU is gone or no longer measured; accept: not shown */
 };
 
 /* The values of a flag that may be given several times. */
@@ -37,7 +37,9 @@ struct command_options {
     const char *colour;
     const char *width;
     const char *max_age, *record;
-    bool anonymous, compare, json, mt4g, topology, warn_watch;
+    const char *order, *html;
+    const char *store, *gpu, *metric;
+    bool anonymous, compare, json, keep_all, mt4g, topology, warn_watch;
 };
 
 struct command_flag {
@@ -102,6 +104,7 @@ const struct inventory_model *command_model(const struct inventory *inventory, c
 int command_write(struct strbuf *text, const char *path);
 
 /* Each in a separate file. */
+int command_accept(const struct command_options *options);
 int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);

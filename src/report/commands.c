@@ -134,6 +134,15 @@ static const struct command_flag show_flags[] = {
     {0},
 };
 
+static const struct command_flag accept_flags[] = {
+    {"--order", 0, "ORDER", "what was ordered; needed", FIELD(order)},
+    OUTPUT_FLAG,
+    {"--html", 0, "PAGE", "also a page to be printed and signed", FIELD(html)},
+    {"--config", 'c', "CONFIG", "survey configuration, with the figures (default: as shipped)",
+     FIELD(config)},
+    {0},
+};
+
 static const struct command_flag diff_flags[] = {ANONYMOUS_FLAG, {0}};
 
 static const struct command_flag html_flags[] = {
@@ -174,6 +183,11 @@ static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FL
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,
     {"--json", 0, NULL, "everything, as JSON", FIELD(json)},
+    {"--gpu", 0, "GPU", "since when is NODE:INDEX, NODE:PCI or a UUID different", FIELD(gpu)},
+    {"--metric", 0, "METRIC", "only this figure of the GPU", FIELD(metric)},
+    {"--html", 0, "PAGE", "also draw the figures of the GPU", FIELD(html)},
+    {"--store", 0, "DIR", "add each FILE to this folder, and read all that it keeps", FIELD(store)},
+    {"--keep-all", 0, NULL, "do not thin out the store", FIELD(keep_all)},
     ANONYMOUS_FLAG,
     {0},
 };
@@ -203,6 +217,7 @@ const struct command command_table[] = {
     {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, diff_flags, command_diff},
     {"history", "FILE...", "over time: repeat offenders, trends, moved cards", 1, COMMAND_FILES_MAX,
      history_flags, command_history},
+    {"accept", "FILE", "hold a delivery against its order", 1, 1, accept_flags, command_accept},
     {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
      command_drain},
     {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,

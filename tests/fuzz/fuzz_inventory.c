@@ -9,6 +9,8 @@
 #include "report/diff.h"
 #include "report/drain.h"
 #include "report/history/history.h"
+#include "report/history/history_changes.h"
+#include "report/history/history_thin.h"
 #include "report/html/html.h"
 #include "report/json.h"
 #include "report/nagios.h"
@@ -36,9 +38,30 @@ static void print_again(const struct inventory *inventory)
     strbuf_fini(&second);
 }
 
+/* One GPU of the history. */
+static void report_changes(const struct history *history, const struct judge_config *config,
+                           struct strbuf *text)
+{
+    const struct history_gpu *gpu;
+    struct history_changes changes;
+    struct err err = {0};
+    const char *uuid = symbols_data(&history->symbols, history->gpus[0].sightings[0].uuid);
+    if (history_changes_gpu(history, uuid, &gpu, &err))
+        return; /* the UUID may be empty, or the beginning of another one */
+    if (history_changes_find(history, gpu, config, NULL, &changes, &err))
+        abort();
+    history_changes_put_text(&changes, text);
+    history_changes_put_json(&changes, text);
+    history_changes_put_page(&changes, text);
+    history_changes_fini(&changes);
+}
+
 static void report_history(const struct inventory *inventory, struct strbuf *text)
 {
-    const struct judge_config config = {0};
+    static struct judge_metric metrics[] = {{.metric = (char *)"clock.sm"},
+                                            {.metric = (char *)"main.latency"}};
+    const struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    bool keep[2];
     struct history history = {0};
     struct err err = {0};
     if (!history_add(&history, "first", 1, inventory, &err) &&
@@ -46,6 +69,9 @@ static void report_history(const struct inventory *inventory, struct strbuf *tex
         !history_finish(&history, &config, &err)) {
         history_put_text(&history, text);
         history_put_json(&history, text);
+        history_thin(&history, keep);
+        if (history.gpu_count)
+            report_changes(&history, &config, text);
     }
     history_fini(&history);
 }

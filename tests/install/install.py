@@ -9,7 +9,7 @@ import tempfile
 meson, build, prefix = sys.argv[1:4]
 work = pathlib.Path(tempfile.mkdtemp())
 FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "bin/gpumemtopo-predict", "share/gpumemtopo/survey.yaml",
-         "share/gpumemtopo/models/h200.yaml", "share/gpumemtopo/fleets/demo.yaml",
+         "share/gpumemtopo/models/h200.yaml", "share/gpumemtopo/fleets/demo.yaml", "share/gpumemtopo/orders/demo.yaml",
          "share/gpumemtopo/inventory.schema.json", "share/man/man1/gpumemtopo-survey.1",
          "share/man/man1/gpumemtopo-report.1", "share/man/man1/gpumemtopo-predict.1", "share/man/man5/gpumemtopo-inventory.5",
          "share/gpumemtopo/slurm/survey.sbatch", "share/gpumemtopo/slurm/health.sh",

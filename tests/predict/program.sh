@@ -45,6 +45,8 @@ expect 2 '--block is a shape' atax1 -i "$h200" --block 32y8
 expect 2 'power of two or a multiple of 32' atax1 -i "$h200" --block 24
 expect 2 'at most 1024 threads' atax1 -i "$h200" --block 64x32
 expect 2 'size is a multiple of 16, not 100; the next one is 112' nw1 -i "$h200" --size 100
+expect 2 '2dconv: with size 2 it accesses nothing; give a larger one' 2dconv -i "$h200" --size 2
+expect 0 '^2dconv ' 2dconv -i "$h200" --size 3
 expect 2 '--size is a number from 2 to' nw1 -i "$h200" --size 1
 expect 2 'its block of 32x32 threads is its tile in shared memory' gemm_tiled -i "$h200" --block 16x16
 expect 2 'names .* twice' mvt2 -i "$h200" -i "$h200"
@@ -202,6 +204,10 @@ for kernel in 2mm hotspot spmv embedding; do
         cmp of_kernel out || exit 1
     done
 done
+expect 0 '^spmv ' spmv --size 256 -i "$demo" --what-if l1_data.size=64K,128K
+cp out of_kernel
+expect 0 '^spmv ' spmv.trace -i "$demo" --what-if l1_data.size=64K,128K --jobs 4 # threads share the file
+cmp of_kernel out || exit 1
 expect 0 'size: null' 2mm.trace -i "$h200" --format yaml
 expect 0 '^name: "2mm"' trace info 2mm.trace
 expect 0 'COMMAND' trace --help
@@ -223,6 +229,20 @@ head -c 8192 2mm.trace >cut.trace
 expect 2 'cut.trace: the file is cut off or damaged: byte 4096: expected a page of kind totals' cut.trace -i "$h200"
 head -c 10000 2mm.trace >cut.trace
 expect 2 'cut.trace: byte 8192: expected 4096 bytes of a page, the file ends after 1808' trace info cut.trace
+
+# No output replaces what it must not: a trace that is read, a pipe, a device. A kernel's name is no file.
+cp 2mm.trace kept.trace
+expect 2 'kept.trace is a trace and --output the same file' kept.trace -i "$h200" -o ./kept.trace
+cmp 2mm.trace kept.trace || exit 1
+mkfifo pipe && ln -s pipe link
+for out in pipe link . - ; do
+    expect 2 'is not a file; a trace cannot be written to a pipe' trace make 2mm $out --size 64
+done
+[ -p pipe ] && [ -h link ] && [ ! -e ./- ] || { echo "the pipe was replaced:"; ls -l; exit 1; }
+expect 2 'folder nowhere' trace make 2mm nowhere/x.trace --size 64
+expect 0 'accesses' trace make 2mm 2mm --size 64
+expect 0 'accesses' trace make 2mm 2mm --size 64
+"$predict" mvt2 --size 64 -i "$h200" -o mvt2 && "$predict" mvt2 --size 64 -i "$h200" -o mvt2 || exit 1
 
 # From text: mem_trace's lines, with warps interleaved and numbered as on an SM, and CSV tell the same.
 python3 - <<'END' || exit 1
@@ -263,6 +283,13 @@ for mapping in free random; do
         expect 0 'l1: {read_hits: 0, reads: 4096, writes: 2048,' $trace.trace -i "$h200" --mapping $mapping --format yaml
     done
     cmp out.nvbit out.csv || exit 1
+done
+# A leading zero makes no octal number; a file from Windows has carriage returns and a mark before the first line.
+sed 's/^\([0-9]\)/00\1/' add.csv >zeros.csv
+sed -e '1s/^/\xef\xbb\xbf/' -e 's/$/\r/' add.csv >windows.csv
+for text in zeros windows; do
+    expect 0 '1536 accesses of add(float\*)' trace convert --from csv $text.csv $text.trace
+    cmp csv.trace $text.trace || exit 1
 done
 expect 2 '--from is one of nvbit, csv, not "xml"' trace convert --from xml add.csv x.trace
 expect 2 '--launch is a number' trace convert --launch first add.txt x.trace

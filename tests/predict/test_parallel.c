@@ -145,6 +145,63 @@ static void busy_registers_slow_misses(void **state)
     assert_true(adaptive.fails > fixed.fails);
 }
 
+static void ignore(void *watcher, uint64_t step, const struct parallel_access *access,
+                   enum parallel_status status)
+{
+    (void)watcher, (void)step, (void)access, (void)status;
+}
+
+/* Groups of pseudo-random lines; with a watcher every step is taken, without one idle steps are
+ * skipped. */
+static struct parallel_counts serve_random(struct parallel_config config, parallel_watch *watcher)
+{
+    struct bank_pair pair = {{reuse_create(0, 1), reuse_create(0, 1)}, {false}, 0};
+    struct parallel p = {.config = config, .lookup = lookup, .cache = &pair, .watch = watcher};
+    uint32_t random = 1;
+    for (int group = 0; group < 40; group++) {
+        struct parallel_access accesses[16];
+        for (uint32_t i = 0; i < COUNT_OF(accesses); i++) {
+            random = random * 1664525 + 1013904223;
+            accesses[i] = (struct parallel_access){
+                .line = random >> 24, .warp = i / 4, .bank = (random >> 24) % config.banks};
+        }
+        parallel_serve(&p, accesses, COUNT_OF(accesses));
+    }
+    reuse_destroy(pair.banks[0]);
+    reuse_destroy(pair.banks[1]);
+    return p.counts;
+}
+
+static void skipped_steps_count_as_taken(void **state)
+{
+    (void)state;
+    uint64_t fails = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        struct parallel_config config = {
+            .banks = 1 + i % 2,
+            .ports = 1 + i / 2 % 2,
+            .mshrs = 1 + i / 4 % 4,
+            .merges_max = i / 16 % 2,
+            .latency = {.k1 = i % 3 ? 37.5 : 2, .k2 = i / 32 * 3.25, .sharers = 2}};
+        struct parallel_counts all = serve_random(config, ignore);
+        struct parallel_counts skipped = serve_random(config, NULL);
+        assert_memory_equal(&all, &skipped, sizeof all);
+        fails += all.fails;
+    }
+    assert_true(fails > 1000);
+}
+
+/* Taken one by one, these steps would need hours. */
+static void long_misses_take_no_longer(void **state)
+{
+    (void)state;
+    static const char *const many[] = {"ABCDEFGH", "IJKLMNOP", NULL};
+    struct parallel_config config = {.banks = 1, .ports = 1, .mshrs = 1, .latency = {.k1 = 1e13}};
+    struct parallel_counts counts = serve(config, many);
+    assert_int_equal(counts.misses, 16);
+    assert_int_equal(counts.steps, 15 * (UINT64_C(10000000000000) - 1) + 1);
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -167,6 +224,8 @@ int main(void)
         cmocka_unit_test(seed_table_3),
         cmocka_unit_test(merges_until_it_arrives),
         cmocka_unit_test(busy_registers_slow_misses),
+        cmocka_unit_test(skipped_steps_count_as_taken),
+        cmocka_unit_test(long_misses_take_no_longer),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

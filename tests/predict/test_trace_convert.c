@@ -174,7 +174,8 @@ static void launches(void **state)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct convert_result result;
         struct err err;
-        struct convert_request request = {.in = in, .out = out, .has_launch = true};
+        struct convert_request request = {
+            .in = in, .out = out, .sort_bytes = 1 << 20, .has_launch = true};
         write_text(texts[i]);
         for (request.launch = 0; request.launch < 2; request.launch++) {
             if (convert(false, &request, &result, &err))
@@ -222,7 +223,9 @@ static void refused_texts(void **state)
         struct convert_result result;
         struct err err;
         write_text(cases[i].text);
-        if (!convert(cases[i].csv, &(struct convert_request){.in = in, .out = out}, &result, &err))
+        if (!convert(cases[i].csv,
+                     &(struct convert_request){.in = in, .out = out, .sort_bytes = 1 << 20},
+                     &result, &err))
             fail_msg("case %zu was converted", i);
         if (err.line != cases[i].line || err.column != cases[i].column ||
             !strstr(err.text, cases[i].expected))
@@ -263,7 +266,8 @@ static void refused_rows(void **state)
                  "# grid: 4\n# block: 64\n# any: thing\n%s\n\n0,0,0,load,4,1,0x10\n%s\n",
                  "block,warp,pc,op,bytes,mask,addresses", cases[i].row);
         write_text(text);
-        if (!convert(true, &(struct convert_request){.in = in, .out = out}, &result, &err))
+        if (!convert(true, &(struct convert_request){.in = in, .out = out, .sort_bytes = 1 << 20},
+                     &result, &err))
             fail_msg("%s: was converted", cases[i].row);
         if (err.line != 7 || err.column != cases[i].column || !strstr(err.text, cases[i].expected))
             fail_msg("%s: %d:%d: %s", cases[i].row, err.line, err.column, err.text);
@@ -297,7 +301,7 @@ static void sorted_in_little_memory(void **state)
         fprintf(file, "%d,%d,%d,load,4,0x%x,%d %d\n", (int)rng_below(&rng, 50),
                 (int)rng_below(&rng, 3), i, 5, i * 4, (int)rng_below(&rng, 1 << 20) * 4);
     fclose(file);
-    struct convert_request request = {.in = in, .out = out};
+    struct convert_request request = {.in = in, .out = out, .sort_bytes = 1 << 20};
     struct convert_result result;
     struct err err = {0};
     assert_int_equal(convert_csv(&request, &result, &err), 0);

@@ -48,6 +48,7 @@ ROWS = {
     "share": ["share IN", "share IN -o OUT"],
 }
 EXEMPT = {
+    "accept": "supplier and customer must know which GPU is meant; refuses --anonymous",
     "drain": "names nodes for Slurm; refuses --anonymous",
     "exclude": "names nodes for Slurm; refuses --anonymous",
     "validate": "writes nothing",

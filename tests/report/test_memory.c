@@ -15,6 +15,7 @@
 #include "inventory/wire/spool.h"
 #include "made.h"
 #include "report/command.h"
+#include "report/history/history_store.h"
 #include "report/nagios.h"
 #include "rich.h"
 #include "sweep.h"
@@ -29,7 +30,8 @@ struct line {
 };
 
 static char folder[] = "/tmp/gpumemtopo-memory-XXXXXX";
-static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64];
+static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64], order_path[64],
+    store_path[64];
 
 static void write_inventory(const struct inventory *inventory, const char *path)
 {
@@ -65,11 +67,25 @@ static void write_spool(const struct gpu_result *gpus, size_t count)
     strbuf_fini(&config);
 }
 
-static void damage(const char *uuid)
+/* Something of every class of findings, in the spoiled fleet. */
+static void write_order(void)
 {
-    char *path = spool_gpu_path(spool, uuid);
-    assert_int_equal(truncate(path, 100), 0);
-    free(path);
+    static const char text[] =
+        "gpumemtopo_order: {schema: 1, number: A-1, supplier: S, customer: C, delivered: D}\n"
+        "models:\n"
+        "  - name: Alpha 100\n"
+        "    parts: [P, Q]\n"
+        "    memory: 1 TiB\n"
+        "    pcie: {generation: 5, width: 16}\n"
+        "    nvlinks: 19\n"
+        "    figures: {main.bandwidth.read: {at_least: 4350, unit: GB/s, spread: 0.0001},\n"
+        "              main.latency: {at_most: 400, unit: ns}, load.flops: {spread: 0.1}}\n"
+        "  - {name: Alpha 1000}\n"
+        "nodes: [{names: \"n0*\", count: 20, gpus: {Alpha 100: 5}},\n"
+        "        {names: \"m*\", count: 2, gpus: {Alpha 1000: 1}}]\n"
+        "outliers_allowed: [mismatched]\n";
+    FILE *file = fopen(order_path, "w");
+    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
 static struct inventory judged(struct gpu_result *gpus, size_t count)
@@ -80,6 +96,44 @@ static struct inventory judged(struct gpu_result *gpus, size_t count)
     inventory.backend = str_copy("x");
     inventory.exit_code = inventory.total_unmeasured ? 4 : inventory.total_outliers ? 3 : 0;
     return inventory;
+}
+
+/* Eleven surveys, so that a figure can have a change point: the third GPU is slower since the
+ * fifth one, and all are since the seventh. */
+static void write_store(void)
+{
+    enum { SURVEYS = 11, STORED = 6 };
+    struct history_store store = {0};
+    struct err err = {0};
+    assert_int_equal(history_store_open(store_path, true, &store, &err), 0);
+    for (unsigned day = 1; day <= SURVEYS; day++) {
+        struct gpu_result *gpus = made_fleet_of(STORED, day, 0.001, 0.001);
+        bool is_new = false;
+        if (day >= 5)
+            made_scale(&gpus[2], "main.bandwidth.read", 0.8);
+        for (size_t i = 0; i < STORED && day >= 7; i++)
+            made_scale(&gpus[i], "main.latency", 1.2);
+        struct inventory inventory = judged(gpus, STORED);
+        struct strbuf text = {0};
+        free(inventory.generated);
+        inventory.generated = str_format("2026-01-%02uT00:00:00Z", day);
+        inventory_print(&inventory, &text);
+        assert_int_equal(
+            history_store_add(&store, inventory.generated, text.data, text.length, &is_new, &err),
+            0);
+        assert_true(is_new);
+        strbuf_fini(&text);
+        inventory_fini(&inventory);
+        made_free(gpus, STORED);
+    }
+    history_store_close(&store);
+}
+
+static void damage(const char *uuid)
+{
+    char *path = spool_gpu_path(spool, uuid);
+    assert_int_equal(truncate(path, 100), 0);
+    free(path);
 }
 
 /* Two states of a fleet, an inventory with every kind of entry, and a spool folder. */
@@ -95,6 +149,10 @@ static int make_files(void **state)
     snprintf(before_path, sizeof before_path, "%s/before.yaml", folder);
     snprintf(after_path, sizeof after_path, "%s/after.yaml", folder);
     snprintf(out_path, sizeof out_path, "%s/out", folder);
+    snprintf(order_path, sizeof order_path, "%s/order.yaml", folder);
+    snprintf(store_path, sizeof store_path, "%s/store", folder);
+    write_order();
+    write_store();
     made_spoil(gpus);
     struct inventory after = judged(gpus, MADE_SPOILED);
     rich_inventory(&rich);
@@ -116,12 +174,13 @@ static int make_files(void **state)
 static int remove_files(void **state)
 {
     (void)state;
-    char command[80];
+    char command[160];
     unlink(rich_path);
     unlink(before_path);
     unlink(after_path);
     unlink(out_path);
-    snprintf(command, sizeof command, "rm -r %s", spool);
+    unlink(order_path);
+    snprintf(command, sizeof command, "rm -r %s %s", spool, store_path);
     return system(command) ? -1 : rmdir(folder); /* fails if a temporary file is left */
 }
 
@@ -220,11 +279,19 @@ static void showing(void **state)
     SWEEP("show, all kinds of findings", 110, "show", "--color", "always", after_path);
     SWEEP("show --topology", 200, "show", "--topology", "--width", "80", rich_path);
     SWEEP("show --compare", 100, "show", "--compare", "--model", "alpha-100,beta", after_path);
+    SWEEP("accept", 190, "accept", "--order", order_path, after_path);
+    SWEEP("accept --html", 230, "accept", "--order", order_path, "-o", "/dev/null", "--html", "-",
+          after_path);
     SWEEP("drain", 70, "drain", after_path);
     SWEEP("exclude", 70, "exclude", after_path);
     SWEEP("nagios", 70, "nagios", "--max-age", "0", before_path);
     SWEEP("rma", 130, "rma", after_path, "GPU-003", "-o", "-");
     SWEEP("history", 140, "history", before_path, after_path, rich_path);
+    SWEEP("history --store", 140, "history", "--store", store_path, "--gpu", "n00:2");
+    SWEEP("history --store --html", 160, "history", "--store", store_path, "--gpu", "n00:2", "-o",
+          "/dev/null", "--html", "-");
+    SWEEP("history --store --json", 125, "history", "--store", store_path, "--gpu", "n00:2",
+          "--json", "--metric", "main.latency");
     SWEEP("history --json", 100, "history", "--json", before_path, after_path);
     SWEEP("validate", 70, "validate", after_path, before_path);
 }

@@ -23,12 +23,15 @@ struct place {
     const char *at, *expected;
 };
 
+/* Decimal or 0x; a leading zero does not make a number octal. */
 static bool read_number(struct place *place, uint64_t max, const char *what, uint64_t *out_value)
 {
     char *end = NULL;
     errno = 0;
-    unsigned long long value =
-        *place->at >= '0' && *place->at <= '9' ? strtoull(place->at, &end, 0) : 0;
+    bool hexadecimal = place->at[0] == '0' && (place->at[1] == 'x' || place->at[1] == 'X');
+    unsigned long long value = *place->at >= '0' && *place->at <= '9'
+                                   ? strtoull(place->at, &end, hexadecimal ? 16 : 10)
+                                   : 0;
     if (!end || errno || value > max) {
         place->expected = what;
         return false;

@@ -102,7 +102,7 @@ static const char *read_field(const char **at, struct nvbit_line *line, unsigned
     }
     if ((value = behind(*at, "PC "))) {
         *at = value;
-        line->has_pc = read_number(at, 0, UINT64_MAX, &line->pc);
+        line->has_pc = read_number(at, behind(*at, "0x") ? 16 : 10, UINT64_MAX, &line->pc);
         return line->has_pc ? NULL : "an address";
     }
     if ((value = behind(*at, "CTX "))) {

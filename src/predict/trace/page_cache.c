@@ -95,7 +95,7 @@ static struct frame *add_frame(struct trace_cache *cache)
  * few, or if most are held. */
 static struct frame *take_frame(struct trace_cache *cache)
 {
-    if (cache->count < cache->kept || cache->count / 2 <= cache->held)
+    if (cache->count < cache->kept || cache->count <= cache->held + cache->held / 4)
         return add_frame(cache);
     for (;;) {
         struct frame *frame = &cache->frames[cache->hand];

@@ -6,7 +6,7 @@
 
 struct trace_cache;
 
-/* So many bytes of pages are in memory, or, if that is more, twice the pages that somebody holds.
+/* So many bytes of pages are in memory, or, if that is more, 5/4 of the pages that somebody holds.
  */
 enum { TRACE_CACHE_KEPT = 16 << 20 };
 

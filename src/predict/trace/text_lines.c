@@ -93,6 +93,8 @@ int text_lines_next(struct text_lines *lines, char **out_line, struct err *err)
     if (!end && lines->used == lines->length)
         return 0;
     char *line = lines->buffer + lines->used;
+    if (!lines->line && lines->length >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0)
+        line += 3; /* the mark that editors of Windows put before UTF-8 */
     char *stop = end ? end : lines->buffer + lines->length;
     lines->used = (size_t)(stop - lines->buffer) + (end != NULL);
     for (char *at = line; (at = memchr(at, '\0', (size_t)(stop - at))); at++)

@@ -119,6 +119,8 @@ static int run_convert(const struct request *request, struct strbuf *out_text, s
     convert.has_launch = request->launch != NULL;
     if (request->launch && str_parse_u64(request->launch, &convert.launch))
         return err_set(err, -EINVAL, "--launch is a number, not \"%.40s\"", request->launch);
+    if (out_file_replaces(convert.out, convert.in))
+        return err_set(err, -EINVAL, "trace convert: the two files are the same");
     int rc = csv ? convert_csv(&convert, &result, err) : convert_nvbit(&convert, &result, err);
     if (!rc)
         print_result(&result, request->files[1], out_text);
@@ -171,6 +173,18 @@ static int take_flag(struct request *request, const char *command, int count, ch
     return err_set(err, -EINVAL, "there is no flag %.60s; trace --help lists them", word);
 }
 
+/* Before hours of sorting: a trace is renamed into its place, which a pipe or device does not
+ * survive. */
+static int check_output(const char *command, const char *path, struct err *err)
+{
+    if (out_file_in_place(path))
+        return err_set(err, -EINVAL,
+                       "trace %s: %.200s is not a file; a trace cannot be written to a pipe, a "
+                       "device or a folder",
+                       command, path);
+    return out_file_check("OUT", path, err);
+}
+
 static int run_command(const struct command *command, int count, char **arguments,
                        struct strbuf *out_text, struct err *err)
 {
@@ -191,9 +205,8 @@ static int run_command(const struct command *command, int count, char **argument
     }
     if (files != command->files)
         return err_set(err, -EINVAL, "trace %s takes %s", command->name, command->arguments);
-    if (files == 2 && out_file_replaces(request.files[1], request.files[0]))
-        return err_set(err, -EINVAL, "trace %s: the two files are the same", command->name);
-    return command->run(&request, out_text, err);
+    int rc = files == 2 ? check_output(command->name, request.files[1], err) : 0;
+    return rc ? rc : command->run(&request, out_text, err);
 }
 
 int trace_command(int count, char **arguments, struct strbuf *out_text, struct err *err)

@@ -127,7 +127,12 @@ int trace_source_open(const char *path, struct trace_source **out_source, struct
         trace_source_close(source);
         return rc;
     }
+    const struct trace_head *head = trace_source_head(source);
     source->access = (struct access_source){begin, next, failure};
+    source->kernel = (struct kernel){.name = head->name,
+                                     .block_x = head->block[0],
+                                     .block_y = head->block[1] * head->block[2],
+                                     .shared_bytes = (uint32_t)head->shared_bytes};
     *out_source = source;
     return 0;
 }
@@ -149,10 +154,6 @@ void trace_source_launch(struct trace_source *source, struct kernel_launch *out_
 {
     const struct trace_head *head = trace_source_head(source);
     const struct trace_totals *totals = trace_source_totals(source);
-    source->kernel = (struct kernel){.name = head->name,
-                                     .block_x = head->block[0],
-                                     .block_y = head->block[1] * head->block[2],
-                                     .shared_bytes = (uint32_t)head->shared_bytes};
     *out_launch = (struct kernel_launch){.kernel = &source->kernel,
                                          .block_x = source->kernel.block_x,
                                          .block_y = source->kernel.block_y,

@@ -77,7 +77,8 @@ static int add_gpu(struct history *history, uint32_t survey, const struct invent
         return -ENOMEM;
     history->sightings = grown;
     struct history_sighting *slot = &grown[history->sighting_count];
-    *slot = (struct history_sighting){.survey = survey, .state = state_of(gpu->status)};
+    *slot = (struct history_sighting){
+        .survey = survey, .index = gpu->index, .state = state_of(gpu->status)};
     if (symbols_text(symbols, gpu->uuid, &slot->uuid) ||
         symbols_text(symbols, facts_text(&gpu->board, "serial"), &slot->serial) ||
         symbols_text(symbols, facts_text(&gpu->board, FINGERPRINT_FACT), &slot->fingerprint) ||

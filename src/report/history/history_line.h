@@ -3,12 +3,14 @@
 #define GPUMEMTOPO_REPORT_HISTORY_HISTORY_LINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Fewer points do not make a trend. */
 enum { HISTORY_LINE_MIN = 5 };
 
 struct history_point {
     double day, share;
+    uint32_t survey; /* its number in the history */
 };
 
 struct history_line {

@@ -9,10 +9,7 @@
 #include "base/mem.h"
 #include "judge/robust.h"
 #include "judge/student.h"
-#include "report/history/history_line.h"
-
-/* Fewer GPUs cannot tell a change of the model from one of a GPU. */
-enum { PEERS_MIN = 5 };
+#include "report/history/history_series.h"
 
 /* Differences that a common scatter needs. */
 enum { STEPS_MIN = 20 };
@@ -23,106 +20,28 @@ static const double common_dof = 12;
 /* The share of pairs of surveys of which the later one is worse. */
 static const double steady_share = 0.75;
 
-static const double day_s = 86400;
-
 /* One metric of one model. */
 struct field {
     struct history *history;
     const struct judge_metric *rule;
-    uint32_t model, metric;
-    const struct history_gpu **gpus; /* of this model */
-    size_t gpu_count;
-    double *levels;  /* by survey: the usual value of a GPU over its own median */
-    double *scratch; /* room for one value of each survey */
-    double scatter;  /* common to the GPUs, share; 0: unknown */
-    double tail;     /* probability of a false trend */
-    size_t room;     /* of history->trends */
+    struct history_series series;
+    uint32_t model;
+    double scatter; /* common to the GPUs, share; 0: unknown */
+    double tail;    /* probability of a false trend */
+    size_t room;    /* of history->trends */
 };
-
-/* NaN: not measured (again). */
-static double value_of(const struct field *field, const struct history_sighting *sighting)
-{
-    const struct history_value *values = &field->history->values[sighting->value];
-    if (sighting->state != HISTORY_FINE && sighting->state != HISTORY_WATCHED &&
-        sighting->state != HISTORY_OUTLIER)
-        return NAN;
-    for (size_t i = 0; i < sighting->value_count; i++)
-        if (values[i].metric == field->metric && values[i].value > 0)
-            return values[i].value;
-    return NAN;
-}
-
-/* The median of a GPU over its surveys; NaN if it was measured less than twice. */
-static double median_of(const struct field *field, const struct history_gpu *gpu, double *scratch)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < gpu->count; i++) {
-        double value = value_of(field, &gpu->sightings[i]);
-        if (isfinite(value))
-            scratch[count++] = value;
-    }
-    return count >= 2 ? robust_median(scratch, count) : NAN;
-}
-
-/* The level of each survey: what a new driver changes for all GPUs is no trend of one of them. 0 or
- * -ENOMEM. */
-static int find_levels(struct field *field)
-{
-    const size_t surveys = field->history->survey_count;
-    double *ratios = mem_array(surveys * field->gpu_count, sizeof *ratios);
-    size_t *counts = mem_array(surveys, sizeof *counts);
-    if (!ratios || !counts) {
-        free(ratios);
-        free(counts);
-        return -ENOMEM;
-    }
-    for (size_t g = 0; g < field->gpu_count; g++) {
-        const struct history_gpu *gpu = field->gpus[g];
-        double usual = median_of(field, gpu, field->scratch);
-        for (size_t i = 0; i < gpu->count; i++) {
-            uint32_t survey = gpu->sightings[i].survey;
-            double ratio = value_of(field, &gpu->sightings[i]) / usual;
-            if (isfinite(ratio))
-                ratios[survey * field->gpu_count + counts[survey]++] = ratio;
-        }
-    }
-    for (size_t i = 0; i < surveys; i++)
-        field->levels[i] =
-            counts[i] < PEERS_MIN ? NAN : robust_median(&ratios[i * field->gpu_count], counts[i]);
-    free(ratios);
-    free(counts);
-    return 0;
-}
-
-/* The series of a GPU at equal level, as shares of its median. Surveys in which too few GPUs of the
- * model were measured have no level: they are used only if none has one. */
-static size_t series_of(const struct field *field, const struct history_gpu *gpu, bool levelled,
-                        struct history_point *points)
-{
-    double usual = median_of(field, gpu, field->scratch);
-    size_t count = 0;
-    for (size_t i = 0; i < gpu->count; i++) {
-        uint32_t survey = gpu->sightings[i].survey;
-        double level = levelled ? field->levels[survey] : 1;
-        double share = value_of(field, &gpu->sightings[i]) / usual / level;
-        double day = (double)field->history->surveys[survey].time_s / day_s;
-        if (isfinite(share) && (!count || points[count - 1].day < day))
-            points[count++] = (struct history_point){day, share};
-    }
-    return count;
-}
 
 /* From survey to survey, because a trend hardly changes these differences. 0 or -ENOMEM. */
 static int find_scatter(struct field *field, bool levelled, struct history_point *points)
 {
     size_t room = 0, count = 0;
-    for (size_t g = 0; g < field->gpu_count; g++)
-        room += field->gpus[g]->count;
+    for (size_t g = 0; g < field->series.gpu_count; g++)
+        room += field->series.gpus[g]->count;
     double *steps = mem_array(2 * room, sizeof *steps);
     if (!steps)
         return -ENOMEM;
-    for (size_t g = 0; g < field->gpu_count; g++) {
-        size_t n = series_of(field, field->gpus[g], levelled, points);
+    for (size_t g = 0; g < field->series.gpu_count; g++) {
+        size_t n = history_series_points(&field->series, field->series.gpus[g], levelled, points);
         for (size_t i = 1; i < n; i++)
             steps[count++] = points[i].share - points[i - 1].share;
     }
@@ -164,7 +83,7 @@ static int judge_line(struct field *field, const struct history_gpu *gpu,
         return 0;
     return add(field, &(struct history_trend){.gpu = gpu,
                                               .model = field->model,
-                                              .metric = field->metric,
+                                              .metric = field->series.metric,
                                               .change = line.change,
                                               .error = error,
                                               .scatter = scatter,
@@ -178,7 +97,7 @@ static int judge_line(struct field *field, const struct history_gpu *gpu,
 static void set_ends(const struct field *field, struct history_trend *trend)
 {
     for (size_t i = 0; i < trend->gpu->count; i++) {
-        double value = value_of(field, &trend->gpu->sightings[i]);
+        double value = history_series_value(&field->series, &trend->gpu->sightings[i]);
         if (!isfinite(value))
             continue;
         if (isnan(trend->first))
@@ -189,10 +108,11 @@ static void set_ends(const struct field *field, struct history_trend *trend)
 
 static int judge_gpus(struct field *field, bool levelled, struct history_point *points)
 {
-    for (size_t g = 0; g < field->gpu_count; g++) {
+    for (size_t g = 0; g < field->series.gpu_count; g++) {
         const size_t before = field->history->trend_count;
-        size_t count = series_of(field, field->gpus[g], levelled, points);
-        if (judge_line(field, field->gpus[g], points, count))
+        size_t count =
+            history_series_points(&field->series, field->series.gpus[g], levelled, points);
+        if (judge_line(field, field->series.gpus[g], points, count))
             return -ENOMEM;
         if (field->history->trend_count > before)
             set_ends(field, &field->history->trends[before]);
@@ -202,15 +122,10 @@ static int judge_gpus(struct field *field, bool levelled, struct history_point *
 
 static int judge_field(struct field *field, struct history_point *points)
 {
-    size_t levels = 0;
-    int rc = find_levels(field);
+    int rc = history_series_levels(&field->series);
     if (rc)
         return rc;
-    for (size_t i = 0; i < field->history->survey_count; i++) {
-        double day = (double)field->history->surveys[i].time_s / day_s;
-        if (isfinite(field->levels[i]) && (!levels || points[levels - 1].day < day))
-            points[levels++] = (struct history_point){day, field->levels[i]};
-    }
+    const size_t levels = history_series_level_points(&field->series, points);
     field->scatter = 0;
     rc = judge_line(field, NULL, points, levels);
     if (!rc)
@@ -218,18 +133,12 @@ static int judge_field(struct field *field, struct history_point *points)
     return rc ? rc : judge_gpus(field, levels > 0, points);
 }
 
-/* The model in which a GPU was measured last. */
-static uint32_t model_of(const struct history_gpu *gpu)
-{
-    return gpu->sightings[gpu->count - 1].model;
-}
-
 static int by_model(const void *left, const void *right)
 {
     const struct history_gpu *a = *(const struct history_gpu *const *)left;
     const struct history_gpu *b = *(const struct history_gpu *const *)right;
-    if (model_of(a) != model_of(b))
-        return model_of(a) < model_of(b) ? -1 : 1;
+    if (history_series_model(a) != history_series_model(b))
+        return history_series_model(a) < history_series_model(b) ? -1 : 1;
     return (a > b) - (a < b);
 }
 
@@ -239,9 +148,9 @@ static int judge_model(struct field *field, const struct judge_config *config,
 {
     for (size_t i = 0; i < config->metric_count; i++) {
         const struct judge_metric *rule = &config->metrics[i];
-        field->metric = symbols_find(&field->history->symbols, rule->metric);
+        field->series.metric = symbols_find(&field->history->symbols, rule->metric);
         field->rule = rule;
-        if (!field->metric || (rule->worse != JUDGE_LOWER && rule->worse != JUDGE_HIGHER))
+        if (!field->series.metric || (rule->worse != JUDGE_LOWER && rule->worse != JUDGE_HIGHER))
             continue;
         if (judge_field(field, points))
             return -ENOMEM;
@@ -270,11 +179,12 @@ static int judge_models(struct field *field, const struct judge_config *config,
 {
     const size_t count = field->history->gpu_count;
     for (size_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && model_of(gpus[end]) == model_of(gpus[i]);)
+        for (end = i + 1;
+             end < count && history_series_model(gpus[end]) == history_series_model(gpus[i]);)
             end++;
-        field->gpus = gpus + i;
-        field->gpu_count = end - i;
-        field->model = model_of(gpus[i]);
+        field->series.gpus = gpus + i;
+        field->series.gpu_count = end - i;
+        field->model = history_series_model(gpus[i]);
         if (field->model && judge_model(field, config, points))
             return -ENOMEM;
     }
@@ -286,11 +196,11 @@ int history_trends_find(struct history *history, const struct judge_config *conf
     const size_t surveys = history->survey_count, gpu_count = history->gpu_count;
     const struct history_gpu **gpus = mem_array(gpu_count, sizeof *gpus);
     struct history_point *points = mem_array(surveys, sizeof *points);
-    struct field field = {.history = history};
+    struct field field = {.history = history, .series.history = history};
     int rc = -ENOMEM;
-    field.levels = mem_array(surveys, sizeof *field.levels);
-    field.scratch = mem_array(surveys, sizeof *field.scratch);
-    if (!gpus || !points || !field.levels || !field.scratch)
+    field.series.levels = mem_array(surveys, sizeof *field.series.levels);
+    field.series.scratch = mem_array(surveys, sizeof *field.series.scratch);
+    if (!gpus || !points || !field.series.levels || !field.series.scratch)
         goto out;
     for (size_t i = 0; i < gpu_count; i++)
         gpus[i] = &history->gpus[i];
@@ -305,7 +215,7 @@ int history_trends_find(struct history *history, const struct judge_config *conf
 out:
     free(gpus);
     free(points);
-    free(field.levels);
-    free(field.scratch);
+    free(field.series.levels);
+    free(field.series.scratch);
     return rc;
 }
