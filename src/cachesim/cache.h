@@ -73,6 +73,7 @@ struct cache_set {
     uint32_t first; /* its lines are first .. first + ways - 1, the first `filled` valid */
     uint32_t ways;
     uint32_t filled;
+    uint32_t dirty;  /* lines */
     uint32_t resets; /* cache.resets at the last use of the set; if not the same, it is empty */
     uint32_t newest, oldest; /* ends of the list by use; linked caches only */
     uint64_t tree;           /* CACHE_TREE: bit n is set if node n points to its upper half */

@@ -119,8 +119,9 @@ static inline void lookup_write(struct cache *cache, uint32_t set, struct cache_
     bool clean = !line->dirty;
     line->dirty = (uint16_t)(line->dirty | sectors);
     cache->stored = true;
-    if (clean && cache->geometry.dirty_ways)
-        replace_clean(cache, set);
+    if (clean && ++cache->sets[set].dirty > cache->geometry.dirty_ways &&
+        cache->geometry.dirty_ways)
+        replace_clean(cache, &cache->sets[set]);
 }
 
 /* CACHE_STORE, or CACHE_PLACE: then nothing is dirty. */
@@ -148,6 +149,7 @@ static inline void lookup_drop(struct cache *cache, uint32_t set, uint64_t key)
     uint32_t slot = lookup_only(cache, set, key);
     if (slot == links_none)
         return;
+    cache->sets[set].dirty -= cache->lines[slot].dirty != 0;
     cache->lines[slot].sectors = cache->lines[slot].dirty = 0;
     cache->lines[slot].used = 0;
     cache->sets[set].order = 0;

@@ -88,10 +88,13 @@ static uint32_t choose_slot(const struct cache *cache, struct cache_set *set, st
     return set->first + set->filled++;
 }
 
-static inline void write_back(struct cache *cache, const struct cache_line *line)
+static inline void write_back(struct cache *cache, struct cache_set *set,
+                              const struct cache_line *line)
 {
-    if (line->dirty && line->key > cache->base)
-        cache->written_back += (uint64_t)__builtin_popcount(line->dirty);
+    if (!line->dirty || line->key <= cache->base)
+        return;
+    cache->written_back += (uint64_t)__builtin_popcount(line->dirty);
+    set->dirty--;
 }
 
 static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uint64_t key,
@@ -108,7 +111,7 @@ static void place(struct cache *cache, struct cache_set *set, uint32_t slot, uin
         links_add_newest(cache, set, slot);
     }
     if (cache->stored)
-        write_back(cache, &cache->lines[slot]);
+        write_back(cache, set, &cache->lines[slot]);
     cache->lines[slot] =
         (struct cache_line){.key = key, .used = replace_tick(cache), .sectors = sectors};
     if (cache->marks)
@@ -140,7 +143,7 @@ static void free_data(struct cache *cache, struct rng *rng)
         oldest = own;
     }
     if (cache->stored)
-        write_back(cache, &cache->lines[oldest]);
+        write_back(cache, best, &cache->lines[oldest]);
     uint32_t last = best->first + --best->filled;
     cache->lines[oldest] = cache->lines[last];
     cache->lines[last].key = 0;
@@ -153,7 +156,7 @@ void replace_miss(struct cache *cache, uint32_t set, uint64_t key, uint32_t sect
     struct cache_set *at = &cache->sets[set];
     if (at->resets != cache->resets) {
         at->resets = cache->resets;
-        at->filled = 0;
+        at->filled = at->dirty = 0;
         at->newest = at->oldest = links_none;
         at->tree = 0;
         at->order = at->ways <= ORDER_WAYS_MAX ? order_first : 0;
@@ -168,21 +171,17 @@ void replace_miss(struct cache *cache, uint32_t set, uint64_t key, uint32_t sect
         cache->lines[cache->last].used = 1;
 }
 
-void replace_clean(struct cache *cache, uint32_t set)
+void replace_clean(struct cache *cache, struct cache_set *set)
 {
-    const struct cache_set *lines_of = &cache->sets[set];
     struct cache_line *oldest = NULL;
-    uint32_t dirty = 0;
-    for (uint32_t i = 0; i < lines_of->filled; i++) {
-        struct cache_line *line = &cache->lines[lines_of->first + i];
-        if (!line->dirty)
-            continue;
-        dirty++;
-        if (!oldest || line->used < oldest->used)
+    for (uint32_t i = 0; i < set->filled; i++) {
+        struct cache_line *line = &cache->lines[set->first + i];
+        if (line->dirty && (!oldest || line->used < oldest->used))
             oldest = line;
     }
-    if (dirty <= cache->geometry.dirty_ways)
+    if (!oldest)
         return;
     cache->written_back += (uint64_t)__builtin_popcount(oldest->dirty);
     oldest->dirty = 0;
+    set->dirty--;
 }

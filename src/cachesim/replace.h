@@ -18,8 +18,7 @@ static inline uint32_t replace_tick(struct cache *cache)
     return ++cache->tick;
 }
 
-/* A line of this set has become dirty: if too many are, the one used longest ago is written back.
- */
-void replace_clean(struct cache *cache, uint32_t set);
+/* Writes back the dirty line of a set that was used longest ago. */
+void replace_clean(struct cache *cache, struct cache_set *set);
 
 #endif
