@@ -49,8 +49,7 @@ static uint64_t step_bytes(const struct device_limits *limits, const struct devi
 {
     enum device_path path = step->array.path;
     uint64_t room = path_bytes(limits, path);
-    bool wide = (step->kind == DEVICE_WARM || step->kind == DEVICE_CHASE) &&
-                (path == DEVICE_GLOBAL_CA || path == DEVICE_GLOBAL_CG);
+    bool wide = device_step_may_be_wide(step);
     return wide && room && limits->wide_bytes > room ? limits->wide_bytes : room;
 }
 

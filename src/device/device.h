@@ -87,6 +87,13 @@ static inline uint64_t device_step_end_bytes(const struct device_step *step)
     return step->array.offset_bytes + step->array.size_bytes + device_lane_span_bytes(step);
 }
 
+/* Whether a step may use memory beyond limits.global_bytes (see wide_bytes). */
+static inline bool device_step_may_be_wide(const struct device_step *step)
+{
+    return (step->kind == DEVICE_WARM || step->kind == DEVICE_CHASE) &&
+           (step->array.path == DEVICE_GLOBAL_CA || step->array.path == DEVICE_GLOBAL_CG);
+}
+
 enum { DEVICE_SM_ANY = -1, DEVICE_SM_SAME = -2, DEVICE_SM_OTHER = -3 };
 
 /* The thread that executes a step. Agent 0: DEVICE_SM_ANY or the index of an SM. Agent 1 also

@@ -94,11 +94,11 @@ static int place(struct wave *wave, struct wave_job *job, struct err *err)
 {
     struct cuda_gpu *gpu = wave->gpu;
     bool first = wave->job_count == 0;
-    bool wide = cuda_wide_needed(gpu, &job->layout);
     int rc = 0;
-    if (wide && layout_has_chains(&job->layout, MEMORY_GLOBAL))
+    job->wide = cuda_wide_serves(gpu, job->job, &job->layout);
+    if (job->wide && layout_has_chains(&job->layout, MEMORY_GLOBAL))
         return err_set(err, -ENOTSUP, "no chains beyond the pool of global memory");
-    if (wide)
+    if (job->wide)
         rc = cuda_wide_reserve(gpu, err);
     else if (job->layout.end_bytes[MEMORY_GLOBAL])
         rc = memory_pool_place(gpu, &gpu->global, &job->layout, first,

@@ -156,11 +156,13 @@ void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
  * the host by half, for a second). Hence probes that need it come last. */
 int cuda_whole_take(struct cuda_gpu *gpu, struct err *err);
 
-/* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). The
- * limit: of what is free, less the pool. It has no word of 0xffffffff. -EBUSY if the GPU or its
- * memory is in use; all memory that was taken is then given back. */
+/* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). It
+ * also serves jobs that end beyond the pool's present size when all memory is taken, since the pool
+ * cannot grow then. The limit: of what is free, less the pool. It has no word of 0xffffffff. -EBUSY
+ * if the GPU or its memory is in use; all memory that was taken is then given back. */
 uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes);
-bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout);
+bool cuda_wide_serves(const struct cuda_gpu *gpu, const struct device_job *job,
+                      const struct layout *layout);
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);
 
 /* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
@@ -219,6 +221,7 @@ struct wave_job {
     struct layout layout;
     uint64_t offset_bytes[MEMORY_COUNT]; /* where its arrays of each memory begin */
     uint32_t sms[DEVICE_AGENTS_MAX];
+    bool wide; /* its arrays lie in the memory of wide_memory.c */
 };
 
 /* What one block runs of a job: all steps on its SM. A job on two SMs has two blocks, one after the

@@ -67,7 +67,7 @@ static int element_address(const struct cuda_gpu *gpu, const struct wave_job *jo
     if (path == DEVICE_TEXTURE)
         address /= 4;
     else if (memory == MEMORY_GLOBAL)
-        address += cuda_wide_needed(gpu, &job->layout) ? gpu->wide_base : gpu->global.base;
+        address += job->wide ? gpu->wide_base : gpu->global.base;
     else if (memory == MEMORY_HOST)
         address += gpu->host.base;
     *out_address = address;

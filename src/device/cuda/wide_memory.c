@@ -25,9 +25,18 @@ uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes)
     return bytes > (MUCH + 1) * ALIGNED_BYTES ? bytes - ALIGNED_BYTES : bytes;
 }
 
-bool cuda_wide_needed(const struct cuda_gpu *gpu, const struct layout *layout)
+bool cuda_wide_serves(const struct cuda_gpu *gpu, const struct device_job *job,
+                      const struct layout *layout)
 {
-    return layout->end_bytes[MEMORY_GLOBAL] > gpu->base.limits.global_bytes;
+    uint64_t end = layout->end_bytes[MEMORY_GLOBAL];
+    if (end > gpu->base.limits.global_bytes)
+        return true;
+    if (!gpu->whole || end <= gpu->global.size_bytes)
+        return false;
+    for (uint32_t i = 0; i < job->step_count; i++)
+        if (!device_step_may_be_wide(&job->steps[i]))
+            return false;
+    return true;
 }
 
 int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)

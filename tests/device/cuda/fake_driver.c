@@ -233,16 +233,20 @@ static void *allocate(size_t bytes)
 /* How often most of the memory was taken, and given back. */
 EXPORT unsigned fake_whole_taken, fake_whole_freed;
 static CUdeviceptr whole;
+static size_t whole_bytes;
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 {
     MAY_FAIL;
     size_t free_bytes, total_bytes;
     cuMemGetInfo(&free_bytes, &total_bytes);
+    if (whole && whole_bytes + bytes > free_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *pointer = (CUdeviceptr)(uintptr_t)allocate(bytes);
-    if (*pointer && bytes > free_bytes / 2) {
+    if (*pointer && bytes > free_bytes / 4 * 3) {
         fake_whole_taken++;
         whole = *pointer;
+        whole_bytes = bytes;
     }
     return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -250,6 +254,7 @@ EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 EXPORT CUresult cuMemFree(CUdeviceptr pointer)
 {
     fake_whole_freed += pointer && pointer == whole;
+    whole = pointer == whole ? 0 : whole;
     free((void *)(uintptr_t)pointer);
     return CUDA_SUCCESS;
 }

@@ -132,19 +132,37 @@ static void memory_is_kept(void **state)
     dlclose(whole.driver);
 }
 
-static int load_far(void)
+static int load_array(uint64_t bytes)
 {
-    const uint64_t far = device_limits(device)->wide_bytes;
     struct device_job job = {.agents = {{.sm = 1}}, .agent_count = 1, .step_count = 1};
     job.steps[0] = (struct device_step){
         .kind = DEVICE_CHASE,
-        .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = far, .stride_bytes = far / 2}};
+        .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = bytes, .stride_bytes = bytes / 2}};
     const struct device_batch batch = {.jobs = &job, .job_count = 1};
     struct device_answer answer = {0};
     struct err err = {0};
     int rc = device_run(device, &batch, &answer, &err);
     device_answers_fini(&answer, 1);
     return rc;
+}
+
+static int load_far(void)
+{
+    return load_array(device_limits(device)->wide_bytes);
+}
+
+/* When all memory is taken, the pool of global memory cannot grow any more. */
+static void shorter_arrays_after_far_ones(void **state)
+{
+    (void)state;
+    whole_begin();
+    assert_int_equal(set_up(NULL), 0);
+    assert_int_equal(load_far(), 0);
+    assert_int_equal(load_array(device_limits(device)->global_bytes / 2), 0);
+    assert_int_equal(load_far(), 0);
+    whole_expect(1, 0);
+    tear_down(NULL);
+    dlclose(whole.driver);
 }
 
 /* If less memory is free than when the GPU was opened, another process has it, and may need more:
@@ -303,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test(memory_test_errors),
         cmocka_unit_test(memory_is_kept),
+        cmocka_unit_test(shorter_arrays_after_far_ones),
         cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
