@@ -243,7 +243,7 @@ EXPORT CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
     if (whole && whole_bytes + bytes > free_bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *pointer = (CUdeviceptr)(uintptr_t)allocate(bytes);
-    if (*pointer && bytes > free_bytes / 4 * 3) {
+    if (*pointer && bytes > free_bytes / 4 * 3 && bytes <= free_bytes) {
         fake_whole_taken++;
         whole = *pointer;
         whole_bytes = bytes;
