@@ -175,7 +175,7 @@ def check_charts(chromium, data):
     rows = [row for row in data["predictions"] if not row["what_if"]]
     assert len(charts) == 4 * len(rows), len(charts)
     for at, row in enumerate(rows):
-        for chart, level, hits in zip(charts[4 * at:], ("l1", "l2"), (row["l1"]["read_hits"], row["l2"]["hits"])):
+        for chart, level, hits in zip(charts[4 * at:], ("l1", "l2"), (row["l1"]["read_hits"], row["l2"]["read_hits"])):
             assert chart["title"] == f"{row['model']}: {level.upper()} hits by size of {level.upper()}", chart["title"]
             x, y, width, height = chart["box"]
             curve = row[f"{level}_curve"]
