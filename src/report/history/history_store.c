@@ -9,15 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/new_file.h"
 #include "base/str.h"
-
-static const double patience_s = 60;
 
 /* "20261117T040215Z-0123456789abcdef.yaml": time and hash of the text. */
 static const char pattern[] = "ddddddddTddddddZ-hhhhhhhhhhhhhhhh.yaml";
@@ -48,28 +46,25 @@ static bool is_left_over(const char *name)
            strncmp(name + sizeof pattern - 1, ".tmp.", 5) == 0;
 }
 
-static int lock(int fd, short type)
+static int lock(const struct history_store *store, int command)
 {
-    struct flock range = {.l_type = type, .l_whence = SEEK_SET};
-    return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
+    struct flock range = {.l_type = store->writes ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    int rc;
+    do
+        rc = fcntl(store->fd, command, &range) ? -errno : 0;
+    while (rc == -EINTR);
+    return rc;
 }
 
-static int wait_for_lock(struct history_store *store, struct err *err)
+/* The kernel releases the lock of a process that ends, so waiting needs no limit. */
+static int wait_for_lock(const struct history_store *store, struct err *err)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    const double begin = clock_monotonic_s();
-    for (;;) {
-        int rc = lock(store->fd, store->writes ? F_WRLCK : F_RDLCK);
-        if (!rc)
-            return 0;
-        if (rc != -EAGAIN && rc != -EACCES)
-            return err_set_at(err, rc, store->folder, 0, 0, "cannot be locked: %s", strerror(-rc));
-        if (clock_monotonic_s() - begin > patience_s)
-            return err_set_at(err, -EBUSY, store->folder, 0, 0,
-                              "is in use by another process for %.0f s: try again later",
-                              patience_s);
-        nanosleep(&pause, NULL);
+    int rc = lock(store, F_OFD_SETLK);
+    if (rc == -EAGAIN || rc == -EACCES) {
+        log_warning("%s is in use by another process: waiting for it", store->folder);
+        rc = lock(store, F_OFD_SETLKW);
     }
+    return rc ? err_set_at(err, rc, store->folder, 0, 0, "cannot be locked: %s", strerror(-rc)) : 0;
 }
 
 int history_store_open(const char *folder, bool writes, struct history_store *out_store,

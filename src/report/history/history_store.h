@@ -17,8 +17,8 @@ struct history_store {
     size_t others; /* files in the folder that are not of the store */
 };
 
-/* Locks the folder; a writer makes it if it is not there. Waits up to a minute for other processes,
- * then -EBUSY. -ENOENT and other errors of the system. folder must outlive the store. */
+/* Locks the folder; a writer makes it if it is not there. Waits for other processes, and says so.
+ * -ENOENT and other errors of the system. folder must outlive the store. */
 int history_store_open(const char *folder, bool writes, struct history_store *out_store,
                        struct err *err);
 
