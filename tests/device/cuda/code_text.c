@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -54,6 +55,32 @@ static struct machine_code assembled(const struct device_code *code,
     printf("%s\n", instruction->name);
     code_text_write(code, instruction, capability, BLOCKS, &text);
     return assembled_text(&text, "code", "", capability);
+}
+
+/* Chains of atomics on global memory visit many words, all within what the caller provides; those
+ * of the whole GPU stay on one. */
+static void atomics_visit_many_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t words;
+    } cases[] = {{"global_add", 64}, {"global_add_same", 64}, {"global_add_all", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t row = 0, words = 0;
+        while (strcmp(instruction_table[row].name, cases[i].name) != 0)
+            row++;
+        const struct device_code code = {
+            .instruction = (uint32_t)row, .chains = 1, .warps = 1, .length = 64, .repeats = 1};
+        struct strbuf text = {0};
+        code_text_write(&code, &instruction_table[row], 90, BLOCKS, &text);
+        for (const char *at = text.data; (at = strstr(at, "st.global.b64 [r0+")); at++)
+            words++;
+        assert_int_equal(words, cases[i].words);
+        assert_int_equal(code_text_words(&code, &instruction_table[row], BLOCKS),
+                         words * BLOCKS * 32 * 8);
+        strbuf_fini(&text);
+    }
 }
 
 /* Straight code stays as long as it is written. */
@@ -110,9 +137,9 @@ static void not_a_cubin(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chains_stay), cmocka_unit_test(oldest),
-                                       cmocka_unit_test(straight_stays),
-                                       cmocka_unit_test(not_a_cubin)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_stay), cmocka_unit_test(oldest), cmocka_unit_test(straight_stays),
+        cmocka_unit_test(atomics_visit_many_words), cmocka_unit_test(not_a_cubin)};
     assembler = argc > 1 ? argv[1] : "ptxas";
     if (!mkdtemp(folder))
         return 1;
