@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from harness import (FAST, MODEL, ROOT, SLOWER, check, command, environment, field, impatient, main, marked,
-                     masked, node, survey, workers_that_stay, write_fleet)
+from harness import (FAST, MODEL, RANK, ROOT, SLOWER, check, command, environment, field, impatient, launcher, main,
+                     marked, masked, node, number_of, survey, workers_that_stay, write_fleet)
 
 
 def case_ranks(folder):
@@ -257,9 +257,9 @@ def case_mpirun_in_step(folder):
     """mpirun inside a Slurm step (salloc's shell, say), a rank killed: nothing is left (checked by main),
     since nobody would end it."""
     write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
-    launch = command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "10", *FAST)
-    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder,
-                           env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "10", *FAST, recovery=True),
+        cwd=folder, env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
     workers_that_stay(1)
     ranks = [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")]
     check(len(ranks) == 2, f"ranks: {ranks}")
@@ -267,11 +267,11 @@ def case_mpirun_in_step(folder):
     run.wait(timeout=60)
 
 
-def late_start(folder, wait, patience, *launch):
+def late_start(folder, wait, patience, recovery=False):
     """Runs three ranks, of which rank 0 is started late; what they said, and the inventory."""
-    late = f'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then {wait}; fi; exec "$@"'
+    late = f'if [ ${RANK} = 0 ]; then {wait}; fi; exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config", str(patience), *FAST)
-    run = subprocess.run(["mpirun", *launch, "--oversubscribe", "-n", "3", "sh", "-c", late, "sh", *ask],
+    run = subprocess.run([*launcher(3, recovery), "sh", "-c", late, "sh", *ask],
                          cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                          text=True, timeout=120 * SLOWER)
     return run.stderr, (folder / "out.yaml").read_text()
@@ -285,7 +285,7 @@ def case_late(folder):
     check("MPI did not start" not in said and field(text, "measured") == "3", said + text)
     # Both others: if only one had given up, the second would start with rank 0, and nobody would speak of MPI.
     given_up = 'until [ "$(ls out.yaml.spool/survey-*-rank-* 2>/dev/null | wc -l)" -ge 2 ]; do sleep 0.1; done'
-    said, text = late_start(folder, given_up, impatient(folder, 4 * SLOWER), "--enable-recovery")
+    said, text = late_start(folder, given_up, impatient(folder, 4 * SLOWER), recovery=True)
     check(said.count("MPI did not start") >= 1 and field(text, "measured") == "3", said + text)
     check(field(text, "lost_ranks") == "0" and field(text, "ranks") == "3", text)
     check(not (folder / "out.yaml.spool").exists(), "all is in the inventory, and the spool is there")
@@ -294,10 +294,10 @@ def case_late(folder):
 def case_slow_starts(folder):
     """Healthy ranks that start at any time within the patience: nobody is lost, no word about MPI."""
     write_fleet(folder, [node("n1", 16)])
-    slow = 'sleep $(awk "BEGIN {srand($OMPI_COMM_WORLD_RANK + $0); print 8 * rand()}"); exec "$@"'
+    slow = f'sleep $(awk "BEGIN {{srand(${RANK} + $0); print 8 * rand()}}"); exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
     for seed in range(3):
-        run = subprocess.run(["mpirun", "--oversubscribe", "-n", "16", "sh", "-c", slow, str(seed), *ask],
+        run = subprocess.run([*launcher(16), "sh", "-c", slow, str(seed), *ask],
                              cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                              text=True, timeout=120 * SLOWER)
         text = (folder / "out.yaml").read_text()
@@ -309,10 +309,10 @@ def case_no_recovery(folder):
     """mpirun as it is ends all ranks when one leaves that had begun with MPI: none leaves before all are
     done."""
     write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 3}")])
-    stop = '[ $OMPI_COMM_WORLD_RANK != 1 ] || kill -STOP $$; exec "$@"'
+    stop = f'[ ${RANK} != 1 ] || kill -STOP $$; exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config",
                   str(impatient(folder, 4 * SLOWER)), *FAST)
-    run = subprocess.run(["mpirun", "--oversubscribe", "-n", "4", "sh", "-c", stop, "sh", *ask], cwd=folder,
+    run = subprocess.run([*launcher(4), "sh", "-c", stop, "sh", *ask], cwd=folder,
                          env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                          timeout=60 * SLOWER)
     text = (folder / "out.yaml").read_text()
@@ -353,9 +353,8 @@ def case_same_output(folder):
     """A second survey with the same output is refused while the first one runs, rank 0 of it dead or not;
     afterwards it is not."""
     write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 8}")])
-    launch = command(4, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
-    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder, env=environment(),
-                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(command(4, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST, recovery=True),
+                           cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     spool = folder / "out.yaml.spool"
     while len(list(spool.glob("gpu-*.spool"))) < 3:
         time.sleep(0.05)
@@ -363,7 +362,7 @@ def case_same_output(folder):
     code, _, said = survey(folder, 0, *second)
     check(code == 2 and "another survey is running with this output (host " in said, f"{code} {said}")
     rank0 = next(pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey") and
-                 b"\0OMPI_COMM_WORLD_RANK=0\0" in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+                 number_of(pid) == "0")
     os.kill(rank0, signal.SIGKILL)
     code, _, said = survey(folder, 2, *second)
     check(code == 2 and "another survey is running with this output" in said, f"{code} {said}")
