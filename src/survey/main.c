@@ -27,6 +27,7 @@
 #include "survey/start/launcher.h"
 #include "survey/start/mpi_start.h"
 #include "survey/start/no_mpi.h"
+#include "survey/start/nohup.h"
 #include "survey/start/pmix_keeper.h"
 #include "survey/survey.h"
 #include "survey/worker/request.h"
@@ -209,14 +210,17 @@ static void speak_directly(void)
     close(fd);
 }
 
-/* The survey has printed everything. A wrapper that shows only the survey's messages must not show
- * what MPI prints when it ends. */
+/* The survey has printed everything. UCX, which MPICH uses, prints a warning for each message that
+ * nobody has received to stdout, where the inventory may be. A wrapper that shows only the survey's
+ * messages must not show what MPI prints when it ends. */
 static void be_silent(void)
 {
-    int fd = getenv("GPUMEMTOPO_STDERR") ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    dup2(fd, STDERR_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    if (getenv("GPUMEMTOPO_STDERR"))
+        dup2(fd, STDERR_FILENO);
     close(fd);
 }
 
@@ -296,6 +300,7 @@ int main(int argc, char **argv)
     struct process self = {.argc = argc, .argv = argv};
     struct err refusal = {0}, usage = {0};
     io_fill_standard();
+    nohup_restore();
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
     if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
