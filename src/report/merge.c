@@ -158,7 +158,9 @@ static void said_twice(void *user, const struct merge_entry *kept,
         return;
     note(merge, "%s is in %s and %s: the first is %s and is used", kept->uuid,
          merge->sources[kept->source].name, merge->sources[dropped->source].name,
-         kept->time_ms > dropped->time_ms ? "newer" : "of the same time, was given later,");
+         dropped->cut_short && !kept->cut_short ? "of a survey that was not interrupted"
+         : kept->time_ms > dropped->time_ms     ? "newer"
+                                                : "of the same time, was given later,");
 }
 
 static int read_config(const struct spool_survey *survey, struct judge_config *out_config,
