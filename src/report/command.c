@@ -44,7 +44,8 @@ static int unknown_flag(const struct command *command, const char *word, struct 
     const char *names[COMMAND_FLAGS_MAX + 1] = {"--help"};
     size_t count = 1;
     if (strcmp(word, "--anonymous") == 0 &&
-        (command->run == command_drain || command->run == command_exclude))
+        (command->run == command_drain || command->run == command_exclude ||
+         command->run == command_undrain))
         return err_set(err, -EINVAL,
                        "%s has no --anonymous: it names nodes for Slurm, which does not know "
                        "pseudonyms",
@@ -212,7 +213,6 @@ void command_help_all(struct strbuf *out_text)
     strbuf_puts(out_text,
                 "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
-                "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
-                "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped;\n"
-                "accept: 3 not as ordered; 4 not all shown; nagios: as plugins return.\n");
+                "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
+                "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
 }

@@ -38,6 +38,7 @@ struct command_options {
     const char *width;
     const char *max_age, *record;
     const char *order, *html;
+    const char *drained;
     const char *store, *gpu, *metric;
     bool anonymous, compare, json, keep_all, mt4g, topology, warn_watch;
 };
@@ -109,6 +110,7 @@ int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);
 int command_drain(const struct command_options *options);
+int command_undrain(const struct command_options *options);
 int command_exclude(const struct command_options *options);
 int command_history(const struct command_options *options);
 int command_rma(const struct command_options *options);

@@ -208,6 +208,12 @@ static const struct command_flag nagios_flags[] = {
     {0},
 };
 
+static const struct command_flag undrain_flags[] = {
+    {"--drained", 0, "LIST", "drained nodes, as sinfo lists them (see the man page); needed",
+     FIELD(drained)},
+    {0},
+};
+
 static const struct command_flag no_flags[] = {{0}};
 
 const struct command command_table[] = {
@@ -222,6 +228,8 @@ const struct command command_table[] = {
      command_drain},
     {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
      command_exclude},
+    {"undrain", "FILE...", "print scontrol commands that resume healthy nodes", 1,
+     COMMAND_FILES_MAX, undrain_flags, command_undrain},
     {"rma", "FILE UUID", "an archive about one GPU, for its vendor", 2, 2, rma_flags, command_rma},
     {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1, nagios_flags,
      command_nagios, command_nagios_failed},

@@ -68,6 +68,12 @@ expect 2 'contradiction.yaml: survey.measured is 3' validate good.yaml contradic
 expect 2 'future.yaml:1:22: .*newer' validate future.yaml
 expect 2 'empty.yaml:1:1: the file is empty' validate empty.yaml
 expect 2 'cut.yaml:' validate cut.yaml
+expect 2 'undrain: --drained names the list' undrain good.yaml
+expect 2 'missing.txt: cannot open' undrain --drained missing.txt good.yaml
+echo n1 >drained.txt
+expect 2 'drained.txt:1:1: expected NODE|SECONDS|REASON, as SLURM_TIME_FORMAT=%s sinfo' undrain --drained drained.txt good.yaml
+: >drained.txt
+expect 0 '' undrain --drained drained.txt good.yaml
 
 # World files.
 cat >world.yaml <<'EOF'
