@@ -103,7 +103,7 @@ within() {
             fi
             sleep 0.1
         done
-        wait "$pid"
+        { wait "$pid"; } 2>/dev/null # which would tell that it was killed
         end=$?
         [ "$signal" = none ] || end=124
         return "$end"
@@ -263,8 +263,12 @@ if [ -n "$last" ] && [ -s "$now" ]; then
     fi
 fi
 if [ "$role" = health ] && [ "$drain" = yes ] && [ -n "$reason" ]; then
-    if ! within 3 scontrol update NodeName="$node" State=DRAIN Reason="$reason"; then
+    within 3 scontrol update NodeName="$node" State=DRAIN Reason="$reason"
+    code=$?
+    if [ "$code" -ne 0 ]; then
         drained=no
-        why="$why: COULD NOT DRAIN $node: scontrol: $(head -c 200 "$folder/said")"
+        said=$(head -c 200 "$folder/said")
+        [ "$code" -lt 124 ] || said="does not answer"
+        why="$why: COULD NOT DRAIN $node: scontrol: ${said:-returned $code}"
     fi
 fi

@@ -267,6 +267,10 @@ printf '#!/bin/sh\necho "slurm_update error: Invalid user id" >&2\nexit 1\n' >bi
 settings drain=yes
 hook health.sh
 wanted 1 "scontrol that fails" "COULD NOT DRAIN n1: scontrol: slurm_update error: Invalid user id"
+printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' >bin/scontrol
+hook health.sh
+wanted 1 "scontrol that hangs" "COULD NOT DRAIN n1: scontrol: does not answer"
+[ "$(wc -l <said)" -eq 1 ] || fail "scontrol that hangs: $(cat said)"
 printf '#!/bin/sh\necho "$SLURM_CONF $*" >%s/scontrol.calls\n' "$folder" >bin/scontrol
 settings drain=yes SLURM_CONF=/x/slurm.conf
 hook health.sh
