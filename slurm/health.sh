@@ -94,23 +94,23 @@ within() {
         </dev/null >"$folder/out" 2>"$folder/said" 9>&- &
     pid=$!
     for signal in none TERM KILL; do
-        [ "$signal" = none ] || kill -s "$signal" -- "-$pid" 2>/dev/null || kill -s "$signal" "$pid" 2>/dev/null
+        [ "$signal" = none ] || kill -s "$signal" -- "-$pid" || kill -s "$signal" "$pid"
         end=$((SECONDS + left))
-        while kill -0 "$pid" 2>/dev/null || [ -e "/proc/$pid" ]; do
+        while kill -0 "$pid" || [ -e "/proc/$pid" ]; do
             if [ "$SECONDS" -ge "$end" ]; then
                 [ "$signal" = none ] && left=2 || left=1
                 continue 2
             fi
             sleep 0.1
         done
-        { wait "$pid"; } 2>/dev/null # which would tell that it was killed
+        wait "$pid"
         end=$?
         [ "$signal" = none ] || end=124
         return "$end"
     done
-    disown "$pid" 2>/dev/null
+    disown "$pid"
     return 125
-}
+} 2>/dev/null # or bash would tell that it was killed
 
 bin='' drain=no opt_out=yes measure=job last='' gpus='' baseline=/var/lib/gpumemtopo/fleet.yaml owner=root limit=20
 lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
