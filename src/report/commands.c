@@ -106,7 +106,7 @@ static int run_prometheus(const struct command_options *options)
         code = command_read_given(options, 0, &inventory);
     if (code)
         return code;
-    report_prometheus(&inventory, &text);
+    report_prometheus(&inventory, options->openmetrics, &text);
     inventory_fini(&inventory);
     return command_write(&text, options->output);
 }
@@ -178,7 +178,12 @@ static const struct command_flag json_flags[] = {
     {0},
 };
 
-static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FLAG, {0}};
+static const struct command_flag prometheus_flags[] = {
+    OUTPUT_FLAG,
+    {"--openmetrics", 0, NULL, "the format OpenMetrics, for what is pushed", FIELD(openmetrics)},
+    ANONYMOUS_FLAG,
+    {0},
+};
 
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,
