@@ -146,7 +146,7 @@ def check_marked(text):
 def check_prometheus():
     for path in rich(), surveyed(["demo-h8", "tesla-k20c"]):
         seen, families, family = set(), set(), None
-        for line in run("prometheus", str(path)).splitlines():
+        for line in run("prometheus", str(path)).split("\n")[:-1]:
             if line.startswith("# HELP "):
                 family = line.split(" ")[2]
                 assert re.fullmatch(r"[a-z][a-z0-9_]*", family) and family not in families, line
