@@ -87,8 +87,43 @@ def loaded():
     return path
 
 
+def placed():
+    """An inventory in which all GPUs of a node have the same finding, one of them two, and another node is slower."""
+    path, fleet_path = folder / "placed.yaml", folder / "placed.fleet.yaml"
+    if not path.exists():
+        remap = ", ".join("{gpu: %d, kind: remap, pending: true}" % gpu for gpu in range(4))
+        faults = {"a": "{gpu: 1, kind: slow_dram, share: 0.3}", "b": remap + ", {gpu: 2, kind: pcie, width: 4}"}
+        fleet_path.write_text("seed: 1\nnodes:\n" + "".join(
+            f"  - {{name: {name}, gpus: 4, model: {root.resolve()}/configs/sim/demo-h8.yaml, faults: [{faults.get(name, '')}]}}\n"
+            for name in "abcde"))
+        code = subprocess.run([sys.argv[5], "--no-mpi", "--simulate", fleet_path, "--profile", "quick", "--quiet",
+                               "--no-progress", "-o", path]).returncode
+        assert code == 3, code
+    return path
+
+
+def check_placed(chromium):
+    """One card for the node instead of one per GPU; the GPU with another finding has its own; failing before degraded."""
+    data = fleet.base(placed())
+    (place,) = [entry for entry in data["nodes"] if entry["kind"]]
+    assert place["node"] == "b" and place["kind"] == "failing" and len(place["gpus"]) == 4, data["nodes"]
+    assert [outlier["kind"] for outlier in data["outliers"]] == ["degraded"] + 4 * ["failing"], "as in the file"
+    cards = chromium.run("""Array.from(document.querySelectorAll('article.card'), (card) => ({id: card.id,
+      kind: card.querySelector('.kind').textContent, text: card.innerText, section: card.closest('section').id}))""")
+    assert [(card["section"], card["kind"]) for card in cards] == [
+        ("outliers", "failing"), ("outliers", "degraded"), ("places", "failing")], cards
+    two = next(outlier for outlier in data["outliers"] if outlier["node"] == "b" and len(outlier["findings"]) > 1)
+    assert two["uuid"] in cards[0]["text"] and "host.bandwidth" in cards[0]["text"], cards[0]
+    assert place["finding"] in cards[2]["text"] and all(uuid in cards[2]["text"] for uuid in place["gpus"]), cards[2]
+    assert "scontrol update NodeName=b State=DRAIN" in cards[2]["text"], cards[2]
+    # Every link of the map leads to a card, and the GPUs without one of their own to that of the node.
+    links = chromium.run("Array.from(document.querySelectorAll('#map a'), (a) => a.getAttribute('href'))")
+    assert sorted(links) == sorted(["#" + cards[0]["id"], "#" + cards[1]["id"]] + 3 * ["#" + cards[2]["id"]]), links
+
+
 def pages():
     return {
+        "placed": page_of("placed", path=placed()),
         "loaded": page_of("loaded", path=loaded()),
         "linked": page_of("linked", linked(fleet.base(demo))),
         "demo": page_of("demo"),
@@ -120,6 +155,9 @@ def check_text():
             assert finding["metric"] in page and finding["cause"] in page, finding
     for gone in data["unmeasured"]:
         assert gone["reason"] in page
+    kinds = re.findall(r"<span class=kind>(\w+)</span>", (folder / "demo.html").read_text())
+    severity = ["failing", "degraded", "misconfigured", "mismatched"]
+    assert kinds == sorted(kinds, key=severity.index) and len(kinds) == len(data["outliers"]) and kinds[0] == "failing"
     for gpu in data["gpus"]:
         assert gpu["uuid"] in page
     for model in data["models"]:
@@ -303,6 +341,9 @@ def check_browser():
             elif name == "loaded":
                 check_looks(chromium, shots, name)
                 check_loaded(chromium)
+            elif name == "placed":
+                chromium.picture(shots / "placed.png", whole=True)
+                check_placed(chromium)
             elif name == "h200":
                 check_looks(chromium, shots, name)
                 check_h200(chromium)
