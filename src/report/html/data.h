@@ -4,6 +4,7 @@
 #define GPUMEMTOPO_REPORT_HTML_DATA_H
 
 #include "inventory/inventory.h"
+#include "report/racks.h"
 
 /* All values of one metric of the GPUs of a model. */
 struct html_series {
@@ -33,6 +34,7 @@ struct html_gpu {
 
 struct html_data {
     const struct inventory *inventory;
+    const struct racks *racks; /* NULL: no map */
     struct html_model *models; /* in the order of the inventory */
     struct html_gpu *gpus;     /* by node, then index, then PCI address */
     size_t node_count;         /* number of different nodes */

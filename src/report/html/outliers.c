@@ -54,6 +54,7 @@ static void put_where(struct strbuf *out, const struct html_data *data,
         strbuf_printf(out, ", GPU %d", (int)gpu->index);
     strbuf_puts(out, ", slot ");
     html_text(out, outlier->pci, HTML_NAME);
+    html_rack(out, data, outlier->node);
     strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p><code>",
                   inventory_kind_name(outlier->kind));
     html_text(out, outlier->uuid, HTML_NAME);

@@ -22,6 +22,7 @@ static void put_card(struct strbuf *out, const struct html_data *data,
 {
     strbuf_printf(out, "<article class=card id=p%td><h3>", place - data->inventory->node_findings);
     html_text(out, place->node ? place->node : "Several nodes", HTML_NAME);
+    html_rack(out, data, place->node);
     strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p>", inventory_kind_name(place->kind));
     html_text(out, place->finding, HTML_SENTENCE);
     strbuf_puts(out, "</p>\n");

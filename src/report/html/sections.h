@@ -14,6 +14,9 @@ void html_strip(struct strbuf *out, const struct html_series *series, double min
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
 void html_drain(struct strbuf *out, const struct drain_lines *lines, const char *node);
+void html_racks(struct strbuf *out, const struct html_data *data);
+void html_rack(struct strbuf *out, const struct html_data *data,
+               const char *node); /* ", rack r1" */
 void html_watch(struct strbuf *out, const struct html_data *data);
 void html_unmeasured(struct strbuf *out, const struct html_data *data);
 
