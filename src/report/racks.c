@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { WORDS = 3 };
+enum { WORDS = 3, LINE_BYTES = 4096 };
 
 static int add_place(struct racks *racks, char *const words[WORDS], struct err *err)
 {
@@ -31,6 +31,8 @@ static int add_line(struct racks *racks, char *line, const char *path, int numbe
 {
     char *words[WORDS] = {0}, *rest = NULL;
     size_t count = 0;
+    if (strlen(line) == LINE_BYTES - 1 && line[LINE_BYTES - 2] != '\n')
+        return err_set_at(err, -EINVAL, path, number, 1, "the line is too long");
     line[strcspn(line, "#\r\n")] = '\0';
     for (char *word = strtok_r(line, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
         if (count < WORDS)
@@ -65,21 +67,18 @@ static int settle(struct racks *racks, const char *path, struct err *err)
 int racks_read_file(const char *path, struct racks *out_racks, struct err *err)
 {
     struct racks racks = {0};
-    char *line = NULL;
-    size_t capacity = 0;
+    char line[LINE_BYTES];
     int rc = 0, number = 0;
     FILE *file = fopen(path, "re");
     if (!file)
         return err_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
-    errno = 0;
-    while (!rc && getline(&line, &capacity, file) >= 0)
+    while (!rc && fgets(line, sizeof line, file))
         rc = add_line(&racks, line, path, ++number, err);
-    if (!rc && (ferror(file) || errno == ENOMEM))
-        rc = err_set(err, errno ? -errno : -EIO, "%s: cannot read", path);
+    if (!rc && ferror(file))
+        rc = err_set(err, -EIO, "%s: cannot read", path);
     if (!rc)
         rc = settle(&racks, path, err);
     fclose(file);
-    free(line);
     if (rc)
         racks_fini(&racks);
     else
