@@ -32,7 +32,7 @@ struct command_options {
     int file_count;
     const char *output; /* NULL: stdout */
     const char *model;
-    const char *config, *reference, *baseline;
+    const char *config, *reference, *baseline, *racks;
     struct command_list world;
     const char *colour;
     const char *width;

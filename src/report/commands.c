@@ -7,6 +7,7 @@
 #include "report/html/html.h"
 #include "report/json.h"
 #include "report/prometheus.h"
+#include "report/racks.h"
 #include "report/validate.h"
 
 static int validate_world(const char *path)
@@ -87,17 +88,25 @@ static int run_html(const struct command_options *options)
 {
     struct inventory inventory;
     struct report_basis basis = {0};
+    struct racks racks = {0};
     struct strbuf text = {0};
     struct err err = {0};
+    if (options->racks && options->anonymous) {
+        log_error("html: --racks needs the names of nodes; it cannot be used with --anonymous");
+        return EXIT_BAD_INPUT;
+    }
     int rc = report_basis_load(options->reference, NULL, &basis, &err);
+    if (!rc && options->racks)
+        rc = racks_read_file(options->racks, &racks, &err);
     if (rc)
         log_failure(&err);
     int code = rc ? command_exit_code(rc) : command_read_given(options, 0, &inventory);
     if (!code) {
-        report_html(&inventory, &basis.references, &text);
+        report_html(&inventory, &basis.references, options->racks ? &racks : NULL, &text);
         inventory_fini(&inventory);
         code = command_write(&text, options->output);
     }
+    racks_fini(&racks);
     report_basis_fini(&basis);
     return code;
 }
@@ -157,6 +166,7 @@ static const struct command_flag html_flags[] = {
     OUTPUT_FLAG,
     ANONYMOUS_FLAG,
     {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
+    {"--racks", 0, "RACKS", "a file with lines NODE RACK [SWITCH]: outliers by rack", FIELD(racks)},
     {0},
 };
 

@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         share_without_names(&inventory);
         break;
     default:
-        report_html(&inventory, NULL, &text);
+        report_html(&inventory, NULL, NULL, &text);
         break;
     }
     inventory_fini(&inventory);

@@ -55,6 +55,14 @@ expect 2 'takes no value' json --mt4g=yes good.yaml
 expect 0 'schema' json good.yaml -o -
 expect 0 '<!doctype html>' html good.yaml
 expect 1 'cannot' html good.yaml -o missing/out.html
+printf 'n1 r1 s1 # a comment\n\nn2 r2\n' >racks
+expect 0 'Racks and switches' html --racks racks good.yaml
+expect 2 'cannot be used with --anonymous' html --racks racks --anonymous good.yaml
+expect 2 'none: cannot open' html --racks none good.yaml
+printf 'n1 r1\nn2\n' >racks
+expect 2 'racks:2:1: expected NODE RACK' html --racks racks good.yaml
+printf 'n1 r1\nn1 r2\n' >racks
+expect 2 'node n1 is there twice' html --racks racks good.yaml
 expect 0 '' validate good.yaml
 expect 0 '' validate good.yaml good.yaml
 expect 2 'Usage:'

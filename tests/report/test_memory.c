@@ -31,7 +31,7 @@ struct line {
 
 static char folder[] = "/tmp/gpumemtopo-memory-XXXXXX";
 static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64], order_path[64],
-    drained_path[64], store_path[64];
+    drained_path[64], racks_path[64], store_path[64];
 
 static void write_inventory(const struct inventory *inventory, const char *path)
 {
@@ -98,6 +98,13 @@ static void write_drained(void)
                 fclose(file) == 0);
 }
 
+static void write_racks(void)
+{
+    FILE *file = fopen(racks_path, "w");
+    assert_true(file && fputs("n00 r1 s1\nn01 r1 s2\nn02 r2\nm00 r3\n", file) >= 0 &&
+                fclose(file) == 0);
+}
+
 static struct inventory judged(struct gpu_result *gpus, size_t count)
 {
     struct inventory inventory = made_judged(gpus, count);
@@ -161,9 +168,11 @@ static int make_files(void **state)
     snprintf(out_path, sizeof out_path, "%s/out", folder);
     snprintf(drained_path, sizeof drained_path, "%s/drained.txt", folder);
     snprintf(order_path, sizeof order_path, "%s/order.yaml", folder);
+    snprintf(racks_path, sizeof racks_path, "%s/racks", folder);
     snprintf(store_path, sizeof store_path, "%s/store", folder);
     write_order();
     write_drained();
+    write_racks();
     write_store();
     made_spoil(gpus);
     struct inventory after = judged(gpus, MADE_SPOILED);
@@ -193,6 +202,7 @@ static int remove_files(void **state)
     unlink(out_path);
     unlink(drained_path);
     unlink(order_path);
+    unlink(racks_path);
     snprintf(command, sizeof command, "rm -r %s %s", spool, store_path);
     return system(command) ? -1 : rmdir(folder); /* fails if a temporary file is left */
 }
@@ -314,6 +324,7 @@ static void writing(void **state)
 {
     (void)state;
     SWEEP("html", 230, "html", rich_path);
+    SWEEP("html --racks", 230, "html", "--racks", racks_path, after_path);
     SWEEP("html, all kinds of findings", 230, "html", "--reference", MODELS, after_path);
     SWEEP("json", 150, "json", rich_path);
     SWEEP("json --mt4g", 70, "json", "--mt4g", "--model", "alpha-100", after_path);

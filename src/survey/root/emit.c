@@ -149,7 +149,7 @@ static bool write_page(const struct emit_target *target, const struct inventory 
 {
     struct strbuf page = {0};
     struct err err = {0};
-    report_html(inventory, target->references, &page);
+    report_html(inventory, target->references, NULL, &page);
     int rc = page.failed ? err_no_memory(&err)
                          : out_file_write(target->options->html, page.data, page.length, &err);
     strbuf_fini(&page);
