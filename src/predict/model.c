@@ -82,16 +82,21 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     m.map = (struct block_map){.mapping = config->mapping,
                                .blocks = launch->blocks,
                                .sms = config->sms,
-                               .seed = config->seed};
+                               .seed = config->seed,
+                               .source = launch->source};
+    block_map_begin(&m.map);
     rc = hierarchy_init(&m.hierarchy, config, err);
     rc = rc ? rc : start(&m, in_flight, err);
     if (!rc)
         rc = ahead_is_possible(config) ? ahead_run(&m, err) : in_step_run(&m, err);
     if (!rc)
         rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
+    const struct model_counts *counts = &m.hierarchy.counts;
+    uint64_t loads = counts->waits_l1 + counts->waits_l2 + counts->waits_main;
+    rc = rc ? rc : kernel_finish(launch, counts->accesses, loads, err);
     if (!rc) {
         hierarchy_finish(&m.hierarchy);
-        *out_counts = m.hierarchy.counts;
+        *out_counts = *counts;
     }
     model_fini(&m);
     return rc;

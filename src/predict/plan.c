@@ -13,6 +13,9 @@
 /* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
 enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
 
+/* Blocks are shuffled one by one, also those without accesses. */
+enum { SHUFFLED_BLOCKS_MAX = 1 << 26 };
+
 static const char all_kernels[] = "all";
 
 static int read_inventories(struct plan *plan, struct err *err)
@@ -197,7 +200,17 @@ static int open_trace(const struct options *options, const char *path, struct pl
     if (options->output && out_file_replaces(options->output, path))
         return err_set(err, -EINVAL, "%.100s is a trace and --output the same file; name another",
                        path);
-    return trace_source_open(path, &program->trace, err);
+    int rc = trace_source_open(path, &program->trace, err);
+    uint64_t blocks = rc ? 0 : trace_head_blocks(trace_source_head(program->trace));
+    if (options->mapping == BLOCK_RANDOM && blocks > SHUFFLED_BLOCKS_MAX) {
+        trace_source_close(program->trace);
+        program->trace = NULL;
+        return err_set_at(err, -EINVAL, path, 0, 0,
+                          "byte %d: expected a grid of at most %d blocks for --mapping random, not "
+                          "%llu; use another mapping",
+                          TRACE_HEAD_GRID_AT, SHUFFLED_BLOCKS_MAX, (unsigned long long)blocks);
+    }
+    return rc;
 }
 
 /* A kernel of the table or, if there is none of that name, a file. */

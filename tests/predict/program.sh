@@ -327,6 +327,25 @@ expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.
 expect 2 'the two files are the same' trace convert add.txt ./add.txt
 [ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }
 
+# A signal leaves nothing behind, and ends the program as signals do.
+python3 - "$predict" <<'END' || exit 1
+import os, signal, subprocess, sys, time
+def is_filled(file):
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # that was to see whether a file can be written there
+        return False
+for number in signal.SIGTERM, signal.SIGINT:
+    before = set(os.listdir("."))
+    running = subprocess.Popen([sys.argv[1], "trace", "make", "syrk", "caught.trace", "--size", "8192"])
+    while not any(file.name.startswith("caught.trace.tmp") and is_filled(file) for file in os.scandir(".")):
+        assert running.poll() is None, "it ended before it wrote anything"
+        time.sleep(0.01)
+    running.send_signal(number)
+    assert running.wait() == -number, running.returncode
+    assert set(os.listdir(".")) == before, set(os.listdir(".")) - before
+END
+
 # Progress is for terminals only, and gone at the end.
 python3 - "$predict" "$h200" <<'END' || exit 1
 import os, pty, subprocess, sys

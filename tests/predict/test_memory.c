@@ -79,7 +79,7 @@ static int read_all(void *context)
     struct strbuf printed = {0};
     struct err err = {0};
     int rc = trace_reader_open(made, &reader, &err);
-    rc = rc ? rc : trace_info_check(reader, made, &err);
+    rc = rc ? rc : trace_info_check(reader, &err);
     if (!rc)
         trace_info_print(reader, made, &printed);
     rc = printed.failed ? -ENOMEM : rc;
