@@ -33,6 +33,7 @@ struct model_config {
     enum model_writes writes;
     bool together;                /* as in struct sm: the seed's algorithms 2 and 3 */
     struct cache_geometry l1, l2; /* lines and sectors: powers of two; the sectors are the same */
+    bool no_l1; /* loads bypass it: `writes` is MODEL_RWON, and l1 has the lines of l2 */
     uint32_t l1_per_sm;
     uint32_t l2_parts;     /* 1, or MODEL_L2_PARTS_MAX: of the same size; l2 is both together */
     uint32_t groups;       /* of SMs that share a way to L2, of about the same size; at least 1 */

@@ -58,9 +58,10 @@ static const struct flag {
 
 static const struct flag *find_flag(const char *word, size_t length)
 {
+    bool is_letter = word[1] != '-';
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         bool named = strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0;
-        if (named || (flags[i].letter && word[1] == flags[i].letter && !word[2]))
+        if (is_letter ? flags[i].letter && word[1] == flags[i].letter : named)
             return &flags[i];
     }
     return NULL;
@@ -84,7 +85,8 @@ static int add(struct options_list *list, const char *what, const char *item, st
     return 0;
 }
 
-/* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
+/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
+ * argument. */
 static int take_flag(struct options *options, int count, char **arguments, int *at, struct err *err)
 {
     const char *word = arguments[*at];
@@ -92,12 +94,14 @@ static int take_flag(struct options *options, int count, char **arguments, int *
     const struct flag *flag = find_flag(word, length);
     if (!flag)
         return unknown_flag(word, err);
+    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
     void *field = (char *)options + flag->offset;
     if (flag->kind == FLAG) {
         *(bool *)field = true;
-        return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
+        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
-    const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (!value || (word[1] != '-' && !*value))
+        value = ++*at < count ? arguments[*at] : "";
     if (!*value)
         return err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
     if (flag->kind == LIST)

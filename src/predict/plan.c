@@ -93,13 +93,13 @@ static void configure(const struct options *options, const struct what_if *what_
 {
     config->mapping = options->mapping;
     config->scheduler = options->scheduler;
-    config->writes = options->writes;
+    config->writes = config->no_l1 ? MODEL_RWON : options->writes;
     /* The page draws the curves of the GPU as it is; they are exact for stores that change nothing
      * in L1 only. */
     bool drawn = options->format == PREDICTION_HTML && !what_if;
     config->reuse = options->reuse || (drawn && options->writes == MODEL_THROUGH);
     config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
-    if (options->mshrs)
+    if (options->mshrs && !config->no_l1)
         config->parallel = (struct parallel_config){
             .banks = L1_BANKS,
             .ports = L1_PORTS,

@@ -1,6 +1,7 @@
 /* Writes predictions as YAML and as JSON. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "predict/prediction_formats.h"
 
 /* YAML and JSON differ in quotes, brackets and commas only; both come from the same calls. */
@@ -107,12 +108,20 @@ static void put_l1(struct writer *w, const struct prediction *p)
     const struct model_counts *counts = &p->counts;
     uint64_t sector = p->machine.config.l1.sector;
     open_line(w, "l1", "{");
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {{"reads", counts->l1_reads},
+                {"writes", counts->l1_writes},
+                {"read_bytes", counts->l1_reads * sector},
+                {"size_bytes", p->l1_bytes},
+                {"sector_bytes", sector}};
     put_number(w, "read_hits", prediction_l1_hits(p));
-    put_count(w, "reads", counts->l1_reads);
-    put_count(w, "writes", counts->l1_writes);
-    put_count(w, "read_bytes", counts->l1_reads * sector);
-    put_count(w, "size_bytes", p->l1_bytes);
-    put_count(w, "sector_bytes", sector);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (p->machine.config.no_l1)
+            put_number(w, rows[i].key, NAN);
+        else
+            put_count(w, rows[i].key, rows[i].value);
     if (p->machine.config.parallel.mshrs) {
         put_count(w, "steps", counts->steps);
         put_count(w, "merges", counts->merges);
