@@ -54,7 +54,10 @@ static int check(const struct model_config *config, struct err *err)
         !config->merged_loads || (config->merged_loads > 1 && !config->merged_store_lines))
         return err_set(err, -EINVAL, "L2 has one part or %d, and SMs are in groups",
                        MODEL_L2_PARTS_MAX);
-    return config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
+    int rc = config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
+    if (!rc && config->l2_parallel.mshrs && !config->l2_partitions)
+        rc = err_set(err, -EINVAL, "an L2 with miss registers has at least one partition");
+    return rc || !config->l2_parallel.mshrs ? rc : parallel_check(&config->l2_parallel, err);
 }
 
 static void model_fini(struct model *m)

@@ -36,9 +36,11 @@ static const struct flag {
      offsetof(struct options, scheduler_text)},
     {"--writes", 0, "WORD", "stores in L1: through, won, rwon, off", TEXT,
      offsetof(struct options, writes_text)},
-    {"--mshrs", 0, "N", "miss registers of L1 (default: no limit)", TEXT,
+    {"--mshrs", 0, "N[,N]", "miss registers of L1, of a partition of L2 (or no limit)", TEXT,
      offsetof(struct options, mshrs_text)},
-    {"--latency", 0, "STEPS", "of a miss of L1: K1 or K1,K2 (default 2,0.25)", TEXT,
+    {"--l2-banks", 0, "PxB", "partitions of L2, banks of each (default 4x2)", TEXT,
+     offsetof(struct options, l2_banks_text)},
+    {"--latency", 0, "STEPS", "of a miss: K1 or K1,K2 (default 2,0.25)", TEXT,
      offsetof(struct options, latency_text)},
     {"--reuse", 0, NULL, "also hits for all sizes of L1 and L2, reuse distances", FLAG,
      offsetof(struct options, reuse)},
@@ -48,8 +50,8 @@ static const struct flag {
      offsetof(struct options, output)},
     {"--jobs", 'j', "N", "predictions that run at the same time (default 1)", TEXT,
      offsetof(struct options, jobs_text)},
-    {"--quiet", 0, NULL, "no progress and no warnings", FLAG, offsetof(struct options, quiet)},
-    {"--list-kernels", 0, NULL, "print the kernels and stop", FLAG,
+    {"--quiet", 0, NULL, NULL, FLAG, offsetof(struct options, quiet)},
+    {"--list-kernels", 0, NULL, "no progress and warnings; print the kernels and stop", FLAG,
      offsetof(struct options, list_kernels)},
     {"--version", 0, NULL, NULL, FLAG, offsetof(struct options, version)},
     {"--help", 'h', NULL, "print the version, or this, and stop", FLAG,
@@ -179,6 +181,38 @@ static int read_block(struct options *options, struct err *err)
     return 0;
 }
 
+static int read_mshrs(struct options *options, struct err *err)
+{
+    const char *text = options->mshrs_text, *comma = text ? strchr(text, ',') : NULL;
+    if (!comma)
+        return read_number("--mshrs", text, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+    char *first = str_copy_n(text, (size_t)(comma - text));
+    if (!first)
+        return err_no_memory(err);
+    int rc = read_number("--mshrs", first, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+    free(first);
+    return rc ? rc
+              : read_number("--mshrs", comma + 1, 1, PARALLEL_MSHRS_MAX, &options->l2_mshrs, err);
+}
+
+static int read_l2_banks(struct options *options, struct err *err)
+{
+    const char *text = options->l2_banks_text ? options->l2_banks_text : "4x2"; /* the seed's */
+    const char *x = strchr(text, 'x');
+    uint64_t partitions = 0, banks = 0;
+    char *first = x ? str_copy_n(text, (size_t)(x - text)) : NULL;
+    bool good = first && !str_parse_u64(first, &partitions) && !str_parse_u64(x + 1, &banks);
+    free(first);
+    if (!good || !partitions || partitions > OPTIONS_L2_PARTITIONS_MAX || !banks ||
+        banks > PARALLEL_BANKS_MAX)
+        return err_set(err, -EINVAL,
+                       "--l2-banks is partitions x banks such as 4x2, at most %dx%d, not \"%.40s\"",
+                       OPTIONS_L2_PARTITIONS_MAX, PARALLEL_BANKS_MAX, text);
+    options->l2_partitions = (uint32_t)partitions;
+    options->l2_banks = (uint32_t)banks;
+    return 0;
+}
+
 static int read_latency(struct options *options, struct err *err)
 {
     const char *text = options->latency_text, *comma = text ? strchr(text, ',') : NULL;
@@ -219,9 +253,8 @@ static int read_values(struct options *options, struct err *err)
     rc = rc ? rc : read_number("--size", options->size_text, 2, 1 << 24, &options->size, err);
     rc = rc ? rc
             : read_number("--registers", options->registers_text, 1, 255, &options->registers, err);
-    rc = rc ? rc
-            : read_number("--mshrs", options->mshrs_text, 1, PARALLEL_MSHRS_MAX, &options->mshrs,
-                          err);
+    rc = rc ? rc : read_mshrs(options, err);
+    rc = rc ? rc : read_l2_banks(options, err);
     options->jobs = 1;
     rc = rc ? rc
             : read_number("--jobs", options->jobs_text, 1, OPTIONS_JOBS_MAX, &options->jobs, err);
@@ -240,6 +273,8 @@ static int check(const struct options *options, struct err *err)
         return err_set(err, -EINVAL, "--inventory FILE is missing: the GPUs to predict for");
     if (options->latency_text && !options->mshrs)
         return err_set(err, -EINVAL, "--latency needs --mshrs");
+    if (options->l2_banks_text && !options->l2_mshrs)
+        return err_set(err, -EINVAL, "--l2-banks needs miss registers of L2: --mshrs 32,32");
     if (options->reuse && options->writes != MODEL_THROUGH)
         return err_set(err, -EINVAL,
                        "--reuse is for --writes through: its hits by size know no stores that fill "

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/out_file.h"
 
-/* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
-enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
+/* The parallel caches of --mshrs, as docs/PREDICT.md says. */
+enum { L1_BANKS = 1, L1_PORTS = 2, L2_PORTS = 1, MERGES_MAX = 8 };
 
 /* Blocks are shuffled one by one, also those without accesses. */
 enum { SHUFFLED_BLOCKS_MAX = 1 << 26 };
@@ -99,13 +99,20 @@ static void configure(const struct options *options, const struct what_if *what_
     bool drawn = options->format == PREDICTION_HTML && !what_if;
     config->reuse = options->reuse || (drawn && options->writes == MODEL_THROUGH);
     config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
+    struct parallel_latency latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1};
     if (options->mshrs && !config->no_l1)
-        config->parallel = (struct parallel_config){
-            .banks = L1_BANKS,
-            .ports = L1_PORTS,
-            .mshrs = (uint32_t)options->mshrs,
-            .merges_max = L1_MERGES_MAX,
-            .latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1}};
+        config->parallel = (struct parallel_config){.banks = L1_BANKS,
+                                                    .ports = L1_PORTS,
+                                                    .mshrs = (uint32_t)options->mshrs,
+                                                    .merges_max = MERGES_MAX,
+                                                    .latency = latency};
+    config->l2_partitions = options->l2_partitions;
+    if (options->l2_mshrs)
+        config->l2_parallel = (struct parallel_config){.banks = options->l2_banks,
+                                                       .ports = L2_PORTS,
+                                                       .mshrs = (uint32_t)options->l2_mshrs,
+                                                       .merges_max = MERGES_MAX,
+                                                       .latency = latency};
 }
 
 /* What limits the blocks in flight, for a block that does not fit. */

@@ -81,6 +81,16 @@ static void put_l2(struct writer *w, const char *name, const struct model_l2_cou
     strbuf_puts(w->out, "}");
 }
 
+/* The steps of its partitions. */
+static void put_l2_steps(struct writer *w, const struct model_counts *counts)
+{
+    open_line(w, "l2_parallel", "{");
+    put_count(w, "steps", counts->l2_steps);
+    put_count(w, "merges", counts->l2_merges);
+    put_count(w, "reservation_fails", counts->l2_fails);
+    strbuf_puts(w->out, "}");
+}
+
 /* 0: not known */
 static void put_known(struct writer *w, const char *key, uint64_t value)
 {
@@ -220,6 +230,8 @@ static void put_prediction(struct writer *w, const struct prediction *p)
     put_launch(w, p);
     put_l1(w, p);
     put_l2(w, "l2", &p->counts.l2, sector);
+    if (p->machine.config.l2_parallel.mshrs)
+        put_l2_steps(w, &p->counts);
     put_l2(w, "l2_without_l1", &p->counts.l2_bypassed, sector);
     put_bound(w, p);
     put_reuse(w, p);

@@ -234,9 +234,17 @@ jobs_of 100
 cmp jobs1 jobs2 && cmp jobs1 jobs100 || exit 1
 expect 2 '\-\-jobs is a number from 1 to' atax1 -i "$h200" --jobs 0
 
+# L2 with partitions, banks and miss registers.
+expect 2 '\-\-l2-banks needs miss registers of L2' mvt2 -i "$h200" --mshrs 32 --l2-banks 4x2
+expect 2 '\-\-l2-banks is partitions x banks .* not "4"' mvt2 -i "$h200" --mshrs 32,32 --l2-banks 4
+expect 2 '\-\-mshrs is a number from 1 to' mvt2 -i "$h200" --mshrs 32,
+expect 2 '\-\-mshrs is a number from 1 to' mvt2 -i "$h200" --mshrs 0,32
+expect 0 'l2_parallel: {steps: [1-9]' 2mm --size 64 -i "$h200" --mshrs 32,32 --l2-banks 8x4 --format yaml
+expect 0 'l2_parallel: {steps: [1-9]' 2mm --size 64 -i no_l1.yaml --mshrs 32,1 --format yaml
+
 # Formats agree and can be read.
 for format in yaml json; do
-    expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32 --format $format
+    expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32,32 --format $format
     cp out "out.$format"
 done
 expect 0 'kernel: "mvt2"' mvt2 --size 64 -i "$demo" --format yaml --scheduler gto --writes won --mapping rr
