@@ -36,7 +36,7 @@ static const struct flag {
      offsetof(struct options, scheduler_text)},
     {"--writes", 0, "WORD", "stores in L1: through, won, rwon, off", TEXT,
      offsetof(struct options, writes_text)},
-    {"--mshrs", 0, "N[,N]", "miss registers of L1, of a partition of L2 (or no limit)", TEXT,
+    {"--mshrs", 0, "N[,N]", "miss registers of L1, of L2 per partition (or any)", TEXT,
      offsetof(struct options, mshrs_text)},
     {"--l2-banks", 0, "PxB", "partitions of L2, banks of each (default 4x2)", TEXT,
      offsetof(struct options, l2_banks_text)},
