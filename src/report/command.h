@@ -39,7 +39,7 @@ struct command_options {
     const char *max_age, *record;
     const char *order, *html;
     const char *store, *gpu, *metric;
-    bool anonymous, compare, json, keep_all, mt4g, topology, warn_watch;
+    bool anonymous, compare, json, keep_all, mt4g, openmetrics, topology, warn_watch;
 };
 
 struct command_flag {

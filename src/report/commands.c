@@ -21,20 +21,26 @@ static int validate_world(const char *path)
     return command_exit_code(rc);
 }
 
+static int validate_read(const struct inventory *inventory, const char *path)
+{
+    struct err err = {0};
+    int rc = report_validate(inventory, &err);
+    if (rc) {
+        err_prefix(&err, "%s", path);
+        log_failure(&err);
+    }
+    return command_exit_code(rc);
+}
+
 static int validate_file(const char *path)
 {
     struct inventory inventory;
-    struct err err = {0};
-    int rc = inventory_read_file(path, &inventory, &err);
-    if (!rc) {
-        rc = report_validate(&inventory, &err);
-        if (rc)
-            err_prefix(&err, "%s", path);
-        inventory_fini(&inventory);
-    }
-    if (rc)
-        log_failure(&err);
-    return command_exit_code(rc);
+    int code = command_read(path, &inventory);
+    if (code)
+        return code;
+    code = validate_read(&inventory, path);
+    inventory_fini(&inventory);
+    return code;
 }
 
 static int run_validate(const struct command_options *options)
@@ -99,16 +105,18 @@ static int run_html(const struct command_options *options)
 /* Duplicate samples would make the collector reject the whole file. */
 static int run_prometheus(const struct command_options *options)
 {
-    struct inventory inventory;
+    struct inventory inventory, *const given[] = {&inventory};
     struct strbuf text = {0};
-    int code = validate_file(options->files[0]);
-    if (!code)
-        code = command_read_given(options, 0, &inventory);
+    int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    report_prometheus(&inventory, &text);
+    code = validate_read(&inventory, options->files[0]);
+    if (!code)
+        code = command_anonymise(options, given, 1, NULL);
+    if (!code)
+        report_prometheus(&inventory, options->openmetrics, &text);
     inventory_fini(&inventory);
-    return command_write(&text, options->output);
+    return code ? code : command_write(&text, options->output);
 }
 
 #define FIELD(name) offsetof(struct command_options, name)
@@ -178,7 +186,12 @@ static const struct command_flag json_flags[] = {
     {0},
 };
 
-static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FLAG, {0}};
+static const struct command_flag prometheus_flags[] = {
+    OUTPUT_FLAG,
+    {"--openmetrics", 0, NULL, "the format OpenMetrics, for what is pushed", FIELD(openmetrics)},
+    ANONYMOUS_FLAG,
+    {0},
+};
 
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,

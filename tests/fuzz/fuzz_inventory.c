@@ -108,7 +108,8 @@ static void report_for_programs(const struct inventory *inventory, struct strbuf
     struct err err = {0};
     report_nagios(inventory, &limits, text, &state, &err);
     report_json(inventory, text, &err);
-    report_prometheus(inventory, text);
+    report_prometheus(inventory, false, text);
+    report_prometheus(inventory, true, text);
     for (size_t i = 0; i < inventory->model_count; i++)
         report_json_mt4g(inventory, &inventory->models[i], text);
 }

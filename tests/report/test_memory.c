@@ -304,6 +304,7 @@ static void writing(void **state)
     SWEEP("json", 150, "json", rich_path);
     SWEEP("json --mt4g", 70, "json", "--mt4g", "--model", "alpha-100", after_path);
     SWEEP("prometheus", 120, "prometheus", after_path);
+    SWEEP("prometheus --openmetrics", 120, "prometheus", "--openmetrics", rich_path);
     SWEEP("share", 120, "share", "--config", SURVEY_CONFIG, before_path, WORLD);
     SWEEP("history --anonymous", 60, "history", "--anonymous", before_path, after_path);
     SWEEP("json --anonymous", 120, "json", "--anonymous", rich_path);
