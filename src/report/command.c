@@ -33,7 +33,7 @@ static const struct command_flag *find_flag(const struct command *command, const
     for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
         const struct command_flag *flag = &command->flags[i];
         bool named = strlen(flag->name) == length && strncmp(flag->name, word, length) == 0;
-        if (named || (flag->letter && word[1] == flag->letter && word[2] == '\0'))
+        if (word[1] == '-' ? named : flag->letter && word[1] == flag->letter)
             return flag;
     }
     return NULL;
@@ -76,7 +76,8 @@ static int add_to_list(const struct command_flag *flag, const char *value,
     return 0;
 }
 
-/* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
+/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
+ * argument. */
 static int take_flag(const struct command *command, int count, char **arguments, int *at,
                      struct command_options *options, struct err *err)
 {
@@ -85,12 +86,14 @@ static int take_flag(const struct command *command, int count, char **arguments,
     const struct command_flag *flag = find_flag(command, word, length);
     if (!flag)
         return unknown_flag(command, word, err);
+    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
     void *field = (char *)options + flag->offset;
     if (!flag->argument) {
         *(bool *)field = true;
-        return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
+        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
-    const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (!value || (word[1] != '-' && !*value))
+        value = ++*at < count ? arguments[*at] : "";
     if (flag->list)
         return add_to_list(flag, value, field, err);
     if (*(const char **)field)

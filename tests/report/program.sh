@@ -53,6 +53,7 @@ expect 2 '--model is given twice; it takes ID\[,ID\]' show --compare --model a -
 expect 2 '--output is given twice' json good.yaml -o a -o b
 expect 2 'takes no value' json --mt4g=yes good.yaml
 expect 0 'schema' json good.yaml -o -
+expect 0 'schema' json good.yaml -o-
 expect 0 '<!doctype html>' html good.yaml
 expect 1 'cannot' html good.yaml -o missing/out.html
 printf 'n1 r1 s1 # a comment\n\nn2 r2\n' >racks
