@@ -172,3 +172,9 @@ void facts_fini(struct facts *facts)
     free(facts->items);
     memset(facts, 0, sizeof *facts);
 }
+
+void facts_fini_list(struct facts *facts)
+{
+    free(facts->items);
+    memset(facts, 0, sizeof *facts);
+}
