@@ -32,7 +32,6 @@ enum {
     CACHE_TREE_WAYS_MAX = 31,
     CACHE_SLOTS_MAX = 64,
     CACHE_TAGS_WAYS_MAX = 32,
-    CACHE_RECENT = 1 << 12,
     CACHE_FEW_MASKS = 16, /* of four sectors */
 };
 
@@ -85,12 +84,6 @@ struct cache_link {
     uint32_t chain, newer, older;
 };
 
-/* Where cache_serve found a line lately. */
-struct cache_recent {
-    uint64_t key;
-    uint32_t set, slot;
-};
-
 /* The fields belong to this folder, except the counts and `epoch`. */
 struct cache {
     struct cache_geometry geometry;
@@ -110,11 +103,9 @@ struct cache {
     uint32_t last_way; /* where the last search found a line */
     struct cache_set *sets;
     struct cache_link *links; /* NULL: sets are scanned */
-    uint8_t *marks; /* a byte of each line's hash: most lines need not be read; NULL: not kept */
-    struct cache_recent *recent; /* with marks: by the end of the line number */
-    uint32_t recent_mask;        /* so many of them, less one */
-    bool ordered;                /* sets keep their order */
-    uint32_t *buckets;           /* slot + 1, 0: none */
+    uint8_t *marks;    /* a byte of each line's hash: most lines need not be read; NULL: not kept */
+    bool ordered;      /* sets keep their order */
+    uint32_t *buckets; /* slot + 1, 0: none */
     uint32_t bucket_mask;
     uint32_t tick;
     uint32_t resets;

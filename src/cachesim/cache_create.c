@@ -177,9 +177,7 @@ static int create_links(struct cache *cache)
 static int create_marks(struct cache *cache)
 {
     cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
-    cache->recent_mask = cache->lines_max < CACHE_RECENT ? 0 : CACHE_RECENT - 1;
-    cache->recent = mem_array((size_t)cache->recent_mask + 1, sizeof *cache->recent);
-    return cache->marks && cache->recent ? 0 : -1;
+    return cache->marks ? 0 : -1;
 }
 
 struct cache *cache_create(const struct cache_geometry *geometry)
@@ -250,7 +248,6 @@ void cache_destroy(struct cache *cache)
     free(cache->sets);
     free(cache->links);
     free(cache->marks);
-    free(cache->recent);
     free(cache->buckets);
     free(cache);
 }

@@ -5,16 +5,11 @@
  * the lines of the next ones, and what tells the place of those after them, come from memory. */
 enum { GROUP = 16, SPOTS = 4 * GROUP };
 
-/* Where a line belongs, and where it probably is; links_none: nowhere. */
+/* Where a line belongs, and where it probably is; links_none: not there. */
 struct spot {
     uint64_t key;
     uint32_t set, slot;
 };
-
-static inline struct cache_recent *recent_of(const struct cache *cache, uint64_t number)
-{
-    return &cache->recent[number & cache->recent_mask];
-}
 
 static inline size_t smaller(size_t a, size_t b)
 {
@@ -27,17 +22,9 @@ static inline void guess_group(const struct cache *cache, const struct cache_req
     for (size_t i = first; i < smaller(first + GROUP, count); i++) {
         uint64_t number = requests[i].number;
         struct spot *spot = &spots[i % SPOTS];
-        const struct cache_recent *recent = recent_of(cache, number);
         spot->key = number + 1 + cache->base;
-        if (recent->key == spot->key) {
-            spot->slot = recent->slot;
-            spot->set = recent->set;
-            __builtin_prefetch(&cache->lines[spot->slot]);
-        } else {
-            spot->slot = links_none;
-            spot->set = set_index_of(cache, number);
-            __builtin_prefetch(&cache->marks[lookup_first(cache, spot->set)]);
-        }
+        spot->set = set_index_of(cache, number);
+        __builtin_prefetch(&cache->marks[lookup_first(cache, spot->set)]);
         __builtin_prefetch(&cache->sets[spot->set]);
     }
 }
@@ -68,8 +55,6 @@ static inline void locate_group(const struct cache *cache, size_t first, size_t 
 {
     for (size_t i = first; i < smaller(first + GROUP, count); i++) {
         struct spot *spot = &spots[i % SPOTS];
-        if (spot->slot != links_none)
-            continue;
         spot->slot = marked_slot(cache, spot);
         uint32_t soon = spot->slot != links_none ? spot->slot : next_victim(cache, spot);
         __builtin_prefetch(&cache->lines[soon]);
@@ -114,13 +99,12 @@ static inline void serve_group(struct cache *cache, struct cache_request *reques
             slot = lookup_scanned(cache, spot->set, spot->key);
         if (slot == links_none) {
             r->missing = (uint16_t)miss(cache, spot, r, rng);
-            slot = cache->last;
         } else {
             struct cache_set *set = &cache->sets[spot->set];
+            cache->last = slot;
             set->order = order_use(set->order, slot - set->first);
             r->missing = (uint16_t)hit(cache, spot->set, &cache->lines[slot], r);
         }
-        *recent_of(cache, r->number) = (struct cache_recent){spot->key, spot->set, slot};
     }
 }
 
@@ -137,7 +121,6 @@ static void serve_ordered(struct cache *cache, struct cache_request *requests, s
         locate_group(cache, first + GROUP, count, spots);
         serve_group(cache, requests, first, count, spots, rng);
     }
-    cache->last = count ? recent_of(cache, requests[count - 1].number)->slot : cache->last;
 }
 
 /* A fully associative cache that replaces the line used longest ago. */

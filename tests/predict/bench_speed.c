@@ -1,5 +1,5 @@
-/* Benchmark: lines per second of each kernel, how much slower the model is than the GPU at best,
- * and memory. */
+/* Benchmark: lines per second of each kernel, how much slower the model is than the GPU was and
+ * than it could be at best, and memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 
 /* Over all kernels that were run. */
 struct totals {
-    double lines, accesses, seconds, factors, rate_min, rate_max;
-    size_t kernels, slow; /* slow: below the goal */
+    double lines, accesses, seconds, rate_min, rate_max;
+    double factors, to_bound;    /* sums: to the time that the GPU took, and to its bound */
+    size_t kernels, slow, timed; /* slow: below the goal; timed: the GPU's time is known */
 };
 
 static const double goal_rate = 20e6;
@@ -31,13 +32,28 @@ static double cache_accesses(const struct model_counts *c)
     return (double)c->lines * looked_at / sectors;
 }
 
-static void add(struct totals *t, double lines, double accesses, double seconds, double factor)
+/* The nanoseconds that a launch of the kernel's own size took on the GPU, L1 on: the last column of
+ * a file of tools/gpu-validate. 0: it is not there. */
+static double gpu_ns(const char *path, const char *kernel)
+{
+    char line[1024], wanted[64];
+    double ns = 0;
+    FILE *file = fopen(path, "r");
+    snprintf(wanted, sizeof wanted, "table,%s,", kernel);
+    while (file && !ns && fgets(line, sizeof line, file))
+        if (strncmp(line, wanted, strlen(wanted)) == 0 && strstr(line, ",on,"))
+            ns = strtod(strrchr(line, ',') + 1, NULL);
+    if (file)
+        fclose(file);
+    return ns;
+}
+
+static void add(struct totals *t, double lines, double accesses, double seconds)
 {
     double rate = lines / seconds;
     t->lines += lines;
     t->accesses += accesses;
     t->seconds += seconds;
-    t->factors += factor;
     t->rate_min = !t->kernels || rate < t->rate_min ? rate : t->rate_min;
     t->rate_max = rate > t->rate_max ? rate : t->rate_max;
     t->slow += rate < goal_rate;
@@ -45,7 +61,8 @@ static void add(struct totals *t, double lines, double accesses, double seconds,
 }
 
 /* Runs one kernel; false: something failed, and was told. */
-static bool measure(const struct machine *machine, const struct kernel *kernel, struct totals *t)
+static bool measure(const struct machine *machine, const struct kernel *kernel, double ns,
+                    struct totals *t)
 {
     static struct kernel_launch launch;
     static struct model_counts counts;
@@ -58,13 +75,17 @@ static bool measure(const struct machine *machine, const struct kernel *kernel, 
     }
     double seconds = cpu_seconds() - begin, lines = (double)counts.lines;
     struct bound bound = bound_of(&counts, machine);
-    double factor = seconds / bound.seconds[bound.limit], accesses = cache_accesses(&counts);
+    double to_bound = seconds / bound.seconds[bound.limit], accesses = cache_accesses(&counts);
+    double factor = ns ? seconds / ns * 1e9 : 0;
     printf("%-11s %8.1f M lines %7.2f s %6.1f M lines/s %6.1f M accesses of caches/s %8.0f x the "
-           "GPU's bound\n",
+           "GPU, %8.0f x its bound\n",
            kernel->name, lines / 1e6, seconds, lines / seconds / 1e6, accesses / seconds / 1e6,
-           factor);
+           factor, to_bound);
     fflush(stdout);
-    add(t, lines, accesses, seconds, factor);
+    add(t, lines, accesses, seconds);
+    t->factors += factor;
+    t->timed += ns > 0;
+    t->to_bound += to_bound;
     return true;
 }
 
@@ -75,30 +96,33 @@ static void print_totals(const struct totals *t)
            "all; %zu below %.0f M lines/s\n",
            t->kernels, t->rate_min / 1e6, t->rate_max / 1e6, t->lines / t->seconds / 1e6,
            t->accesses / t->seconds / 1e6, t->slow, goal_rate / 1e6);
-    printf("mean factor to the GPU's bound: %.0f\n", t->factors / (double)t->kernels);
+    printf("mean factor: %.0f x the time of the GPU (%zu kernels), %.0f x its bound\n",
+           t->timed ? t->factors / (double)t->timed : 0, t->timed,
+           t->to_bound / (double)t->kernels);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         printf("peak memory: %.1f MB\n", (double)usage.ru_maxrss / 1e3);
 }
 
-/* bench_speed INVENTORY [KERNEL...] */
+/* bench_speed INVENTORY COUNTERS [KERNEL...]: COUNTERS has what the GPU took. */
 int main(int argc, char **argv)
 {
     struct inventory inventory;
     static struct machine machine;
     struct totals totals = {0};
     struct err err = {0};
-    if (argc < 2 || inventory_read_file(argv[1], &inventory, &err) || !inventory.model_count ||
+    if (argc < 3 || inventory_read_file(argv[1], &inventory, &err) || !inventory.model_count ||
         machine_init(&machine, &inventory.models[0], argv[1], NULL, &err)) {
-        fprintf(stderr, "bench_speed INVENTORY [KERNEL...]: %s\n", err.text);
+        fprintf(stderr, "bench_speed INVENTORY COUNTERS [KERNEL...]: %s\n", err.text);
         return EXIT_FAILURE;
     }
     bool good = true;
     for (size_t i = 0; i < kernel_table_count; i++) {
-        bool named = argc == 2;
-        for (int k = 2; k < argc; k++)
+        bool named = argc == 3;
+        for (int k = 3; k < argc; k++)
             named |= strcmp(argv[k], kernel_table[i].name) == 0;
         if (named)
-            good &= measure(&machine, &kernel_table[i], &totals);
+            good &=
+                measure(&machine, &kernel_table[i], gpu_ns(argv[2], kernel_table[i].name), &totals);
     }
     if (totals.kernels)
         print_totals(&totals);
