@@ -17,7 +17,7 @@ const struct yaml_limits yaml_limits_config = {
 const struct yaml_limits yaml_limits_inventory = {
     .bytes_max = 1024 * 1024 * 1024, .nodes_max = 100000000, .depth_max = 32};
 const struct yaml_limits yaml_limits_plain = {
-    .bytes_max = (size_t)16 << 30, .nodes_max = (size_t)4 << 30, .depth_max = 32};
+    .bytes_max = (size_t)4 << 30, .nodes_max = (size_t)1 << 30, .depth_max = 32};
 
 struct builder {
     struct yaml_build build;
