@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "inventory/results.h"
+#include "inventory/wire/spool_trust.h"
 #include "judge/world.h"
 #include "report/record_bytes.h"
 
@@ -67,7 +68,10 @@ static int read_bytes(const struct strbuf *bytes, const char *path, struct merge
         source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);
         return rc;
     }
-    int rc = spool_read(bytes->data, bytes->length, path, &source->spool, err);
+    int rc = spool_trust_file(path, err);
+    if (rc)
+        return rc;
+    rc = spool_read(bytes->data, bytes->length, path, &source->spool, err);
     source->kind = source->spool.kind == SPOOL_SURVEY ? MERGE_SURVEY : MERGE_GPU;
     source->time_ms = source->spool.origin.time_ms;
     return rc;

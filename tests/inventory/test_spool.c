@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "inventory/wire/spool.h"
+#include "inventory/wire/spool_trust.h"
 #include "rich.h"
 
 static char folder[] = "/tmp/gpumemtopo-spool-XXXXXX";
@@ -286,13 +287,91 @@ static void hundreds_of_writers(void **state)
     spool_remove_files(folder);
 }
 
+/* The path of a GPU's file that was just written. */
+static char *fresh_file(const char *uuid)
+{
+    struct strbuf bytes = {0};
+    written_gpu(uuid, &bytes);
+    strbuf_fini(&bytes);
+    return spool_gpu_path(folder, uuid);
+}
+
+static void only_the_user_writes(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct stat info;
+    mode_t mask = umask(0);
+    char *path = fresh_file("GPU-open");
+    umask(mask);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0644);
+    assert_int_equal(spool_trust_file(path, &err), 0);
+    assert_int_equal(chmod(path, 0664), 0);
+    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_non_null(strstr(err.text, "0664"));
+    unlink(path);
+    free(path);
+}
+
+static void links_are_refused(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    char *path = fresh_file("GPU-real"), *link = str_format("%s/gpu-link.spool", folder);
+    struct gpu_result gpu;
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(spool_trust_file(link, &err), -EPERM);
+    assert_int_equal(spool_read_gpu(folder, "s1", "link", &gpu), -EPERM);
+    unlink(link);
+    unlink(path);
+    free(link);
+    free(path);
+}
+
+/* Root can make a file of another user; the owner of the folder is trusted, a third user is not. */
+static void other_users_are_refused(void **state)
+{
+    (void)state;
+    enum { SOMEBODY = 54321, ANOTHER = 54322 };
+    struct err err = {0};
+    if (geteuid())
+        skip();
+    char *path = fresh_file("GPU-theirs");
+    assert_int_equal(chown(path, SOMEBODY, 0), 0);
+    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_non_null(strstr(err.text, "54321"));
+    assert_int_equal(chown(folder, SOMEBODY, 0), 0);
+    assert_int_equal(spool_trust_file(path, &err), 0);
+    assert_int_equal(spool_trust_folder(folder, &err), -EPERM);
+    assert_int_equal(chown(folder, ANOTHER, 0), 0);
+    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_int_equal(chown(folder, 0, 0), 0);
+    unlink(path);
+    free(path);
+}
+
+static void folders_of_others_are_told(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    assert_int_equal(spool_trust_folder(folder, &err), 0);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(spool_trust_folder(folder, &err), -EPERM);
+    assert_int_equal(chmod(folder, 01777), 0); /* as /tmp: nobody removes files of others */
+    assert_int_equal(spool_trust_folder(folder, &err), 0);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gpu_comes_back),        cmocka_unit_test(a_survey_comes_back),
-        cmocka_unit_test(damage_is_noticed),       cmocka_unit_test(newer_schemas_are_named),
-        cmocka_unit_test(names_are_fit_for_files), cmocka_unit_test(a_folder_that_is_not_there),
-        cmocka_unit_test(hundreds_of_writers),
+        cmocka_unit_test(a_gpu_comes_back),           cmocka_unit_test(a_survey_comes_back),
+        cmocka_unit_test(damage_is_noticed),          cmocka_unit_test(newer_schemas_are_named),
+        cmocka_unit_test(names_are_fit_for_files),    cmocka_unit_test(a_folder_that_is_not_there),
+        cmocka_unit_test(hundreds_of_writers),        cmocka_unit_test(only_the_user_writes),
+        cmocka_unit_test(links_are_refused),          cmocka_unit_test(other_users_are_refused),
+        cmocka_unit_test(folders_of_others_are_told),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/new_file.h"
 #include "base/yaml.h"
 #include "inventory/wire/frame.h"
+#include "inventory/wire/spool_trust.h"
 #include "inventory/wire/spool_wire.h"
 
 static const char gpu_prefix[] = "gpu-";
@@ -55,6 +57,15 @@ char *spool_gpu_path(const char *folder, const char *uuid)
     return path_of(folder, gpu_prefix, uuid);
 }
 
+/* A umask that lets a group write would let it change results. Where modes cannot be changed, they
+ * mean nothing. */
+static void keep_from_others(int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) == 0 && info.st_mode & (S_IWGRP | S_IWOTH))
+        (void)fchmod(fd, info.st_mode & 07777 & ~(mode_t)(S_IWGRP | S_IWOTH));
+}
+
 static int write_file(const char *path, const struct strbuf *bytes, struct err *err)
 {
     struct new_file file = {0};
@@ -63,6 +74,7 @@ static int write_file(const char *path, const struct strbuf *bytes, struct err *
     int rc = bytes->failed || !path ? err_no_memory(err) : new_file_create(path, &file, err);
     if (rc)
         return rc;
+    keep_from_others(file.fd);
     rc = new_file_append(&file, line, (size_t)length, err);
     if (rc)
         goto out;
@@ -234,7 +246,10 @@ int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
     struct spool_file file = {0};
     struct err ignored = {0};
     char *path = spool_gpu_path(folder, uuid);
-    int rc = path ? yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored) : -ENOMEM;
+    int rc = path ? spool_trust_file(path, &ignored) : -ENOMEM;
+    if (rc)
+        goto out;
+    rc = yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored);
     if (rc)
         goto out;
     rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);

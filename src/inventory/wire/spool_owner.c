@@ -108,7 +108,7 @@ out:
 static int make_folder(const char *path, struct err *err)
 {
     struct stat info;
-    if (mkdir(path, 0777) && errno != EEXIST)
+    if (mkdir(path, 0755) && errno != EEXIST)
         return err_set_at(err, -errno, path, 0, 0, "cannot create the spool folder: %s",
                           strerror(errno));
     if (stat(path, &info) || !S_ISDIR(info.st_mode))
@@ -207,7 +207,7 @@ static int refuse(const struct spool_candidate *candidate, const struct spool_ow
 static int try_join(const struct spool_candidate *candidate, struct spool_owner *owner,
                     char **out_aside, struct err *err)
 {
-    owner->fd = open(owner->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    owner->fd = open(owner->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (owner->fd < 0)
         return errno == ENOENT ? -EAGAIN
                                : err_set_at(err, -errno, owner->path, 0, 0, "cannot create: %s",

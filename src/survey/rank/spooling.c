@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/out_file.h"
+#include "inventory/wire/spool_trust.h"
 
 /* Chooses --spool, or a folder beside the output; NULL: none. A replay measures nothing that could
  * be lost. stdout, pipes and devices have no folder beside them. */
@@ -100,6 +101,8 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
         spooling->survey = str_copy(spooling->owner.identity.survey);
         if (!spooling->folder || !spooling->survey)
             rc = err_no_memory(&why);
+        else if (!place->task && spool_trust_folder(path, &why) == -EPERM)
+            log_warning("%s: the folder %s", path, why.text);
     }
     free(path);
     bool needed = options->spool || options->no_mpi;
