@@ -171,4 +171,8 @@ int inventory_read_file(const char *path, struct inventory *out_inventory, struc
 int inventory_read_text(const char *text, size_t length, const char *name,
                         struct inventory *out_inventory, struct err *err);
 
+/* Whether they could be read, without the memory that an inventory takes. */
+int inventory_check_file(const char *path, struct err *err);
+int inventory_check_text(const char *text, size_t length, const char *name, struct err *err);
+
 #endif

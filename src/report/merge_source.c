@@ -82,8 +82,8 @@ int merge_source_read(const char *path, struct merge_source *out_source, struct 
 {
     struct merge_source source = {.name = str_copy(path)};
     struct strbuf bytes = {0};
-    int rc = source.name ? yaml_load_text(path, &yaml_limits_inventory, &bytes, err)
-                         : err_no_memory(err);
+    int rc =
+        source.name ? yaml_load_text(path, &yaml_limits_plain, &bytes, err) : err_no_memory(err);
     if (!rc)
         rc = read_bytes(&bytes, path, &source, err);
     strbuf_fini(&bytes);

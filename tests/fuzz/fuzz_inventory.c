@@ -21,6 +21,7 @@
 #include "report/topology.h"
 #include "report/undrain.h"
 #include "report/validate.h"
+#include "same_yaml.h"
 
 /* Printing loses nothing: the second text is the first. */
 static void print_again(const struct inventory *inventory)
@@ -29,6 +30,7 @@ static void print_again(const struct inventory *inventory)
     struct inventory again = {0};
     struct err err = {0};
     inventory_print(inventory, &first);
+    same_yaml(first.data, first.length, "gpus");
     if (inventory_read_text(first.data, first.length, "again", &again, &err))
         abort();
     inventory_print(&again, &second);
@@ -145,6 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct inventory inventory = {0};
     struct err err = {0};
     struct strbuf text = {0}, refused = {0};
+    same_yaml((const char *)data, size, "gpus");
     if (inventory_read_text((const char *)data, size, "fuzz", &inventory, &err))
         return 0;
     report_validate(&inventory, &err);

@@ -86,15 +86,20 @@ static size_t put_nodes(struct strbuf *out, const struct html_data *data, bool f
     return count;
 }
 
-/* For a large fleet: nodes with odd GPUs first, the others folded. */
+/* For a large fleet: nodes with odd GPUs first, the others folded, or only counted. */
 static void put_folded(struct strbuf *out, const struct html_data *data)
 {
     struct strbuf rows = {0};
     strbuf_puts(out, "<div class=heat>\n");
     put_nodes(out, data, false);
     strbuf_puts(out, "</div>\n");
+    enum { FOLDED_MAX = 4000 };
     size_t count = put_nodes(&rows, data, true);
-    if (count) {
+    if (count > FOLDED_MAX) {
+        strbuf_puts(out, "<p>");
+        html_count(out, count, "node", "nodes");
+        strbuf_puts(out, " on which all is fine</p>\n");
+    } else if (count) {
         strbuf_puts(out, "<details><summary>");
         html_count(out, count, "node", "nodes");
         strbuf_puts(out, " on which all is fine</summary><div class=heat>\n");

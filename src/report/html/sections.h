@@ -44,6 +44,7 @@ void html_die_map(struct strbuf *out, const struct inventory_model *model);
 
 /* All GPUs; differences from the majority of the model; origin of the file. */
 void html_gpus(struct strbuf *out, const struct html_data *data);
+void html_gpus_many(struct strbuf *out, const struct html_data *data); /* tens of thousands */
 void html_differences(struct strbuf *out, const struct html_data *data);
 void html_provenance(struct strbuf *out, const struct html_data *data);
 
