@@ -10,7 +10,8 @@ setup_packages() {
     # Only in a container or CI: elsewhere systemd would start the daemons of Slurm and Prometheus, and a
     # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
-        wished="mpich libmpich-dev slurm-wlm munge iproute2 chromium prometheus mandoc debhelper lintian rpm lmod shellcheck"
+        wished="mpich libmpich-dev slurm-wlm munge iproute2 chromium prometheus prometheus-node-exporter mandoc debhelper"
+        wished="$wished lintian rpm lmod shellcheck"
     fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
     local missing=() also=() package
@@ -71,6 +72,7 @@ setup_has() {
     munge) PATH=$PATH:/usr/sbin command -v munged >/dev/null && return 0 ;;
     iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null && return 0 ;;
     chromium) command -v chromium chromium-browser google-chrome >/dev/null && return 0 ;;
+    prometheus-node-exporter) command -v prometheus-node-exporter >/dev/null && return 0 ;;
     prometheus) command -v promtool >/dev/null && return 0 ;;
     mandoc) command -v mandoc >/dev/null && return 0 ;;
     lintian | shellcheck) command -v "$1" >/dev/null && return 0 ;;

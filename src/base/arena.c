@@ -47,6 +47,18 @@ char *arena_copy(struct arena *arena, const char *text, size_t length)
     return copy;
 }
 
+void arena_reset(struct arena *arena)
+{
+    struct arena_chunk *kept = arena->chunks;
+    if (!kept)
+        return;
+    struct arena rest = {.chunks = kept->next};
+    arena_fini(&rest);
+    kept->next = NULL;
+    memset(kept->data, 0, kept->used);
+    kept->used = 0;
+}
+
 void arena_fini(struct arena *arena)
 {
     for (struct arena_chunk *chunk = arena->chunks; chunk;) {

@@ -17,6 +17,9 @@ void *arena_alloc(struct arena *arena, size_t size);
 /* Copies length bytes and a NUL; NULL when out of memory. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 
+/* Makes it empty, but keeps some of its memory for what comes next. */
+void arena_reset(struct arena *arena);
+
 void arena_fini(struct arena *arena);
 
 #endif

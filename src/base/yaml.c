@@ -3,50 +3,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yaml.h>
 
-#include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
+#include "base/yaml_build.h"
 
 const struct yaml_limits yaml_limits_config = {
     .bytes_max = 1024 * 1024, .nodes_max = 100000, .depth_max = 32};
 const struct yaml_limits yaml_limits_inventory = {
     .bytes_max = 1024 * 1024 * 1024, .nodes_max = 100000000, .depth_max = 32};
+const struct yaml_limits yaml_limits_plain = {
+    .bytes_max = (size_t)4 << 30, .nodes_max = (size_t)1 << 30, .depth_max = 32};
 
-/* Kept at 32 bytes: the inventory of a large fleet has tens of millions of nodes. */
-struct yaml_node {
-    const struct yaml_doc *doc;
-    union {
-        const char *text;         /* scalar */
-        struct yaml_node **items; /* sequence items; mapping values, then as many keys */
-    };
-    int line, column;
-    uint32_t count;
-    unsigned char kind; /* enum yaml_kind */
-    bool plain;         /* an unquoted scalar, which may be a number, a bool or null */
-};
-
-struct yaml_doc {
-    struct arena arena;
-    struct arena texts; /* separate from the nodes, since texts need no alignment */
-    char *name;
-    struct yaml_node *root;
-};
-
-/* Nodes under construction. Finished siblings stay on one stack until their parent ends. */
 struct builder {
-    struct yaml_doc *doc;
+    struct yaml_build build;
     const struct yaml_limits *limits;
     yaml_parser_t parser;
-    struct yaml_node **stack;
-    size_t stack_count, stack_capacity;
     size_t nodes;
 };
 
@@ -57,95 +33,27 @@ static int parser_error(struct builder *b, struct err *err)
     if (p->error == YAML_MEMORY_ERROR)
         return err_no_memory(err);
     if (p->error == YAML_READER_ERROR)
-        return err_set_at(err, -EINVAL, b->doc->name, 1, 1, "not a YAML text file: %s at byte %zu",
-                          problem, p->problem_offset);
-    return err_set_at(err, -EINVAL, b->doc->name, (int)p->problem_mark.line + 1,
+        return err_set_at(err, -EINVAL, b->build.doc->name, 1, 1,
+                          "not a YAML text file: %s at byte %zu", problem, p->problem_offset);
+    return err_set_at(err, -EINVAL, b->build.doc->name, (int)p->problem_mark.line + 1,
                       (int)p->problem_mark.column + 1, "not valid YAML: %s", problem);
 }
 
 static int mark_error(struct builder *b, const yaml_mark_t *mark, int code, struct err *err,
                       const char *text)
 {
-    return err_set_at(err, code, b->doc->name, (int)mark->line + 1, (int)mark->column + 1, "%s",
-                      text);
+    return err_set_at(err, code, b->build.doc->name, (int)mark->line + 1, (int)mark->column + 1,
+                      "%s", text);
 }
 
 static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const yaml_mark_t *mark)
 {
-    struct yaml_node *node = arena_alloc(&b->doc->arena, sizeof *node);
+    struct yaml_node *node = yaml_build_node(&b->build, kind);
     if (!node)
         return NULL;
-    node->doc = b->doc;
-    node->kind = (unsigned char)kind;
     node->line = (int)mark->line + 1;
     node->column = (int)mark->column + 1;
     return node;
-}
-
-static int push(struct builder *b, struct yaml_node *node, struct err *err)
-{
-    struct yaml_node **grown =
-        mem_grow(b->stack, &b->stack_capacity, b->stack_count + 1, sizeof *b->stack);
-    if (!grown)
-        return err_no_memory(err);
-    b->stack = grown;
-    b->stack[b->stack_count++] = node;
-    return 0;
-}
-
-static int key_order(const void *a, const void *b)
-{
-    const struct yaml_node *const *left = a, *const *right = b;
-    int order = strcmp((*left)->text, (*right)->text);
-    if (order)
-        return order;
-    if ((*left)->line != (*right)->line)
-        return (*left)->line - (*right)->line;
-    return (*left)->column - (*right)->column;
-}
-
-static int check_keys(const struct yaml_node *map, struct err *err)
-{
-    if (map->count < 2)
-        return 0;
-    struct yaml_node **sorted = mem_array(map->count, sizeof *sorted);
-    if (!sorted)
-        return err_no_memory(err);
-    memcpy(sorted, map->items + map->count, map->count * sizeof *sorted);
-    qsort(sorted, map->count, sizeof *sorted, key_order);
-    int rc = 0;
-    for (size_t i = 1; i < map->count && !rc; i++)
-        if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
-            rc = yaml_error(sorted[i], err, "key \"%.60s\" occurs twice (first in line %d)",
-                            sorted[i]->text, sorted[i - 1]->line);
-    free(sorted);
-    return rc;
-}
-
-/* Moves the children above `base` from the stack into the finished node. */
-static int adopt(struct builder *b, struct yaml_node *node, size_t base, struct err *err)
-{
-    size_t children = b->stack_count - base;
-    bool mapping = node->kind == YAML_MAPPING;
-    node->count = (uint32_t)(mapping ? children / 2 : children);
-    if (children) {
-        node->items = arena_alloc(&b->doc->arena, children * sizeof *node->items);
-        if (!node->items)
-            return err_no_memory(err);
-    }
-    for (size_t i = 0; i < children; i++) {
-        struct yaml_node *child = b->stack[base + i];
-        if (!mapping)
-            node->items[i] = child;
-        else if (i % 2)
-            node->items[i / 2] = child;
-        else if (child->kind != YAML_SCALAR)
-            return yaml_error(child, err, "a key must be a plain word");
-        else
-            node->items[node->count + i / 2] = child;
-    }
-    b->stack_count = base;
-    return mapping ? check_keys(node, err) : 0;
 }
 
 static int read_scalar(struct builder *b, const yaml_event_t *event, struct err *err)
@@ -156,11 +64,11 @@ static int read_scalar(struct builder *b, const yaml_event_t *event, struct err 
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
         return mark_error(b, &event->start_mark, -EINVAL, err, "a NUL byte inside a value");
-    node->text = arena_copy(&b->doc->texts, text, event->data.scalar.length);
+    node->text = arena_copy(&b->build.doc->texts, text, event->data.scalar.length);
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (!node->text)
         return err_no_memory(err);
-    return push(b, node, err);
+    return yaml_build_push(&b->build, node, err);
 }
 
 /* Open collections are kept on a stack of fixed size; a higher depth_max has no effect. */
@@ -189,7 +97,7 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
     case YAML_MAPPING_START_EVENT:
         if (*depth >= b->limits->depth_max || *depth >= DEPTH_CAP)
             return mark_error(b, &event->start_mark, -EFBIG, err, "nested too deeply");
-        open[*depth].base = b->stack_count;
+        open[*depth].base = b->build.stack_count;
         open[*depth].node =
             new_node(b, event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
                      &event->start_mark);
@@ -200,8 +108,8 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT: {
         struct open_node *top = &open[--*depth];
-        int rc = adopt(b, top->node, top->base, err);
-        return rc ? rc : push(b, top->node, err);
+        int rc = yaml_build_adopt(&b->build, top->node, top->base, err);
+        return rc ? rc : yaml_build_push(&b->build, top->node, err);
     }
     default:
         return 0;
@@ -226,9 +134,9 @@ static int build(struct builder *b, struct err *err)
         if (rc)
             return rc;
     }
-    if (!b->stack_count)
-        return err_set_at(err, -EINVAL, b->doc->name, 1, 1, "the file is empty");
-    b->doc->root = b->stack[0];
+    if (!b->build.stack_count)
+        return err_set_at(err, -EINVAL, b->build.doc->name, 1, 1, "the file is empty");
+    b->build.doc->root = b->build.stack[0];
     return 0;
 }
 
@@ -244,23 +152,20 @@ int yaml_read_text(const char *text, size_t length, const char *name,
     struct builder b = {.limits = limits};
     if (length > limits->bytes_max)
         return too_large(name, limits, err);
-    b.doc = mem_array(1, sizeof *b.doc);
-    if (!b.doc)
-        return err_no_memory(err);
-    b.doc->name = str_copy(name);
-    if (!b.doc->name || !yaml_parser_initialize(&b.parser)) {
-        yaml_destroy(b.doc);
+    b.build.doc = yaml_doc_create(name);
+    if (!b.build.doc || !yaml_parser_initialize(&b.parser)) {
+        yaml_destroy(b.build.doc);
         return err_no_memory(err);
     }
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
     int rc = build(&b, err);
     yaml_parser_delete(&b.parser);
-    free(b.stack);
+    free(b.build.stack);
     if (rc)
-        yaml_destroy(b.doc);
+        yaml_destroy(b.build.doc);
     else
-        *out_doc = b.doc;
+        *out_doc = b.build.doc;
     return rc;
 }
 
@@ -321,74 +226,4 @@ int yaml_read_file(const char *path, const struct yaml_limits *limits, struct ya
         rc = yaml_read_text(text.data ? text.data : "", text.length, path, limits, out_doc, err);
     strbuf_fini(&text);
     return rc;
-}
-
-void yaml_destroy(struct yaml_doc *doc)
-{
-    if (!doc)
-        return;
-    arena_fini(&doc->arena);
-    arena_fini(&doc->texts);
-    free(doc->name);
-    free(doc);
-}
-
-const struct yaml_node *yaml_root(const struct yaml_doc *doc)
-{
-    return doc->root;
-}
-
-enum yaml_kind yaml_kind(const struct yaml_node *node)
-{
-    return node->kind;
-}
-
-size_t yaml_count(const struct yaml_node *node)
-{
-    return node->count;
-}
-
-const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i)
-{
-    return node->items[i];
-}
-
-const struct yaml_node *yaml_key_node(const struct yaml_node *node, size_t i)
-{
-    return node->items[node->count + i];
-}
-
-const char *yaml_key(const struct yaml_node *node, size_t i)
-{
-    return yaml_key_node(node, i)->text;
-}
-
-const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
-{
-    if (node->kind != YAML_MAPPING)
-        return NULL;
-    for (size_t i = 0; i < node->count; i++)
-        if (strcmp(yaml_key(node, i), key) == 0)
-            return node->items[i];
-    return NULL;
-}
-
-const char *yaml_text(const struct yaml_node *node)
-{
-    return node->kind == YAML_SCALAR ? node->text : NULL;
-}
-
-const char *yaml_plain(const struct yaml_node *node)
-{
-    return node->kind == YAML_SCALAR && node->plain ? node->text : NULL;
-}
-
-int yaml_error(const struct yaml_node *node, struct err *err, const char *format, ...)
-{
-    char text[ERR_TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return err_set_at(err, -EINVAL, node->doc->name, node->line, node->column, "%s", text);
 }

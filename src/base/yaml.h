@@ -23,6 +23,7 @@ struct yaml_limits {
 };
 extern const struct yaml_limits yaml_limits_config;    /* hand-written files: 1 MiB */
 extern const struct yaml_limits yaml_limits_inventory; /* generated files: 1 GiB */
+extern const struct yaml_limits yaml_limits_plain;     /* the same, read by yaml_plain.h: 4 GiB */
 
 /* Reads one document. -ENOENT, -EACCES, ... from the system; -EINVAL with line and column if it is
  * not YAML; -EFBIG if it exceeds a limit. Freed with yaml_destroy (which accepts NULL). */

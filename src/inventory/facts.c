@@ -146,8 +146,18 @@ double fact_number(const struct fact *fact)
 
 int facts_copy(struct facts *to, const struct facts *from)
 {
+    if (!from->count)
+        return 0;
+    to->items = mem_array(from->count, sizeof *to->items);
+    if (!to->items)
+        return -ENOMEM;
+    to->capacity = from->count;
     for (size_t i = 0; i < from->count; i++) {
-        if (facts_set(to, &from->items[i])) {
+        struct fact *copy = &to->items[to->count++];
+        *copy = from->items[i];
+        copy->key = copy->text = NULL;
+        if (str_copy_to(&copy->key, from->items[i].key) ||
+            str_copy_to(&copy->text, from->items[i].text)) {
             facts_fini(to);
             return -ENOMEM;
         }
@@ -159,6 +169,12 @@ void facts_fini(struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++)
         fact_fini(&facts->items[i]);
+    free(facts->items);
+    memset(facts, 0, sizeof *facts);
+}
+
+void facts_fini_list(struct facts *facts)
+{
     free(facts->items);
     memset(facts, 0, sizeof *facts);
 }

@@ -46,5 +46,6 @@ double fact_number(const struct fact *fact); /* NaN: absent or no number; fact m
 bool fact_equal(const struct fact *a, const struct fact *b);
 int facts_copy(struct facts *to, const struct facts *from); /* to is empty; 0 or -ENOMEM */
 void facts_fini(struct facts *facts);
+void facts_fini_list(struct facts *facts); /* the texts lie elsewhere and stay */
 
 #endif

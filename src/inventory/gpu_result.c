@@ -19,8 +19,23 @@ const char *gpu_status_name(enum gpu_status status)
     return gpu_status_names[status];
 }
 
+static void drop_lists(struct gpu_result *result)
+{
+    facts_fini_list(&result->hardware);
+    facts_fini_list(&result->board);
+    facts_fini_list(&result->config);
+    facts_fini_list(&result->health);
+    facts_fini_list(&result->timings);
+    measures_fini_lists(&result->measures);
+    facts_fini_list(&result->measured_again);
+}
+
 void gpu_result_drop_figures(struct gpu_result *result)
 {
+    if (result->in_message) {
+        drop_lists(result);
+        return;
+    }
     facts_fini(&result->hardware);
     facts_fini(&result->board);
     facts_fini(&result->config);
@@ -32,13 +47,15 @@ void gpu_result_drop_figures(struct gpu_result *result)
 
 void gpu_result_fini(struct gpu_result *result)
 {
-    free(result->uuid);
-    free(result->node);
-    free(result->pci);
-    free(result->name);
-    free(result->model_key);
-    free(result->reason);
-    free(result->first_reason);
+    if (!result->in_message) {
+        free(result->uuid);
+        free(result->node);
+        free(result->pci);
+        free(result->name);
+        free(result->model_key);
+        free(result->reason);
+        free(result->first_reason);
+    }
     gpu_result_drop_figures(result);
     memset(result, 0, sizeof *result);
 }

@@ -21,6 +21,10 @@ enum gpu_status {
 };
 const char *gpu_status_name(enum gpu_status status);
 
+/* How the reason begins if the survey was ended before the GPU was measured: it says nothing about
+ * the GPU. */
+#define GPU_RESULT_INTERRUPTED "the survey was interrupted"
+
 /* Zero-initialised is empty. Strings are owned; NULL is unknown. */
 struct gpu_result {
     char *uuid;
@@ -46,6 +50,8 @@ struct gpu_result {
     struct facts health;   /* wear and errors: ecc_uncorrected_dram, remap_pending, ... */
     struct measures measures;
     struct facts measured_again; /* second values of figures that looked bad, by metric */
+    bool in_message;             /* all texts lie in a message: they are valid as long as it is,
+                                    and not freed with the result */
 };
 
 void gpu_result_fini(struct gpu_result *result);
@@ -79,8 +85,9 @@ int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_re
                       struct err *err);
 
 /* The same for a payload of a checked frame: the frame's checksum covers these bytes, so theirs is
- * not checked again. */
-int gpu_result_decode_framed(const void *data, size_t length, struct gpu_result *out_result,
+ * not checked again. The texts of the result stay in the payload (in_message), which is changed: it
+ * cannot be read a second time. */
+int gpu_result_decode_framed(void *data, size_t length, struct gpu_result *out_result,
                              struct err *err);
 
 #endif

@@ -114,12 +114,14 @@ struct inventory_unmeasured {
 
 /* Zero-initialised is empty. */
 struct inventory {
-    char *version;   /* of the program */
+    char *version;   /* of the program that made the file */
     char *generated; /* UTC */
     char **command;
     size_t command_count;
     uint64_t seed;
     char *backend;
+    char **measured_by; /* of a merged file: the versions that measured; empty: `version` did */
+    size_t measured_by_count;
     bool anonymous; /* nodes, UUIDs, serial numbers and addresses are pseudonyms */
 
     uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
@@ -144,6 +146,11 @@ struct inventory {
 /* An exact number with status ok. */
 bool inventory_value_is_good(const struct inventory_value *value);
 
+/* The versions of the program that measured the GPUs: at least one. */
+size_t inventory_measured_by_count(const struct inventory *inventory);
+const char *inventory_measured_by(const struct inventory *inventory, size_t number);
+void inventory_put_measured_by(const struct inventory *inventory, struct strbuf *out); /* joined */
+
 void inventory_fini(struct inventory *inventory);
 void inventory_gpu_fini(struct inventory_gpu *gpu);
 
@@ -163,5 +170,9 @@ int inventory_write_checked(const struct inventory *inventory, const char *path,
 int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err);
 int inventory_read_text(const char *text, size_t length, const char *name,
                         struct inventory *out_inventory, struct err *err);
+
+/* Whether they could be read, without the memory that an inventory takes. */
+int inventory_check_file(const char *path, struct err *err);
+int inventory_check_text(const char *text, size_t length, const char *name, struct err *err);
 
 #endif

@@ -170,6 +170,21 @@ void measure_fini(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
+void measure_fini_lists(struct measure *measure)
+{
+    free(measure->words);
+    facts_fini_list(&measure->notes);
+    memset(measure, 0, sizeof *measure);
+}
+
+void measures_fini_lists(struct measures *measures)
+{
+    for (size_t i = 0; i < measures->count; i++)
+        measure_fini_lists(&measures->items[i]);
+    free(measures->items);
+    memset(measures, 0, sizeof *measures);
+}
+
 void measures_fini(struct measures *measures)
 {
     for (size_t i = 0; i < measures->count; i++)

@@ -73,6 +73,10 @@ int measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
 
+/* Release the lists; the texts lie elsewhere and stay. */
+void measure_fini_lists(struct measure *measure);
+void measures_fini_lists(struct measures *measures);
+
 /* Removes meaningless digits: value and notes are rounded to six significant digits (whole numbers
  * stay), the spread to three, the confidence to four decimals. Rounding comes before judging, so
  * that the file has what was judged. */

@@ -16,29 +16,40 @@ struct coded {
 
 static const double whole_max = 0x1p53;
 
-static int add_code(struct fleet *fleet, const void *data, size_t length, uint32_t *out_code)
+static int add_code(struct fleet *fleet, const void *data, size_t length, uint32_t guess,
+                    uint32_t *out_code)
 {
-    uint32_t code = symbols_add(&fleet->symbols, data, length);
+    uint32_t code = symbols_add_guessed(&fleet->symbols, data, length, guess);
     if (!code)
         return -ENOMEM;
     *out_code = code;
     return 0;
 }
 
-int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_code)
+static int encode_text(struct fleet *fleet, const char *text, uint32_t guess, uint32_t *out_code)
+{
+    char small[256] = "t";
+    size_t length = strlen(text);
+    if (length < sizeof small) {
+        memcpy(small + 1, text, length);
+        return add_code(fleet, small, length + 1, guess, out_code);
+    }
+    char *large = str_format("t%s", text);
+    int rc = large ? add_code(fleet, large, length + 1, guess, out_code) : -ENOMEM;
+    free(large);
+    return rc;
+}
+
+int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t guess, uint32_t *out_code)
 {
     struct coded coded = {.kind = 'n'};
     double number = fact->kind == FACT_BOOL  ? fact->flag
                     : fact->kind == FACT_INT ? (double)fact->integer
                                              : fact->real;
     if (fact->kind == FACT_UNKNOWN || (fact->kind == FACT_TEXT && !fact->text))
-        return add_code(fleet, "u", 1, out_code);
-    if (fact->kind == FACT_TEXT) {
-        char *text = str_format("t%s", fact->text);
-        int rc = text ? add_code(fleet, text, strlen(text), out_code) : -ENOMEM;
-        free(text);
-        return rc;
-    }
+        return add_code(fleet, "u", 1, guess, out_code);
+    if (fact->kind == FACT_TEXT)
+        return encode_text(fleet, fact->text, guess, out_code);
     memcpy(coded.bytes, &number, sizeof number);
     if (fact->kind == FACT_BOOL)
         coded.kind = 'b';
@@ -46,7 +57,7 @@ int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_cod
         coded.kind = 'i';
         memcpy(coded.bytes, &fact->integer, sizeof fact->integer);
     }
-    return add_code(fleet, &coded, sizeof coded, out_code);
+    return add_code(fleet, &coded, sizeof coded, guess, out_code);
 }
 
 bool fleet_known(const struct fleet *fleet, uint32_t code)

@@ -148,8 +148,9 @@ const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set,
                                       const char *key);
 
-/* The code of a fact, by kind and value. 0 or -ENOMEM. */
-int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t *out_code);
+/* The code of a fact, by kind and value; `guess` (0: none) is the code that it probably has. 0 or
+ * -ENOMEM. */
+int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t guess, uint32_t *out_code);
 
 /* Whether a code stands for a value: the fact is present and not unknown. */
 bool fleet_known(const struct fleet *fleet, uint32_t code);

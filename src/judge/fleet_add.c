@@ -101,7 +101,9 @@ static int add_notes(struct fleet *fleet, struct metric_column *column, const st
         if ((fact->kind == FACT_TEXT && strlen(fact->text) > NOTE_TEXT_MAX) ||
             (fact->kind == FACT_REAL && !isfinite(fact->real)))
             note->kind = FACT_UNKNOWN;
-        else if (fact->kind == FACT_TEXT && symbols_text(&fleet->symbols, fact->text, &note->text))
+        else if (fact->kind == FACT_TEXT &&
+                 symbols_text_guessed(&fleet->symbols, fact->text, fleet->count ? note[-1].text : 0,
+                                      &note->text))
             return -ENOMEM;
     }
     return 0;
@@ -135,6 +137,8 @@ static int add_measure(struct fleet *fleet, const struct measure *measure, size_
     if (!column)
         return -ENOMEM;
     struct cell *cell = &column->cells[fleet->count];
+    /* Most GPUs have the texts of the one before. */
+    const struct cell before = fleet->count ? cell[-1] : (struct cell){0};
     *cell = (struct cell){.present = true,
                           .kind = (uint8_t)measure->kind,
                           .status = (uint8_t)(broken ? MEASURE_FAILED : measure->status),
@@ -144,10 +148,10 @@ static int add_measure(struct fleet *fleet, const struct measure *measure, size_
                           .value = measure->value,
                           .spread = measure->spread,
                           .confidence = measure->confidence};
-    if (symbols_text(&fleet->symbols, measure->unit, &cell->unit) ||
-        symbols_text(&fleet->symbols, measure->method, &cell->method) ||
-        symbols_text(&fleet->symbols, broken ? "not a finite number" : measure->reason,
-                     &cell->reason) ||
+    if (symbols_text_guessed(&fleet->symbols, measure->unit, before.unit, &cell->unit) ||
+        symbols_text_guessed(&fleet->symbols, measure->method, before.method, &cell->method) ||
+        symbols_text_guessed(&fleet->symbols, broken ? "not a finite number" : measure->reason,
+                             before.reason, &cell->reason) ||
         join_words(fleet, measure, &cell->words))
         return -ENOMEM;
     return add_notes(fleet, column, &measure->notes);
@@ -181,7 +185,8 @@ static int add_facts(struct fleet *fleet, enum fact_set set, const struct facts 
 {
     for (size_t i = 0; i < facts->count; i++) {
         struct fact_column *column = fact_column(fleet, set, facts->items[i].key, i);
-        if (!column || fleet_encode(fleet, &facts->items[i], &column->codes[fleet->count]))
+        uint32_t *code = column ? &column->codes[fleet->count] : NULL;
+        if (!column || fleet_encode(fleet, &facts->items[i], fleet->count ? code[-1] : 0, code))
             return -ENOMEM;
     }
     return 0;

@@ -131,17 +131,26 @@ static int usual_facts(const struct fleet *fleet, const struct group *group, enu
     return 0;
 }
 
+/* The GPU's figure of a judged metric; NULL if it has none. */
+static const struct cell *judged_cell(const struct judge *judge, size_t metric, uint32_t gpu)
+{
+    const struct metric_column *column = judge->columns[metric];
+    return column && column->cells[gpu].present ? &column->cells[gpu] : NULL;
+}
+
 /* Every judged metric that was measured; NaN (null in the file) if that failed. */
 static int judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
 {
     const struct judge_config *config = judge->basis.config;
-    out->values = mem_array(config->metric_count, sizeof *out->values);
+    size_t count = 0;
+    for (size_t i = 0; i < config->metric_count; i++)
+        count += judged_cell(judge, i, gpu) != NULL;
+    out->values = mem_array(count, sizeof *out->values);
     if (!out->values)
         return -ENOMEM;
     for (size_t i = 0; i < config->metric_count; i++) {
-        const struct metric_column *column = judge->columns[i];
-        const struct cell *cell = column ? &column->cells[gpu] : NULL;
-        if (!cell || !cell->present)
+        const struct cell *cell = judged_cell(judge, i, gpu);
+        if (!cell)
             continue;
         bool valued = measure_status_valued(cell->status) && cell->kind == MEASURE_NUMBER;
         struct inventory_value *slot = &out->values[out->value_count++];
@@ -236,12 +245,22 @@ static int add_model(const struct judge *judge, const struct group *group,
     return recorded ? consensus_complete(&model->memory, &recorded->memory) : 0;
 }
 
+static size_t measured_count(const struct fleet *fleet)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fleet->count; i++)
+        count += fleet->gpus[i].measured;
+    return count;
+}
+
 static int fill(const struct judge *judge, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     inventory->models = mem_array(fleet->group_count, sizeof *inventory->models);
-    inventory->gpus = mem_array(fleet->count, sizeof *inventory->gpus);
-    inventory->unmeasured = mem_array(fleet->count, sizeof *inventory->unmeasured);
+    inventory->gpus =
+        mem_array(judge->basis.drift_only ? 0 : fleet->count, sizeof *inventory->gpus);
+    inventory->unmeasured =
+        mem_array(fleet->count - measured_count(fleet), sizeof *inventory->unmeasured);
     if (!inventory->models || !inventory->gpus || !inventory->unmeasured)
         return -ENOMEM;
     for (size_t i = 0; i < fleet->group_count; i++)
@@ -251,7 +270,7 @@ static int fill(const struct judge *judge, struct inventory *inventory)
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         inventory->total_measured += gpu->measured;
         inventory->total_outliers += gpu->outlier;
-        if (add_gpu(judge, fleet->order[i], inventory) ||
+        if ((!judge->basis.drift_only && add_gpu(judge, fleet->order[i], inventory)) ||
             (!gpu->measured && add_unmeasured(fleet, gpu, inventory)))
             return -ENOMEM;
     }

@@ -67,7 +67,7 @@ struct judge_basis {
     const struct inventory *baseline; /* an earlier inventory of the same GPUs */
     const struct world *world;        /* sketches of GPUs elsewhere */
     const char *program;              /* that measured, see program_word.h; NULL: not known */
-    bool drift_only;                  /* leave out the findings of all other bases */
+    bool drift_only;                  /* leave out the findings of all other bases, and the GPUs */
 };
 
 struct judge;

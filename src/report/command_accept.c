@@ -17,7 +17,7 @@ struct inputs {
 static int read_inventory(const char *path, struct inputs *inputs, struct err *err)
 {
     struct strbuf text = {0};
-    int rc = yaml_load_text(path, &yaml_limits_inventory, &text, err);
+    int rc = yaml_load_text(path, &yaml_limits_plain, &text, err);
     const char *data = text.data ? text.data : "";
     if (!rc)
         rc = inventory_read_text(data, text.length, path, &inputs->inventory, err);

@@ -47,7 +47,7 @@ static int add_file(struct history *history, const char *path, struct pseudonyms
 {
     struct strbuf text = {0};
     struct inventory inventory;
-    int rc = yaml_load_text(path, &yaml_limits_inventory, &text, err);
+    int rc = yaml_load_text(path, &yaml_limits_plain, &text, err);
     if (rc)
         goto out;
     uint64_t hash = str_hash(text.data ? text.data : "");
@@ -96,7 +96,7 @@ static int store_file(struct history_store *store, const char *path, bool *out_r
     struct strbuf text = {0};
     struct inventory inventory;
     bool is_new = false;
-    int rc = yaml_load_text(path, &yaml_limits_inventory, &text, err);
+    int rc = yaml_load_text(path, &yaml_limits_plain, &text, err);
     const char *data = text.data ? text.data : "";
     if (!rc)
         rc = inventory_read_text(data, text.length, path, &inventory, err);

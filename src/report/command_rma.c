@@ -15,7 +15,7 @@
 /* Reads a record and checks that the GPU is in it: its UUID is stored as text. */
 static int load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
 {
-    int rc = yaml_load_text(path, &yaml_limits_inventory, out, err);
+    int rc = yaml_load_text(path, &yaml_limits_plain, out, err);
     if (rc)
         return rc;
     if (!report_record_begins(out))

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/yaml.h"
+#include "base/yaml_plain.h"
 #include "report/json_text.h"
 
 /* The YAML printer writes numbers like JSON, and quotes every text that looks like one. */
@@ -45,8 +45,10 @@ int report_json(const struct inventory *inventory, struct strbuf *out_text, stru
     struct json_text json = {.out = out_text};
     inventory_print(inventory, &text);
     int rc = text.failed ? err_no_memory(err)
-                         : yaml_read_text(text.data, text.length, "inventory",
-                                          &yaml_limits_inventory, &doc, err);
+                         : yaml_plain_read(text.data, text.length, "inventory", &yaml_limits_plain,
+                                           NULL, &doc, err);
+    if (rc == -ENOTSUP)
+        rc = yaml_read_text(text.data, text.length, "inventory", &yaml_limits_inventory, &doc, err);
     strbuf_fini(&text);
     if (rc)
         return rc;

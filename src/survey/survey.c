@@ -24,6 +24,7 @@
 #include "survey/root/progress.h"
 #include "survey/root/recording.h"
 #include "survey/root/replaying.h"
+#include "survey/root/room.h"
 #include "survey/root/root.h"
 #include "survey/root/second_look.h"
 #include "survey/start/exit_file.h"
@@ -376,6 +377,9 @@ static int look_again(struct run *run, struct inputs *prepared, struct err *err)
 static int survey_all(struct run *run, struct inputs *prepared, double limit_s, struct err *err)
 {
     const struct survey_options *options = run->options;
+    struct err why = {0};
+    if (!comm_is_apart(run->comm) && room_for_ranks(run->comm->size, &why))
+        log_warning("%s", why.text);
     int rc = root_create(run->comm, options->simulate || options->replay, limit_s, tick(run),
                          &run->root, err);
     if (rc)

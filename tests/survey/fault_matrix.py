@@ -516,7 +516,7 @@ def case_all_full(folder):
         (disk / "filler").write_bytes(b"x" * 16384)
         run = Run(folder, output="small/out.yaml")
         said = run.end(1)
-        found = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml)", said)
+        found = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml) on {re.escape(os.uname().nodename)}, ", said)
         check("No space left" in said and found and "are kept in" not in said, said)
         run.check_complete(pathlib.Path(found.group(1)).read_text(), ok=GPUS)
     finally:

@@ -562,7 +562,7 @@ def case_alone(folder):
           text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "/dev/full", *FAST,
                            env={"TMPDIR": str(folder)})  # beside a device there is no spool
-    saved = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml)", said)
+    saved = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml) on {re.escape(os.uname().nodename)}, ", said)
     check(code == 1 and saved, f"-o /dev/full: {code} {said}")
     check(field(pathlib.Path(saved[1]).read_text(), "measured") == "1", "what was saved")
     for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),

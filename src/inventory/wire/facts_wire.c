@@ -115,8 +115,10 @@ static void append(struct wire_reader *reader, struct facts *facts, uint32_t cou
             facts->items[facts->count++] = fact;
             continue;
         }
-        free(fact.key);
-        free(fact.text);
+        if (!reader->in_place) {
+            free(fact.key);
+            free(fact.text);
+        }
     }
 }
 

@@ -138,7 +138,9 @@ static void get_measures(struct wire_reader *reader, struct measures *measures)
     for (uint32_t i = 0; i < count && !reader->bad; i++) {
         struct measure measure = {0};
         get_measure(reader, &measure);
-        if (reader->bad)
+        if (reader->bad && reader->in_place)
+            measure_fini_lists(&measure);
+        else if (reader->bad)
             measure_fini(&measure);
         else
             measures->items[measures->count++] = measure;
@@ -177,7 +179,7 @@ static void get_body(struct wire_reader *reader, struct gpu_result *result)
 static int decode(const void *data, size_t length, bool framed, struct gpu_result *out_result,
                   struct err *err)
 {
-    struct wire_reader reader = {.data = data, .length = length};
+    struct wire_reader reader = {.data = data, .length = length, .in_place = framed};
     uint32_t version = wire_get_u32(&reader);
     uint32_t sum = wire_get_u32(&reader);
     if (reader.bad)
@@ -188,7 +190,7 @@ static int decode(const void *data, size_t length, bool framed, struct gpu_resul
     const char *body = (const char *)data + reader.position;
     if (!framed && sum != frame_crc32(body, length - reader.position))
         return err_set(err, -EBADMSG, "a GPU's result is damaged: wrong checksum");
-    struct gpu_result result = {0};
+    struct gpu_result result = {.in_message = framed};
     get_body(&reader, &result);
     if (reader.bad || reader.position != length) {
         gpu_result_fini(&result);
@@ -207,7 +209,7 @@ int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_re
     return decode(data, length, false, out_result, err);
 }
 
-int gpu_result_decode_framed(const void *data, size_t length, struct gpu_result *out_result,
+int gpu_result_decode_framed(void *data, size_t length, struct gpu_result *out_result,
                              struct err *err)
 {
     return decode(data, length, true, out_result, err);

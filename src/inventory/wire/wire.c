@@ -111,6 +111,16 @@ double wire_get_f64(struct wire_reader *reader)
     return value;
 }
 
+/* Makes room for a NUL behind the text: moves it one byte, over the end of its length. */
+static char *text_in_place(struct wire_reader *reader, size_t length)
+{
+    char *text = (char *)reader->data + reader->position - 1;
+    memmove(text, text + 1, length);
+    text[length] = '\0';
+    reader->position += length;
+    return text;
+}
+
 char *wire_get_text(struct wire_reader *reader)
 {
     uint32_t length = wire_get_u32(reader);
@@ -121,6 +131,8 @@ char *wire_get_text(struct wire_reader *reader)
         reader->bad = true;
         return NULL;
     }
+    if (reader->in_place)
+        return text_in_place(reader, length);
     char *text = str_copy_n(start, length);
     if (text)
         reader->position += length;

@@ -26,12 +26,15 @@ struct wire_reader {
     size_t position;
     bool bad;
     bool no_memory; /* an allocation failed; the bytes may be valid */
+    bool in_place;  /* texts are not copied: they stay in the data, which must be writable, and
+                       which this changes */
 };
 uint32_t wire_get_u32(struct wire_reader *reader);
 uint64_t wire_get_u64(struct wire_reader *reader);
 double wire_get_f64(struct wire_reader *reader);
-char *
-wire_get_text(struct wire_reader *reader); /* the caller frees it; NULL: NULL was written, or bad */
+
+/* The caller frees it, unless in_place; NULL: NULL was written, or bad. */
+char *wire_get_text(struct wire_reader *reader);
 uint64_t wire_get_varint(struct wire_reader *reader);
 int64_t wire_get_signed(struct wire_reader *reader);
 

@@ -1,4 +1,4 @@
-/* Reads an inventory from its YAML file, strictly: every key is known, every value has its type. */
+/* Reads an inventory from YAML nodes, strictly: every key is known, every value has its type. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -12,6 +12,7 @@
 #include "inventory/inventory.h"
 #include "inventory/names.h"
 #include "inventory/yaml/field.h"
+#include "inventory/yaml/read.h"
 
 /* One key of a mapping, and how to read its value into the struct. What was read before a failure
  * stays in the struct; inventory_fini releases it. */
@@ -160,6 +161,12 @@ static int read_command(const struct yaml_node *node, void *slot, struct err *er
     return field_texts(node, &inventory->command, &inventory->command_count, err);
 }
 
+static int read_measured_by(const struct yaml_node *node, void *slot, struct err *err)
+{
+    struct inventory *inventory = slot;
+    return field_texts(node, &inventory->measured_by, &inventory->measured_by_count, err);
+}
+
 static int read_header(const struct yaml_node *node, void *inventory, struct err *err)
 {
     static const struct member members[] = {
@@ -169,6 +176,7 @@ static int read_header(const struct yaml_node *node, void *inventory, struct err
         {"command", read_command, 0},
         {"seed", u64, offsetof(struct inventory, seed)},
         {"backend", text, offsetof(struct inventory, backend)},
+        {"measured_by", read_measured_by, 0, true},
         {"anonymous", flag, offsetof(struct inventory, anonymous), true},
     };
     return read_members(node, members, COUNT_OF(members), inventory, err);
@@ -443,7 +451,13 @@ static int check_schema(const struct yaml_node *root, struct err *err)
     return rc;
 }
 
-static int read_document(struct yaml_doc *doc, struct inventory *out_inventory, struct err *err)
+int inventory_read_gpu(const struct yaml_node *node, struct inventory_gpu *gpu, struct err *err)
+{
+    return read_gpu(node, gpu, err);
+}
+
+int inventory_read_document(const struct yaml_doc *doc, struct inventory *inventory,
+                            struct err *err)
 {
     static const struct member members[] = {
         {"gpumemtopo", read_header, 0}, {"survey", read_survey, 0},
@@ -451,29 +465,6 @@ static int read_document(struct yaml_doc *doc, struct inventory *out_inventory, 
         {"nodes", read_nodes, 0},       {"outliers", read_outliers, 0},
         {"watch", read_watch, 0},       {"unmeasured", read_all_unmeasured, 0},
     };
-    struct inventory inventory = {0};
     int rc = check_schema(yaml_root(doc), err);
-    if (!rc)
-        rc = read_members(yaml_root(doc), members, COUNT_OF(members), &inventory, err);
-    if (rc)
-        inventory_fini(&inventory);
-    else
-        *out_inventory = inventory;
-    yaml_destroy(doc);
-    return rc;
-}
-
-int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err)
-{
-    struct yaml_doc *doc = NULL;
-    int rc = yaml_read_file(path, &yaml_limits_inventory, &doc, err);
-    return rc ? rc : read_document(doc, out_inventory, err);
-}
-
-int inventory_read_text(const char *text_data, size_t length, const char *name,
-                        struct inventory *out_inventory, struct err *err)
-{
-    struct yaml_doc *doc = NULL;
-    int rc = yaml_read_text(text_data, length, name, &yaml_limits_inventory, &doc, err);
-    return rc ? rc : read_document(doc, out_inventory, err);
+    return rc ? rc : read_members(yaml_root(doc), members, COUNT_OF(members), inventory, err);
 }

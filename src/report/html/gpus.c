@@ -9,8 +9,9 @@
 #include "report/html/sections.h"
 
 /* Up to this many GPUs are in one table with all values. More are grouped by node and folded, with
- * the most important values only, so that a page with 10,000 GPUs stays usable. */
-enum { ONE_TABLE_MAX = 1000, COLUMNS_MAX = 40, DIFFERENCES_MAX = 1000 };
+ * the most important values only, so that a page with 10,000 GPUs stays usable. Still more are
+ * lines of text (gpus_many.c). */
+enum { ONE_TABLE_MAX = 1000, TABLES_MAX = 20000, COLUMNS_MAX = 40, DIFFERENCES_MAX = 1000 };
 
 static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2.bandwidth.read",
                                       "l1_data.latency",     "clock.sm",     "host.bandwidth.h2d"};
@@ -149,7 +150,9 @@ void html_gpus(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<section id=gpus><h2>GPUs</h2>\n<p class=tools><input type=search "
                      "placeholder=\"filter: node, uuid, status ...\" aria-label=\"filter GPUs\">"
                      "<span class=found aria-live=polite></span></p>\n");
-    if (count > ONE_TABLE_MAX) {
+    if (count > TABLES_MAX) {
+        html_gpus_many(out, data);
+    } else if (count > ONE_TABLE_MAX) {
         strbuf_puts(out, "<div class=nodes>\n");
         put_nodes(out, data, &columns);
         strbuf_puts(out, "</div>\n");

@@ -26,9 +26,10 @@ static void put_cell(struct strbuf *out, const struct html_data *data, const str
     if (isfinite(gpu->score))
         strbuf_printf(out, ", score %.3g", gpu->score);
     strbuf_puts(out, "\">");
-    size_t card = gpu->outlier ? (size_t)(gpu->outlier - data->inventory->outliers) : 0;
-    if (gpu->outlier && card < HTML_CARDS_MAX)
-        strbuf_printf(out, "<a href=#o%zu>!</a></i>", card);
+    if (gpu->has_card)
+        strbuf_printf(out, "<a href=#o%td>!</a></i>", gpu->outlier - data->inventory->outliers);
+    else if (gpu->place_has_card)
+        strbuf_printf(out, "<a href=#p%td>!</a></i>", gpu->place - data->inventory->node_findings);
     else
         strbuf_printf(out, "%s</i>", cells[gpu->oddity].sign);
 }
@@ -85,15 +86,20 @@ static size_t put_nodes(struct strbuf *out, const struct html_data *data, bool f
     return count;
 }
 
-/* For a large fleet: nodes with odd GPUs first, the others folded. */
+/* For a large fleet: nodes with odd GPUs first, the others folded, or only counted. */
 static void put_folded(struct strbuf *out, const struct html_data *data)
 {
     struct strbuf rows = {0};
     strbuf_puts(out, "<div class=heat>\n");
     put_nodes(out, data, false);
     strbuf_puts(out, "</div>\n");
+    enum { FOLDED_MAX = 4000 };
     size_t count = put_nodes(&rows, data, true);
-    if (count) {
+    if (count > FOLDED_MAX) {
+        strbuf_puts(out, "<p>");
+        html_count(out, count, "node", "nodes");
+        strbuf_puts(out, " on which all is fine</p>\n");
+    } else if (count) {
         strbuf_puts(out, "<details><summary>");
         html_count(out, count, "node", "nodes");
         strbuf_puts(out, " on which all is fine</summary><div class=heat>\n");

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting and filtering of the tables; the page is complete without it.
+// Sorting and filtering of the tables, and tables of what is only text; the page is complete without it.
 document.documentElement.classList.add("js");
 
 function valueOf(row, column) {
@@ -25,7 +25,7 @@ function sortBy(table, column, head) {
   body.append(...rows.map((entry) => entry.row));
 }
 
-for (const table of document.querySelectorAll("table.sort")) {
+function makeSortable(table) {
   for (const head of table.tHead.rows[0].cells) {
     const button = document.createElement("button");
     button.append(...head.childNodes);
@@ -33,6 +33,66 @@ for (const table of document.querySelectorAll("table.sort")) {
     button.addEventListener("click", () => sortBy(table, head.cellIndex, head));
     head.append(button);
   }
+}
+document.querySelectorAll("table.sort").forEach(makeSortable);
+
+// The GPUs of a very large fleet are lines of text: a node with its model, then its GPUs, each with a tab before it.
+function* gpusOf(block) {
+  let place = [];
+  for (const line of block.querySelector("pre").textContent.split("\n")) {
+    if (line.startsWith("\t")) yield [...place, ...line.slice(1).split("\t")];
+    else if (line) place = line.split("\t");
+  }
+}
+
+function tableOf(section, gpus) {
+  const names = Array.from(section.querySelectorAll(".columns i"), (name) => name.textContent);
+  const table = document.createElement("table");
+  const head = table.createTHead().insertRow();
+  for (const name of ["node", "model", ...names]) {
+    head.append(Object.assign(document.createElement("th"), {textContent: name}));
+  }
+  const body = table.createTBody();
+  for (const gpu of gpus) {
+    const row = body.insertRow();
+    for (const text of gpu) row.insertCell().textContent = text;
+  }
+  table.className = "sort values";
+  makeSortable(table);
+  const wide = Object.assign(document.createElement("div"), {className: "wide"});
+  wide.append(table);
+  return wide;
+}
+
+for (const block of document.querySelectorAll(".many .block")) {
+  block.addEventListener("toggle", () => {
+    const lines = block.querySelector("pre");
+    if (!block.open || lines.hidden) return;
+    lines.hidden = true;
+    block.append(tableOf(block.closest("section"), gpusOf(block)));
+  });
+}
+
+// The first GPUs that have all the words, in a table above the blocks.
+function filterMany(section, words, found) {
+  const HITS_MAX = 200;
+  const hits = [];
+  let count = 0;
+  for (const block of words.length ? section.querySelectorAll(".block") : []) {
+    for (const gpu of gpusOf(block)) {
+      const text = gpu.join(" ").toLowerCase();
+      if (!words.every((word) => text.includes(word))) continue;
+      if (++count <= HITS_MAX) hits.push(gpu);
+    }
+  }
+  section.querySelector(".hits")?.remove();
+  if (hits.length) {
+    const table = tableOf(section, hits);
+    table.classList.add("hits");
+    section.querySelector(".many").before(table);
+  }
+  const more = count > HITS_MAX ? ", the first " + HITS_MAX + " are shown" : "";
+  found.textContent = words.length ? count + " found" + more : "";
 }
 
 // Shows the rows that have all the words; a group of rows (a node) without any is hidden.
@@ -60,7 +120,9 @@ for (const input of document.querySelectorAll("input[type=search]")) {
   input.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
-      filter(input.closest("section"), input.value.toLowerCase().split(/\s+/).filter(Boolean), found);
+      const section = input.closest("section");
+      const show = section.querySelector(".many") ? filterMany : filter;
+      show(section, input.value.toLowerCase().split(/\s+/).filter(Boolean), found);
     }, 120);
   });
 }

@@ -219,7 +219,8 @@ int message_result_decode(const struct frame *frame, struct result_message *out_
     }
     message.record = frame->payload + reader.position;
     size_t behind = reader.position + message.record_bytes;
-    int rc = gpu_result_decode_framed(frame->payload + behind, frame->length - behind,
+    /* The payload lies in the buffer of a frame_reader, which may be changed. */
+    int rc = gpu_result_decode_framed((char *)frame->payload + behind, frame->length - behind,
                                       &message.result, err);
     if (rc)
         free(message.unspooled);

@@ -16,16 +16,17 @@ static int32_t rank_of(const struct judging *judging, const struct gpu_result *r
     return was ? was->gpu.rank : result->rank;
 }
 
-static int keep_slowest(struct judging *judging, struct gpu_result *result, struct err *err)
+static int keep_slowest(struct judging *judging, const struct gpu_result *result, struct err *err)
 {
     struct gpu_result *slowest = &judging->slowest;
     if (!result->timings.count || (slowest->uuid && slowest->elapsed_s >= result->elapsed_s))
         return 0;
     gpu_result_fini(slowest);
     slowest->elapsed_s = result->elapsed_s;
-    slowest->timings = result->timings;
-    memset(&result->timings, 0, sizeof result->timings);
-    return str_copy_to(&slowest->uuid, result->uuid) ? err_no_memory(err) : 0;
+    if (facts_copy(&slowest->timings, &result->timings) ||
+        str_copy_to(&slowest->uuid, result->uuid))
+        return err_no_memory(err);
+    return 0;
 }
 
 static int take_first(struct judging *judging, size_t capacity, struct gpu_result *result,

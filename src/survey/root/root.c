@@ -13,6 +13,7 @@
 #include "survey/comm/message.h"
 #include "survey/root/nodes.h"
 #include "survey/root/ranks.h"
+#include "survey/root/room.h"
 
 struct root {
     struct comm *comm;
@@ -314,12 +315,33 @@ static int count_nodes(struct root *root, struct err *err)
     return rc ? rc : nodes_settle(&root->nodes, err);
 }
 
+/* All GPUs are known, and none is measured yet. */
+static int check_room(const struct root *root, struct err *err)
+{
+    const struct room room = room_find("/proc", "/sys/fs/cgroup");
+    struct err why = {0};
+    switch (room_for_gpus(&room, root->ranks.gpu_total, &why)) {
+    case ROOM_SCARCE:
+        log_warning("%s", why.text);
+        return 0;
+    case ROOM_TOO_SMALL:
+        *err = why;
+        return why.code;
+    case ROOM_ENOUGH:
+        break;
+    }
+    return 0;
+}
+
 static int begin(struct root *root, double now_s, struct err *err)
 {
     int rc = check_listings(root, err);
     if (rc)
         return rc;
     rc = ranks_assign(&root->ranks, root->apart_job, err);
+    if (rc)
+        return rc;
+    rc = check_room(root, err);
     if (rc)
         return rc;
     rc = ranks_open(&root->ranks, now_s, err);

@@ -1,0 +1,145 @@
+/* Whether rank 0 has room for what it will collect. */
+#include "survey/root/room.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/str.h"
+
+/* Beside a connection for each rank: files, pipes of workers, MPI's own. */
+enum { OTHER_FILES = 256 };
+
+/* Bytes of memory for each GPU while results are collected, and until the inventory is written: the
+ * benchmark `gather` measures 8.9 KB and 15.6 KB after the profile standard. */
+enum { COLLECT_BYTES = 9000, WRITE_BYTES = 20000 };
+
+/* Fewer take hardly more than the process itself. */
+enum { FEW_GPUS = 1000 };
+
+/* The process itself with MPI. */
+static const uint64_t base_bytes = 64 << 20;
+
+int room_for_ranks(int ranks, struct err *err)
+{
+    struct rlimit limit;
+    rlim_t needed = (rlim_t)ranks + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= needed)
+        return 0;
+    bool enough = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= needed;
+    limit.rlim_cur = enough ? needed : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && enough)
+        return 0;
+    return err_set(err, -EMFILE,
+                   "rank 0 may have %llu files open, and %d ranks that talk over TCP need %llu: "
+                   "raise the limit (ulimit -Hn; LimitNOFILE of slurmd), or start one task per "
+                   "node",
+                   (unsigned long long)limit.rlim_max, ranks, (unsigned long long)needed);
+}
+
+/* The first line of a file without its end; NULL if it cannot be read. Freed by the caller. */
+static char *first_line(const char *path)
+{
+    char line[512];
+    FILE *file = path ? fopen(path, "re") : NULL;
+    char *read = file ? fgets(line, sizeof line, file) : NULL;
+    if (file)
+        fclose(file);
+    if (!read)
+        return NULL;
+    line[strcspn(line, "\n")] = '\0';
+    return str_copy(line);
+}
+
+static void limit_to(struct room *room, uint64_t bytes, const char *by)
+{
+    if (bytes < room->bytes)
+        *room = (struct room){bytes, by};
+}
+
+static void limit_by_file(struct room *room, const char *folder, const char *path, const char *name)
+{
+    uint64_t bytes;
+    char *file = str_format("%s%s/%s", folder, path, name);
+    char *line = first_line(file);
+    if (line && str_parse_u64(line, &bytes) == 0)
+        limit_to(room, bytes, "the limit of its cgroup");
+    free(line);
+    free(file);
+}
+
+/* A limit of any cgroup above this one counts too. `path` is shortened. */
+static void limit_by_cgroups(struct room *room, const char *folder, char *path, const char *name)
+{
+    for (;;) {
+        limit_by_file(room, folder, strcmp(path, "/") == 0 ? "" : path, name);
+        char *slash = strrchr(path, '/');
+        if (!slash || !path[1])
+            return;
+        slash[slash == path] = '\0';
+    }
+}
+
+/* Version 2 has one line "0::/path", version 1 one with the controller "N:memory:/path". */
+static void read_cgroups(struct room *room, const char *proc, const char *cgroups)
+{
+    char line[512];
+    char *path = str_format("%s/self/cgroup", proc);
+    char *first = str_format("%s/memory", cgroups);
+    FILE *file = path && first ? fopen(path, "re") : NULL;
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *memory = strstr(line, ":memory:/");
+        if (strncmp(line, "0::/", 4) == 0)
+            limit_by_cgroups(room, cgroups, line + 3, "memory.max");
+        else if (memory)
+            limit_by_cgroups(room, first, memory + 8, "memory.limit_in_bytes");
+    }
+    if (file)
+        fclose(file);
+    free(path);
+    free(first);
+}
+
+static void read_free(struct room *room, const char *proc)
+{
+    char line[256];
+    unsigned long long kibibytes;
+    char *path = str_format("%s/meminfo", proc);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kibibytes) == 1)
+            limit_to(room, (uint64_t)kibibytes * 1024, "what is free on its node");
+    if (file)
+        fclose(file);
+    free(path);
+}
+
+struct room room_find(const char *proc, const char *cgroups)
+{
+    struct room room = {UINT64_MAX, "nothing"};
+    struct rlimit limit;
+    read_free(&room, proc);
+    read_cgroups(&room, proc, cgroups);
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        limit_to(&room, limit.rlim_cur, "the limit of its address space (ulimit -v)");
+    return room;
+}
+
+enum room_verdict room_for_gpus(const struct room *room, size_t gpus, struct err *err)
+{
+    uint64_t collect = base_bytes + (uint64_t)gpus * COLLECT_BYTES;
+    uint64_t write = base_bytes + (uint64_t)gpus * WRITE_BYTES;
+    if (gpus < FEW_GPUS || room->bytes >= write)
+        return ROOM_ENOUGH;
+    err_set(err, -ENOBUFS,
+            "rank 0 needs about %llu MiB for %zu GPUs, and %s is %llu MiB: give its node more "
+            "memory (--mem=0 takes all of it), or survey parts of the cluster and put them "
+            "together with gpumemtopo-report merge",
+            (unsigned long long)(write >> 20), gpus, room->by,
+            (unsigned long long)(room->bytes >> 20));
+    return room->bytes >= collect ? ROOM_SCARCE : ROOM_TOO_SMALL;
+}
