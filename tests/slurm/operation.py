@@ -251,4 +251,5 @@ def case_part(folder):
     run_parts(folder, sys.argv[6:], HOOKS)
 
 
-main(globals())
+if __name__ == "__main__":
+    main(globals())
