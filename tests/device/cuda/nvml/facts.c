@@ -180,8 +180,8 @@ static void all_is_told(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         check_row(&rows[i], true, NULL);
     size_t told = board.count + config.count + health.count + 2;
-    /* `cuda`, memory_free_bytes and l2_fetch_limit_bytes are the driver's own. */
-    assert_int_equal(told, COUNT_OF(rows) + 3);
+    /* `cuda`, `kernels`, memory_free_bytes and l2_fetch_limit_bytes are the driver's own. */
+    assert_int_equal(told, COUNT_OF(rows) + 4);
     assert_int_equal(facts_get(&hardware, "cores")->kind, FACT_UNKNOWN);
     assert_string_equal(facts_get(&hardware, "cores")->text, "not in this NVML");
 }
