@@ -10,7 +10,8 @@ setup_packages() {
     # Only in a container or CI: elsewhere systemd would start the daemons of Slurm and Prometheus, and a
     # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
-        wished="slurm-wlm munge iproute2 chromium prometheus mandoc debhelper lintian rpm lmod shellcheck"
+        wished="mpich libmpich-dev slurm-wlm munge iproute2 chromium prometheus prometheus-node-exporter mandoc debhelper"
+        wished="$wished lintian rpm lmod shellcheck"
     fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
     local missing=() also=() package
@@ -65,10 +66,13 @@ setup_has() {
     clang) command -v clang >/dev/null && return 0 ;;
     clang-format) command -v clang-format >/dev/null && return 0 ;;
     libclang-rt-dev) setup_has_sanitizers && return 0 ;;
+    mpich) command -v mpiexec.hydra >/dev/null && return 0 ;;
+    libmpich-dev) pkg-config --exists mpich 2>/dev/null && return 0 ;;
     slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null && return 0 ;;
     munge) PATH=$PATH:/usr/sbin command -v munged >/dev/null && return 0 ;;
     iproute2) PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null && return 0 ;;
     chromium) command -v chromium chromium-browser google-chrome >/dev/null && return 0 ;;
+    prometheus-node-exporter) command -v prometheus-node-exporter >/dev/null && return 0 ;;
     prometheus) command -v promtool >/dev/null && return 0 ;;
     mandoc) command -v mandoc >/dev/null && return 0 ;;
     lintian | shellcheck) command -v "$1" >/dev/null && return 0 ;;
@@ -110,19 +114,20 @@ setup_configure() {
         meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
     else
         { meson configure --clearcache "$build" &&
-            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dtests=auto -Dpackage=false -Dfuzz=false \
+            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dmpi=auto -Dtests=auto -Dpackage=false -Dfuzz=false \
                 -Db_sanitize=none \
                 "$@"; } >"$log" 2>&1 || setup_failed "$log"
     fi
     rm -f "$log"
 }
 
-# Leaves the compiler's warnings in BUILD/warnings.log.
+# setup_compile BUILD [target...]: leaves the compiler's warnings in BUILD/warnings.log.
 setup_compile() {
-    local log
+    local build=$1 log
+    shift
     log=$(mktemp)
-    meson compile -C "$1" >"$log" 2>&1 || setup_failed "$log"
-    grep -A 3 'warning:' "$log" >"$1/warnings.log" || true
+    meson compile -C "$build" "$@" >"$log" 2>&1 || setup_failed "$log"
+    grep -A 3 'warning:' "$log" >"$build/warnings.log" || true
     rm -f "$log"
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 /* Writing through a symbolic link replaces what it points to, not the link. NULL: out of memory. */
@@ -22,6 +24,54 @@ static char *resolve(const char *path)
             return target;
     }
     return str_copy(path);
+}
+
+/* Temporary files that a signal removes. The signals are blocked while this or a file's name
+ * changes. */
+enum { PENDING_MAX = 4 };
+static char *pending[PENDING_MAX];
+static const int fatal[] = {SIGINT, SIGTERM, SIGHUP};
+
+static void block_signals(sigset_t *out_before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < COUNT_OF(fatal); i++)
+        sigaddset(&set, fatal[i]);
+    pthread_sigmask(SIG_BLOCK, &set, out_before);
+}
+
+static void unblock_signals(const sigset_t *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static void replace_pending(char *from, char *to)
+{
+    for (int i = 0; i < PENDING_MAX; i++) {
+        if (pending[i] == from) {
+            pending[i] = to;
+            return;
+        }
+    }
+}
+
+/* With SA_RESETHAND: the second time the signal does what it does by default. */
+static void remove_pending(int number)
+{
+    for (int i = 0; i < PENDING_MAX; i++)
+        if (pending[i])
+            unlink(pending[i]);
+    raise(number);
+}
+
+void new_file_remove_on_signals(void)
+{
+    struct sigaction action = {.sa_handler = remove_pending, .sa_flags = (int)SA_RESETHAND}, was;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < COUNT_OF(fatal); i++)
+        if (sigaction(fatal[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN) /* nohup */
+            sigaction(fatal[i], &action, NULL);
 }
 
 /* Creates the file under an unused name in the same folder: rename works only inside one file
@@ -55,7 +105,12 @@ int new_file_create(const char *path, struct new_file *out_file, struct err *err
                           "is a %s, which a new file would replace; name a file",
                           S_ISDIR(info.st_mode) ? "folder" : "pipe or device");
     struct new_file file = {.path = resolve(path)};
+    sigset_t before;
+    block_signals(&before);
     int rc = file.path ? create_beside(&file, err) : err_no_memory(err);
+    if (!rc)
+        replace_pending(NULL, file.name);
+    unblock_signals(&before);
     if (rc)
         free(file.path);
     else
@@ -98,9 +153,15 @@ int new_file_finish(struct new_file *file, struct err *err)
         rc = -errno;
     if (rc)
         return err_set_at(err, rc, file->path, 0, 0, "cannot write: %s", strerror(-rc));
-    if (rename(file->name, file->path))
-        return err_set_at(err, -errno, file->path, 0, 0, "cannot put the new file in its place: %s",
-                          strerror(errno));
+    sigset_t before;
+    block_signals(&before);
+    rc = rename(file->name, file->path) ? -errno : 0;
+    if (!rc)
+        replace_pending(file->name, NULL);
+    unblock_signals(&before);
+    if (rc)
+        return err_set_at(err, rc, file->path, 0, 0, "cannot put the new file in its place: %s",
+                          strerror(-rc));
     free(file->name);
     file->name = NULL;
     sync_folder(file->path);
@@ -110,9 +171,13 @@ int new_file_finish(struct new_file *file, struct err *err)
 void new_file_fini(struct new_file *file)
 {
     if (file->name) {
+        sigset_t before;
+        block_signals(&before);
         if (file->fd >= 0)
             close(file->fd);
         unlink(file->name);
+        replace_pending(file->name, NULL);
+        unblock_signals(&before);
     }
     free(file->name);
     free(file->path);

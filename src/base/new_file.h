@@ -26,4 +26,8 @@ int new_file_finish(struct new_file *file, struct err *err);
 /* Removes the file if it was not finished. */
 void new_file_fini(struct new_file *file);
 
+/* From now on SIGINT, SIGTERM and SIGHUP remove files that are not finished, then end the process
+ * as they would have. For programs with one thread that writes files. */
+void new_file_remove_on_signals(void);
+
 #endif

@@ -21,6 +21,10 @@ enum gpu_status {
 };
 const char *gpu_status_name(enum gpu_status status);
 
+/* How the reason begins if the survey was ended before the GPU was measured: it says nothing about
+ * the GPU. */
+#define GPU_RESULT_INTERRUPTED "the survey was interrupted"
+
 /* Zero-initialised is empty. Strings are owned; NULL is unknown. */
 struct gpu_result {
     char *uuid;

@@ -105,12 +105,31 @@ static void unmeasured_fini(struct inventory_unmeasured *unmeasured, size_t coun
     free(unmeasured);
 }
 
+size_t inventory_measured_by_count(const struct inventory *inventory)
+{
+    return inventory->measured_by_count ? inventory->measured_by_count : 1;
+}
+
+const char *inventory_measured_by(const struct inventory *inventory, size_t number)
+{
+    return inventory->measured_by_count ? inventory->measured_by[number] : inventory->version;
+}
+
+void inventory_put_measured_by(const struct inventory *inventory, struct strbuf *out)
+{
+    for (size_t i = 0; i < inventory_measured_by_count(inventory); i++) {
+        const char *version = inventory_measured_by(inventory, i);
+        strbuf_printf(out, "%s%s", i ? ", " : "", version ? version : "");
+    }
+}
+
 void inventory_fini(struct inventory *inventory)
 {
     free(inventory->version);
     free(inventory->generated);
     texts_fini(inventory->command, inventory->command_count);
     free(inventory->backend);
+    texts_fini(inventory->measured_by, inventory->measured_by_count);
     for (size_t i = 0; i < inventory->model_count; i++)
         model_fini(&inventory->models[i]);
     free(inventory->models);

@@ -114,12 +114,14 @@ struct inventory_unmeasured {
 
 /* Zero-initialised is empty. */
 struct inventory {
-    char *version;   /* of the program */
+    char *version;   /* of the program that made the file */
     char *generated; /* UTC */
     char **command;
     size_t command_count;
     uint64_t seed;
     char *backend;
+    char **measured_by; /* of a merged file: the versions that measured; empty: `version` did */
+    size_t measured_by_count;
     bool anonymous; /* nodes, UUIDs, serial numbers and addresses are pseudonyms */
 
     uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
@@ -143,6 +145,11 @@ struct inventory {
 
 /* An exact number with status ok. */
 bool inventory_value_is_good(const struct inventory_value *value);
+
+/* The versions of the program that measured the GPUs: at least one. */
+size_t inventory_measured_by_count(const struct inventory *inventory);
+const char *inventory_measured_by(const struct inventory *inventory, size_t number);
+void inventory_put_measured_by(const struct inventory *inventory, struct strbuf *out); /* joined */
 
 void inventory_fini(struct inventory *inventory);
 void inventory_gpu_fini(struct inventory_gpu *gpu);

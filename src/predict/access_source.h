@@ -15,8 +15,13 @@ struct access_source {
     void *(*begin)(struct access_source *source, uint64_t block, uint32_t warp);
     /* Its next access; false: it has ended, and the place is no longer valid. */
     bool (*next)(struct access_source *source, void *place, struct warp_access *out_access);
+    /* The first block from `block` on that has accesses, or the number of blocks. */
+    uint64_t (*skip)(struct access_source *source, uint64_t block);
     /* 0, or the error. */
     int (*failure)(const struct access_source *source, struct err *err);
+    /* After a whole run: 0 if the source has so many accesses, or the error. */
+    int (*finish)(const struct access_source *source, uint64_t accesses, uint64_t loads,
+                  struct err *err);
 };
 
 #endif

@@ -36,7 +36,7 @@ struct ahead {
 
 bool ahead_is_possible(const struct model_config *config)
 {
-    return !config->parallel.mshrs && config->stall < 1;
+    return !config->parallel.mshrs && !config->l2_parallel.mshrs && config->stall < 1;
 }
 
 static bool make_room(struct ahead *a, struct runner *r)

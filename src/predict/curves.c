@@ -86,6 +86,8 @@ static int use(struct reuse *reuse, const struct cache_geometry *cache, uint64_t
 
 int curves_l1(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors, bool store)
 {
+    if (curves->config->no_l1)
+        return 0;
     if (store && curves->config->writes != MODEL_THROUGH)
         return 0;
     return use(curves->l1[l1], &curves->config->l1, line, sectors, store);
@@ -124,6 +126,7 @@ static void fill(struct model_curve *curve, struct reuse *const *reuses, uint32_
 void curves_finish(const struct curves *curves, struct model_counts *out_counts)
 {
     const struct model_config *config = curves->config;
-    fill(&out_counts->l1_curve, curves->l1, l1_count(config), &config->l1, L1_LINES);
+    if (!config->no_l1)
+        fill(&out_counts->l1_curve, curves->l1, l1_count(config), &config->l1, L1_LINES);
     fill(&out_counts->l2_curve, &curves->l2, 1, &config->l2, L2_LINES);
 }

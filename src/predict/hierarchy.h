@@ -38,6 +38,13 @@ enum hierarchy_level { HIERARCHY_L1, HIERARCHY_L2, HIERARCHY_MAIN };
 /* One line, through L1 and both L2s. */
 enum hierarchy_level hierarchy_one(struct hierarchy *hierarchy, struct cache_request *request);
 
+/* The same in two halves: L1 and the L2 without L1, then line by line of what goes on to L2, in any
+ * order. The first returns how many these are; the last whether it comes from main memory. */
+size_t hierarchy_begin_one(struct hierarchy *hierarchy, struct cache_request *request,
+                           struct cache_request out_parts[CACHE_SECTORS_MAX]);
+bool hierarchy_l2_holds(const struct hierarchy *hierarchy, const struct cache_request *part);
+bool hierarchy_l2_part(struct hierarchy *hierarchy, struct cache_request *part);
+
 /* The same for the lines of many whole accesses, first through L1, then through both L2s; the waits
  * of loads are counted, too. The counts are the same as line by line, unless L2 draws, or L1 does
  * and is not served in that order. hierarchy_l2 changes the requests. */

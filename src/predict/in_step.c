@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "predict/l2_steps.h"
 
 /* What one scheduler issued in this tick. */
 struct issue {
@@ -20,8 +21,11 @@ enum { GROUP_MAX = SM_SCHEDULERS_MAX * WARP_LANES, TELL_TICKS = 4096 };
 struct stepper {
     struct model *model;
     struct parallel *parallel; /* by L1; NULL: every access is served at once */
-    struct issue issues[SM_SCHEDULERS_MAX];
-    uint32_t serving; /* the L1 whose accesses are being served */
+    struct l2_steps *l2_steps; /* NULL: so is every access of L2 */
+    struct issue *issues;      /* SM_SCHEDULERS_MAX of each SM */
+    size_t *issue_counts;      /* of each SM */
+    struct issue *own;         /* issues of the SM that is being served */
+    uint32_t serving;          /* the L1 whose accesses are being served */
     uint64_t tick;
 };
 
@@ -60,6 +64,10 @@ static void serve_line(struct stepper *s, struct issue *issue, struct warp_line 
         .operation = (uint8_t)hierarchy_operation(h, issue->store),
         .note = issue->store ? HIERARCHY_STORES : 0,
     };
+    if (s->l2_steps) {
+        l2_steps_add(s->l2_steps, &request, (uint32_t)(issue - s->issues), &issue->level);
+        return;
+    }
     enum hierarchy_level level = hierarchy_one(h, &request);
     issue->level = level > issue->level ? level : issue->level;
 }
@@ -74,7 +82,7 @@ static void serve_at_once(struct stepper *s, struct issue *issue)
 static bool look_up(void *stepper, const struct parallel_access *access, bool bring)
 {
     struct stepper *s = stepper;
-    struct issue *issue = &s->issues[access->issue];
+    struct issue *issue = &s->own[access->issue];
     struct warp_line line = issue->lines[access->index];
     const struct hierarchy *h = &s->model->hierarchy;
     bool here = cache_holds(h->l1[s->serving], line.number << h->unit.line_shift, line.sectors);
@@ -92,7 +100,7 @@ static void serve_in_steps(struct stepper *s, size_t issue_count)
         struct parallel_access accesses[GROUP_MAX];
         size_t count = 0;
         for (uint32_t i = 0; i < issue_count; i++) {
-            const struct issue *issue = &s->issues[i];
+            const struct issue *issue = &s->own[i];
             if (issue->store || issue->l1 % config->l1_per_sm != part)
                 continue;
             s->serving = issue->l1;
@@ -108,8 +116,8 @@ static void serve_in_steps(struct stepper *s, size_t issue_count)
             parallel_serve(&s->parallel[s->serving], accesses, count);
     }
     for (uint32_t i = 0; i < issue_count; i++)
-        if (s->issues[i].store)
-            serve_at_once(s, &s->issues[i]);
+        if (s->own[i].store)
+            serve_at_once(s, &s->own[i]);
 }
 
 static void note_waits(struct stepper *s, const struct issue *issue)
@@ -126,17 +134,29 @@ static void note_waits(struct stepper *s, const struct issue *issue)
 static void run_tick(struct stepper *s, struct sm *sm)
 {
     size_t count = 0;
+    s->own = &s->issues[(size_t)sm->number * SM_SCHEDULERS_MAX];
     for (uint32_t scheduler = 0; scheduler < sm->schedulers; scheduler++) {
-        if (!issue_next(s, sm, scheduler, &s->issues[count]))
+        if (!issue_next(s, sm, scheduler, &s->own[count]))
             continue;
         if (!s->parallel)
-            serve_at_once(s, &s->issues[count]);
+            serve_at_once(s, &s->own[count]);
         count++;
     }
     if (s->parallel)
         serve_in_steps(s, count);
-    for (size_t i = 0; i < count; i++)
-        note_waits(s, &s->issues[i]);
+    s->issue_counts[sm->number] = count;
+}
+
+static void end_tick(struct stepper *s)
+{
+    if (s->l2_steps)
+        l2_steps_serve(s->l2_steps);
+    for (uint32_t sm = 0; sm < s->model->config->sms; sm++) {
+        for (size_t i = 0; i < s->issue_counts[sm]; i++)
+            note_waits(s, &s->issues[(size_t)sm * SM_SCHEDULERS_MAX + i]);
+        s->issue_counts[sm] = 0;
+    }
+    hierarchy_end_tick(&s->model->hierarchy);
 }
 
 /* Of the SMs with vacant places, the one that has begun the fewest blocks is next. */
@@ -168,14 +188,20 @@ static void run(struct stepper *s)
             any = true;
             run_tick(s, &s->model->sms[i]);
         }
+        end_tick(s);
         deal_blocks(s->model);
-        hierarchy_end_tick(&s->model->hierarchy);
     }
 }
 
-static int start_parallel(struct stepper *s, struct err *err)
+static int start(struct stepper *s, struct err *err)
 {
     uint32_t caches = s->model->config->sms * s->model->config->l1_per_sm;
+    s->issues = mem_array((size_t)s->model->config->sms * SM_SCHEDULERS_MAX, sizeof *s->issues);
+    s->issue_counts = mem_array(s->model->config->sms, sizeof *s->issue_counts);
+    bool steps = s->model->config->l2_parallel.mshrs > 0;
+    s->l2_steps = steps ? l2_steps_create(&s->model->hierarchy) : NULL;
+    if (!s->issues || !s->issue_counts || (steps && !s->l2_steps))
+        return err_no_memory(err);
     if (!s->model->config->parallel.mshrs)
         return 0;
     s->parallel = mem_array(caches, sizeof *s->parallel);
@@ -204,11 +230,16 @@ static void add_parallel_counts(struct stepper *s)
 int in_step_run(struct model *model, struct err *err)
 {
     struct stepper s = {.model = model};
-    int rc = start_parallel(&s, err);
+    int rc = start(&s, err);
     if (!rc) {
         run(&s);
         add_parallel_counts(&s);
     }
+    if (!rc && s.l2_steps)
+        l2_steps_finish(s.l2_steps);
+    l2_steps_destroy(s.l2_steps);
     free(s.parallel);
+    free(s.issues);
+    free(s.issue_counts);
     return rc;
 }

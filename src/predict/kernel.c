@@ -181,6 +181,7 @@ int kernel_launch_init(struct kernel_launch *launch, const struct kernel *kernel
     launch->blocks_x = (launch->threads_x + launch->block_x - 1) / launch->block_x;
     launch->blocks =
         launch->blocks_x * ((launch->threads_y + launch->block_y - 1) / launch->block_y);
+    launch->busy_blocks = launch->blocks;
     rc = prepare_steps(launch, err);
     if (rc)
         return rc;

@@ -119,6 +119,7 @@ struct kernel_launch {
     uint32_t block_x, block_y, warps_per_block;
     uint32_t lanes_x, rows_of_lanes; /* of a warp: so many side by side, in so many rows */
     uint64_t threads_x, threads_y, blocks_x, blocks;
+    uint64_t busy_blocks; /* that have accesses */
     uint64_t loop_t, loop_first, loop_second;
     uint64_t footprint_bytes;
     uint32_t registers;           /* of a thread; 0: not known */
@@ -149,5 +150,9 @@ bool kernel_next(const struct kernel_launch *launch, struct kernel_cursor *curso
 
 /* 0, or why the launch's source could not go on; all its warps have ended then. */
 int kernel_failure(const struct kernel_launch *launch, struct err *err);
+
+/* After a whole run: 0, or why its source did not tell the truth about its accesses. */
+int kernel_finish(const struct kernel_launch *launch, uint64_t accesses, uint64_t loads,
+                  struct err *err);
 
 #endif

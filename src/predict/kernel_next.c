@@ -240,3 +240,9 @@ int kernel_failure(const struct kernel_launch *launch, struct err *err)
 {
     return launch->source ? launch->source->failure(launch->source, err) : 0;
 }
+
+int kernel_finish(const struct kernel_launch *launch, uint64_t accesses, uint64_t loads,
+                  struct err *err)
+{
+    return launch->source ? launch->source->finish(launch->source, accesses, loads, err) : 0;
+}

@@ -158,6 +158,12 @@ void l2_serve(struct l2 *l2, struct cache_request *requests, size_t count, struc
         serve_parts(l2, &requests[at], count - at < L2_TOGETHER ? count - at : L2_TOGETHER, rng);
 }
 
+bool l2_holds(const struct l2 *l2, const struct cache_request *request)
+{
+    struct cache *near = l2->parts[part_of(l2, request->cache)];
+    return cache_holds(near, request->number * l2->config->l2.line, request->sectors);
+}
+
 uint64_t l2_main_reads(const struct l2 *l2)
 {
     return l2->main_reads;

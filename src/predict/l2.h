@@ -19,6 +19,9 @@ void l2_destroy(struct l2 *l2);                          /* accepts NULL */
  * More than L2_TOGETHER are served in several turns. */
 void l2_serve(struct l2 *l2, struct cache_request *requests, size_t count, struct rng *rng);
 
+/* True if the part near to the request's L1 has all its sectors. */
+bool l2_holds(const struct l2 *l2, const struct cache_request *request);
+
 /* Sectors that came from main memory and were written back to it so far. */
 uint64_t l2_main_reads(const struct l2 *l2);
 uint64_t l2_main_writes(const struct l2 *l2);

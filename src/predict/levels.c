@@ -1,6 +1,8 @@
 /* Sends lines through L1 and L2 and counts sectors. */
 #include "predict/hierarchy.h"
 
+#include <string.h>
+
 /* Most lines have four sectors; not all processors can count bits. */
 static inline uint64_t ones(uint32_t mask)
 {
@@ -233,4 +235,30 @@ enum hierarchy_level hierarchy_one(struct hierarchy *h, struct cache_request *re
     for (size_t i = 0; i < parts; i++)
         level = h->parts[i].note & L2_FROM_MAIN ? HIERARCHY_MAIN : level;
     return level;
+}
+
+size_t hierarchy_begin_one(struct hierarchy *h, struct cache_request *request,
+                           struct cache_request out_parts[CACHE_SECTORS_MAX])
+{
+    struct cache_request bypassed = *request;
+    serve_l1(h, request, 1);
+    serve_bypassed(h, &bypassed, 1);
+    size_t parts = make_parts(h, request, 1, h->merges[0]);
+    memcpy(out_parts, h->parts, parts * sizeof *out_parts);
+    return parts;
+}
+
+bool hierarchy_l2_holds(const struct hierarchy *h, const struct cache_request *part)
+{
+    return l2_holds(h->l2, part);
+}
+
+bool hierarchy_l2_part(struct hierarchy *h, struct cache_request *part)
+{
+    h->parts[0] = *part;
+    serve_parts(h, h->l2, &h->counts.l2, 1);
+    if (h->curves)
+        note_l2_reuse(h, 1);
+    *part = h->parts[0];
+    return part->note & L2_FROM_MAIN;
 }

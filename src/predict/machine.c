@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "predict/carveout.h"
 #include "predict/machine_check.h"
+#include "predict/machine_words.h"
 
 /* The numbers of a machine, as the inventory names them, and what is assumed of one that it does
  * not have. */
@@ -79,35 +80,6 @@ static const struct {
     [GROUPS] = {"sm.groups", MEMORY, OPTIONAL, 0, 4096, false},
 };
 
-/* The words of policies and indices: those of an inventory and of the seed. */
-struct word {
-    const char *name;
-    int value;
-    bool of_survey; /* a word of inventories, not for users */
-};
-static const struct word policies[] = {
-    {"lru", CACHE_LRU},   {"fifo", CACHE_FIFO},    {"random", CACHE_RANDOM}, {"lfu", CACHE_LFU},
-    {"tree", CACHE_TREE}, {"biased", CACHE_FERMI}, {"early", CACHE_EARLY},   {NULL, 0},
-};
-static const struct word indices[] = {
-    {"modulo", CACHE_MODULO},     {"hashed", CACHE_HASHED},        {"xor", CACHE_XOR},
-    {"prime", CACHE_PRIME},       {"smod", CACHE_SHIFTED},         {"bit", CACHE_MODULO, true},
-    {"bits", CACHE_MODULO, true}, {"one_set", CACHE_MODULO, true}, {NULL, 0},
-};
-
-/* Text fields: which word a cache's policy or index is. */
-static const struct {
-    const char *key;
-    const struct word *words;
-    const char *assumed;
-    size_t offset; /* of the int in struct model_config */
-} word_rows[] = {
-    {"l1_data.policy", policies, "lru", offsetof(struct model_config, l1.policy)},
-    {"l1_data.index", indices, "hashed", offsetof(struct model_config, l1.index)},
-    {"l2.policy", policies, "lru", offsetof(struct model_config, l2.policy)},
-    {"l2.index", indices, "hashed", offsetof(struct model_config, l2.index)},
-};
-
 static const char carveout_key[] = "l1_data.carveout";
 
 struct builder {
@@ -115,6 +87,8 @@ struct builder {
     const struct inventory_model *model;
     const struct what_if *what_if;
     double values[FIELDS];
+    enum field missing[FIELDS]; /* what is needed, and neither measured nor given */
+    size_t missing_count;
 };
 
 /* Appends "key what" to a list. */
@@ -134,13 +108,32 @@ static bool is_changed(const struct builder *b, const char *key)
     return what_if_value(b->what_if, key) != NULL;
 }
 
-static int missing(const struct builder *b, const char *key, struct err *err)
+/* A figure that the survey tried to measure has the reason why it could not. */
+static int missing_one(const struct builder *b, const char *key, struct err *err)
 {
     const struct measure *measure = measures_get(&b->model->memory, key);
     if (measure && measure->reason)
         return err_set(err, -EINVAL, "%s was not measured (%.200s); --what-if %s=... gives one",
                        key, measure->reason, key);
     return err_set(err, -EINVAL, "the inventory has no %s; --what-if %s=... gives one", key, key);
+}
+
+/* A quick survey lacks several figures: all are named at once. */
+static int missing(const struct builder *b, struct err *err)
+{
+    bool tried = false;
+    char list[ERR_TEXT_MAX / 3] = "", given[ERR_TEXT_MAX / 3] = "";
+    if (b->missing_count == 1)
+        return missing_one(b, rows[b->missing[0]].key, err);
+    for (size_t i = 0; i < b->missing_count; i++) {
+        const char *key = rows[b->missing[i]].key;
+        tried |= measures_get(&b->model->memory, key) != NULL;
+        size_t length = strlen(list), end = strlen(given);
+        snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", key);
+        snprintf(given + end, sizeof given - end, "%s%s=...", i ? "+" : "", key);
+    }
+    return err_set(err, -EINVAL, "the inventory lacks %s; %s--what-if %s gives them", list,
+                   tried ? "" : "a survey with --profile standard measures them, and ", given);
 }
 
 static double from_inventory(const struct builder *b, enum field field)
@@ -160,16 +153,23 @@ static bool is_figure(enum field field)
     return field >= L1_READ && field <= MAIN_LATENCY;
 }
 
-static int check_power(enum field field, double value, struct err *err)
+/* Addresses are divided by shifts. */
+static int check_power(const struct builder *b, enum field field, struct err *err)
 {
+    double value = b->values[field];
     uint64_t whole = (uint64_t)value, below = 1;
+    const char *key = rows[field].key;
     if ((double)whole == value && !(whole & (whole - 1)))
         return 0;
     while (below * 2 < value)
         below *= 2;
+    if (!is_changed(b, key))
+        return err_set(err, -EINVAL,
+                       "%s is %.15g B, and only powers of two are modelled; --what-if %s=%llu or "
+                       "%llu predicts for the nearest",
+                       key, value, key, (unsigned long long)below, (unsigned long long)below * 2);
     return err_set(err, -EINVAL, "%s is a power of two, not %.15g; the nearest are %llu and %llu",
-                   rows[field].key, value, (unsigned long long)below,
-                   (unsigned long long)below * 2);
+                   key, value, (unsigned long long)below, (unsigned long long)below * 2);
 }
 
 static int check_number(const struct builder *b, enum field field, struct err *err)
@@ -183,7 +183,7 @@ static int check_number(const struct builder *b, enum field field, struct err *e
     if (field == THREADS && fmod(value, WARP_LANES) != 0)
         return err_set(err, -EINVAL, "%s is a multiple of %d, the threads of a warp, not %.15g",
                        key, WARP_LANES, value);
-    return rows[field].power_of_two ? check_power(field, value, err) : 0;
+    return rows[field].power_of_two ? check_power(b, field, err) : 0;
 }
 
 static int parse_value(const char *key, const char *text, bool real, double *out_value,
@@ -210,10 +210,37 @@ static void note_uncertain(struct builder *b, enum field field)
     note(b->machine->uncertain, rows[field].key, why);
 }
 
+/* The survey saw that global loads are not cached in L1, and nobody asks what if they were. */
+static bool lacks_l1(const struct builder *b)
+{
+    const struct measure *loads = measures_get(&b->model->memory, "l1_data.global_loads");
+    return loads && loads->kind == MEASURE_WORDS && loads->word_count &&
+           strcmp(loads->words[0], "not_cached") == 0 && !is_changed(b, rows[L1_SIZE].key);
+}
+
+static bool is_of_l1(const char *key)
+{
+    return strncmp(key, "l1_data.", strlen("l1_data.")) == 0;
+}
+
+/* A figure of an L1 that is not there. */
+static int check_absent(const struct builder *b, const char *key, struct err *err)
+{
+    if (!is_changed(b, key))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s: global loads are not cached in L1 on this model; "
+                   "l1_data.size=...+l1_data.line=...+l1_data.fetch=... tells what if they were",
+                   key);
+}
+
 static int read_number(struct builder *b, enum field field, struct err *err)
 {
     const char *key = rows[field].key, *changed = what_if_value(b->what_if, key);
     double *value = &b->values[field];
+    *value = NAN;
+    if (b->machine->config.no_l1 && is_of_l1(key))
+        return check_absent(b, key, err);
     *value = from_inventory(b, field);
     if (changed) {
         int rc = parse_value(key, changed, is_figure(field), value, err);
@@ -224,7 +251,7 @@ static int read_number(struct builder *b, enum field field, struct err *err)
         return check_number(b, field, err);
     }
     if (rows[field].need == REQUIRED)
-        return missing(b, key, err);
+        b->missing[b->missing_count++] = field;
     if (rows[field].need == ASSUMED) {
         char text[32];
         *value = rows[field].otherwise;
@@ -236,54 +263,17 @@ static int read_number(struct builder *b, enum field field, struct err *err)
     return 0;
 }
 
-/* What a text field is called in the inventory or by the user; NULL: unknown. */
-static const char *word_of(const struct builder *b, const char *key)
-{
-    const struct measure *measure = measures_get(&b->model->memory, key);
-    if (is_changed(b, key))
-        return what_if_value(b->what_if, key);
-    return measure && measure->kind == MEASURE_WORDS && measure->word_count ? measure->words[0]
-                                                                            : NULL;
-}
-
-/* The survey may add numbers: modulo_65536, bits_7_to_12. */
-static const struct word *find_word(const struct word *words, const char *name)
-{
-    for (const struct word *word = words; name && word->name; word++) {
-        size_t length = strlen(word->name);
-        if (strncmp(name, word->name, length) == 0 && (!name[length] || name[length] == '_'))
-            return word;
-    }
-    return NULL;
-}
-
-static int unknown_word(const char *key, const char *name, const struct word *words,
-                        struct err *err)
-{
-    char list[120] = "";
-    for (const struct word *word = words; word->name; word++) {
-        size_t length = strlen(list);
-        if (!word->of_survey)
-            snprintf(list + length, sizeof list - length, "%s%s", length ? ", " : "", word->name);
-    }
-    return err_set(err, -EINVAL, "%s is one of %s, not \"%.40s\"", key, list, name);
-}
-
 static int read_word(struct builder *b, size_t row, struct err *err)
 {
-    const char *key = word_rows[row].key, *name = word_of(b, key);
-    const struct word *words = word_rows[row].words, *word = find_word(words, name);
-    if (!word && is_changed(b, key))
-        return unknown_word(key, name, words, err);
-    if (!word) {
-        char text[80];
-        snprintf(text, sizeof text, "%s (%.40s is not modelled)", word_rows[row].assumed,
-                 name ? name : "");
-        assume(b, key, name ? text : word_rows[row].assumed);
-        word = find_word(words, word_rows[row].assumed);
-    }
-    *(int *)((char *)&b->machine->config + word_rows[row].offset) = word->value;
-    return 0;
+    const char *key = machine_word_key(row), *changed = what_if_value(b->what_if, key);
+    char assumed[MACHINE_WORD_TEXT_MAX];
+    if (b->machine->config.no_l1 && is_of_l1(key))
+        return check_absent(b, key, err);
+    int rc = machine_word_read(row, measures_get(&b->model->memory, key), changed,
+                               &b->machine->config, assumed, err);
+    if (!rc && assumed[0])
+        assume(b, key, assumed);
+    return rc;
 }
 
 /* Hopper's SMs of a group merge up to four loads, each SM the stores to eight lines, and half
@@ -305,6 +295,28 @@ static void set_ways_to_l2(struct builder *b)
         config->l2.dirty_ways = ((uint32_t)config->l2.ways + 1) / 2;
 }
 
+/* Without an L1 its lines are those of L2, as accesses are coalesced into these. */
+static void set_l1(struct builder *b)
+{
+    const double *v = b->values;
+    struct cache_geometry *l1 = &b->machine->config.l1;
+    const struct cache_geometry *l2 = &b->machine->config.l2;
+    b->machine->config.l1_per_sm = 1;
+    if (b->machine->config.no_l1) {
+        *l1 = (struct cache_geometry){
+            .size = l2->line, .line = l2->line, .fetch = l2->fetch, .ways = 1};
+        return;
+    }
+    b->machine->config.l1_per_sm = (uint32_t)v[L1_PER_SM];
+    l1->size = (uint64_t)v[L1_SIZE];
+    l1->line = (uint64_t)v[L1_LINE];
+    l1->fetch = (uint64_t)v[L1_FETCH];
+    l1->ways = (uint64_t)v[L1_WAYS];
+    double tags = v[L1_SETS] * v[L1_WAYS] * v[L1_LINE]; /* bytes; more than data on Hopper */
+    if (tags > v[L1_SIZE] && l1->ways <= CACHE_TAGS_WAYS_MAX)
+        l1->tags = (uint64_t)tags;
+}
+
 static void set_config(struct builder *b)
 {
     const double *v = b->values;
@@ -316,21 +328,13 @@ static void set_config(struct builder *b)
                                         .blocks_max = (uint32_t)v[BLOCKS],
                                         .shared_bytes = (uint64_t)v[SHARED],
                                         .registers = (uint64_t)v[REGISTERS]};
-    config->l1_per_sm = (uint32_t)v[L1_PER_SM];
-    l1->size = (uint64_t)v[L1_SIZE];
-    l1->line = (uint64_t)v[L1_LINE];
-    l1->fetch = (uint64_t)v[L1_FETCH];
-    l1->ways = (uint64_t)v[L1_WAYS];
-    double tags = v[L1_SETS] * v[L1_WAYS] * v[L1_LINE]; /* bytes; more than data on Hopper */
-    if (tags > v[L1_SIZE] && l1->ways <= CACHE_TAGS_WAYS_MAX)
-        l1->tags = (uint64_t)tags;
     l2->size = (uint64_t)v[L2_SIZE];
     l2->line = (uint64_t)v[L2_LINE];
     l2->fetch = (uint64_t)v[L2_FETCH];
     l2->ways = (uint64_t)v[L2_WAYS];
+    set_l1(b);
     l1->sector = l2->sector = l1->fetch < l2->fetch ? l1->fetch : l2->fetch;
     l1->early_fill = l2->early_fill = 1;
-    l1->index_shift = l2->index_shift = 1; /* of smod */
     l2->mostly_hits = true;
     config->seed = 1;
     set_ways_to_l2(b);
@@ -340,7 +344,7 @@ static void set_config(struct builder *b)
         .l2_write = v[L2_WRITE],
         .main_read = v[MAIN_READ],
         .main_write = v[MAIN_WRITE],
-        .l1_latency = v[L1_LATENCY],
+        .l1_latency = config->no_l1 ? 0 : v[L1_LATENCY], /* nobody waits for it */
         .l2_latency = v[L2_LATENCY],
         .main_latency = v[MAIN_LATENCY],
     };
@@ -352,9 +356,11 @@ static int build(struct builder *b, struct err *err)
     const char *carveout = what_if_value(b->what_if, carveout_key);
     double bytes = 0;
     int rc = 0;
+    machine->config.no_l1 = lacks_l1(b);
     for (int field = 0; field < FIELDS && !rc; field++)
         rc = read_number(b, (enum field)field, err);
-    for (size_t row = 0; row < COUNT_OF(word_rows) && !rc; row++)
+    rc = rc || !b->missing_count ? rc : missing(b, err);
+    for (size_t row = 0; row < MACHINE_WORDS && !rc; row++)
         rc = read_word(b, row, err);
     if (rc)
         return rc;
@@ -404,12 +410,12 @@ uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_lau
 
 bool machine_has_key(const char *key, const char **out_near)
 {
-    const char *names[FIELDS + COUNT_OF(word_rows) + 1];
+    const char *names[FIELDS + MACHINE_WORDS + 1];
     size_t count = 0;
     for (size_t i = 0; i < FIELDS; i++)
         names[count++] = rows[i].key;
-    for (size_t i = 0; i < COUNT_OF(word_rows); i++)
-        names[count++] = word_rows[i].key;
+    for (size_t i = 0; i < MACHINE_WORDS; i++)
+        names[count++] = machine_word_key(i);
     names[count++] = carveout_key;
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], key) == 0)

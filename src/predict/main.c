@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/new_file.h"
 #include "base/out_file.h"
 #include "predict/jobs.h"
 #include "predict/trace/trace_command.h"
@@ -77,6 +78,7 @@ int main(int argc, char **argv)
     int rc;
     io_fill_standard();
     log_set_prefix("gpumemtopo-predict");
+    new_file_remove_on_signals();
     if (argc > 1 && strcmp(argv[1], "trace") == 0) {
         rc = trace_command(argc - 2, argv + 2, &text, &err);
         return rc ? failed(rc, &err) : write_out(&text, NULL);

@@ -54,7 +54,10 @@ static int check(const struct model_config *config, struct err *err)
         !config->merged_loads || (config->merged_loads > 1 && !config->merged_store_lines))
         return err_set(err, -EINVAL, "L2 has one part or %d, and SMs are in groups",
                        MODEL_L2_PARTS_MAX);
-    return config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
+    int rc = config->parallel.mshrs ? parallel_check(&config->parallel, err) : 0;
+    if (!rc && config->l2_parallel.mshrs && !config->l2_partitions)
+        rc = err_set(err, -EINVAL, "an L2 with miss registers has at least one partition");
+    return rc || !config->l2_parallel.mshrs ? rc : parallel_check(&config->l2_parallel, err);
 }
 
 static void model_fini(struct model *m)
@@ -82,16 +85,21 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     m.map = (struct block_map){.mapping = config->mapping,
                                .blocks = launch->blocks,
                                .sms = config->sms,
-                               .seed = config->seed};
+                               .seed = config->seed,
+                               .source = launch->source};
+    block_map_begin(&m.map);
     rc = hierarchy_init(&m.hierarchy, config, err);
     rc = rc ? rc : start(&m, in_flight, err);
     if (!rc)
         rc = ahead_is_possible(config) ? ahead_run(&m, err) : in_step_run(&m, err);
     if (!rc)
         rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
+    const struct model_counts *counts = &m.hierarchy.counts;
+    uint64_t loads = counts->waits_l1 + counts->waits_l2 + counts->waits_main;
+    rc = rc ? rc : kernel_finish(launch, counts->accesses, loads, err);
     if (!rc) {
         hierarchy_finish(&m.hierarchy);
-        *out_counts = m.hierarchy.counts;
+        *out_counts = *counts;
     }
     model_fini(&m);
     return rc;

@@ -33,13 +33,16 @@ struct model_config {
     enum model_writes writes;
     bool together;                /* as in struct sm: the seed's algorithms 2 and 3 */
     struct cache_geometry l1, l2; /* lines and sectors: powers of two; the sectors are the same */
+    bool no_l1; /* loads bypass it: `writes` is MODEL_RWON, and l1 has the lines of l2 */
     uint32_t l1_per_sm;
     uint32_t l2_parts;     /* 1, or MODEL_L2_PARTS_MAX: of the same size; l2 is both together */
     uint32_t groups;       /* of SMs that share a way to L2, of about the same size; at least 1 */
     uint32_t merged_loads; /* of a group: requests that become one at most; 1: none */
     uint32_t merged_store_lines; /* of an L1: lines whose stores become one; 0 only if 1 is above */
     struct parallel_config parallel; /* of L1; mshrs 0: every access is served at once */
-    double stall;                    /* ticks that a warp waits after a miss; without MSHRs */
+    uint32_t l2_partitions; /* each with the banks, ports and miss registers of l2_parallel */
+    struct parallel_config l2_parallel; /* mshrs 0: every access is served at once */
+    double stall;                       /* ticks that a warp waits after a miss; without MSHRs */
     uint64_t seed;
     bool reuse; /* also find reuse distances */
     /* Called now and then, some thousand lines apart at least; NULL: nobody wants to know. */
@@ -68,6 +71,7 @@ struct model_counts {
     uint64_t accesses, lines; /* of warps; lines that they touch */
     uint64_t l1_reads, l1_read_hits, l1_writes, l1_write_hits;
     uint64_t merges, fails, steps;           /* with MSHRs only */
+    uint64_t l2_merges, l2_fails, l2_steps;  /* with MSHRs of L2 only */
     struct model_l2_counts l2, l2_bypassed;  /* behind L1, and as if there were no L1 */
     uint64_t waits_l1, waits_l2, waits_main; /* loads of warps by the farthest memory they need */
     uint32_t blocks_in_flight, warps_in_flight, active_sms;

@@ -39,7 +39,7 @@ void model_tell(const struct model *m)
         return;
     for (uint32_t i = 0; i < m->config->sms; i++)
         blocks += blocks_behind(m, &m->sms[i]);
-    struct model_state state = {.share = blocks / (double)m->launch->blocks,
+    struct model_state state = {.share = blocks / (double)m->launch->busy_blocks,
                                 .lines = m->hierarchy.counts.lines};
     m->config->tell(m->config->tell_context, state);
 }

@@ -36,9 +36,11 @@ static const struct flag {
      offsetof(struct options, scheduler_text)},
     {"--writes", 0, "WORD", "stores in L1: through, won, rwon, off", TEXT,
      offsetof(struct options, writes_text)},
-    {"--mshrs", 0, "N", "miss registers of L1 (default: no limit)", TEXT,
+    {"--mshrs", 0, "N[,N]", "miss registers of L1, of L2 per partition (or any)", TEXT,
      offsetof(struct options, mshrs_text)},
-    {"--latency", 0, "STEPS", "of a miss of L1: K1 or K1,K2 (default 2,0.25)", TEXT,
+    {"--l2-banks", 0, "PxB", "partitions of L2, banks of each (default 4x2)", TEXT,
+     offsetof(struct options, l2_banks_text)},
+    {"--latency", 0, "STEPS", "of a miss: K1 or K1,K2 (default 2,0.25)", TEXT,
      offsetof(struct options, latency_text)},
     {"--reuse", 0, NULL, "also hits for all sizes of L1 and L2, reuse distances", FLAG,
      offsetof(struct options, reuse)},
@@ -48,8 +50,8 @@ static const struct flag {
      offsetof(struct options, output)},
     {"--jobs", 'j', "N", "predictions that run at the same time (default 1)", TEXT,
      offsetof(struct options, jobs_text)},
-    {"--quiet", 0, NULL, "no progress and no warnings", FLAG, offsetof(struct options, quiet)},
-    {"--list-kernels", 0, NULL, "print the kernels and stop", FLAG,
+    {"--quiet", 0, NULL, NULL, FLAG, offsetof(struct options, quiet)},
+    {"--list-kernels", 0, NULL, "no progress and warnings; print the kernels and stop", FLAG,
      offsetof(struct options, list_kernels)},
     {"--version", 0, NULL, NULL, FLAG, offsetof(struct options, version)},
     {"--help", 'h', NULL, "print the version, or this, and stop", FLAG,
@@ -58,9 +60,10 @@ static const struct flag {
 
 static const struct flag *find_flag(const char *word, size_t length)
 {
+    bool is_letter = word[1] != '-';
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         bool named = strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0;
-        if (named || (flags[i].letter && word[1] == flags[i].letter && !word[2]))
+        if (is_letter ? flags[i].letter && word[1] == flags[i].letter : named)
             return &flags[i];
     }
     return NULL;
@@ -84,7 +87,8 @@ static int add(struct options_list *list, const char *what, const char *item, st
     return 0;
 }
 
-/* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
+/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
+ * argument. */
 static int take_flag(struct options *options, int count, char **arguments, int *at, struct err *err)
 {
     const char *word = arguments[*at];
@@ -92,12 +96,14 @@ static int take_flag(struct options *options, int count, char **arguments, int *
     const struct flag *flag = find_flag(word, length);
     if (!flag)
         return unknown_flag(word, err);
+    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
     void *field = (char *)options + flag->offset;
     if (flag->kind == FLAG) {
         *(bool *)field = true;
-        return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
+        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
-    const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (!value || (word[1] != '-' && !*value))
+        value = ++*at < count ? arguments[*at] : "";
     if (!*value)
         return err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
     if (flag->kind == LIST)
@@ -175,6 +181,38 @@ static int read_block(struct options *options, struct err *err)
     return 0;
 }
 
+static int read_mshrs(struct options *options, struct err *err)
+{
+    const char *text = options->mshrs_text, *comma = text ? strchr(text, ',') : NULL;
+    if (!comma)
+        return read_number("--mshrs", text, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+    char *first = str_copy_n(text, (size_t)(comma - text));
+    if (!first)
+        return err_no_memory(err);
+    int rc = read_number("--mshrs", first, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+    free(first);
+    return rc ? rc
+              : read_number("--mshrs", comma + 1, 1, PARALLEL_MSHRS_MAX, &options->l2_mshrs, err);
+}
+
+static int read_l2_banks(struct options *options, struct err *err)
+{
+    const char *text = options->l2_banks_text ? options->l2_banks_text : "4x2"; /* the seed's */
+    const char *x = strchr(text, 'x');
+    uint64_t partitions = 0, banks = 0;
+    char *first = x ? str_copy_n(text, (size_t)(x - text)) : NULL;
+    bool good = first && !str_parse_u64(first, &partitions) && !str_parse_u64(x + 1, &banks);
+    free(first);
+    if (!good || !partitions || partitions > OPTIONS_L2_PARTITIONS_MAX || !banks ||
+        banks > PARALLEL_BANKS_MAX)
+        return err_set(err, -EINVAL,
+                       "--l2-banks is partitions x banks such as 4x2, at most %dx%d, not \"%.40s\"",
+                       OPTIONS_L2_PARTITIONS_MAX, PARALLEL_BANKS_MAX, text);
+    options->l2_partitions = (uint32_t)partitions;
+    options->l2_banks = (uint32_t)banks;
+    return 0;
+}
+
 static int read_latency(struct options *options, struct err *err)
 {
     const char *text = options->latency_text, *comma = text ? strchr(text, ',') : NULL;
@@ -215,9 +253,8 @@ static int read_values(struct options *options, struct err *err)
     rc = rc ? rc : read_number("--size", options->size_text, 2, 1 << 24, &options->size, err);
     rc = rc ? rc
             : read_number("--registers", options->registers_text, 1, 255, &options->registers, err);
-    rc = rc ? rc
-            : read_number("--mshrs", options->mshrs_text, 1, PARALLEL_MSHRS_MAX, &options->mshrs,
-                          err);
+    rc = rc ? rc : read_mshrs(options, err);
+    rc = rc ? rc : read_l2_banks(options, err);
     options->jobs = 1;
     rc = rc ? rc
             : read_number("--jobs", options->jobs_text, 1, OPTIONS_JOBS_MAX, &options->jobs, err);
@@ -236,6 +273,8 @@ static int check(const struct options *options, struct err *err)
         return err_set(err, -EINVAL, "--inventory FILE is missing: the GPUs to predict for");
     if (options->latency_text && !options->mshrs)
         return err_set(err, -EINVAL, "--latency needs --mshrs");
+    if (options->l2_banks_text && !options->l2_mshrs)
+        return err_set(err, -EINVAL, "--l2-banks needs miss registers of L2: --mshrs 32,32");
     if (options->reuse && options->writes != MODEL_THROUGH)
         return err_set(err, -EINVAL,
                        "--reuse is for --writes through: its hits by size know no stores that fill "

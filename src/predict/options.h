@@ -7,7 +7,7 @@
 #include "predict/machine.h"
 #include "predict/prediction_formats.h"
 
-enum { OPTIONS_LIST_MAX = 64, OPTIONS_JOBS_MAX = 1024 };
+enum { OPTIONS_LIST_MAX = 64, OPTIONS_JOBS_MAX = 1024, OPTIONS_L2_PARTITIONS_MAX = 256 };
 
 struct options_list {
     const char *items[OPTIONS_LIST_MAX];
@@ -20,9 +20,9 @@ struct options {
     struct what_if_list what_ifs;
     const char *output;
     const char *size_text, *block_text, *format_text, *mapping_text, *scheduler_text, *writes_text;
-    const char *registers_text, *mshrs_text, *latency_text, *jobs_text;
-    uint64_t size, registers, mshrs, jobs;
-    uint32_t block_x, block_y;
+    const char *registers_text, *mshrs_text, *l2_banks_text, *latency_text, *jobs_text;
+    uint64_t size, registers, mshrs, l2_mshrs, jobs;
+    uint32_t block_x, block_y, l2_partitions, l2_banks;
     double k1, k2;
     enum prediction_format format;
     enum block_mapping mapping;

@@ -10,8 +10,11 @@
 #include "base/mem.h"
 #include "base/out_file.h"
 
-/* The parallel L1 of --mshrs, as docs/PREDICT.md says. */
-enum { L1_BANKS = 1, L1_PORTS = 2, L1_MERGES_MAX = 8 };
+/* The parallel caches of --mshrs, as docs/PREDICT.md says. */
+enum { L1_BANKS = 1, L1_PORTS = 2, L2_PORTS = 1, MERGES_MAX = 8 };
+
+/* Blocks are shuffled one by one, also those without accesses. */
+enum { SHUFFLED_BLOCKS_MAX = 1 << 26 };
 
 static const char all_kernels[] = "all";
 
@@ -90,19 +93,26 @@ static void configure(const struct options *options, const struct what_if *what_
 {
     config->mapping = options->mapping;
     config->scheduler = options->scheduler;
-    config->writes = options->writes;
+    config->writes = config->no_l1 ? MODEL_RWON : options->writes;
     /* The page draws the curves of the GPU as it is; they are exact for stores that change nothing
      * in L1 only. */
     bool drawn = options->format == PREDICTION_HTML && !what_if;
     config->reuse = options->reuse || (drawn && options->writes == MODEL_THROUGH);
     config->stall = options->scheduler == SM_GTO ? options->k1 : 0;
-    if (options->mshrs)
-        config->parallel = (struct parallel_config){
-            .banks = L1_BANKS,
-            .ports = L1_PORTS,
-            .mshrs = (uint32_t)options->mshrs,
-            .merges_max = L1_MERGES_MAX,
-            .latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1}};
+    struct parallel_latency latency = {.k1 = options->k1, .k2 = options->k2, .sharers = 1};
+    if (options->mshrs && !config->no_l1)
+        config->parallel = (struct parallel_config){.banks = L1_BANKS,
+                                                    .ports = L1_PORTS,
+                                                    .mshrs = (uint32_t)options->mshrs,
+                                                    .merges_max = MERGES_MAX,
+                                                    .latency = latency};
+    config->l2_partitions = options->l2_partitions;
+    if (options->l2_mshrs)
+        config->l2_parallel = (struct parallel_config){.banks = options->l2_banks,
+                                                       .ports = L2_PORTS,
+                                                       .mshrs = (uint32_t)options->l2_mshrs,
+                                                       .merges_max = MERGES_MAX,
+                                                       .latency = latency};
 }
 
 /* What limits the blocks in flight, for a block that does not fit. */
@@ -197,7 +207,17 @@ static int open_trace(const struct options *options, const char *path, struct pl
     if (options->output && out_file_replaces(options->output, path))
         return err_set(err, -EINVAL, "%.100s is a trace and --output the same file; name another",
                        path);
-    return trace_source_open(path, &program->trace, err);
+    int rc = trace_source_open(path, &program->trace, err);
+    uint64_t blocks = rc ? 0 : trace_head_blocks(trace_source_head(program->trace));
+    if (options->mapping == BLOCK_RANDOM && blocks > SHUFFLED_BLOCKS_MAX) {
+        trace_source_close(program->trace);
+        program->trace = NULL;
+        return err_set_at(err, -EINVAL, path, 0, 0,
+                          "byte %d: expected a grid of at most %d blocks for --mapping random, not "
+                          "%llu; use another mapping",
+                          TRACE_HEAD_GRID_AT, SHUFFLED_BLOCKS_MAX, (unsigned long long)blocks);
+    }
+    return rc;
 }
 
 /* A kernel of the table or, if there is none of that name, a file. */

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+const char prediction_no_l1[] =
+    "global loads are not cached in L1, as the survey saw: all go to L2, and L1 has no figures";
+
 double prediction_ratio(uint64_t part, uint64_t whole)
 {
     return whole ? (double)part / (double)whole : NAN;
@@ -10,7 +13,13 @@ double prediction_ratio(uint64_t part, uint64_t whole)
 
 double prediction_l1_hits(const struct prediction *p)
 {
-    return prediction_ratio(p->counts.l1_read_hits, p->counts.l1_reads);
+    return p->machine.config.no_l1 ? NAN
+                                   : prediction_ratio(p->counts.l1_read_hits, p->counts.l1_reads);
+}
+
+double prediction_l1_transactions(const struct prediction *p)
+{
+    return p->machine.config.no_l1 ? NAN : (double)(p->counts.l1_reads + p->counts.l1_writes);
 }
 
 double prediction_l2_hits(const struct model_l2_counts *l2)

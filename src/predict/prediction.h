@@ -21,11 +21,15 @@ struct prediction {
     struct bound bound;
 };
 
+/* What is said of a model whose config.no_l1 is set. */
+extern const char prediction_no_l1[];
+
 /* NaN: nothing of nothing. */
 double prediction_ratio(uint64_t part, uint64_t whole);
 
 /* Shares from 0 to 1; NaN if there are none: of L1's loads, of all of L2's transactions. */
 double prediction_l1_hits(const struct prediction *prediction);
+double prediction_l1_transactions(const struct prediction *prediction); /* NaN: there is no L1 */
 double prediction_l2_hits(const struct model_l2_counts *l2);
 
 /* The histogram of reuse distances that belongs to a curve: 0, 1, 2 to 3, 4 to 7, ... lines. The

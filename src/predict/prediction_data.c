@@ -1,6 +1,7 @@
 /* Writes predictions as YAML and as JSON. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "predict/prediction_formats.h"
 
 /* YAML and JSON differ in quotes, brackets and commas only; both come from the same calls. */
@@ -80,6 +81,16 @@ static void put_l2(struct writer *w, const char *name, const struct model_l2_cou
     strbuf_puts(w->out, "}");
 }
 
+/* The steps of its partitions. */
+static void put_l2_steps(struct writer *w, const struct model_counts *counts)
+{
+    open_line(w, "l2_parallel", "{");
+    put_count(w, "steps", counts->l2_steps);
+    put_count(w, "merges", counts->l2_merges);
+    put_count(w, "reservation_fails", counts->l2_fails);
+    strbuf_puts(w->out, "}");
+}
+
 /* 0: not known */
 static void put_known(struct writer *w, const char *key, uint64_t value)
 {
@@ -107,12 +118,20 @@ static void put_l1(struct writer *w, const struct prediction *p)
     const struct model_counts *counts = &p->counts;
     uint64_t sector = p->machine.config.l1.sector;
     open_line(w, "l1", "{");
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {{"reads", counts->l1_reads},
+                {"writes", counts->l1_writes},
+                {"read_bytes", counts->l1_reads * sector},
+                {"size_bytes", p->l1_bytes},
+                {"sector_bytes", sector}};
     put_number(w, "read_hits", prediction_l1_hits(p));
-    put_count(w, "reads", counts->l1_reads);
-    put_count(w, "writes", counts->l1_writes);
-    put_count(w, "read_bytes", counts->l1_reads * sector);
-    put_count(w, "size_bytes", p->l1_bytes);
-    put_count(w, "sector_bytes", sector);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (p->machine.config.no_l1)
+            put_number(w, rows[i].key, NAN);
+        else
+            put_count(w, rows[i].key, rows[i].value);
     if (p->machine.config.parallel.mshrs) {
         put_count(w, "steps", counts->steps);
         put_count(w, "merges", counts->merges);
@@ -211,6 +230,8 @@ static void put_prediction(struct writer *w, const struct prediction *p)
     put_launch(w, p);
     put_l1(w, p);
     put_l2(w, "l2", &p->counts.l2, sector);
+    if (p->machine.config.l2_parallel.mshrs)
+        put_l2_steps(w, &p->counts);
     put_l2(w, "l2_without_l1", &p->counts.l2_bypassed, sector);
     put_bound(w, p);
     put_reuse(w, p);

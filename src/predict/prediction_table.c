@@ -55,7 +55,7 @@ static void put_row(const struct prediction *p, const struct widths *widths, str
     strbuf_printf(out, " %8s", quantity_percent(prediction_l1_hits(p), text));
     strbuf_printf(out, " %7s", quantity_percent(prediction_l2_hits(&c->l2), text));
     strbuf_printf(out, " %10s", quantity_percent(prediction_l2_hits(&c->l2_bypassed), text));
-    strbuf_printf(out, " %6s", quantity_short((double)(c->l1_reads + c->l1_writes), "", text));
+    strbuf_printf(out, " %6s", quantity_short(prediction_l1_transactions(p), "", text));
     strbuf_printf(out, " %6s", quantity_short((double)(c->l2.reads + c->l2.writes), "", text));
     strbuf_printf(out, " %7s", quantity_short((double)fetched, "", text));
     strbuf_printf(out, " %7s",
@@ -85,6 +85,10 @@ static void put_assumed(const struct prediction *predictions, size_t at, struct 
             str_equal(p->model, predictions[i].model) &&
             str_equal(p->inventory, predictions[i].inventory))
             return;
+    if (p->machine.config.no_l1) {
+        text_put_clean(out, p->model, NAME_COLUMNS_MAX);
+        strbuf_printf(out, ": %s\n", prediction_no_l1);
+    }
     if (p->machine.assumed[0]) {
         text_put_clean(out, p->model, NAME_COLUMNS_MAX);
         put_note(out, ": not in the inventory, assumed", p->machine.assumed);

@@ -33,7 +33,7 @@ static const struct command_flag *find_flag(const struct command *command, const
     for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
         const struct command_flag *flag = &command->flags[i];
         bool named = strlen(flag->name) == length && strncmp(flag->name, word, length) == 0;
-        if (named || (flag->letter && word[1] == flag->letter && word[2] == '\0'))
+        if (word[1] == '-' ? named : flag->letter && word[1] == flag->letter)
             return flag;
     }
     return NULL;
@@ -44,7 +44,8 @@ static int unknown_flag(const struct command *command, const char *word, struct 
     const char *names[COMMAND_FLAGS_MAX + 1] = {"--help"};
     size_t count = 1;
     if (strcmp(word, "--anonymous") == 0 &&
-        (command->run == command_drain || command->run == command_exclude))
+        (command->run == command_drain || command->run == command_exclude ||
+         command->run == command_undrain))
         return err_set(err, -EINVAL,
                        "%s has no --anonymous: it names nodes for Slurm, which does not know "
                        "pseudonyms",
@@ -75,7 +76,8 @@ static int add_to_list(const struct command_flag *flag, const char *value,
     return 0;
 }
 
-/* The flag at arguments[*at]; its value follows after '=' or in the next argument. */
+/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
+ * argument. */
 static int take_flag(const struct command *command, int count, char **arguments, int *at,
                      struct command_options *options, struct err *err)
 {
@@ -84,12 +86,14 @@ static int take_flag(const struct command *command, int count, char **arguments,
     const struct command_flag *flag = find_flag(command, word, length);
     if (!flag)
         return unknown_flag(command, word, err);
+    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
     void *field = (char *)options + flag->offset;
     if (!flag->argument) {
         *(bool *)field = true;
-        return word[length] ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
+        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
     }
-    const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
+    if (!value || (word[1] != '-' && !*value))
+        value = ++*at < count ? arguments[*at] : "";
     if (flag->list)
         return add_to_list(flag, value, field, err);
     if (*(const char **)field)
@@ -212,7 +216,6 @@ void command_help_all(struct strbuf *out_text)
     strbuf_puts(out_text,
                 "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
-                "diff: 3 a GPU is worse than it was; 4 one is gone or no longer measured;\n"
-                "merge: 3 outliers; 4 GPUs not measured, ranks lost or files skipped;\n"
-                "accept: 3 not as ordered; 4 not all shown; nagios: as plugins return.\n");
+                "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
+                "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
 }

@@ -32,14 +32,15 @@ struct command_options {
     int file_count;
     const char *output; /* NULL: stdout */
     const char *model;
-    const char *config, *reference, *baseline;
+    const char *config, *reference, *baseline, *racks;
     struct command_list world;
     const char *colour;
     const char *width;
     const char *max_age, *record;
     const char *order, *html;
+    const char *drained;
     const char *store, *gpu, *metric;
-    bool anonymous, compare, json, keep_all, mt4g, topology, warn_watch;
+    bool anonymous, compare, json, keep_all, mt4g, openmetrics, topology, warn_watch;
 };
 
 struct command_flag {
@@ -109,6 +110,7 @@ int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);
 int command_drain(const struct command_options *options);
+int command_undrain(const struct command_options *options);
 int command_exclude(const struct command_options *options);
 int command_history(const struct command_options *options);
 int command_rma(const struct command_options *options);

@@ -7,6 +7,7 @@
 #include "report/html/html.h"
 #include "report/json.h"
 #include "report/prometheus.h"
+#include "report/racks.h"
 #include "report/validate.h"
 
 static int validate_world(const char *path)
@@ -21,20 +22,26 @@ static int validate_world(const char *path)
     return command_exit_code(rc);
 }
 
+static int validate_read(const struct inventory *inventory, const char *path)
+{
+    struct err err = {0};
+    int rc = report_validate(inventory, &err);
+    if (rc) {
+        err_prefix(&err, "%s", path);
+        log_failure(&err);
+    }
+    return command_exit_code(rc);
+}
+
 static int validate_file(const char *path)
 {
     struct inventory inventory;
-    struct err err = {0};
-    int rc = inventory_read_file(path, &inventory, &err);
-    if (!rc) {
-        rc = report_validate(&inventory, &err);
-        if (rc)
-            err_prefix(&err, "%s", path);
-        inventory_fini(&inventory);
-    }
-    if (rc)
-        log_failure(&err);
-    return command_exit_code(rc);
+    int code = command_read(path, &inventory);
+    if (code)
+        return code;
+    code = validate_read(&inventory, path);
+    inventory_fini(&inventory);
+    return code;
 }
 
 static int run_validate(const struct command_options *options)
@@ -81,17 +88,25 @@ static int run_html(const struct command_options *options)
 {
     struct inventory inventory;
     struct report_basis basis = {0};
+    struct racks racks = {0};
     struct strbuf text = {0};
     struct err err = {0};
+    if (options->racks && options->anonymous) {
+        log_error("html: --racks needs the names of nodes; it cannot be used with --anonymous");
+        return EXIT_BAD_INPUT;
+    }
     int rc = report_basis_load(options->reference, NULL, &basis, &err);
+    if (!rc && options->racks)
+        rc = racks_read_file(options->racks, &racks, &err);
     if (rc)
         log_failure(&err);
     int code = rc ? command_exit_code(rc) : command_read_given(options, 0, &inventory);
     if (!code) {
-        report_html(&inventory, &basis.references, &text);
+        report_html(&inventory, &basis.references, options->racks ? &racks : NULL, &text);
         inventory_fini(&inventory);
         code = command_write(&text, options->output);
     }
+    racks_fini(&racks);
     report_basis_fini(&basis);
     return code;
 }
@@ -99,16 +114,18 @@ static int run_html(const struct command_options *options)
 /* Duplicate samples would make the collector reject the whole file. */
 static int run_prometheus(const struct command_options *options)
 {
-    struct inventory inventory;
+    struct inventory inventory, *const given[] = {&inventory};
     struct strbuf text = {0};
-    int code = validate_file(options->files[0]);
-    if (!code)
-        code = command_read_given(options, 0, &inventory);
+    int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    report_prometheus(&inventory, &text);
+    code = validate_read(&inventory, options->files[0]);
+    if (!code)
+        code = command_anonymise(options, given, 1, NULL);
+    if (!code)
+        report_prometheus(&inventory, options->openmetrics, &text);
     inventory_fini(&inventory);
-    return command_write(&text, options->output);
+    return code ? code : command_write(&text, options->output);
 }
 
 #define FIELD(name) offsetof(struct command_options, name)
@@ -149,6 +166,7 @@ static const struct command_flag html_flags[] = {
     OUTPUT_FLAG,
     ANONYMOUS_FLAG,
     {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
+    {"--racks", 0, "RACKS", "a file with lines NODE RACK [SWITCH]: outliers by rack", FIELD(racks)},
     {0},
 };
 
@@ -178,7 +196,12 @@ static const struct command_flag json_flags[] = {
     {0},
 };
 
-static const struct command_flag prometheus_flags[] = {OUTPUT_FLAG, ANONYMOUS_FLAG, {0}};
+static const struct command_flag prometheus_flags[] = {
+    OUTPUT_FLAG,
+    {"--openmetrics", 0, NULL, "the format OpenMetrics, for what is pushed", FIELD(openmetrics)},
+    ANONYMOUS_FLAG,
+    {0},
+};
 
 static const struct command_flag history_flags[] = {
     OUTPUT_FLAG,
@@ -208,6 +231,12 @@ static const struct command_flag nagios_flags[] = {
     {0},
 };
 
+static const struct command_flag undrain_flags[] = {
+    {"--drained", 0, "LIST", "drained nodes, as sinfo lists them (see the man page); needed",
+     FIELD(drained)},
+    {0},
+};
+
 static const struct command_flag no_flags[] = {{0}};
 
 const struct command command_table[] = {
@@ -222,6 +251,8 @@ const struct command command_table[] = {
      command_drain},
     {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
      command_exclude},
+    {"undrain", "FILE...", "print scontrol commands that resume healthy nodes", 1,
+     COMMAND_FILES_MAX, undrain_flags, command_undrain},
     {"rma", "FILE UUID", "an archive about one GPU, for its vendor", 2, 2, rma_flags, command_rma},
     {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1, nagios_flags,
      command_nagios, command_nagios_failed},

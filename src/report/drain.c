@@ -161,8 +161,8 @@ static bool is_keyword(const char *name)
            strcasecmp(name, "localhost") == 0;
 }
 
-/* A host name as RFC 1123 and Slurm define it. Brackets and commas would mean several nodes. */
-static bool is_node_name(const char *name)
+/* Brackets and commas would mean several nodes. */
+bool drain_is_node_name(const char *name)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -224,7 +224,7 @@ static int fill_lines(struct drain_lines *lines, const struct suspects *suspects
         const char *node = suspects->items[from].node;
         while (to < suspects->count && strcmp(suspects->items[to].node, node) == 0)
             to++;
-        if (!is_node_name(node)) {
+        if (!drain_is_node_name(node)) {
             text_put_clean(out_refused, node, REPORT_WIDTH);
             strbuf_puts(out_refused, "\n");
             continue;

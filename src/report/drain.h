@@ -2,6 +2,8 @@
 #ifndef GPUMEMTOPO_REPORT_DRAIN_H
 #define GPUMEMTOPO_REPORT_DRAIN_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/str.h"
 #include "inventory/inventory.h"
@@ -29,6 +31,10 @@ void drain_lines_fini(struct drain_lines *lines);
 
 /* The line of the node; NULL if it has none or node is NULL. */
 const char *drain_lines_find(const struct drain_lines *lines, const char *node);
+
+/* True for a host name as RFC 1123 and Slurm define it that means one node. It is safe for a shell.
+ */
+bool drain_is_node_name(const char *name);
 
 /* All lines as one text. */
 int report_drain(const struct inventory *inventory, struct strbuf *out_lines,

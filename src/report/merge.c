@@ -158,7 +158,9 @@ static void said_twice(void *user, const struct merge_entry *kept,
         return;
     note(merge, "%s is in %s and %s: the first is %s and is used", kept->uuid,
          merge->sources[kept->source].name, merge->sources[dropped->source].name,
-         kept->time_ms > dropped->time_ms ? "newer" : "of the same time, was given later,");
+         dropped->cut_short && !kept->cut_short ? "of a survey that was not interrupted"
+         : kept->time_ms > dropped->time_ms     ? "newer"
+                                                : "of the same time, was given later,");
 }
 
 static int read_config(const struct spool_survey *survey, struct judge_config *out_config,
@@ -250,21 +252,33 @@ static int add_all(struct report_merge *merge, struct judge *judge, struct err *
     return rc;
 }
 
+/* True if this program is like those so far; an empty word stands for none yet. */
+static bool joins_program(const char *version, const char *backend, char word[PROGRAM_WORD_MAX])
+{
+    char other[PROGRAM_WORD_MAX];
+    program_word(version, backend, other);
+    if (word[0] && !program_word_alike(word, other))
+        return false;
+    memcpy(word, other, PROGRAM_WORD_MAX);
+    return true;
+}
+
 /* The program that measured all GPUs; one that no other is like if several did. */
 static const char *common_program(const struct report_merge *merge, char out_word[PROGRAM_WORD_MAX])
 {
-    char word[PROGRAM_WORD_MAX];
+    bool same = true;
     out_word[0] = '\0';
-    for (size_t i = 0; i < merge->count; i++) {
+    for (size_t i = 0; i < merge->count && same; i++) {
         const struct merge_source *source = &merge->sources[i];
-        bool inventory = source->kind == MERGE_INVENTORY;
-        program_word(inventory ? source->inventory.version : source->spool.origin.version,
-                     inventory ? source->inventory.backend : source->spool.origin.backend, word);
-        if (i && !program_word_alike(word, out_word))
-            return "several versions";
-        memcpy(out_word, word, PROGRAM_WORD_MAX);
+        const struct inventory *made = &source->inventory;
+        if (source->kind != MERGE_INVENTORY)
+            same =
+                joins_program(source->spool.origin.version, source->spool.origin.backend, out_word);
+        else
+            for (size_t k = 0; k < inventory_measured_by_count(made) && same; k++)
+                same = joins_program(inventory_measured_by(made, k), made->backend, out_word);
     }
-    return out_word;
+    return same ? out_word : "several versions";
 }
 
 static int judge_all(struct report_merge *merge, const struct report_basis *basis,

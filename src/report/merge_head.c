@@ -207,6 +207,40 @@ static int fill_head(const struct merge_source *sources, size_t count,
     return inventory_set_head(inventory, request->version, backend, command, command_count);
 }
 
+static int add_versions(struct names *versions, const struct merge_source *source)
+{
+    if (source->kind != MERGE_INVENTORY)
+        return add_name(versions, source->spool.origin.version);
+    int rc = 0;
+    for (size_t i = 0; i < inventory_measured_by_count(&source->inventory) && !rc; i++)
+        rc = add_name(versions, inventory_measured_by(&source->inventory, i));
+    return rc;
+}
+
+/* The versions that measured what is used, unless it is the version of this program alone. */
+static int fill_measured_by(const struct merge_source *sources, const struct merge_pool *pool,
+                            const char *version, struct inventory *inventory)
+{
+    struct names versions = {0};
+    int rc = 0;
+    for (size_t i = 0; i < pool->count && !rc; i++)
+        if (!pool->entries[i].dropped && !pool->entries[i].planned)
+            rc = add_versions(&versions, &sources[pool->entries[i].source]);
+    settle_names(&versions);
+    bool other =
+        versions.count > 1 || (versions.count == 1 && strcmp(versions.items[0], version) != 0);
+    if (!rc && other) {
+        inventory->measured_by = mem_array(versions.count, sizeof *inventory->measured_by);
+        rc = inventory->measured_by ? 0 : -ENOMEM;
+    }
+    for (size_t i = 0; i < versions.count && other && !rc; i++) {
+        rc = str_copy_to(&inventory->measured_by[i], versions.items[i]);
+        inventory->measured_by_count += !rc;
+    }
+    free(versions.items);
+    return rc;
+}
+
 int merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
                const struct report_merge_request *request, struct inventory *inventory)
 {
@@ -221,6 +255,9 @@ int merge_head(const struct merge_source *sources, size_t count, const struct me
     if (rc)
         goto out;
     rc = fill_head(sources, count, request, inventory);
+    if (rc)
+        goto out;
+    rc = fill_measured_by(sources, pool, request->version, inventory);
     if (rc)
         goto out;
     rc = add_counts(sources, count, pool, request->ends_now, inventory);

@@ -19,11 +19,14 @@ int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry)
     return 0;
 }
 
-/* By GPU, then time; of equal times, the file that was added later comes last. */
+/* By GPU; those cut short first; then by time. Of equal times, the file that was added later comes
+ * last. */
 static int entry_order(const void *a, const void *b)
 {
     const struct merge_entry *left = a, *right = b;
     int order = strcmp(left->uuid, right->uuid);
+    if (!order)
+        order = right->cut_short - left->cut_short;
     if (!order)
         order = (left->time_ms > right->time_ms) - (left->time_ms < right->time_ms);
     return order ? order : (left->source > right->source) - (left->source < right->source);

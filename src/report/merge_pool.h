@@ -1,4 +1,5 @@
-/* The GPUs of several files. Several files may have the same GPU; the newest entry is used. */
+/* The GPUs of several files. Several files may have the same GPU; the newest entry is used, of a
+ * survey that was interrupted only if there is no other. */
 #ifndef GPUMEMTOPO_REPORT_MERGE_POOL_H
 #define GPUMEMTOPO_REPORT_MERGE_POOL_H
 
@@ -15,6 +16,7 @@ struct merge_entry {
     size_t source;                   /* index of the file */
     const char *survey;              /* name of the survey, for a spool file; NULL: an inventory */
     bool planned;                    /* only planned, no result */
+    bool cut_short;                  /* the survey was interrupted before it was measured */
     const struct gpu_result *result; /* for spool files */
     size_t place;                    /* for inventories: index in its gpus */
     bool dropped;
@@ -28,8 +30,8 @@ struct merge_pool {
 
 int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry); /* 0, -ENOMEM */
 
-/* Marks all entries of each GPU except the newest as dropped. `said` is called for each result
- * dropped for that of another file; not for plans. */
+/* Marks all entries of each GPU except the newest that is not cut short as dropped. `said` is
+ * called for each result dropped for that of another file; not for plans. */
 void merge_pool_settle(struct merge_pool *pool,
                        void (*said)(void *user, const struct merge_entry *kept,
                                     const struct merge_entry *dropped),

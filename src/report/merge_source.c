@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "inventory/results.h"
@@ -101,25 +102,59 @@ void merge_source_fini(struct merge_source *source)
     memset(source, 0, sizeof *source);
 }
 
+static bool is_cut_short(enum gpu_status status, const char *reason)
+{
+    return status == GPU_FAILED && reason &&
+           strncmp(reason, GPU_RESULT_INTERRUPTED, sizeof GPU_RESULT_INTERRUPTED - 1) == 0;
+}
+
+static int uuid_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The sorted UUIDs of GPUs that an interrupted survey did not measure, freed with free(). NULL: out
+ * of memory. */
+static const char **find_cut_short(const struct inventory *inventory, size_t *out_count)
+{
+    const char **uuids = mem_array(inventory->unmeasured_count, sizeof *uuids);
+    size_t count = 0;
+    for (size_t i = 0; uuids && i < inventory->unmeasured_count; i++) {
+        const struct inventory_unmeasured *entry = &inventory->unmeasured[i];
+        if (entry->uuid && is_cut_short(entry->status, entry->reason))
+            uuids[count++] = entry->uuid;
+    }
+    if (count)
+        qsort(uuids, count, sizeof *uuids, uuid_order);
+    *out_count = count;
+    return uuids;
+}
+
 static int pool_inventory(const struct merge_source *source, size_t number, struct merge_pool *pool)
 {
     const struct inventory *inventory = &source->inventory;
+    size_t cut_count = 0;
+    const char **cut_short = find_cut_short(inventory, &cut_count);
+    int rc = cut_short ? 0 : -ENOMEM;
     double wall_s = isfinite(inventory->wall_s) ? inventory->wall_s : 0;
     uint64_t wall_ms = (uint64_t)(fmin(fmax(wall_s, 0), 1e9) * 1000);
     uint64_t begun_ms = source->time_ms > wall_ms ? source->time_ms - wall_ms : 0;
-    for (size_t i = 0; i < inventory->gpu_count; i++) {
+    for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
+        const char *uuid = gpu->uuid;
         const struct merge_entry entry = {
-            .uuid = gpu->uuid,
+            .uuid = uuid,
+            .cut_short =
+                uuid && cut_count && bsearch(&uuid, cut_short, cut_count, sizeof uuid, uuid_order),
             /* Nothing is known about a lost GPU since the survey began. */
             .time_ms = gpu->status == GPU_LOST ? begun_ms : source->time_ms,
             .source = number,
             .place = i,
         };
-        if (gpu->uuid && merge_pool_add(pool, &entry))
-            return -ENOMEM;
+        rc = uuid ? merge_pool_add(pool, &entry) : 0;
     }
-    return 0;
+    free(cut_short);
+    return rc;
 }
 
 static int pool_plan(struct merge_source *source, size_t number, struct merge_pool *pool)
@@ -157,6 +192,7 @@ int merge_source_pool(struct merge_source *source, size_t number, struct merge_p
         .time_ms = source->time_ms,
         .source = number,
         .survey = source->spool.origin.survey,
+        .cut_short = is_cut_short(source->spool.gpu.status, source->spool.gpu.reason),
         .result = &source->spool.gpu,
     };
     return merge_pool_add(pool, &entry);

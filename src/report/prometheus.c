@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "inventory/yaml/scalar.h"
+#include "report/exposition.h"
+#include "report/prometheus_parts.h"
 
 /* A family: a metric of the inventory under a name that Prometheus allows. */
 struct family {
@@ -88,24 +89,6 @@ static const struct measure *told_of(const struct inventory *inventory, const ch
     return NULL;
 }
 
-/* GPUs that were not completely measured, or were busy, were not judged. Their figures are left
- * out, because a sample cannot say so. */
-static bool was_judged(const struct inventory_gpu *gpu)
-{
-    return gpu->uuid && (gpu->status == GPU_OK || gpu->status == GPU_OUTLIER);
-}
-
-/* Its worker crashed or hung twice: it was not measured, but it is accused. */
-static bool is_dead(const struct inventory *inventory, const struct inventory_gpu *gpu)
-{
-    if (!gpu->uuid || was_judged(gpu) || gpu->first_status == GPU_OK)
-        return false;
-    for (size_t i = 0; i < inventory->outlier_count; i++)
-        if (str_equal(inventory->outliers[i].uuid, gpu->uuid))
-            return true;
-    return false;
-}
-
 /* Two metrics with the same name ("a.b", "a_b") would give one family with duplicate samples. */
 static void make_distinct(const struct families *families, struct family *family)
 {
@@ -150,7 +133,7 @@ static bool collect(struct families *families, const struct inventory *inventory
 {
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        for (size_t k = 0; k < gpu->value_count && was_judged(gpu); k++)
+        for (size_t k = 0; k < gpu->value_count && prometheus_was_judged(gpu); k++)
             /* A sample cannot say that it is noisy or a bound. */
             if (inventory_value_is_good(&gpu->values[k]) &&
                 !add_family(families, inventory, gpu->values[k].metric))
@@ -159,31 +142,13 @@ static bool collect(struct families *families, const struct inventory *inventory
     return true;
 }
 
-static void put_label(struct strbuf *out, const char *lead, const char *text)
+/* The unit at the end of the family's name; NULL: none, or another word follows it. */
+static const char *unit_of(const struct family *family)
 {
-    strbuf_puts(out, lead);
-    for (text = text ? text : ""; *text; text++) {
-        if (*text == '\n')
-            strbuf_puts(out, "\\n");
-        else if (*text == '"' || *text == '\\')
-            strbuf_printf(out, "\\%c", *text);
-        else
-            strbuf_append(out, text, 1);
-    }
-    strbuf_puts(out, "\"");
-}
-
-static void put_gpu(struct strbuf *out, const char *name, const struct inventory_gpu *gpu)
-{
-    strbuf_puts(out, name);
-    put_label(out, "{uuid=\"", gpu->uuid);
-    put_label(out, ",node=\"", gpu->node);
-    put_label(out, ",model=\"", gpu->model);
-}
-
-static void put_head(struct strbuf *out, const char *name, const char *help)
-{
-    strbuf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+    size_t row = unit_row(family->unit);
+    return row < COUNT_OF(units) && ends_with(family->name, units[row].suffix)
+               ? units[row].suffix + 1
+               : NULL;
 }
 
 /* NaN: no value to export. */
@@ -198,31 +163,24 @@ static double value_of(const struct inventory_gpu *gpu, const char *metric, size
                : NAN;
 }
 
-static void put_help_metric(struct strbuf *out, const char *metric)
-{
-    for (const char *at = metric; *at; at++)
-        strbuf_append(out, *at == '\n' || *at == '\\' ? "?" : at, 1);
-}
-
-static void put_family(struct strbuf *out, const struct inventory *inventory,
+static void put_family(const struct exposition *to, const struct inventory *inventory,
                        const struct family *family, size_t hint)
 {
     size_t row = unit_row(family->unit);
-    strbuf_printf(out, "# HELP %s %s ", family->name,
-                  family->reported ? "As the driver reports it:" : "Measured");
-    put_help_metric(out, family->metric);
-    if (row < COUNT_OF(units))
-        strbuf_printf(out, " in %s", units[row].what);
-    strbuf_printf(out, ".\n# TYPE %s gauge\n", family->name);
+    bool known = row < COUNT_OF(units);
+    char *help =
+        str_format("%s %s%s%s.", family->reported ? "As the driver reports it:" : "Measured",
+                   family->metric, known ? " in " : "", known ? units[row].what : "");
+    to->out->failed |= !help;
+    exposition_gauge(to, family->name, unit_of(family), help ? help : "");
+    free(help);
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         double value = value_of(gpu, family->metric, hint);
-        if (!was_judged(gpu) || !isfinite(value))
+        if (!prometheus_was_judged(gpu) || !isfinite(value))
             continue;
-        put_gpu(out, family->name, gpu);
-        strbuf_puts(out, "} ");
-        scalar_put_number(out, value * family->factor);
-        strbuf_puts(out, "\n");
+        prometheus_put_gpu(to, family->name, gpu);
+        exposition_value(to, "} ", value * family->factor);
     }
 }
 
@@ -233,74 +191,50 @@ static double stamp_seconds(const char *stamp)
     return clock_parse_stamp(stamp, &seconds) ? NAN : (double)seconds;
 }
 
-static void put_survey(struct strbuf *out, const struct inventory *v)
+static void put_survey(const struct exposition *to, const struct inventory *v)
 {
     const struct {
-        const char *name, *help;
+        const char *name, *unit, *help;
         double value;
     } rows[] = {
-        {"gpumemtopo_survey_gpus", "GPUs of the survey.", v->total_gpus},
-        {"gpumemtopo_survey_nodes", "Nodes of the survey.", v->total_nodes},
-        {"gpumemtopo_survey_measured_gpus", "GPUs that were measured.", v->total_measured},
-        {"gpumemtopo_survey_unmeasured_gpus", "GPUs that could not be measured.",
+        {"gpumemtopo_survey_gpus", NULL, "GPUs of the survey.", v->total_gpus},
+        {"gpumemtopo_survey_nodes", NULL, "Nodes of the survey.", v->total_nodes},
+        {"gpumemtopo_survey_measured_gpus", NULL, "GPUs that were measured.", v->total_measured},
+        {"gpumemtopo_survey_unmeasured_gpus", NULL, "GPUs that could not be measured.",
          v->total_unmeasured},
-        {"gpumemtopo_survey_outlier_gpus", "GPUs that differ from their peers.", v->total_outliers},
-        {"gpumemtopo_survey_lost_ranks", "Ranks that were lost.", v->total_lost_ranks},
-        {"gpumemtopo_survey_duration_seconds", "Wall time of the survey.", v->wall_s},
-        {"gpumemtopo_survey_time_seconds", "When the survey was written, since 1970.",
+        {"gpumemtopo_survey_outlier_gpus", NULL, "GPUs that differ from their peers.",
+         v->total_outliers},
+        {"gpumemtopo_survey_watched_gpus", NULL, "GPUs with a deviation too small to accuse them.",
+         (double)v->watch_count},
+        {"gpumemtopo_survey_lost_ranks", NULL, "Ranks that were lost.", v->total_lost_ranks},
+        {"gpumemtopo_survey_duration_seconds", "seconds", "Wall time of the survey.", v->wall_s},
+        {"gpumemtopo_survey_time_seconds", "seconds", "When the survey was written, since 1970.",
          stamp_seconds(v->generated)},
-        {"gpumemtopo_survey_exit_code", "Exit code of the survey.", v->exit_code},
+        {"gpumemtopo_survey_exit_code", NULL, "Exit code of the survey.", v->exit_code},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (!isfinite(rows[i].value))
             continue;
-        put_head(out, rows[i].name, rows[i].help);
-        strbuf_printf(out, "%s ", rows[i].name);
-        scalar_put_number(out, rows[i].value);
-        strbuf_puts(out, "\n");
+        exposition_gauge(to, rows[i].name, rows[i].unit, rows[i].help);
+        strbuf_puts(to->out, rows[i].name);
+        exposition_value(to, " ", rows[i].value);
     }
 }
 
-static void put_states(struct strbuf *out, const struct inventory *inventory)
+void report_prometheus(const struct inventory *inventory, bool openmetrics, struct strbuf *out_text)
 {
-    static const char info[] = "gpumemtopo_gpu_info", outlier[] = "gpumemtopo_gpu_outlier";
-    static const struct {
-        const char *fact, *lead;
-    } boards[] = {{"serial", ",serial=\""}, {"vbios", ",vbios=\""}, {"driver", ",driver=\""}};
-    put_head(out, info, "Where a GPU is, what it carries and how its survey ended.");
-    for (size_t i = 0; i < inventory->gpu_count; i++) {
-        const struct inventory_gpu *gpu = &inventory->gpus[i];
-        if (!gpu->uuid)
-            continue;
-        put_gpu(out, info, gpu);
-        put_label(out, ",pci=\"", gpu->pci);
-        put_label(out, ",status=\"", gpu_status_name(gpu->status));
-        for (size_t b = 0; b < COUNT_OF(boards); b++)
-            put_label(out, boards[b].lead, facts_text(&gpu->board, boards[b].fact));
-        strbuf_puts(out, "} 1\n");
-    }
-    put_head(out, outlier, "1 for a GPU that differs from its peers, 0 for one that does not.");
-    for (size_t i = 0; i < inventory->gpu_count; i++) {
-        const struct inventory_gpu *gpu = &inventory->gpus[i];
-        bool dead = is_dead(inventory, gpu);
-        if (!was_judged(gpu) && !dead)
-            continue;
-        put_gpu(out, outlier, gpu);
-        strbuf_printf(out, "} %d\n", dead || gpu->status == GPU_OUTLIER);
-    }
-}
-
-void report_prometheus(const struct inventory *inventory, struct strbuf *out_text)
-{
+    const struct exposition to = {out_text, openmetrics};
     struct families families = {0};
-    put_survey(out_text, inventory);
-    if (inventory->gpu_count)
-        put_states(out_text, inventory);
+    put_survey(&to, inventory);
+    prometheus_put_states(&to, inventory);
+    prometheus_put_health(&to, inventory);
+    prometheus_put_nodes(&to, inventory);
     if (!collect(&families, inventory))
         out_text->failed = true;
     for (size_t i = 0; i < families.count; i++)
-        put_family(out_text, inventory, &families.items[i], i);
+        put_family(&to, inventory, &families.items[i], i);
     for (size_t i = 0; i < families.count; i++)
         free(families.items[i].name);
     free(families.items);
+    exposition_end(&to);
 }

@@ -5,9 +5,10 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-/* The text format that node_exporter's textfile collector reads: one family per attribute, labels
- * uuid, node and model, base units (bytes, seconds, hertz). Only exact values with status ok of
- * judged GPUs have a sample. Errors only set out_text->failed. */
-void report_prometheus(const struct inventory *inventory, struct strbuf *out_text);
+/* The text format that node_exporter's textfile collector reads, or OpenMetrics: one family per
+ * attribute, labels UUID, Hostname, gpu and model, base units (bytes, seconds, hertz). Only exact
+ * values with status ok of judged GPUs have a sample. Errors only set out_text->failed. */
+void report_prometheus(const struct inventory *inventory, bool openmetrics,
+                       struct strbuf *out_text);
 
 #endif

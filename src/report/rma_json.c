@@ -78,6 +78,8 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
 {
     const struct inventory_gpu *gpu = rma->gpu;
     struct json_text json = {.out = out_text};
+    struct strbuf version = {0};
+    inventory_put_measured_by(rma->inventory, &version);
     json_open(&json, NULL, '{');
     json_text(&json, "uuid", gpu->uuid);
     json_text(&json, "node", gpu->node);
@@ -87,7 +89,7 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     json_text(&json, "kind", rma->outlier ? inventory_kind_name(rma->outlier->kind) : NULL);
     json_text(&json, "reason", rma->failure ? rma->failure->reason : NULL);
     json_text(&json, "generated", rma->inventory->generated);
-    json_text(&json, "version", rma->inventory->version);
+    json_text(&json, "version", version.data);
     json_text(&json, "backend", rma->inventory->backend);
     json_number(&json, "peers", (double)rma->peers);
     json_bool(&json, "peers_have_same_board", rma->same_board);
@@ -100,4 +102,6 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     put_facts(&json, "health", &rma->facts[INVENTORY_HEALTH]);
     json_close(&json, '}');
     strbuf_puts(out_text, "\n");
+    out_text->failed |= version.failed;
+    strbuf_fini(&version);
 }

@@ -16,6 +16,15 @@ static void put_row(struct strbuf *out, const char *label, const char *text)
     report_end_line(out, NULL, &line, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
+static void put_versions(struct strbuf *out, const struct inventory *inventory)
+{
+    struct strbuf text = {0};
+    inventory_put_measured_by(inventory, &text);
+    put_row(out, "with gpumemtopo", text.data);
+    out->failed |= text.failed;
+    strbuf_fini(&text);
+}
+
 static void put_identity(struct strbuf *out, const struct rma *rma)
 {
     const struct facts *board = &rma->facts[INVENTORY_BOARD];
@@ -30,7 +39,7 @@ static void put_identity(struct strbuf *out, const struct rma *rma)
     put_row(out, "node", gpu->node);
     put_row(out, "PCI address", gpu->pci);
     put_row(out, "surveyed", rma->inventory->generated);
-    put_row(out, "with gpumemtopo", rma->inventory->version);
+    put_versions(out, rma->inventory);
     put_row(out, "backend", rma->inventory->backend);
     put_row(out, "status",
             rma->outlier ? inventory_kind_name(rma->outlier->kind) : gpu_status_name(gpu->status));

@@ -243,15 +243,24 @@ static int sketch(const struct share *share, const struct sample *samples, size_
     return 0;
 }
 
+static int add_programs(const struct inventory *from, struct world_population *population)
+{
+    int rc = 0;
+    for (size_t i = 0; i < inventory_measured_by_count(from) && !rc; i++) {
+        char word[PROGRAM_WORD_MAX];
+        program_word(inventory_measured_by(from, i), from->backend, word);
+        rc = world_add_word(&population->programs, word);
+    }
+    return rc;
+}
+
 /* The GPUs themselves: their number and versions. */
 static int describe(const struct sample *samples, size_t n, struct world *world,
                     struct world_population *population)
 {
     population->gpus = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
-        char word[PROGRAM_WORD_MAX];
-        program_word(samples[i].from->version, samples[i].from->backend, word);
-        if (world_add_word(&population->programs, word) ||
+        if (add_programs(samples[i].from, population) ||
             world_add_word(&population->drivers, samples[i].driver) ||
             world_add_month(world, samples[i].from->generated))
             return -ENOMEM;

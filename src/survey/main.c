@@ -21,10 +21,13 @@
 #include "survey/config.h"
 #include "survey/options.h"
 #include "survey/start/exit_file.h"
+#include "survey/start/hydra_job.h"
+#include "survey/start/hydra_keeper.h"
 #include "survey/start/last_out.h"
 #include "survey/start/launcher.h"
 #include "survey/start/mpi_start.h"
 #include "survey/start/no_mpi.h"
+#include "survey/start/nohup.h"
 #include "survey/start/pmix_keeper.h"
 #include "survey/survey.h"
 #include "survey/worker/request.h"
@@ -207,14 +210,17 @@ static void speak_directly(void)
     close(fd);
 }
 
-/* The survey has printed everything. A wrapper that shows only the survey's messages must not show
- * what MPI prints when it ends. */
+/* The survey has printed everything. UCX, which MPICH uses, prints a warning for each message that
+ * nobody has received to stdout, where the inventory may be. A wrapper that shows only the survey's
+ * messages must not show what MPI prints when it ends. */
 static void be_silent(void)
 {
-    int fd = getenv("GPUMEMTOPO_STDERR") ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    dup2(fd, STDERR_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    if (getenv("GPUMEMTOPO_STDERR"))
+        dup2(fd, STDERR_FILENO);
     close(fd);
 }
 
@@ -240,6 +246,14 @@ static void stop_mpi(bool lost_ranks, int code)
     alarm(0);
 }
 
+static int refuse(const struct launcher *launcher, const struct err *err)
+{
+    if (launcher->rank)
+        return 0;
+    log_failure(err);
+    return exit_file_write(SURVEY_EXIT_BAD_INPUT, false);
+}
+
 /* The survey with MPI. Returns the exit code of the process. */
 static int run_mpi(struct process *self)
 {
@@ -251,7 +265,14 @@ static int run_mpi(struct process *self)
         log_failure(&err);
         return self->place.task ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
-    if (comm_mpi_world(&self->place, &comm, &err))
+    int rc = comm_mpi_world(&self->place, &comm, &err);
+    if (!rc && launcher_check_size(&self->launcher, comm_mpi_pmi(), comm->size, &err)) {
+        comm_destroy(comm);
+        int refused = refuse(&self->launcher, &err);
+        stop_mpi(false, refused);
+        return refused;
+    }
+    if (rc)
         log_failure(&err);
     else {
         self->place = comm->place;
@@ -260,14 +281,6 @@ static int run_mpi(struct process *self)
     int code = end.reported || !self->place.task ? exit_file_write(end.code, end.lost_ranks) : 0;
     stop_mpi(end.lost_ranks, code);
     return code;
-}
-
-static int refuse(const struct launcher *launcher, const struct err *err)
-{
-    if (launcher->rank)
-        return 0;
-    log_failure(err);
-    return exit_file_write(SURVEY_EXIT_BAD_INPUT, false);
 }
 
 /* A configuration that cannot be read is reported later, once. */
@@ -287,13 +300,20 @@ int main(int argc, char **argv)
     struct process self = {.argc = argc, .argv = argv};
     struct err refusal = {0}, usage = {0};
     io_fill_standard();
+    nohup_restore();
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
     if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
         return pmix_keeper_main();
+    if (argc == 2 && strcmp(argv[1], HYDRA_KEEPER_ARGUMENT) == 0)
+        return hydra_keeper_main();
     speak_directly();
     log_set_prefix("gpumemtopo-survey");
-    int refused = launcher_detect(getenv, &self.launcher, &refusal);
+    int refused = launcher_detect(getenv, comm_mpi_pmi(), &self.launcher, &refusal);
+    if (self.launcher.hydra)
+        hydra_keeper_start();
+    if (self.launcher.hydra && !*self.launcher.job)
+        hydra_job_name(self.launcher.job, sizeof self.launcher.job);
     if (read_command(argc, argv, &self.options, &usage))
         return refuse(&self.launcher, &usage);
     const struct survey_options *options = &self.options;

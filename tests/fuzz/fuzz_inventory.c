@@ -19,6 +19,7 @@
 #include "report/share.h"
 #include "report/summary.h"
 #include "report/topology.h"
+#include "report/undrain.h"
 #include "report/validate.h"
 #include "same_yaml.h"
 
@@ -110,7 +111,8 @@ static void report_for_programs(const struct inventory *inventory, struct strbuf
     struct err err = {0};
     report_nagios(inventory, &limits, text, &state, &err);
     report_json(inventory, text, &err);
-    report_prometheus(inventory, text);
+    report_prometheus(inventory, false, text);
+    report_prometheus(inventory, true, text);
     for (size_t i = 0; i < inventory->model_count; i++)
         report_json_mt4g(inventory, &inventory->models[i], text);
 }
@@ -130,6 +132,16 @@ static void share_without_names(struct inventory *inventory)
     print_again(inventory);
 }
 
+static void undrain(const struct inventory *inventory, struct strbuf *text, struct strbuf *notes)
+{
+    struct undrain_times times = {0};
+    struct err err = {0};
+    if (!undrain_times_add(&times, inventory, "fuzz", &err))
+        report_undrain("n1|0|gpumemtopo:failing:-:1 of 2 GPUs are there:-:-\n", "list", inventory,
+                       &times, text, notes, &err);
+    undrain_times_fini(&times);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct inventory inventory = {0};
@@ -140,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     report_validate(&inventory, &err);
     report_drain(&inventory, &text, &refused, &err);
+    undrain(&inventory, &text, &refused);
     /* One form per input: they cost more than reading. */
     switch (size % 5) {
     case 0:
@@ -155,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         share_without_names(&inventory);
         break;
     default:
-        report_html(&inventory, NULL, &text);
+        report_html(&inventory, NULL, NULL, &text);
         break;
     }
     inventory_fini(&inventory);

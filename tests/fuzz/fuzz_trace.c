@@ -13,7 +13,12 @@ static uint64_t read_warps(struct trace_reader *reader)
 {
     const struct trace_head *head = trace_reader_head(reader);
     uint64_t blocks = trace_head_blocks(head), count = 0, warps = 0, errors = 0;
+    struct err index_err = {0};
     for (uint64_t block = 0; block < blocks; block++) {
+        if (trace_reader_next_block(reader, block, &block, &index_err))
+            return ACCESSES_MAX;
+        if (block == blocks)
+            break;
         for (uint32_t number = 0; number < trace_head_warps(head); number++) {
             struct trace_warp warp;
             struct warp_access access;

@@ -13,6 +13,9 @@ FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "bin/gpumemtopo-predi
          "share/gpumemtopo/inventory.schema.json", "share/man/man1/gpumemtopo-survey.1",
          "share/man/man1/gpumemtopo-report.1", "share/man/man1/gpumemtopo-predict.1", "share/man/man5/gpumemtopo-inventory.5",
          "share/gpumemtopo/slurm/survey.sbatch", "share/gpumemtopo/slurm/health.sh",
+         "share/gpumemtopo/slurm/prolog.sh", "share/gpumemtopo/slurm/epilog.sh", "share/gpumemtopo/slurm/array.sh",
+         "share/gpumemtopo/watch/gpumemtopo.rules.yml", "share/gpumemtopo/watch/dashboard.json",
+         "share/gpumemtopo/integrations/check-node.sh",
          "share/bash-completion/completions/gpumemtopo-survey",
          "share/bash-completion/completions/gpumemtopo-report",
          "share/bash-completion/completions/gpumemtopo-predict"]

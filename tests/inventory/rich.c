@@ -295,6 +295,9 @@ void rich_inventory(struct inventory *out_inventory)
         v->command[v->command_count] = copy(command[v->command_count]);
     v->seed = UINT64_MAX;
     v->backend = copy("sim");
+    v->measured_by = must(mem_array(2, sizeof *v->measured_by));
+    v->measured_by[v->measured_by_count++] = copy("0.0.9");
+    v->measured_by[v->measured_by_count++] = copy("0.1.0");
     v->total_nodes = 2;
     v->total_ranks = 3;
     v->total_gpus = 3;

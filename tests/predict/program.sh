@@ -79,6 +79,13 @@ for row in json.load(open("out"))["predictions"]:
 assert held > 20, held
 END
 
+# A value may stand directly behind a letter, as in other programs.
+expect 0 '^mvt2 *nvidia-h200' mvt2 --size 64 -i"$h200" -mnvidia-h200 -j2 -ftable
+expect 0 '"kernel": "mvt2"' mvt2 --size 64 -i "$h200" -fjson
+expect 2 '--format is one of .* not "=json"' mvt2 --size 64 -i "$h200" -f=json
+expect 2 '--help takes no value' -hx
+expect 2 'no flag -x' -x
+
 # What makes no sense is refused: which figure, why, and what to give instead.
 no_sense() {
     pattern=$1
@@ -114,7 +121,7 @@ no_sense 'have tags for 2048 B, less than l1_data.size' --what-if l1_data.sets=4
 no_sense 'are modelled for up to 32 ways, not 56' --what-if l1_data.sets=64+l1_data.ways=56
 no_sense 'threads_per_sm is a multiple of 32' --what-if threads_per_sm=100
 no_sense 'l1_data.policy is one of lru, fifo, .*not "best"' --what-if l1_data.policy=best
-no_sense 'l2.index is one of modulo, hashed, xor, prime, smod, not "any"' --what-if l2.index=any
+no_sense 'l2.index is one of modulo, hashed, xor, prime, smod (or smod2 to smod16: .*), not "any"' --what-if l2.index=any
 no_sense 'carveout (307200 B) is more than the 233472 B .* give at most 233472' --what-if l1_data.carveout=300K
 no_sense 'carveout already decides l1_data.size' --what-if l1_data.carveout=8K+l1_data.size=64K
 expect 2 'L1 and shared memory do not share storage' mvt2 --size 64 -i "$demo" -m demo-t20 --what-if l1_data.carveout=8K
@@ -165,6 +172,44 @@ sed 's/^        line: {value: 128, unit: B, .*span of.*/        line: {value: nu
 expect 2 'lineless.yaml: model nvidia-h200: l1_data.line was not measured (too few levels)' atax1 --size 64 -i lineless.yaml
 expect 4 predictions atax1 --size 64 -i lineless.yaml --what-if l1_data.line=128
 
+# A quick survey lacks several figures: they are named once, with the profile that measures them.
+awk '/^      l1_data:/ {l1 = 1} /^      [a-z0-9_]*:/ && !/l1_data/ {l1 = 0} !(l1 && /^        (line|fetch):/)' "$h200" >quick.yaml
+expect 2 'quick.yaml: model nvidia-h200: the inventory lacks l1_data.line, l1_data.fetch; a survey with --profile standard measures them, and --what-if l1_data.line=...+l1_data.fetch=... gives them' mvt2 --size 64 -i quick.yaml
+expect 4 predictions mvt2 --size 64 -i quick.yaml --what-if l1_data.line=128+l1_data.fetch=32
+
+# A line that is no power of two is refused before anything runs.
+sed '/^      l1_data:/,/^      texture:/s/^        line: {value: 128,/        line: {value: 96,/' "$h200" >odd.yaml
+expect 2 'l1_data.line is 96 B, and only powers of two are modelled; --what-if l1_data.line=64 or 128' all -i odd.yaml
+
+# A GPU that does not cache global loads in L1 has an L2 only: no figure of L1 is shown, not even 0.
+python3 - "$h200" <<'END' || exit 1
+import re, sys
+text = open(sys.argv[1]).read()
+reason = "{value: null, status: unsupported, reason: this GPU has no such cache}"
+begin = text.index("\n      l1_data:\n")
+end = re.compile(r"\n      \w+:\n").search(text, begin + 10).start()
+rows = "".join(f"\n        {key}: {reason}" for key in ("size", "line", "fetch", "latency"))
+open("no_l1.yaml", "w").write(text[:begin] + "\n      l1_data:\n        global_loads: [not_cached]" + rows + text[end:])
+END
+expect 0 '^mvt2 *nvidia-h200  *-  *[0-9.]*  *[0-9.]*  *- ' mvt2 --size 64 -i no_l1.yaml --mshrs 8 --writes won
+grep -q '^nvidia-h200: global loads are not cached in L1' out || { cat out; exit 1; }
+! grep -q 'assumed.*l1_data' out || { cat out; exit 1; }
+expect 0 'global loads are not cached in L1' mvt2 --size 64 -i no_l1.yaml --format html
+! grep -q 'L1 hits by size' out && grep -q 'L2 hits by size' out || { echo "a curve of an L1 that is not there"; exit 1; }
+expect 0 'l1: {read_hits: null, reads: null,' 2mm mvt2 --size 64 -i no_l1.yaml --format yaml
+expect 0 predictions 2mm mvt2 --size 64 -i no_l1.yaml --format json --reuse
+python3 - <<'END' || exit 1
+import json
+rows = json.load(open("out"))["predictions"]
+for row in rows:
+    assert set(row["l1"].values()) == {None} and "l1_curve" not in row, row
+    assert row["l2"] == row["l2_without_l1"] and row["l2"]["reads"] > 0, row
+    assert row["bound"]["l1_bandwidth"] is None and row["bound"]["latency"] > 0, row
+END
+expect 2 'l1_data.ways: global loads are not cached in L1 on this model; l1_data.size=' mvt2 --size 64 -i no_l1.yaml --what-if l1_data.ways=4
+expect 2 'the inventory lacks l1_data.line, l1_data.fetch; --what-if' mvt2 --size 64 -i no_l1.yaml --what-if l1_data.size=16K
+expect 0 'l1_data.fetch=32)$' mvt2 --size 64 -i no_l1.yaml --what-if l1_data.size=16K+l1_data.line=128+l1_data.fetch=32
+
 # Ways, index and policy are the measured ones, where the survey has them.
 sed '/^      l1_data:/,/^      texture:/s/^        reach:.*/        ways: {value: 4, unit: "", spread: 0, confidence: 1, n: 1, method: x}\
         sets: {value: 512, unit: "", spread: 0, confidence: 1, n: 1, method: x}\
@@ -175,6 +220,8 @@ expect 0 'assumed: l2.ways 16, l2.policy lru, l2.index hashed$' mvt2 --size 64 -
 # What the inventory lacks and the model assumes is told.
 expect 0 'nvidia-h200: not in the inventory, assumed: .*l1_data.ways' mvt2 --size 64 -i "$h200"
 expect 0 '^mvt2 .*demo-h8' mvt2 --size 64 -i "$demo"
+no_sense 'l2.index is one of .*not "smod17"' --what-if l2.index=smod17
+expect 0 "l1_data.index=smod3" atax1 --size 64 -i "$h200" --what-if l1_data.index=smod3+l1_data.ways=4
 expect 0 "l1_data.index=smod" atax1 --size 64 -i "$h200" --what-if l1_data.index=smod
 expect 0 'l1_data.size=64K' atax1 --size 64 -i "$h200" --what-if l1_data.size=64K,128K
 [ "$(grep -c '^atax1 ' out)" = 3 ] || { echo "one row and one per value:"; cat out; exit 1; }
@@ -187,9 +234,17 @@ jobs_of 100
 cmp jobs1 jobs2 && cmp jobs1 jobs100 || exit 1
 expect 2 '\-\-jobs is a number from 1 to' atax1 -i "$h200" --jobs 0
 
+# L2 with partitions, banks and miss registers.
+expect 2 '\-\-l2-banks needs miss registers of L2' mvt2 -i "$h200" --mshrs 32 --l2-banks 4x2
+expect 2 '\-\-l2-banks is partitions x banks .* not "4"' mvt2 -i "$h200" --mshrs 32,32 --l2-banks 4
+expect 2 '\-\-mshrs is a number from 1 to' mvt2 -i "$h200" --mshrs 32,
+expect 2 '\-\-mshrs is a number from 1 to' mvt2 -i "$h200" --mshrs 0,32
+expect 0 'l2_parallel: {steps: [1-9]' 2mm --size 64 -i "$h200" --mshrs 32,32 --l2-banks 8x4 --format yaml
+expect 0 'l2_parallel: {steps: [1-9]' 2mm --size 64 -i no_l1.yaml --mshrs 32,1 --format yaml
+
 # Formats agree and can be read.
 for format in yaml json; do
-    expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32 --format $format
+    expect 0 predictions 2mm atax1 --size 64 -i "$h200" --what-if l1_data.policy=fifo --reuse --mshrs 32,32 --format $format
     cp out "out.$format"
 done
 expect 0 'kernel: "mvt2"' mvt2 --size 64 -i "$demo" --format yaml --scheduler gto --writes won --mapping rr
@@ -326,6 +381,25 @@ expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
 expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace
 expect 2 'the two files are the same' trace convert add.txt ./add.txt
 [ ! -e x.trace ] || { echo "a failed conversion left a file"; exit 1; }
+
+# A signal leaves nothing behind, and ends the program as signals do.
+python3 - "$predict" <<'END' || exit 1
+import os, signal, subprocess, sys, time
+def is_filled(file):
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # that was to see whether a file can be written there
+        return False
+for number in signal.SIGTERM, signal.SIGINT:
+    before = set(os.listdir("."))
+    running = subprocess.Popen([sys.argv[1], "trace", "make", "syrk", "caught.trace", "--size", "8192"])
+    while not any(file.name.startswith("caught.trace.tmp") and is_filled(file) for file in os.scandir(".")):
+        assert running.poll() is None, "it ended before it wrote anything"
+        time.sleep(0.01)
+    running.send_signal(number)
+    assert running.wait() == -number, running.returncode
+    assert set(os.listdir(".")) == before, set(os.listdir(".")) - before
+END
 
 # Progress is for terminals only, and gone at the end.
 python3 - "$predict" "$h200" <<'END' || exit 1

@@ -79,7 +79,7 @@ static int read_all(void *context)
     struct strbuf printed = {0};
     struct err err = {0};
     int rc = trace_reader_open(made, &reader, &err);
-    rc = rc ? rc : trace_info_check(reader, made, &err);
+    rc = rc ? rc : trace_info_check(reader, &err);
     if (!rc)
         trace_info_print(reader, made, &printed);
     rc = printed.failed ? -ENOMEM : rc;
@@ -211,7 +211,11 @@ static void predictions(void **state)
     all[2].program = 1;
     snprintf(all[2].reason, sizeof all[2].reason, "it has no L1");
     sweep("predict", predict_one, &all[0], 20);
-    sweep("predict", predict_one, &all[1], 20);
+    all[1].machine.config.parallel = (struct parallel_config){
+        .banks = 1, .ports = 2, .mshrs = 4, .merges_max = 8, .latency = {.k1 = 2}};
+    all[1].machine.config.l2_partitions = 2;
+    all[1].machine.config.l2_parallel = all[1].machine.config.parallel;
+    sweep("predict step by step", predict_one, &all[1], 20);
     for (int format = PREDICTION_TABLE; format <= PREDICTION_HTML; format++) {
         struct printing printing = {all, 3, (enum prediction_format)format};
         sweep("print", print, &printing, 3);

@@ -1,6 +1,7 @@
 /* The model of a GPU's caches: the seed's statements, and what must hold whatever the kernel. */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "../check.h"
 #include "predict/model.h"
@@ -148,6 +149,12 @@ static void seed_mapping(void **state)
     assert_true(modulo_loses >= 2 && shifted_loses >= 2);
 }
 
+static double l2_hits(void)
+{
+    return 100.0 * (double)(counts.l2.read_hits + counts.l2.write_hits) /
+           (double)(counts.l2.reads + counts.l2.writes);
+}
+
 static double with_policy(enum cache_policy policy)
 {
     struct model_config config = baseline();
@@ -175,6 +182,24 @@ static void seed_replacement(void **state)
     double random = with_policy(CACHE_RANDOM);
     assert_true(random > with_policy(CACHE_LRU) && random > with_policy(CACHE_FIFO) &&
                 random > with_policy(CACHE_LFU));
+}
+
+/* Random is best for ATAX1 in L2, too, if L2 is too small for the lines of the blocks in flight
+ * (256 KiB). With the seed's 1 MB there is nothing to replace. */
+static void seed_replacement_in_l2(void **state)
+{
+    (void)state;
+    static const enum cache_policy policies[] = {CACHE_RANDOM, CACHE_LRU, CACHE_FIFO, CACHE_LFU};
+    double reads[COUNT_OF(policies)];
+    prepare_row(&atax1, 0, 0, 0);
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        struct model_config config = baseline();
+        config.l2.size = 128 << 10;
+        config.l2.policy = policies[i];
+        run(config);
+        reads[i] = (double)counts.l2.read_hits / (double)counts.l2.reads;
+        assert_true(i == 0 || reads[0] > reads[i] + 0.2);
+    }
 }
 
 /* Lines of 32 to 128 B hardly change L1's hits, except for ATAX1. More ways do not harm ATAX1. */
@@ -293,6 +318,90 @@ static void greedy_keeps_locality(void **state)
     assert_int_equal(counts.l1_reads, reads);
 }
 
+/* Section 5.3.2: the mapping of blocks matters more for L1 than for L2. */
+static void seed_mapping_of_blocks_in_l2(void **state)
+{
+    (void)state;
+    double least[2] = {100, 100}, most[2] = {0, 0};
+    prepare_row(&atax1, 0, 0, 0);
+    for (int mapping = BLOCK_RR; mapping <= BLOCK_PART2; mapping++) {
+        double hits[2] = {atax1_hits((enum block_mapping)mapping), l2_hits()};
+        for (int i = 0; i < 2; i++) {
+            least[i] = fmin(least[i], hits[i]);
+            most[i] = fmax(most[i], hits[i]);
+        }
+    }
+    print_message("L1 %.1f to %.1f, L2 %.1f to %.1f\n", least[0], most[0], least[1], most[1]);
+    assert_true(most[0] - least[0] > most[1] - least[1]);
+}
+
+/* Section 5.3.3, L1 disabled: with more partitions and banks of L2 there are fewer steps, and the
+ * distances of reuse are others, but 2DCONV and 2MM hit as often. */
+static void seed_parallel_l2(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t size;
+    } cases[] = {{"2dconv", 256}, {"2mm", 64}, {"gesummv", 128}};
+    static const struct {
+        uint32_t partitions, banks;
+    } levels[] = {{1, 1}, {1, 2}, {2, 2}, {4, 2}, {8, 2}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct model_config config = baseline();
+        config.schedulers = 2;
+        config.writes = MODEL_RWON;
+        config.reuse = true;
+        prepare(cases[c].name, cases[c].size, 0, 0);
+        run(config);
+        struct model_counts serial = counts, before = {0};
+        double hits = l2_hits();
+        bool other = false;
+        for (size_t i = 0; i < COUNT_OF(levels); i++) {
+            config.l2_partitions = levels[i].partitions;
+            config.l2_parallel = (struct parallel_config){.banks = levels[i].banks,
+                                                          .ports = 1,
+                                                          .mshrs = 32,
+                                                          .merges_max = 8,
+                                                          .latency = {2, 0.25, 1}};
+            run(config);
+            assert_int_equal(counts.l2.reads, serial.l2.reads);
+            assert_int_equal(counts.l2.writes, serial.l2.writes);
+            assert_true(fabs(l2_hits() - hits) < 0.5);
+            if (i)
+                assert_true(counts.l2_steps < before.l2_steps);
+            before = counts;
+            other |= memcmp(&counts.l2_curve, &serial.l2_curve, sizeof serial.l2_curve) != 0;
+        }
+        assert_true(other);
+    }
+}
+
+/* Few miss registers of L2 make accesses try again; slow misses merge more. */
+static void miss_registers_of_l2(void **state)
+{
+    (void)state;
+    uint64_t fails = UINT64_MAX, merges = 0;
+    struct model_config config = baseline();
+    prepare("2dconv", 256, 0, 0);
+    config.l2_partitions = 2;
+    config.l2_parallel =
+        (struct parallel_config){.banks = 2, .ports = 1, .merges_max = 8, .latency = {.k1 = 8}};
+    for (uint32_t mshrs = 1; mshrs <= 64; mshrs *= 8) {
+        config.l2_parallel.mshrs = mshrs;
+        run(config);
+        assert_true(counts.l2_fails < fails || !fails);
+        fails = counts.l2_fails;
+    }
+    for (double k1 = 1; k1 <= 64; k1 *= 8) {
+        config.l2_parallel.latency.k1 = k1;
+        run(config);
+        assert_true(counts.l2_merges >= merges);
+        merges = counts.l2_merges;
+    }
+    assert_true(merges > 0);
+}
+
 /* Miss registers change steps, merges and fails, but not what is read. */
 static void miss_registers(void **state)
 {
@@ -381,11 +490,15 @@ int main(void)
         cmocka_unit_test(seed_capacity),
         cmocka_unit_test(seed_mapping),
         cmocka_unit_test(seed_replacement),
+        cmocka_unit_test(seed_replacement_in_l2),
         cmocka_unit_test(seed_block_size_and_ways),
         cmocka_unit_test(lru_is_reuse_distance),
         cmocka_unit_test(lru_is_reuse_distance_by_sectors),
         cmocka_unit_test(write_policies_differ),
         cmocka_unit_test(greedy_keeps_locality),
+        cmocka_unit_test(seed_mapping_of_blocks_in_l2),
+        cmocka_unit_test(seed_parallel_l2),
+        cmocka_unit_test(miss_registers_of_l2),
         cmocka_unit_test(miss_registers),
         cmocka_unit_test(every_block_runs_once),
         cmocka_unit_test(random_blocks_are_shuffled),

@@ -148,7 +148,7 @@ static void round_trips(void **state)
         }
         if (step > 1)
             assert_warp(reader, 1, 0, 0);
-        if (cases[c].blocks < 1000 && trace_info_check(reader, path, &err))
+        if (cases[c].blocks < 1000 && trace_info_check(reader, &err))
             fail_msg("%s", err.text);
         trace_reader_close(reader);
     }
@@ -193,7 +193,7 @@ static int read_all(const uint8_t *bytes, size_t length, struct err *err)
     *err = (struct err){0};
     save(bytes, length);
     int rc = trace_reader_open(path, &reader, err);
-    rc = rc ? rc : trace_info_check(reader, path, err);
+    rc = rc ? rc : trace_info_check(reader, err);
     trace_reader_close(reader);
     if (rc && (strcmp(err->file, path) != 0 || !strstr(err->text, "byte ") ||
                !strstr(err->text, "expected")))
@@ -259,7 +259,13 @@ static void wrong_content(void **state)
         {0, 10, {60}, 1, "fields of the head of a trace"},
         {-1, 8, {2}, 1, "expected a page of kind totals"},
         {-1, 16, {0, 0, 0, 0, 0, 0, 0, 0}, 8, "expected totals"},
-        {-1, 16, {255, 255}, 2, "accesses"},
+        {-1, 16, {255, 255}, 2, "accesses, which the pages before have, not"},
+        {-1, 24, {0}, 1, "loads, which the pages before have, not"},
+        {-1, 32, {1}, 1, "active lanes, which the pages before have, not"},
+        {-1, 40, {7}, 1, "expected totals of 3 blocks with accesses, which the pages before have"},
+        {-1, 48, {1}, 1, "as the lowest address"},
+        {-1, 56, {0}, 1, "as the highest address"},
+        {-1, 64, {16}, 1, "expected totals of 4 bytes of the largest element"},
         {-1, 24, {255, 255, 255}, 3, "expected totals"},
         {-1, 63, {1}, 1, "expected totals"},
         {-1, 64, {64}, 1, "expected totals"},
@@ -365,12 +371,125 @@ static void run_meets_damage(void **state)
     free(launch);
 }
 
+static struct model_config small_config(void)
+{
+    return (struct model_config){
+        .sms = 3,
+        .schedulers = 4,
+        .limits = {.warps_max = 64, .blocks_max = 32},
+        .l1_per_sm = 1,
+        .l2_parts = 1,
+        .groups = 1,
+        .merged_loads = 1,
+        .l1 = {.size = 16 << 10, .line = 128, .sector = 32, .fetch = 32, .ways = 4},
+        .l2 = {.size = 64 << 10, .line = 128, .sector = 32, .fetch = 64, .ways = 16},
+    };
+}
+
+/* A trace that tells other totals than it has is refused at the end of a run. */
+static void run_meets_wrong_totals(void **state)
+{
+    (void)state;
+    static struct kernel_launch launch;
+    struct trace_head head = small_head(3, 64);
+    struct model_config config = small_config();
+    struct trace_source *source = NULL;
+    struct model_counts counts;
+    for (uint32_t field = 0; field < 2; field++) {
+        struct err err = {0};
+        write_file(&head, 1);
+        load_image();
+        memcpy(damaged, image, image_bytes);
+        uint8_t *total = damaged + image_bytes - 512 + 16 + 8 * field;
+        uint8_t less[1] = {(uint8_t)(*total ^ 1)};
+        change(-1, 16 + 8 * field, less, 1);
+        save(damaged, image_bytes);
+        assert_int_equal(trace_source_open(path, &source, &err), 0);
+        trace_source_launch(source, &launch);
+        assert_int_equal(model_run(&config, &launch, &counts, &err), -EINVAL);
+        assert_string_equal(err.file, path);
+        assert_non_null(strstr(err.text, field ? "loads, which the pages" : "accesses, which"));
+        trace_source_close(source);
+    }
+}
+
+/* Billions of blocks without accesses cost nothing; each block with accesses is run once. */
+static void empty_blocks(void **state)
+{
+    (void)state;
+    static const uint64_t busy[] = {5, 6, 1000000, 4000000000, UINT32_MAX - 1};
+    static struct kernel_launch launch;
+    struct trace_head head = small_head(UINT32_MAX, 64);
+    struct model_config config = small_config();
+    struct trace_writer *writer = NULL;
+    struct trace_source *source = NULL;
+    struct trace_reader *reader = NULL;
+    struct err err = {0};
+    uint64_t block = 0;
+    head.page_bytes = TRACE_PAGE_BYTES_MAX;
+    assert_int_equal(trace_writer_create(path, &head, &writer, &err), 0);
+    for (size_t i = 0; i < COUNT_OF(busy); i++) {
+        struct warp_access access = access_of(busy[i], 1, 1);
+        assert_int_equal(trace_writer_add(writer, busy[i], 1, &access, 0, &err), 0);
+    }
+    assert_int_equal(trace_writer_finish(writer, NULL, &err), 0);
+    trace_writer_destroy(writer);
+    assert_int_equal(trace_reader_open(path, &reader, &err), 0);
+    assert_int_equal(trace_info_check(reader, &err), 0);
+    for (size_t i = 0; i < COUNT_OF(busy); i++) {
+        assert_int_equal(trace_reader_next_block(reader, block, &block, &err), 0);
+        assert_int_equal(block++, busy[i]);
+    }
+    assert_int_equal(trace_reader_next_block(reader, block, &block, &err), 0);
+    assert_int_equal(block, UINT32_MAX);
+    trace_reader_close(reader);
+    assert_int_equal(trace_source_open(path, &source, &err), 0);
+    trace_source_launch(source, &launch);
+    for (int mapping = BLOCK_FIRST_FREE; mapping < BLOCK_RANDOM; mapping++) {
+        struct model_counts counts;
+        config.mapping = (enum block_mapping)mapping;
+        if (model_run(&config, &launch, &counts, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(counts.accesses, COUNT_OF(busy));
+    }
+    trace_source_close(source);
+}
+
+/* Whatever blocks are empty, every mapping deals out each of the others once: otherwise the totals
+ * would not come out. */
+static void mappings_skip(void **state)
+{
+    (void)state;
+    static struct kernel_launch launch;
+    struct trace_head head = small_head(1000, 64);
+    struct model_config config = small_config();
+    struct trace_source *source = NULL;
+    struct err err = {0};
+    write_file(&head, 7);
+    assert_int_equal(trace_source_open(path, &source, &err), 0);
+    trace_source_launch(source, &launch);
+    for (int i = 0; i < 10; i++) {
+        struct model_counts counts;
+        config.mapping = (enum block_mapping)(i % 5);
+        config.together = i >= 5;
+        if (model_run(&config, &launch, &counts, &err))
+            fail_msg("%s", err.text);
+    }
+    trace_source_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),     cmocka_unit_test(writer_refuses),
-        cmocka_unit_test(cut_and_flipped), cmocka_unit_test(wrong_content),
-        cmocka_unit_test(like_the_kernel), cmocka_unit_test(run_meets_damage),
+        cmocka_unit_test(round_trips),
+        cmocka_unit_test(writer_refuses),
+        cmocka_unit_test(cut_and_flipped),
+        cmocka_unit_test(wrong_content),
+        cmocka_unit_test(like_the_kernel),
+        cmocka_unit_test(run_meets_damage),
+        cmocka_unit_test(run_meets_wrong_totals),
+        cmocka_unit_test(empty_blocks),
+        cmocka_unit_test(mappings_skip),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

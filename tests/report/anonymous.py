@@ -51,6 +51,7 @@ EXEMPT = {
     "accept": "supplier and customer must know which GPU is meant; refuses --anonymous",
     "drain": "names nodes for Slurm; refuses --anonymous",
     "exclude": "names nodes for Slurm; refuses --anonymous",
+    "undrain": "names nodes for Slurm; refuses --anonymous",
     "validate": "writes nothing",
 }
 # These never have a name, also without the flag.
@@ -170,9 +171,10 @@ def check_report(there, names):
             check(found(names, data), f"{row}: the control has no names")
     done = run(REPORT, "rma", there / "in.yaml", uuid, "--anonymous", "--record", there / "in.gmr", codes=(2,))
     check(b"the record has names" in done.stderr, f"rma --record: {done.stderr}")
-    for command in "drain", "exclude":
+    (there / "drained.txt").write_text("")
+    for command in ["drain"], ["exclude"], ["undrain", "--drained", there / "drained.txt"]:
         for words in [(there / "in.yaml", "--anonymous"), (there / "a.yaml",)]:
-            done = run(REPORT, command, *words, codes=(2,))
+            done = run(REPORT, *command, *words, codes=(2,))
             check(b"pseudonyms" in done.stderr, f"{command} {words}: {done.stderr}")
 
 

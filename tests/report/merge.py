@@ -232,6 +232,34 @@ def case_bad_files(folder):
     check(done.returncode == 1 and "No space" in done.stderr, done.stderr)
 
 
+def case_versions(folder):
+    """The versions that measured are told; the version of the program that merges is not put on their figures."""
+    for number, name in enumerate("ab"):
+        surveyed(folder, name, [node(name, 3)], seed=number + 1)
+    own = re.search(r"version: ([\d.]+),", (folder / "a/out.yaml").read_text())[1]
+    (folder / "old.yaml").write_text((folder / "b/out.yaml").read_text().replace(f"version: {own},", "version: 0.1.9,", 1))
+
+    def head_of(*sources):
+        report(folder, "merge", *sources, "-o", "merged.yaml")
+        report(folder, "validate", "merged.yaml")
+        head = (folder / "merged.yaml").read_text().split("\n", 1)[0]
+        check(f"version: {own}," in head, head)
+        found = re.search(r"measured_by: \[(.*?)\]", head)
+        return found[1].split(", ") if found else None
+
+    check(head_of("a/out.yaml", "b/spool") is None, "all by this version")
+    check(head_of("old.yaml") == ["0.1.9"], "one file of another version")
+    both = sorted(["0.1.9", own])
+    check(head_of("a/spool", "old.yaml") == both, "a spool and an older inventory")
+    (folder / "merged.yaml").rename(folder / "both.yaml")
+    check(head_of("both.yaml") == both, "a merged inventory, merged again")
+    check(head_of("both.yaml", "a/out.yaml") == both, "and with one more")
+    page = report(folder, "html", "both.yaml").stdout
+    check(f"gpumemtopo {own}, merged; measured by gpumemtopo {both[0]}, {both[1]}" in page, "the page says it")
+    check(f'programs: ["{both[0]} sim", "{both[1]} sim"]' in report(folder, "share", "both.yaml").stdout,
+          "figures that are shared have the versions that measured")
+
+
 def case_drain(folder):
     """A node of which every GPU is failing is drained like one with a single one."""
     every, one = "{gpu: all, kind: remap, pending: true}", "{gpu: 1, kind: remap, pending: true}"

@@ -146,7 +146,7 @@ def check_marked(text):
 def check_prometheus():
     for path in rich(), surveyed(["demo-h8", "tesla-k20c"]):
         seen, families, family = set(), set(), None
-        for line in run("prometheus", str(path)).splitlines():
+        for line in run("prometheus", str(path)).split("\n")[:-1]:
             if line.startswith("# HELP "):
                 family = line.split(" ")[2]
                 assert re.fullmatch(r"[a-z][a-z0-9_]*", family) and family not in families, line
@@ -162,7 +162,7 @@ def check_prometheus():
     assert "gpumemtopo_l1_data_size_bytes" in families and "gpumemtopo_clock_sm_hertz" in families
     text = run("prometheus", str(path))
     read = re.search(r"main.bandwidth.read: \[([\d.]+)", path.read_text()).group(1)
-    sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{uuid=\"GPU-[^}]*,node=\"n\d\","
+    sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{UUID=\"GPU-[^}]*,Hostname=\"n\d\",gpu=\"\d\","
                        r"model=\"[^\"]+\"\} ([\d.]+)", text)
     assert float(sample.group(1)) == float(read) * 1e9, (sample.group(0), read)
     assert "# HELP gpumemtopo_clock_sm_hertz Measured clock.sm in hertz." in text
@@ -191,7 +191,7 @@ def check_uncertain():
     text = run("prometheus", str(path))
 
     def nodes(family):
-        return re.findall(rf'(?m)^gpumemtopo_{family}\{{[^}}]*node="(n\d)"', text)
+        return re.findall(rf'(?m)^gpumemtopo_{family}\{{[^}}]*Hostname="(n\d)"', text)
     assert nodes("gpu_info") == ["n0", "n1", "n2", "n3"], text
     assert nodes("gpu_outlier") == nodes("clock_sm_hertz") == ["n0", "n3"], text
     assert nodes("main_bandwidth_read_bytes_per_second") == ["n3"], text

@@ -26,11 +26,11 @@ folder = pathlib.Path(tempfile.mkdtemp())
 MIB = 1 << 20
 
 
-def page_of(name, data=None, path=demo):
+def page_of(name, data=None, path=demo, flags=()):
     if data:
         path = fleet.write(data, folder / f"{name}.yaml")
     page = folder / f"{name}.html"
-    subprocess.run([report, "html", path, "-o", page], check=True)
+    subprocess.run([report, "html", *flags, path, "-o", page], check=True)
     return page
 
 
@@ -87,8 +87,78 @@ def loaded():
     return path
 
 
+def placed():
+    """An inventory in which all GPUs of a node have the same finding, one of them two, and another node is slower."""
+    path, fleet_path = folder / "placed.yaml", folder / "placed.fleet.yaml"
+    if not path.exists():
+        remap = ", ".join("{gpu: %d, kind: remap, pending: true}" % gpu for gpu in range(4))
+        faults = {"a": "{gpu: 1, kind: slow_dram, share: 0.3}", "b": remap + ", {gpu: 2, kind: pcie, width: 4}"}
+        fleet_path.write_text("seed: 1\nnodes:\n" + "".join(
+            f"  - {{name: {name}, gpus: 4, model: {root.resolve()}/configs/sim/demo-h8.yaml, faults: [{faults.get(name, '')}]}}\n"
+            for name in "abcde"))
+        code = subprocess.run([sys.argv[5], "--no-mpi", "--simulate", fleet_path, "--profile", "quick", "--quiet",
+                               "--no-progress", "-o", path]).returncode
+        assert code == 3, code
+    return path
+
+
+def racks_of_placed():
+    """Where the nodes of placed() are: c is not told, f was not surveyed, names are hostile."""
+    path = folder / "racks"
+    path.write_text("# node rack switch\na r10 leaf1\n\nb\tr9  leaf1 # twice failing\nd r9\ne <b>r2</b>\nf r9 leaf2\n")
+    return path
+
+
+def check_racks(chromium):
+    """Counts by rack and switch, against counts made here from the inventory; the worst first."""
+    rows = chromium.run("""Array.from(document.querySelectorAll('#racks table'), (t) => Array.from(t.tBodies[0].rows, (r) =>
+      Array.from(r.cells, (c) => c.textContent.trim())))""")
+    places = {"a": ("r10", "leaf1"), "b": ("r9", "leaf1"), "d": ("r9", None), "e": ("<b>r2</b>", None), "f": ("r9", "leaf2")}
+    data = fleet.base(placed())
+    kinds = {outlier["uuid"]: outlier["kind"] for outlier in data["outliers"]}
+    severity = ["failing", "degraded", "misconfigured", "mismatched"]
+    for which, table in enumerate(rows):
+        where = {node: place[which] or "not in the map" for node, place in places.items()}
+        wanted = {}
+        for gpu in data["gpus"]:
+            row = wanted.setdefault(where.get(gpu["node"], "not in the map"), {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)})
+            row["nodes"].add(gpu["node"])
+            row["gpus"] += 1
+            if gpu["uuid"] in kinds:
+                row[kinds[gpu["uuid"]]] += 1
+        mapped = {name: sum(place[which] == name for place in places.values()) for name in where.values()}
+        for name in set(where.values()) - set(wanted):
+            wanted[name] = {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)}
+        assert {row[0]: row[1:] for row in table} == {
+            name: [f"{len(row['nodes'])} of {mapped.get(name) or len(row['nodes'])}", str(row["gpus"]),
+                   *(str(row[kind]) for kind in severity), "0"] for name, row in wanted.items()}, (table, wanted)
+    assert [row[0] for row in rows[0]][:2] == ["r9", "r10"] and rows[1][0][0] == "leaf1", rows
+    assert "rack r9, switch leaf1" in chromium.run("document.querySelector('#places article h3').innerText")
+    assert chromium.run("document.querySelectorAll('#racks b').length") == 0, "names of racks are text"
+
+
+def check_placed(chromium):
+    """One card for the node instead of one per GPU; the GPU with another finding has its own; failing before degraded."""
+    data = fleet.base(placed())
+    (place,) = [entry for entry in data["nodes"] if entry["kind"]]
+    assert place["node"] == "b" and place["kind"] == "failing" and len(place["gpus"]) == 4, data["nodes"]
+    assert [outlier["kind"] for outlier in data["outliers"]] == ["degraded"] + 4 * ["failing"], "as in the file"
+    cards = chromium.run("""Array.from(document.querySelectorAll('article.card'), (card) => ({id: card.id,
+      kind: card.querySelector('.kind').textContent, text: card.innerText, section: card.closest('section').id}))""")
+    assert [(card["section"], card["kind"]) for card in cards] == [
+        ("outliers", "failing"), ("outliers", "degraded"), ("places", "failing")], cards
+    two = next(outlier for outlier in data["outliers"] if outlier["node"] == "b" and len(outlier["findings"]) > 1)
+    assert two["uuid"] in cards[0]["text"] and "host.bandwidth" in cards[0]["text"], cards[0]
+    assert place["finding"] in cards[2]["text"] and all(uuid in cards[2]["text"] for uuid in place["gpus"]), cards[2]
+    assert "scontrol update NodeName=b State=DRAIN" in cards[2]["text"], cards[2]
+    # Every link of the map leads to a card, and the GPUs without one of their own to that of the node.
+    links = chromium.run("Array.from(document.querySelectorAll('#map a'), (a) => a.getAttribute('href'))")
+    assert sorted(links) == sorted(["#" + cards[0]["id"], "#" + cards[1]["id"]] + 3 * ["#" + cards[2]["id"]]), links
+
+
 def pages():
     return {
+        "placed": page_of("placed", path=placed(), flags=("--racks", racks_of_placed())),
         "loaded": page_of("loaded", path=loaded()),
         "linked": page_of("linked", linked(fleet.base(demo))),
         "demo": page_of("demo"),
@@ -120,6 +190,9 @@ def check_text():
             assert finding["metric"] in page and finding["cause"] in page, finding
     for gone in data["unmeasured"]:
         assert gone["reason"] in page
+    kinds = re.findall(r"<span class=kind>(\w+)</span>", (folder / "demo.html").read_text())
+    severity = ["failing", "degraded", "misconfigured", "mismatched"]
+    assert kinds == sorted(kinds, key=severity.index) and len(kinds) == len(data["outliers"]) and kinds[0] == "failing"
     for gpu in data["gpus"]:
         assert gpu["uuid"] in page
     for model in data["models"]:
@@ -303,6 +376,10 @@ def check_browser():
             elif name == "loaded":
                 check_looks(chromium, shots, name)
                 check_loaded(chromium)
+            elif name == "placed":
+                chromium.picture(shots / "placed.png", whole=True)
+                check_placed(chromium)
+                check_racks(chromium)
             elif name == "h200":
                 check_looks(chromium, shots, name)
                 check_h200(chromium)

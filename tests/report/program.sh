@@ -53,8 +53,17 @@ expect 2 '--model is given twice; it takes ID\[,ID\]' show --compare --model a -
 expect 2 '--output is given twice' json good.yaml -o a -o b
 expect 2 'takes no value' json --mt4g=yes good.yaml
 expect 0 'schema' json good.yaml -o -
+expect 0 'schema' json good.yaml -o-
 expect 0 '<!doctype html>' html good.yaml
 expect 1 'cannot' html good.yaml -o missing/out.html
+printf 'n1 r1 s1 # a comment\n\nn2 r2\n' >racks
+expect 0 'Racks and switches' html --racks racks good.yaml
+expect 2 'cannot be used with --anonymous' html --racks racks --anonymous good.yaml
+expect 2 'none: cannot open' html --racks none good.yaml
+printf 'n1 r1\nn2\n' >racks
+expect 2 'racks:2:1: expected NODE RACK' html --racks racks good.yaml
+printf 'n1 r1\nn1 r2\n' >racks
+expect 2 'node n1 is there twice' html --racks racks good.yaml
 expect 0 '' validate good.yaml
 expect 0 '' validate good.yaml good.yaml
 expect 2 'Usage:'
@@ -68,6 +77,12 @@ expect 2 'contradiction.yaml: survey.measured is 3' validate good.yaml contradic
 expect 2 'future.yaml:1:22: .*newer' validate future.yaml
 expect 2 'empty.yaml:1:1: the file is empty' validate empty.yaml
 expect 2 'cut.yaml:' validate cut.yaml
+expect 2 'undrain: --drained names the list' undrain good.yaml
+expect 2 'missing.txt: cannot open' undrain --drained missing.txt good.yaml
+echo n1 >drained.txt
+expect 2 'drained.txt:1:1: expected NODE|SECONDS|REASON, as SLURM_TIME_FORMAT=%s sinfo' undrain --drained drained.txt good.yaml
+: >drained.txt
+expect 0 '' undrain --drained drained.txt good.yaml
 
 # World files.
 cat >world.yaml <<'EOF'

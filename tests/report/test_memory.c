@@ -31,7 +31,7 @@ struct line {
 
 static char folder[] = "/tmp/gpumemtopo-memory-XXXXXX";
 static char spool[64], rich_path[64], before_path[64], after_path[64], out_path[64], order_path[64],
-    store_path[64];
+    drained_path[64], racks_path[64], store_path[64];
 
 static void write_inventory(const struct inventory *inventory, const char *path)
 {
@@ -86,6 +86,23 @@ static void write_order(void)
         "outliers_allowed: [mismatched]\n";
     FILE *file = fopen(order_path, "w");
     assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void write_drained(void)
+{
+    FILE *file = fopen(drained_path, "w");
+    assert_true(file &&
+                fputs("n00|0|gpumemtopo:failing:GPU-001:a cause:-:-\n"
+                      "n01|0|gpumemtopo:degraded:GPU-003:a cause:-:-\n",
+                      file) >= 0 &&
+                fclose(file) == 0);
+}
+
+static void write_racks(void)
+{
+    FILE *file = fopen(racks_path, "w");
+    assert_true(file && fputs("n00 r1 s1\nn01 r1 s2\nn02 r2\nm00 r3\n", file) >= 0 &&
+                fclose(file) == 0);
 }
 
 static struct inventory judged(struct gpu_result *gpus, size_t count)
@@ -149,9 +166,13 @@ static int make_files(void **state)
     snprintf(before_path, sizeof before_path, "%s/before.yaml", folder);
     snprintf(after_path, sizeof after_path, "%s/after.yaml", folder);
     snprintf(out_path, sizeof out_path, "%s/out", folder);
+    snprintf(drained_path, sizeof drained_path, "%s/drained.txt", folder);
     snprintf(order_path, sizeof order_path, "%s/order.yaml", folder);
+    snprintf(racks_path, sizeof racks_path, "%s/racks", folder);
     snprintf(store_path, sizeof store_path, "%s/store", folder);
     write_order();
+    write_drained();
+    write_racks();
     write_store();
     made_spoil(gpus);
     struct inventory after = judged(gpus, MADE_SPOILED);
@@ -179,7 +200,9 @@ static int remove_files(void **state)
     unlink(before_path);
     unlink(after_path);
     unlink(out_path);
+    unlink(drained_path);
     unlink(order_path);
+    unlink(racks_path);
     snprintf(command, sizeof command, "rm -r %s %s", spool, store_path);
     return system(command) ? -1 : rmdir(folder); /* fails if a temporary file is left */
 }
@@ -284,6 +307,7 @@ static void showing(void **state)
           after_path);
     SWEEP("drain", 70, "drain", after_path);
     SWEEP("exclude", 70, "exclude", after_path);
+    SWEEP("undrain", 200, "undrain", "--drained", drained_path, before_path, after_path);
     SWEEP("nagios", 70, "nagios", "--max-age", "0", before_path);
     SWEEP("rma", 130, "rma", after_path, "GPU-003", "-o", "-");
     SWEEP("history", 140, "history", before_path, after_path, rich_path);
@@ -300,10 +324,12 @@ static void writing(void **state)
 {
     (void)state;
     SWEEP("html", 230, "html", rich_path);
+    SWEEP("html --racks", 230, "html", "--racks", racks_path, after_path);
     SWEEP("html, all kinds of findings", 230, "html", "--reference", MODELS, after_path);
     SWEEP("json", 150, "json", rich_path);
     SWEEP("json --mt4g", 70, "json", "--mt4g", "--model", "alpha-100", after_path);
     SWEEP("prometheus", 120, "prometheus", after_path);
+    SWEEP("prometheus --openmetrics", 120, "prometheus", "--openmetrics", rich_path);
     SWEEP("share", 120, "share", "--config", SURVEY_CONFIG, before_path, WORLD);
     SWEEP("history --anonymous", 60, "history", "--anonymous", before_path, after_path);
     SWEEP("json --anonymous", 120, "json", "--anonymous", rich_path);

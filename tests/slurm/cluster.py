@@ -74,8 +74,21 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
+# What slurmd calls gets no variable of ours, so these name the settings. Health checks come every two seconds, but
+# only on nodes for which watch() asks.
+HOOK = """#!/bin/sh
+{only}export GPUMEMTOPO_TEST_MARK={mark}
+export GPUMEMTOPO_HEALTH_CONF={folder}/health.conf
+exec {script}
+"""
+HOOKS = ("Prolog", "Epilog", "HealthCheckProgram")
+
+
 class Cluster:
-    def __init__(self, mark="", more="SlurmdTimeout=20"):
+    """hooks: scripts by the keys of slurm.conf in HOOKS, as installed or of the source. Their settings are in the
+    file health_conf, which the caller writes."""
+
+    def __init__(self, mark="", more="SlurmdTimeout=20", hooks=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-slurm-"))
         self.folder.chmod(0o755)
         self.daemons = {}
@@ -86,12 +99,31 @@ class Cluster:
         self.env.update(SLURM_CONF=str(self.folder / "slurm.conf"), OMPI_MCA_btl="tcp,self",
                         OMPI_MCA_btl_tcp_if_include="lo",
                         PATH=os.environ["PATH"] + ":/usr/sbin:/sbin", GPUMEMTOPO_TEST_MARK=mark)
-        self.configure(more)
+        self.health_conf = self.folder / "health.conf"
+        self.configure(more + "".join(self.hook(key, script, mark) for key, script in (hooks or {}).items()))
         try:
             self.start()
         except BaseException:
             self.stop()
             raise
+
+    def hook(self, key, script, mark):
+        """The line of slurm.conf for one script."""
+        assert key in HOOKS, key
+        path = self.folder / key.lower()
+        health = key == "HealthCheckProgram"
+        path.write_text(HOOK.format(folder=self.folder, script=script, mark=mark,
+                                    only=f"[ -e {self.folder}/watch.$SLURMD_NODENAME ] || exit 0\n" if health else ""))
+        path.chmod(0o755)
+        return f"\n{key}={path}" + ("\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE" if health else "")
+
+    def watch(self, node, on=True):
+        """Begins or ends the health checks of a node."""
+        path = self.folder / f"watch.{node}"
+        if on:
+            path.touch()
+        else:
+            path.unlink()
 
     def configure(self, more):
         ports = free_ports(NODES + 1)
@@ -138,6 +170,14 @@ class Cluster:
     def idle(self):
         done = self.run("sinfo", "-h", "-N", "-o", "%T")
         return done.stdout.split().count("idle")
+
+    def state(self, node):
+        """State and reason, such as "drained gpumemtopo:failing:..."."""
+        return self.run("sinfo", "-h", "-N", "-n", node, "-o", "%T %E").stdout.strip()
+
+    def resume(self, node):
+        self.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        self.until(lambda: self.state(node).startswith("idle"), f"idle {node}")
 
     def run(self, *command, **more):
         return subprocess.run([find(str(command[0])) or command[0], *command[1:]],

@@ -324,7 +324,7 @@ def part_health(cluster, folder):
     cases = [("", 0, 0), ("{gpu: 1, kind: slow_dram, share: 0.4}", 0, 0),
              ("{gpu: 1, kind: remap, failed: true}", 0, 1),
              ("{gpu: 2, kind: crash, after: 1}", 0, 1),
-             ("{gpu: all, kind: remap, pending: true}", 0, 1), ("{gpu: all, kind: busy}", 0, 0),
+             ("{gpu: all, kind: remap, pending: true}", 0, 1), ("{gpu: all, kind: busy}", 1, 1),
              ("{gpu: 2, kind: crash, after: 1, tries: 1}", 0, 0), ("{gpu: 2, kind: hang, after: 1}", 0, 1),
              ("{gpu: 5, kind: missing}", 0, 1), ("{gpu: all, kind: dead_driver}", 0, 1)]
     conf = folder / "health.conf"
@@ -337,8 +337,8 @@ def part_health(cluster, folder):
         there.mkdir()
         path = write_fleet(there, [node("n1", 8, faults)])
         conf.write_text(f"bin={bins}\nlast={there}/last\ngpus=8\nlimit={15 if 'hang' in faults else 40}\n"
-                        f"lock={folder}/lock\nflags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
-        for context, code in ((None, health), ("prolog_slurmd", prolog), ("epilog_slurmd", prolog)):
+                        f"measure=node\nlock={folder}/lock\nflags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
+        for context, code in ((None, health), ("prolog_slurmd" if number % 2 else "epilog_slurmd", prolog)):
             env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1"}
             if context:
                 env["SLURM_SCRIPT_CONTEXT"] = context
@@ -355,7 +355,7 @@ def part_health(cluster, folder):
            "SLURM_CONF": cluster.env["SLURM_CONF"]}
 
     def drained(path, *settings):
-        conf.write_text("\n".join((f"bin={bins}", f"lock={folder}/lock", "drain=yes", *settings,
+        conf.write_text("\n".join((f"bin={bins}", f"lock={folder}/lock", "drain=yes", "limit=40", *settings,
                                    f"flags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")))
         done = subprocess.run([SCRIPTS / "health.sh"], env=env, cwd="/", capture_output=True, text=True)
         check(done.returncode == 0, f"{done.returncode} {done.stderr}")

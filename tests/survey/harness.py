@@ -17,7 +17,7 @@ PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).r
 CASE = sys.argv[3]
 MODEL = pathlib.Path(__file__).resolve().with_name("tiny.yaml")
 MARK = uuid.uuid4().hex  # in the environment of all that is started here, to find what stays behind
-LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
+LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_|HYDI_|MPI_LOCAL)")
 SKIP = 77
 SLOWER = 4 if b"__asan_init" in PROGRAM.read_bytes() else 1  # where time is of no interest
 
@@ -35,9 +35,47 @@ def environment(**more):
     return env
 
 
-def command(ranks, *args):
-    launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
-    return [*launcher, str(PROGRAM), *args]
+MPICH = "\nMPI: MPICH" in subprocess.run([PROGRAM, "--version"], env=environment(), capture_output=True,
+                                         text=True).stdout
+LAUNCHER = "mpiexec.hydra" if MPICH else "mpirun"
+RANK = "PMI_RANK" if MPICH else "OMPI_COMM_WORLD_RANK"  # the variable that has a rank's number
+
+
+def launcher(ranks, recovery=False):
+    """The words that start so many ranks. recovery: the others live on when one dies."""
+    if MPICH:
+        return [LAUNCHER, *(["-disable-auto-cleanup"] if recovery else []), "-n", str(ranks)]
+    return [LAUNCHER, *(["--enable-recovery"] if recovery else []), "--oversubscribe", "-n", str(ranks)]
+
+
+def command(ranks, *args, recovery=False):
+    return [*(launcher(ranks, recovery) if ranks else []), str(PROGRAM), *args]
+
+
+def parent(pid):
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    except OSError:
+        return b""
+
+
+def number_of(pid):
+    """The number of the rank that this process is, as text; None for others."""
+    if MPICH and name_of(parent(pid)) != b"gpumemtopo-keeper":
+        return None  # what the rank and its keeper are made from
+    try:
+        variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    found = re.search(rb"(?:^|\0)%s=([^\0]*)\0" % RANK.encode(), variables)
+    return found and found[1].decode()
 
 
 FAST = ("--probes", "main.latency")
@@ -141,7 +179,7 @@ def field(text, name):
 
 def main(cases):
     """Runs the case; cases: the script's globals."""
-    if not shutil.which("mpirun"):
+    if not shutil.which(LAUNCHER):
         sys.exit(SKIP)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-test-"))
     try:

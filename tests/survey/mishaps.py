@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, survey,
-                     workers_that_stay, write_fleet)
+from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, number_of,
+                     survey, workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
 WORKER_RECORD_FD = 4  # as in src/survey/worker/request.h
@@ -26,12 +26,7 @@ def failing(call):
 
 def rank_process(number):
     for pid, name in marked():
-        try:
-            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            continue
-        if name.endswith(b"gpumemtopo-survey") and \
-                f"\0OMPI_COMM_WORLD_RANK={number}\0".encode() in variables:
+        if name.endswith(b"gpumemtopo-survey") and number_of(pid) == str(number):
             return pid
     check(False, f"no rank {number}")
 
@@ -63,9 +58,9 @@ def case_paused_long(folder):
     its inventory when it goes on."""
     write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
     (folder / "code").touch()
-    launch = command(3, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "6", *FAST)
+    launch = command(3, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "6", *FAST, recovery=True)
     with open(folder / "said", "w") as said:
-        run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder, stderr=said,
+        run = subprocess.Popen(launch, cwd=folder, stderr=said,
                                env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
                                stdin=subprocess.DEVNULL)
     while not list(folder.glob("out.yaml.spool/gpu-*")):

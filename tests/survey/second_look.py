@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from harness import (ROOT, SLOWER, check, command, environment, field, main, marked, masked, node, survey,
-                     workers, write_fleet)
+from harness import (ROOT, SLOWER, check, command, environment, field, main, marked, masked, node, number_of,
+                     survey, workers, write_fleet)
 
 REPORT = pathlib.Path(sys.argv[4]).resolve()
 CONFIG = ROOT / "configs/survey.yaml"
@@ -109,16 +109,15 @@ def during_second(folder, action, *args):
     check_first_stands(folder, run)
 
 
-def started(folder, ranks, *args, launcher=()):
+def started(folder, ranks, *args, recovery=False):
     """A survey whose second measurement takes some tenths of a second."""
     write_fleet(folder, [node("n1", 8, "{gpu: 5, kind: l2_slice, share: 0.4}")])
     (folder / "code").touch()
     with open(folder / "said", "w") as said:
         words = command(ranks, "--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "l2.size", "--no-progress",
-                        *args)
+                        *args, recovery=recovery)
         return subprocess.Popen(
-            [*words[:1], *launcher, *words[1:]],
-            cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
+            words, cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(folder / "code")),
             stdin=subprocess.DEVNULL, stderr=said)
 
 
@@ -137,15 +136,11 @@ def case_hangs(folder):
 
 def case_rank_dies(folder):
     """The rank of the suspect dies while it measures again: its first result stands, and a warning says so."""
-    run = started(folder, 3, launcher=("--enable-recovery",))
+    run = started(folder, 3, recovery=True)
     wait_for_second(folder, run)
     for pid, name in marked():
-        try:
-            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            continue
         # GPU 5 belongs to rank 5 mod 3.
-        if name.endswith(b"gpumemtopo-survey") and b"\0OMPI_COMM_WORLD_RANK=2\0" in variables:
+        if name.endswith(b"gpumemtopo-survey") and number_of(pid) == "2":
             os.kill(pid, signal.SIGKILL)
     check_first_stands(folder, run)
     said, text = (folder / "said").read_text(), (folder / "out.yaml").read_text()

@@ -1,4 +1,4 @@
-"""Four hosts, each a network namespace with a name of its own, Open MPI across them by TCP; one is
+"""Four hosts, each a network namespace with a name of its own, MPI across them by TCP; one is
 cut off in the middle of a survey.
 
 usage: several_hosts.py PROGRAM SOURCE_ROOT CASE
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from harness import (MARK, PROGRAM, SKIP, SLOWER, check, environment, field, main, marked, node, write_fleet)
+from harness import (MARK, MPICH, PROGRAM, SKIP, SLOWER, check, environment, field, main, marked, node, write_fleet)
 
 HOSTS = 4
 PER_HOST = 4
@@ -53,9 +53,10 @@ def tear_down():
 
 
 def agent(folder):
-    """What mpirun takes for ssh: AGENT ADDRESS COMMAND..., into the namespace, under another name."""
+    """What the launcher takes for ssh: AGENT [-x] ADDRESS COMMAND..., into the namespace, under another name."""
     path = folder / "agent"
     path.write_text(f"""#!/bin/sh
+[ "$1" != -x ] || shift
 host=${{1##*.}}
 shift
 exec ip netns exec {space('')}$host unshare --uts sh -c "hostname host$host; $*"
@@ -64,10 +65,7 @@ exec ip netns exec {space('')}$host unshare --uts sh -c "hostname host$host; $*"
     return path
 
 
-def start(folder, *args):
-    hosts = ",".join(f"{NET}.{host}:{PER_HOST}" for host in range(1, HOSTS + 1))
-    code = folder / "code"
-    code.write_text("")
+def open_mpi_command(folder, hosts):
     mca = {"plm_rsh_agent": str(agent(folder)), "btl": "tcp,self", "plm_rsh_no_tree_spawn": "1",
            "btl_tcp_if_include": f"{NET}.0/24", "oob_tcp_if_include": f"{NET}.0/24",
            "orte_keep_fqdn_hostnames": "1"}
@@ -76,6 +74,20 @@ def start(folder, *args):
                "-x", "GPUMEMTOPO_TEST_MARK", "-x", "ASAN_OPTIONS"]
     for key, value in mca.items():
         command += ["--mca", key, value]
+    return command
+
+
+def mpich_command(folder, hosts):
+    return ["mpiexec.hydra", "-disable-auto-cleanup", "-launcher", "ssh", "-launcher-exec", str(agent(folder)),
+            "-iface", "eth0", "-hosts", hosts, "-n", str(HOSTS * PER_HOST), "-genv", "UCX_TLS", "tcp,self",
+            "-genv", "UCX_NET_DEVICES", "eth0"]
+
+
+def start(folder, *args):
+    hosts = ",".join(f"{NET}.{host}:{PER_HOST}" for host in range(1, HOSTS + 1))
+    code = folder / "code"
+    code.write_text("")
+    command = mpich_command(folder, hosts) if MPICH else open_mpi_command(folder, hosts)
     env = environment(GPUMEMTOPO_EXIT_FILE=str(code))
     inside = ["ip", "netns", "exec", space(1), "unshare", "--uts", "sh", "-c",
               'hostname host1; exec "$@"', "sh"]

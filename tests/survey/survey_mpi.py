@@ -5,12 +5,14 @@ usage: survey_mpi.py PROGRAM SOURCE_ROOT CASE
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from harness import (FAST, MODEL, ROOT, SLOWER, check, command, environment, field, impatient, main, marked,
-                     masked, node, survey, workers_that_stay, write_fleet)
+from harness import (FAST, MODEL, MPICH, RANK, ROOT, SKIP, SLOWER, check, command, environment, field, impatient,
+                     launcher, main, marked, masked, node, number_of, survey, workers_that_stay, write_fleet)
 
 
 def case_ranks(folder):
@@ -257,9 +259,9 @@ def case_mpirun_in_step(folder):
     """mpirun inside a Slurm step (salloc's shell, say), a rank killed: nothing is left (checked by main),
     since nobody would end it."""
     write_fleet(folder, [node("n1", 4, "{gpu: 0, kind: hang, after: 1}")])
-    launch = command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "10", *FAST)
-    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder,
-                           env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        command(2, "--simulate", "fleet.yaml", "-o", "out.yaml", "--time-limit", "10", *FAST, recovery=True),
+        cwd=folder, env=environment(SLURM_STEP_ID="0"), stderr=subprocess.DEVNULL)
     workers_that_stay(1)
     ranks = [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")]
     check(len(ranks) == 2, f"ranks: {ranks}")
@@ -267,11 +269,11 @@ def case_mpirun_in_step(folder):
     run.wait(timeout=60)
 
 
-def late_start(folder, wait, patience, *launch):
+def late_start(folder, wait, patience, recovery=False):
     """Runs three ranks, of which rank 0 is started late; what they said, and the inventory."""
-    late = f'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then {wait}; fi; exec "$@"'
+    late = f'if [ ${RANK} = 0 ]; then {wait}; fi; exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config", str(patience), *FAST)
-    run = subprocess.run(["mpirun", *launch, "--oversubscribe", "-n", "3", "sh", "-c", late, "sh", *ask],
+    run = subprocess.run([*launcher(3, recovery), "sh", "-c", late, "sh", *ask],
                          cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                          text=True, timeout=120 * SLOWER)
     return run.stderr, (folder / "out.yaml").read_text()
@@ -285,7 +287,7 @@ def case_late(folder):
     check("MPI did not start" not in said and field(text, "measured") == "3", said + text)
     # Both others: if only one had given up, the second would start with rank 0, and nobody would speak of MPI.
     given_up = 'until [ "$(ls out.yaml.spool/survey-*-rank-* 2>/dev/null | wc -l)" -ge 2 ]; do sleep 0.1; done'
-    said, text = late_start(folder, given_up, impatient(folder, 4 * SLOWER), "--enable-recovery")
+    said, text = late_start(folder, given_up, impatient(folder, 4 * SLOWER), recovery=True)
     check(said.count("MPI did not start") >= 1 and field(text, "measured") == "3", said + text)
     check(field(text, "lost_ranks") == "0" and field(text, "ranks") == "3", text)
     check(not (folder / "out.yaml.spool").exists(), "all is in the inventory, and the spool is there")
@@ -294,10 +296,10 @@ def case_late(folder):
 def case_slow_starts(folder):
     """Healthy ranks that start at any time within the patience: nobody is lost, no word about MPI."""
     write_fleet(folder, [node("n1", 16)])
-    slow = 'sleep $(awk "BEGIN {srand($OMPI_COMM_WORLD_RANK + $0); print 8 * rand()}"); exec "$@"'
+    slow = f'sleep $(awk "BEGIN {{srand(${RANK} + $0); print 8 * rand()}}"); exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
     for seed in range(3):
-        run = subprocess.run(["mpirun", "--oversubscribe", "-n", "16", "sh", "-c", slow, str(seed), *ask],
+        run = subprocess.run([*launcher(16), "sh", "-c", slow, str(seed), *ask],
                              cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                              text=True, timeout=120 * SLOWER)
         text = (folder / "out.yaml").read_text()
@@ -309,14 +311,16 @@ def case_no_recovery(folder):
     """mpirun as it is ends all ranks when one leaves that had begun with MPI: none leaves before all are
     done."""
     write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 3}")])
-    stop = '[ $OMPI_COMM_WORLD_RANK != 1 ] || kill -STOP $$; exec "$@"'
+    stop = f'[ ${RANK} != 1 ] || kill -STOP $$; exec "$@"'
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config",
                   str(impatient(folder, 4 * SLOWER)), *FAST)
-    run = subprocess.run(["mpirun", "--oversubscribe", "-n", "4", "sh", "-c", stop, "sh", *ask], cwd=folder,
+    run = subprocess.run([*launcher(4), "sh", "-c", stop, "sh", *ask], cwd=folder,
                          env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                          timeout=60 * SLOWER)
     text = (folder / "out.yaml").read_text()
-    check(run.returncode == 4 and field(text, "measured") == "3", run.stderr + text)
+    # Hydra combines the codes of all processes, and the stopped one is killed in the end.
+    check((MPICH and run.returncode or run.returncode == 4) and field(text, "measured") == "3",
+          f"{run.returncode} {run.stderr} {text}")
     check("rank 1 did not start" in text and field(text, "lost_ranks") == "1", text)
 
 
@@ -353,9 +357,8 @@ def case_same_output(folder):
     """A second survey with the same output is refused while the first one runs, rank 0 of it dead or not;
     afterwards it is not."""
     write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: wait, seconds: 8}")])
-    launch = command(4, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)
-    run = subprocess.Popen([launch[0], "--enable-recovery", *launch[1:]], cwd=folder, env=environment(),
-                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(command(4, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST, recovery=True),
+                           cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     spool = folder / "out.yaml.spool"
     while len(list(spool.glob("gpu-*.spool"))) < 3:
         time.sleep(0.05)
@@ -363,7 +366,7 @@ def case_same_output(folder):
     code, _, said = survey(folder, 0, *second)
     check(code == 2 and "another survey is running with this output (host " in said, f"{code} {said}")
     rank0 = next(pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey") and
-                 b"\0OMPI_COMM_WORLD_RANK=0\0" in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+                 number_of(pid) == "0")
     os.kill(rank0, signal.SIGKILL)
     code, _, said = survey(folder, 2, *second)
     check(code == 2 and "another survey is running with this output" in said, f"{code} {said}")
@@ -477,7 +480,30 @@ def case_usage(folder):
     check(sorted(folder.iterdir()) == before, "files left behind")
     slurm = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
     code, _, said = survey(folder, 0, *simulate, env=slurm)
-    check(code == 2 and "--mpi=pmix" in said, f"Slurm without PMIx: {code}, {said}")
+    check(code == 2 and f"--mpi={'pmi2' if MPICH else 'pmix'}" in said, f"Slurm without PMI: {code}, {said}")
+
+
+def case_other_launcher(folder):
+    """A build started by the launcher of another MPI is refused, and once; without MPI it surveys."""
+    other = ["mpirun", "--oversubscribe"] if MPICH else ["mpiexec.hydra"]
+    if not shutil.which(other[0]):
+        print(f"{other[0]} is not installed")
+        sys.exit(SKIP)
+    write_fleet(folder, [node("n1", 2)])
+    ask = [*other, "-n", "2", *command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST)]
+    for more in ([], ["--no-mpi"]):
+        code_file = folder / "code"
+        code_file.write_text("")
+        run = subprocess.run([*ask, *more], cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(code_file)),
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER)
+        code, out = int(code_file.read_text().split()[0]), folder / "out.yaml"
+        if more:
+            check(code == 0 and field(out.read_text(), "measured") == "2", f"{code} {run.stderr}")
+        else:
+            check(code == 2 and not out.exists(), f"{code} {run.stderr}")
+            check(run.stderr.count("gpumemtopo-survey: error: ") == 1 and "2 tasks" in run.stderr, run.stderr)
+            check(("mpiexec.hydra -disable-auto-cleanup" if MPICH else "mpirun") in run.stderr, run.stderr)
+            check("(--no-mpi)" in run.stderr, run.stderr)
 
 
 def case_same_second(folder):
@@ -536,7 +562,7 @@ def case_alone(folder):
           text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "/dev/full", *FAST,
                            env={"TMPDIR": str(folder)})  # beside a device there is no spool
-    saved = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml)", said)
+    saved = re.search(rf"the inventory is in ({folder}/gpumemtopo-\w+\.yaml) on {re.escape(os.uname().nodename)}, ", said)
     check(code == 1 and saved, f"-o /dev/full: {code} {said}")
     check(field(pathlib.Path(saved[1]).read_text(), "measured") == "1", "what was saved")
     for flag, text in (("--help", "Exit codes"), ("--version", "gpumemtopo-survey 0."),

@@ -19,8 +19,10 @@ PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).r
 CASE = sys.argv[3]
 EVERY = int(sys.argv[4]) if len(sys.argv) > 4 else 2
 MODEL = ROOT / "tests/survey/tiny.yaml"
-LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
+LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_|HYDI_|MPI_LOCAL)")
 SKIP = 77
+MPICH = "\nMPI: MPICH" in subprocess.run([PROGRAM, "--version"], capture_output=True, text=True).stdout
+LAUNCHER = ["mpiexec.hydra"] if MPICH else ["mpirun", "--oversubscribe"]
 SLOWER = 4 if b"__asan_init" in PROGRAM.read_bytes() else 1  # where time is of no interest
 
 
@@ -37,7 +39,7 @@ def start(folder, ranks, *args, **more):
     # Looking for leaks takes seconds per process: once, with all that is recorded and replayed.
     env["ASAN_OPTIONS"] = f"detect_leaks={1 if CASE == 'full' else 0}"
     (folder / "code").write_text("")
-    launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
+    launcher = [*LAUNCHER, "-n", str(ranks)] if ranks else []
     return subprocess.Popen([*launcher, str(PROGRAM), *args], cwd=folder, env=env,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **more)
@@ -274,7 +276,7 @@ def case_config(folder):
 
 
 def main():
-    if not shutil.which("mpirun"):
+    if not shutil.which(LAUNCHER[0]):
         sys.exit(SKIP)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-replay-"))
     try:

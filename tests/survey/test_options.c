@@ -9,6 +9,7 @@
 
 #include "survey/options.h"
 #include "survey/root/emit.h"
+#include "survey/start/hydra_job.h"
 #include "survey/start/launcher.h"
 
 enum { WORDS_MAX = 6 };
@@ -141,11 +142,13 @@ static char *look_up(const char *name)
 }
 
 struct launcher_case {
-    const char *variables[2 * 6];
+    const char *variables[2 * 7];
     int rc;
     bool present;
     int rank, size;
     bool slurm;
+    enum launcher_pmi needed;
+    const char *advice; /* in the error; NULL: --mpi=pmix */
 };
 
 static const struct launcher_case launchers[] = {
@@ -186,6 +189,52 @@ static const struct launcher_case launchers[] = {
      1,
      true},
     {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4", "SLURM_PROCID", "0"}, 0, false, 0, 0, false},
+    /* Open MPI under Hydra; Hydra's proxies are tasks of a step, two for four ranks. */
+    {{"PMI_RANK", "1", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
+     -EINVAL,
+     false,
+     1,
+     3,
+     false,
+     LAUNCHER_PMIX,
+     "mpirun"},
+    {{"PMI_RANK", "3", "PMI_SIZE", "4", "MPI_LOCALNRANKS", "2", "SLURM_STEP_ID", "0",
+      "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2"},
+     0,
+     true,
+     3,
+     4,
+     false,
+     LAUNCHER_PMI},
+    {{"PMI_RANK", "1", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
+     0,
+     true,
+     1,
+     3,
+     false,
+     LAUNCHER_PMI},
+    {{"PMI_RANK", "0", "PMI_SIZE", "1", "MPI_LOCALNRANKS", "1"},
+     0,
+     false,
+     0,
+     1,
+     false,
+     LAUNCHER_PMIX},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "2", "SLURM_PROCID", "2"},
+     0,
+     true,
+     2,
+     4,
+     true,
+     LAUNCHER_PMI},
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"},
+     -EINVAL,
+     false,
+     2,
+     4,
+     true,
+     LAUNCHER_PMI,
+     "--mpi=pmi2"},
 };
 
 static void knows_launchers(void **state)
@@ -195,13 +244,72 @@ static void knows_launchers(void **state)
         struct launcher launcher = {0};
         struct err err = {0};
         environment = launchers[i].variables;
-        assert_int_equal(launcher_detect(look_up, &launcher, &err), launchers[i].rc);
+        assert_int_equal(launcher_detect(look_up, launchers[i].needed, &launcher, &err),
+                         launchers[i].rc);
         assert_int_equal(launcher.present, launchers[i].present);
         assert_int_equal(launcher.rank, launchers[i].rank);
         assert_int_equal(launcher.size, launchers[i].size);
         assert_int_equal(launcher.slurm, launchers[i].slurm);
         if (launchers[i].rc)
-            assert_non_null(strstr(err.text, "--mpi=pmix"));
+            assert_non_null(
+                strstr(err.text, launchers[i].advice ? launchers[i].advice : "--mpi=pmix"));
+    }
+}
+
+/* MPI has started every task alone. */
+static void knows_lonely_tasks(void **state)
+{
+    (void)state;
+    static const struct {
+        struct launcher launcher;
+        enum launcher_pmi needed;
+        int mpi_size;
+        const char *advice; /* NULL: all is well */
+    } cases[] = {
+        {{.size = 4, .slurm = true}, LAUNCHER_PMI, 1, "srun --mpi=pmi2"},
+        {{.size = 4, .slurm = true}, LAUNCHER_PMIX, 1, "srun --mpi=pmix"},
+        {{.size = 4}, LAUNCHER_PMI, 1, "mpiexec.hydra -disable-auto-cleanup"},
+        {{.size = 4, .hydra = true}, LAUNCHER_PMIX, 1, "with its mpirun"},
+        {{.size = 4}, LAUNCHER_PMI, 4, NULL},
+        {{.size = 1}, LAUNCHER_PMI, 1, NULL},
+        {{.size = 0}, LAUNCHER_PMI, 1, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct err err = {0};
+        int rc = launcher_check_size(&cases[i].launcher, cases[i].needed, cases[i].mpi_size, &err);
+        assert_int_equal(rc, cases[i].advice ? -EINVAL : 0);
+        if (rc) {
+            assert_non_null(strstr(err.text, cases[i].advice));
+            assert_non_null(strstr(err.text, "4 tasks"));
+            assert_non_null(strstr(err.text, "--no-mpi"));
+        }
+    }
+}
+
+#define NAMED(words, name)                                                                         \
+    {                                                                                              \
+        words, sizeof words, name                                                                  \
+    }
+
+static void names_jobs_of_hydra(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        size_t length;
+        const char *name;
+    } cases[] = {
+        NAMED("/usr/bin/hydra_pmi_proxy\0--control-port\0node7:44941\0--rmk\0user",
+              "hydra-node7-44941"),
+        NAMED("hydra_pmi_proxy\0--rmk\0user\0--control-port\0a:1", "hydra-a-1"),
+        NAMED("hydra_pmi_proxy\0--rmk\0--control-port", ""),
+        NAMED("bash\0--control-port\0a:1", ""),
+        NAMED("", ""),
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char name[64] = "before";
+        hydra_job_name_of(cases[i].words, cases[i].length, name, sizeof name);
+        assert_string_equal(name, cases[i].name);
     }
 }
 
@@ -209,7 +317,7 @@ static const char *job_of(const char *const *variables, struct launcher *out_lau
 {
     struct err err = {0};
     environment = variables;
-    assert_int_equal(launcher_detect(look_up, out_launcher, &err), 0);
+    assert_int_equal(launcher_detect(look_up, LAUNCHER_PMIX, out_launcher, &err), 0);
     return out_launcher->job;
 }
 
@@ -323,10 +431,16 @@ static void keeps_inputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses),         cmocka_unit_test(accepts),
-        cmocka_unit_test(helps),           cmocka_unit_test(exit_codes),
-        cmocka_unit_test(knows_launchers), cmocka_unit_test(knows_jobs),
-        cmocka_unit_test(knows_fences),    cmocka_unit_test(keeps_inputs),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(accepts),
+        cmocka_unit_test(helps),
+        cmocka_unit_test(exit_codes),
+        cmocka_unit_test(knows_launchers),
+        cmocka_unit_test(knows_lonely_tasks),
+        cmocka_unit_test(names_jobs_of_hydra),
+        cmocka_unit_test(knows_jobs),
+        cmocka_unit_test(knows_fences),
+        cmocka_unit_test(keeps_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ ALONE = ("--mpi=none",)  # one task, no ranks
 PROGRAM = re.compile(r'gpumemtopo-survey|"\$survey"|"\$program"')
 
 paths = [root / "survey", *root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("docs/man/*.in"),
-         *root.glob("slurm/*")]
+         *root.glob("slurm/*"), *root.glob("integrations/*/*.yaml")]
 problems, seen = [], 0
 for path in sorted(paths):
     text = path.read_text().replace("\\-", "-")

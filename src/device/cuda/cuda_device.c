@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "device/cuda/kernel_code.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/processes.h"
 
@@ -420,7 +421,10 @@ static int open_context(struct cuda_gpu *gpu, struct err *err)
 static int set_up(struct cuda_gpu *gpu, struct err *err)
 {
     int shared_max;
-    int rc = open_context(gpu, err);
+    int rc = kernel_code_check(gpu, err);
+    if (rc)
+        return rc;
+    rc = open_context(gpu, err);
     if (rc)
         return rc;
     rc = set_limits(gpu, &shared_max, err);

@@ -60,7 +60,8 @@ static int check_version(struct driver *driver, struct err *err)
     if (driver->version / 1000 < CUDA_VERSION / 1000)
         return err_set(
             err, -ENODEV,
-            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0",
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0 "
+            "or newer: use a newer driver, or a build made with the older CUDA",
             driver->version / 1000, driver->version % 1000 / 10, CUDA_VERSION / 1000);
     return 0;
 }
@@ -110,6 +111,7 @@ static int code_of(CUresult result)
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
         return -EINVAL;
     case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_NOT_FOUND: /* a kernel that older architectures do not have */
         return -ENOTSUP;
     default:
         return -EIO;

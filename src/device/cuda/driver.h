@@ -29,6 +29,7 @@
     X(cuModuleUnload)                                                                              \
     X(cuModuleGetFunction)                                                                         \
     X(cuModuleGetGlobal)                                                                           \
+    X(cuFuncGetAttribute)                                                                          \
     X(cuFuncSetAttribute)                                                                          \
     X(cuLinkCreate)                                                                                \
     X(cuLinkAddData)                                                                               \

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "device/cuda/gpu.h"
+#include "device/cuda/kernel_code.h"
 
 struct attribute_fact {
     const char *key;
@@ -165,7 +166,8 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
         return rc;
     if (tell_attributes(gpu, hardware) ||
         nvml_tell(&gpu->told, hardware_rows, COUNT_OF(hardware_rows), hardware) ||
-        cuda_tell_board(&gpu->told, gpu->driver, board) || cuda_tell_config(&gpu->told, config) ||
+        cuda_tell_board(&gpu->told, gpu->driver, board) || kernel_code_tell(gpu, board) ||
+        cuda_tell_config(&gpu->told, config) ||
         facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes) ||
         tell_l2_fetch_limit(gpu, config))
         return err_no_memory(err);

@@ -55,6 +55,8 @@ static void print_header(struct strbuf *buffer, const struct inventory *inventor
     put_texts(buffer, ", command: ", inventory->command, inventory->command_count);
     strbuf_printf(buffer, ", seed: %" PRIu64, inventory->seed);
     put_text(buffer, ", backend: ", inventory->backend);
+    if (inventory->measured_by_count)
+        put_texts(buffer, ", measured_by: ", inventory->measured_by, inventory->measured_by_count);
     strbuf_puts(buffer, inventory->anonymous ? ", anonymous: true" : "");
     strbuf_printf(buffer,
                   "}\nsurvey: {nodes: %" PRIu32 ", ranks: %" PRIu32 ", gpus: %" PRIu32

@@ -161,6 +161,12 @@ static int read_command(const struct yaml_node *node, void *slot, struct err *er
     return field_texts(node, &inventory->command, &inventory->command_count, err);
 }
 
+static int read_measured_by(const struct yaml_node *node, void *slot, struct err *err)
+{
+    struct inventory *inventory = slot;
+    return field_texts(node, &inventory->measured_by, &inventory->measured_by_count, err);
+}
+
 static int read_header(const struct yaml_node *node, void *inventory, struct err *err)
 {
     static const struct member members[] = {
@@ -170,6 +176,7 @@ static int read_header(const struct yaml_node *node, void *inventory, struct err
         {"command", read_command, 0},
         {"seed", u64, offsetof(struct inventory, seed)},
         {"backend", text, offsetof(struct inventory, backend)},
+        {"measured_by", read_measured_by, 0, true},
         {"anonymous", flag, offsetof(struct inventory, anonymous), true},
     };
     return read_members(node, members, COUNT_OF(members), inventory, err);

@@ -31,7 +31,7 @@ static void put_row(struct strbuf *out, const struct prediction *p, double short
     put_cell(out, quantity_percent(prediction_l1_hits(p), text));
     put_cell(out, quantity_percent(prediction_l2_hits(&c->l2), text));
     put_cell(out, quantity_percent(prediction_l2_hits(&c->l2_bypassed), text));
-    put_cell(out, quantity_short((double)(c->l1_reads + c->l1_writes), "", text));
+    put_cell(out, quantity_short(prediction_l1_transactions(p), "", text));
     put_cell(out, quantity_short((double)(c->l2.reads + c->l2.writes), "", text));
     put_cell(out, quantity_short((double)main, "", text));
     put_cell(out, quantity_short((double)(main * p->machine.config.l1.sector), "B", text));

@@ -32,6 +32,8 @@ void section_assumed(struct strbuf *out, const struct prediction *predictions, s
         section_model(out, &predictions[i], with_file);
         strbuf_puts(out, "<td class=t>");
         html_text(out, machine->assumed[0] ? machine->assumed : "nothing", MACHINE_NOTE_MAX);
+        if (machine->config.no_l1)
+            strbuf_printf(out, "; %s", prediction_no_l1);
         strbuf_puts(out, "<td class=t>");
         html_text(out, machine->uncertain[0] ? machine->uncertain : "nothing", MACHINE_NOTE_MAX);
         strbuf_puts(out, "</tr>\n");

@@ -9,6 +9,8 @@
 
 enum { TRACE_VERSION = 1, TRACE_NAME_MAX = 192, TRACE_MAKER_MAX = 32, TRACE_THREADS_MAX = 1024 };
 
+enum { TRACE_HEAD_GRID_AT = 24 }; /* byte of a file where the extents of the grid are */
+
 /* Addresses are below this; so are those of all GPUs. */
 #define TRACE_ADDRESS_END (UINT64_C(1) << 56)
 #define TRACE_BLOCKS_MAX UINT32_MAX

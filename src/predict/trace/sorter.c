@@ -41,6 +41,11 @@ int trace_sorter_create(const char *beside, size_t bytes, struct trace_sorter **
     return 0;
 }
 
+bool trace_sorter_is_empty(const struct trace_sorter *sorter)
+{
+    return !sorter->item_count && !sorter->spill;
+}
+
 void trace_sorter_destroy(struct trace_sorter *sorter)
 {
     if (!sorter)

@@ -20,6 +20,8 @@ void trace_sorter_destroy(struct trace_sorter *sorter); /* accepts NULL */
 int trace_sorter_add(struct trace_sorter *sorter, uint32_t block, uint32_t warp,
                      const struct warp_access *access, uint64_t pc, struct err *err);
 
+bool trace_sorter_is_empty(const struct trace_sorter *sorter);
+
 /* Called for each access, in order; an error ends it. */
 typedef int trace_sorter_sink(void *context, uint32_t block, uint32_t warp,
                               const struct warp_access *access, uint64_t pc, struct err *err);

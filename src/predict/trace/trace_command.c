@@ -45,7 +45,7 @@ static int run_check(const struct request *request, struct strbuf *out_text, str
 {
     struct trace_reader *reader = NULL;
     int rc = trace_reader_open(request->files[0], &reader, err);
-    rc = rc ? rc : trace_info_check(reader, request->files[0], err);
+    rc = rc ? rc : trace_info_check(reader, err);
     if (!rc)
         trace_info_print(reader, request->files[0], out_text);
     trace_reader_close(reader);

@@ -1,9 +1,6 @@
 /* Prints and checks traces. */
 #include "predict/trace/trace_info.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "predict/trace/lanes.h"
 
 static void put_shape(struct strbuf *out, const char *key, const uint32_t shape[3])
@@ -71,27 +68,18 @@ static int count_warp(struct trace_reader *reader, uint64_t block, uint32_t numb
     return rc;
 }
 
-int trace_info_check(struct trace_reader *reader, const char *path, struct err *err)
+int trace_info_check(struct trace_reader *reader, struct err *err)
 {
-    const struct trace_head *head = trace_reader_head(reader);
-    const struct trace_totals *told = trace_reader_totals(reader);
-    struct trace_totals counted = {.lowest = UINT64_MAX, .root = told->root, .pages = told->pages};
-    for (uint64_t block = 0; block < trace_head_blocks(head); block++) {
+    uint64_t blocks = trace_head_blocks(trace_reader_head(reader)), block = 0;
+    uint32_t warps = trace_head_warps(trace_reader_head(reader));
+    struct trace_totals counted = {.lowest = UINT64_MAX};
+    int rc = trace_reader_next_block(reader, 0, &block, err);
+    while (!rc && block < blocks) {
         uint64_t before = counted.accesses;
-        for (uint32_t warp = 0; warp < trace_head_warps(head); warp++) {
-            int rc = count_warp(reader, block, warp, &counted, err);
-            if (rc)
-                return rc;
-        }
+        for (uint32_t warp = 0; warp < warps && !rc; warp++)
+            rc = count_warp(reader, block, warp, &counted, err);
         counted.blocks += counted.accesses > before;
+        rc = rc ? rc : trace_reader_next_block(reader, block + 1, &block, err);
     }
-    if (memcmp(&counted, told, sizeof counted) == 0)
-        return 0;
-    return err_set_at(err, -EINVAL, path, 0, 0,
-                      "byte %llu: expected %llu accesses, %llu of them loads, in %llu blocks; the "
-                      "pages before have %llu, %llu and %llu, or other addresses",
-                      (unsigned long long)(told->pages - 1) * head->page_bytes,
-                      (unsigned long long)told->accesses, (unsigned long long)told->loads,
-                      (unsigned long long)told->blocks, (unsigned long long)counted.accesses,
-                      (unsigned long long)counted.loads, (unsigned long long)counted.blocks);
+    return rc ? rc : trace_reader_compare(reader, &counted, err);
 }

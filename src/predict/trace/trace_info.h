@@ -9,6 +9,6 @@
 void trace_info_print(const struct trace_reader *reader, const char *path, struct strbuf *out_text);
 
 /* Reads all accesses and compares them with the totals. */
-int trace_info_check(struct trace_reader *reader, const char *path, struct err *err);
+int trace_info_check(struct trace_reader *reader, struct err *err);
 
 #endif

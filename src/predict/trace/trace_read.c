@@ -195,6 +195,73 @@ static int find_block(struct trace_reader *reader, uint64_t block, uint64_t *out
                 : 0;
 }
 
+/* The first block of a leaf from `block` on that has accesses; the leaf's end if none has. */
+static int search_leaf(struct trace_reader *reader, uint64_t page, uint64_t *block, struct err *err)
+{
+    uint32_t per_leaf = trace_head_leaf_blocks(&reader->head), used;
+    uint32_t at = (uint32_t)(*block % per_leaf);
+    const uint8_t *bytes;
+    int rc = trace_cache_hold(reader->cache, (uint32_t)page, TRACE_PAGE_LEAF, &bytes, &used, err);
+    if (rc)
+        return rc;
+    uint32_t entries = (used - TRACE_PAGE_HEADER) / 8;
+    for (uint64_t position = 0; at < entries && !position; at += !position)
+        position = trace_page_u64(bytes + TRACE_PAGE_HEADER + at * 8);
+    trace_cache_release(reader->cache, (uint32_t)page);
+    /* Entries that a short leaf does not have are an error of the block that needs them. */
+    *block += at - *block % per_leaf;
+    return 0;
+}
+
+int trace_reader_next_block(struct trace_reader *reader, uint64_t block, uint64_t *out_block,
+                            struct err *err)
+{
+    uint64_t blocks = trace_head_blocks(&reader->head);
+    uint32_t per_leaf = trace_head_leaf_blocks(&reader->head);
+    uint32_t per_root = trace_head_root_leaves(&reader->head);
+    while (block < blocks) {
+        uint64_t leaf = block / per_leaf, end = (leaf + 1) * per_leaf, page;
+        int rc = read_entry(reader, reader->totals.root + leaf / per_root, TRACE_PAGE_ROOT,
+                            (uint32_t)(leaf % per_root), &page, err);
+        rc = rc || !page ? rc : search_leaf(reader, page, &block, err);
+        if (rc)
+            return rc;
+        if (page && block < end)
+            break;
+        block = end;
+    }
+    *out_block = block < blocks ? block : blocks;
+    return 0;
+}
+
+int trace_reader_compare(const struct trace_reader *reader, const struct trace_totals *counted,
+                         struct err *err)
+{
+    const struct trace_totals *told = &reader->totals;
+    const struct {
+        const char *name;
+        uint64_t told, counted;
+    } rows[] = {
+        {"accesses", told->accesses, counted->accesses},
+        {"loads", told->loads, counted->loads},
+        {"active lanes", told->lanes, counted->lanes},
+        {"blocks with accesses", told->blocks, counted->blocks},
+        {"as the lowest address", told->lowest, counted->lowest},
+        {"as the highest address", told->highest, counted->highest},
+        {"bytes of the largest element", told->bytes_max, counted->bytes_max},
+    };
+    uint64_t page = (uint64_t)(told->pages - 1) * reader->head.page_bytes + TRACE_PAGE_HEADER;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (rows[i].told != rows[i].counted)
+            return err_set_at(err, -EINVAL, reader->path, 0, 0,
+                              "byte %llu: expected totals of %llu %s, which the pages before have, "
+                              "not %llu",
+                              (unsigned long long)(page + i * 8),
+                              (unsigned long long)rows[i].counted, rows[i].name,
+                              (unsigned long long)rows[i].told);
+    return 0;
+}
+
 /* Holds a page of data instead of the one that is held. */
 static int go_to_page(struct trace_warp *warp, struct trace_reader *reader, uint64_t page,
                       struct err *err)

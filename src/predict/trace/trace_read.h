@@ -17,6 +17,15 @@ void trace_reader_close(struct trace_reader *reader); /* accepts NULL */
 const struct trace_head *trace_reader_head(const struct trace_reader *reader);
 const struct trace_totals *trace_reader_totals(const struct trace_reader *reader);
 
+/* The first block from `block` on that has accesses; the number of blocks if none has. Whole leaves
+ * of the index without accesses are passed at once. Several threads may call it. */
+int trace_reader_next_block(struct trace_reader *reader, uint64_t block, uint64_t *out_block,
+                            struct err *err);
+
+/* -EINVAL, naming file and byte, if the totals of the file are not those that were counted. */
+int trace_reader_compare(const struct trace_reader *reader, const struct trace_totals *counted,
+                         struct err *err);
+
 /* Where a warp is in its accesses. It holds one page, until trace_warp_fini. */
 struct trace_warp {
     uint64_t left; /* accesses */

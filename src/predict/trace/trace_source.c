@@ -106,6 +106,16 @@ static bool next(struct access_source *access, void *opaque, struct warp_access 
     return false;
 }
 
+static uint64_t skip(struct access_source *access, uint64_t block)
+{
+    struct trace_source *source = (struct trace_source *)access;
+    struct err err = {0};
+    uint64_t found = trace_head_blocks(trace_source_head(source));
+    if (!source->failed && trace_reader_next_block(source->reader, block, &found, &err))
+        fail(source, &err);
+    return found;
+}
+
 static int failure(const struct access_source *access, struct err *err)
 {
     const struct trace_source *source = (const struct trace_source *)access;
@@ -114,6 +124,17 @@ static int failure(const struct access_source *access, struct err *err)
     if (err)
         *err = source->err;
     return source->err.code;
+}
+
+/* The totals that do not change what is predicted are compared by `trace check` only. */
+static int finish(const struct access_source *access, uint64_t accesses, uint64_t loads,
+                  struct err *err)
+{
+    const struct trace_source *source = (const struct trace_source *)access;
+    struct trace_totals counted = *trace_source_totals(source);
+    counted.accesses = accesses;
+    counted.loads = loads;
+    return trace_reader_compare(source->reader, &counted, err);
 }
 
 int trace_source_open(const char *path, struct trace_source **out_source, struct err *err)
@@ -128,7 +149,7 @@ int trace_source_open(const char *path, struct trace_source **out_source, struct
         return rc;
     }
     const struct trace_head *head = trace_source_head(source);
-    source->access = (struct access_source){begin, next, failure};
+    source->access = (struct access_source){begin, next, skip, failure, finish};
     source->kernel = (struct kernel){.name = head->name,
                                      .block_x = head->block[0],
                                      .block_y = head->block[1] * head->block[2],
@@ -160,6 +181,7 @@ void trace_source_launch(struct trace_source *source, struct kernel_launch *out_
                                          .warps_per_block = trace_head_warps(head),
                                          .blocks_x = head->grid[0],
                                          .blocks = trace_head_blocks(head),
+                                         .busy_blocks = totals->blocks,
                                          .registers = head->registers,
                                          .element_bytes_max = totals->bytes_max,
                                          .source = &source->access};

@@ -31,6 +31,8 @@ static void put_subject(struct strbuf *out, const struct accept *accept,
                         const struct accept_source *source)
 {
     const struct inventory *inventory = accept->inventory;
+    struct strbuf version = {0};
+    inventory_put_measured_by(inventory, &version);
     strbuf_puts(out, "<table>\n");
     put_row(out, "Order", accept->order->number);
     put_row(out, "Supplier", accept->order->supplier);
@@ -39,8 +41,10 @@ static void put_subject(struct strbuf *out, const struct accept *accept,
     put_sum(out, "Order file", source->order_path, source->order_sha256);
     put_sum(out, "Inventory", source->inventory_path, source->inventory_sha256);
     put_row(out, "Surveyed (UTC)", inventory->generated);
-    put_row(out, "Surveyed with", inventory->version);
+    put_row(out, "Surveyed with", version.data);
     put_row(out, "Compared with", source->version);
+    out->failed |= version.failed;
+    strbuf_fini(&version);
     strbuf_puts(out, "</table>\n");
     if (str_equal(inventory->backend, "sim"))
         strbuf_puts(out, "<p class=note>The GPUs of this inventory are simulated.</p>\n");

@@ -154,15 +154,17 @@ static int fill_states(struct html_data *data)
             gpu->watch = &v->watch[i];
     for (size_t i = 0; i < v->node_finding_count; i++)
         for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
-            if ((gpu = find(by_uuid, v->gpu_count, v->node_findings[i].gpus[g])))
+            if ((gpu = find(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
                 gpu->place = &v->node_findings[i];
+                gpu->told |= html_cards_told(gpu->place, gpu->outlier);
+            }
     free(by_uuid);
     for (size_t i = 0; i < v->gpu_count; i++) {
         gpu = &data->gpus[i];
         gpu->score = worst_score(gpu->outlier ? gpu->outlier : gpu->watch);
         gpu->oddity = oddity_of(gpu);
     }
-    return 0;
+    return html_cards_fill(data);
 }
 
 /* gpu2 before gpu10. */
@@ -208,5 +210,7 @@ void html_data_fini(struct html_data *data)
     }
     free(data->models);
     free(data->gpus);
+    free(data->cards);
+    free(data->places);
     memset(data, 0, sizeof *data);
 }

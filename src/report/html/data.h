@@ -4,6 +4,7 @@
 #define GPUMEMTOPO_REPORT_HTML_DATA_H
 
 #include "inventory/inventory.h"
+#include "report/racks.h"
 
 /* All values of one metric of the GPUs of a model. */
 struct html_series {
@@ -25,20 +26,38 @@ struct html_gpu {
     const struct inventory_gpu *gpu;
     const struct inventory_outlier *outlier, *watch; /* NULL: none */
     const struct inventory_node *place;              /* accused node, slot or model */
-    double score;                                    /* largest absolute score; NaN: none */
+    uint64_t told; /* bit i: finding i of the outlier is that of a place as well */
+    bool has_card, place_has_card;
+    double score; /* largest absolute score; NaN: none */
     enum html_oddity oddity;
 };
 
 struct html_data {
     const struct inventory *inventory;
+    const struct racks *racks; /* NULL: no map */
     struct html_model *models; /* in the order of the inventory */
     struct html_gpu *gpus;     /* by node, then index, then PCI address */
     size_t node_count;         /* number of different nodes */
+    /* What gets cards, the worst kind first: outliers with a finding that no place has, and accused
+     * places. */
+    const struct inventory_outlier **cards;
+    const struct inventory_node **places;
+    size_t card_count, place_count;
 };
+
+/* The number of cards of each list is limited, because cards have pictures. */
+enum { HTML_CARDS_MAX = 200 };
 
 /* 0 or -ENOMEM; call html_data_fini in either case. The inventory must outlive the data. */
 int html_data_init(struct html_data *data, const struct inventory *inventory);
 void html_data_fini(struct html_data *data);
+
+/* The findings of the outlier that the place has as well, as in `told`. outlier may be NULL. */
+uint64_t html_cards_told(const struct inventory_node *place,
+                         const struct inventory_outlier *outlier);
+
+/* Fills in cards and places when all states of the GPUs are there. 0 or -ENOMEM. */
+int html_cards_fill(struct html_data *data);
 
 /* NULL if there is none. */
 const struct html_model *html_data_model(const struct html_data *data, const char *id);

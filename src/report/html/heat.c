@@ -26,9 +26,10 @@ static void put_cell(struct strbuf *out, const struct html_data *data, const str
     if (isfinite(gpu->score))
         strbuf_printf(out, ", score %.3g", gpu->score);
     strbuf_puts(out, "\">");
-    size_t card = gpu->outlier ? (size_t)(gpu->outlier - data->inventory->outliers) : 0;
-    if (gpu->outlier && card < HTML_CARDS_MAX)
-        strbuf_printf(out, "<a href=#o%zu>!</a></i>", card);
+    if (gpu->has_card)
+        strbuf_printf(out, "<a href=#o%td>!</a></i>", gpu->outlier - data->inventory->outliers);
+    else if (gpu->place_has_card)
+        strbuf_printf(out, "<a href=#p%td>!</a></i>", gpu->place - data->inventory->node_findings);
     else
         strbuf_printf(out, "%s</i>", cells[gpu->oddity].sign);
 }

@@ -42,6 +42,8 @@ static void put_navigation(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<nav><a href=#outliers>Outliers</a>");
     if (v->node_finding_count)
         strbuf_puts(out, "<a href=#places>Places</a>");
+    if (data->racks)
+        strbuf_puts(out, "<a href=#racks>Racks</a>");
     if (v->gpu_count)
         strbuf_puts(out, "<a href=#map>Map</a>");
     if (v->unmeasured_count)
@@ -57,7 +59,7 @@ static void put_navigation(struct strbuf *out, const struct html_data *data)
 }
 
 void report_html(const struct inventory *inventory, const struct judge_references *references,
-                 struct strbuf *out_page)
+                 const struct racks *racks, struct strbuf *out_page)
 {
     struct html_data data;
     if (html_data_init(&data, inventory)) {
@@ -65,11 +67,13 @@ void report_html(const struct inventory *inventory, const struct judge_reference
         out_page->failed = true;
         return;
     }
+    data.racks = racks;
     page_begin(out_page, "GPU memory survey", html_script_hash);
     put_headline(out_page, inventory);
     put_navigation(out_page, &data);
     html_outliers(out_page, &data);
     html_places(out_page, &data);
+    html_racks(out_page, &data);
     html_heat(out_page, &data);
     html_unmeasured(out_page, &data);
     html_watch(out_page, &data);

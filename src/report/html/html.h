@@ -5,11 +5,12 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 #include "judge/reference.h"
+#include "report/racks.h"
 
 /* Appends the page: it needs no network, is readable without its script, and works on screen (light
- * and dark) and paper. Strings from the inventory appear as text. references may be NULL. Errors
- * only set out_page->failed. */
+ * and dark) and paper. Strings from the inventory appear as text. references and racks may be
+ * NULL. Errors only set out_page->failed. */
 void report_html(const struct inventory *inventory, const struct judge_references *references,
-                 struct strbuf *out_page);
+                 const struct racks *racks, struct strbuf *out_page);
 
 #endif

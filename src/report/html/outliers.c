@@ -1,8 +1,7 @@
-/* Outliers, accused nodes, slots and models, GPUs to watch, GPUs that could not be measured. */
+/* Outliers, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
 
 #include "markup/html_text.h"
-#include "report/drain.h"
 #include "report/html/sections.h"
 
 enum { FINDINGS_MAX = 6, ROWS_MAX = 1000 };
@@ -55,6 +54,7 @@ static void put_where(struct strbuf *out, const struct html_data *data,
         strbuf_printf(out, ", GPU %d", (int)gpu->index);
     strbuf_puts(out, ", slot ");
     html_text(out, outlier->pci, HTML_NAME);
+    html_rack(out, data, outlier->node);
     strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p><code>",
                   inventory_kind_name(outlier->kind));
     html_text(out, outlier->uuid, HTML_NAME);
@@ -69,7 +69,7 @@ static void put_where(struct strbuf *out, const struct html_data *data,
 }
 
 /* The line that `gpumemtopo-report drain` prints for the node. */
-static void put_drain(struct strbuf *out, const struct drain_lines *lines, const char *node)
+void html_drain(struct strbuf *out, const struct drain_lines *lines, const char *node)
 {
     const char *line = drain_lines_find(lines, node);
     if (!line)
@@ -79,12 +79,11 @@ static void put_drain(struct strbuf *out, const struct drain_lines *lines, const
     strbuf_puts(out, "</code>\n");
 }
 
-static void put_card(struct strbuf *out, const struct html_data *data, size_t number,
-                     const struct drain_lines *lines)
+static void put_card(struct strbuf *out, const struct html_data *data,
+                     const struct inventory_outlier *outlier, const struct drain_lines *lines)
 {
-    const struct inventory_outlier *outlier = &data->inventory->outliers[number];
     const struct html_model *model = html_data_model(data, outlier->model);
-    strbuf_printf(out, "<article class=card id=o%zu><h3>", number);
+    strbuf_printf(out, "<article class=card id=o%td><h3>", outlier - data->inventory->outliers);
     put_where(out, data, outlier);
     for (size_t i = 0; i < outlier->finding_count && i < FINDINGS_MAX; i++)
         put_finding(out, model, &outlier->findings[i]);
@@ -97,7 +96,7 @@ static void put_card(struct strbuf *out, const struct html_data *data, size_t nu
     if (gpu)
         html_gpu_load(out, gpu);
     if (!data->inventory->anonymous) /* its node names mean nothing to Slurm */
-        put_drain(out, lines, outlier->node);
+        html_drain(out, lines, outlier->node);
     strbuf_puts(out, "</article>\n");
 }
 
@@ -131,24 +130,37 @@ static void put_row(struct strbuf *out, const struct inventory_outlier *outlier,
     strbuf_puts(out, "\n");
 }
 
-static void put_table(struct strbuf *out, const struct inventory_outlier *list, size_t count,
-                      bool kind)
+static void begin_table(struct strbuf *out, bool kind)
 {
     strbuf_printf(out,
                   "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>slot<th>uuid"
                   "%s<th>metric<th class=n>value<th class=n>expected<th "
                   "class=n>deviation<th>cause</thead><tbody>\n",
                   kind ? "<th>kind" : "");
-    for (size_t i = 0; i < count && i < ROWS_MAX; i++)
-        put_row(out, &list[i], kind);
+}
+
+static void end_table(struct strbuf *out, size_t count)
+{
     strbuf_puts(out, "</tbody></table></div>\n");
     if (count > ROWS_MAX)
         strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", count - ROWS_MAX);
 }
 
-/* Number of outliers of each kind, and how to read the pictures. */
-static void put_overview(struct strbuf *out, const struct inventory *v)
+/* The outliers for which there are too many cards. */
+static void put_rest(struct strbuf *out, const struct html_data *data)
 {
+    size_t count = data->card_count - HTML_CARDS_MAX;
+    strbuf_printf(out, "<h3>%zu more</h3>\n", count);
+    begin_table(out, true);
+    for (size_t i = 0; i < count && i < ROWS_MAX; i++)
+        put_row(out, data->cards[HTML_CARDS_MAX + i], true);
+    end_table(out, count);
+}
+
+/* Number of outliers of each kind, and how to read the pictures. */
+static void put_overview(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
     bool begun = false;
     strbuf_puts(out, "<p>");
     for (int kind = KIND_FAILING; kind <= KIND_MISMATCHED; kind++) {
@@ -160,6 +172,9 @@ static void put_overview(struct strbuf *out, const struct inventory *v)
                           inventory_kind_name((enum inventory_kind)kind));
         begun |= count > 0;
     }
+    if (data->card_count < v->outlier_count)
+        strbuf_printf(out, "; %zu of them only as a whole place, below",
+                      v->outlier_count - data->card_count);
     strbuf_puts(out, ". <span class=dim>Each finding is drawn on all GPUs of the model:</span> "
                      "<span class=bad>&#9660;</span> <span class=dim>this GPU,</span> "
                      "<span class=good>&#9482;</span> <span class=dim>expected.</span></p>\n");
@@ -180,43 +195,17 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
                     : v->total_measured == 1 ? "<p>None. A single GPU has no peers: it was held "
                                                "against rules and references only.</p>\n"
                                              : "<p>No GPU was measured.</p>\n");
-    else if (!v->outlier_count)
+    else if (!data->card_count)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
     else
-        put_overview(out, v);
-    for (size_t i = 0; i < v->outlier_count && i < HTML_CARDS_MAX; i++)
-        put_card(out, data, i, &lines);
-    if (v->outlier_count > HTML_CARDS_MAX) {
-        strbuf_printf(out, "<h3>%zu more</h3>\n", v->outlier_count - HTML_CARDS_MAX);
-        put_table(out, v->outliers + HTML_CARDS_MAX, v->outlier_count - HTML_CARDS_MAX, true);
-    }
+        put_overview(out, data);
+    for (size_t i = 0; i < data->card_count && i < HTML_CARDS_MAX; i++)
+        put_card(out, data, data->cards[i], &lines);
+    if (data->card_count > HTML_CARDS_MAX)
+        put_rest(out, data);
     strbuf_puts(out, "</section>\n");
     drain_lines_fini(&lines);
     strbuf_fini(&refused);
-}
-
-void html_places(struct strbuf *out, const struct html_data *data)
-{
-    const struct inventory *v = data->inventory;
-    if (!v->node_finding_count)
-        return;
-    strbuf_puts(out,
-                "<section id=places><h2>Nodes, slots and models as a whole</h2>\n<div class=wide>"
-                "<table class=\"sort filter\"><thead><tr><th>node<th>kind<th>GPUs<th>finding"
-                "</thead><tbody>\n");
-    for (size_t i = 0; i < v->node_finding_count && i < ROWS_MAX; i++) {
-        const struct inventory_node *node = &v->node_findings[i];
-        strbuf_puts(out, "<tr><td>");
-        html_text(out, node->node, HTML_NAME);
-        strbuf_printf(out, "<td>%s<td class=n>%zu<td class=t>",
-                      node->accused ? inventory_kind_name(node->kind) : "note", node->gpu_count);
-        html_text(out, node->finding, HTML_SENTENCE);
-        strbuf_puts(out, "\n");
-    }
-    strbuf_puts(out, "</tbody></table></div>\n");
-    if (v->node_finding_count > ROWS_MAX)
-        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", v->node_finding_count - ROWS_MAX);
-    strbuf_puts(out, "</section>\n");
 }
 
 void html_watch(struct strbuf *out, const struct html_data *data)
@@ -226,7 +215,10 @@ void html_watch(struct strbuf *out, const struct html_data *data)
         return;
     strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to accuse "
                      "anyone; they change neither status nor exit code.</p>\n");
-    put_table(out, v->watch, v->watch_count, false);
+    begin_table(out, false);
+    for (size_t i = 0; i < v->watch_count && i < ROWS_MAX; i++)
+        put_row(out, &v->watch[i], false);
+    end_table(out, v->watch_count);
     strbuf_puts(out, "</section>\n");
 }
 

@@ -51,6 +51,12 @@ void html_provenance(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<section id=provenance><h2>Provenance</h2>\n<table><tbody>"
                      "<tr><th>program<td>gpumemtopo ");
     html_text(out, v->version, HTML_NAME);
+    if (v->measured_by_count)
+        strbuf_puts(out, ", merged; measured by gpumemtopo ");
+    for (size_t i = 0; i < v->measured_by_count; i++) {
+        strbuf_puts(out, i ? ", " : "");
+        html_text(out, v->measured_by[i], HTML_NAME);
+    }
     strbuf_puts(out, "<tr><th>command<td class=t><code>");
     for (size_t i = 0; i < v->command_count; i++) {
         strbuf_puts(out, i ? " " : "");

@@ -3,16 +3,20 @@
 #define GPUMEMTOPO_REPORT_HTML_SECTIONS_H
 
 #include "judge/reference.h"
+#include "report/drain.h"
 #include "report/html/data.h"
 
 /* A small picture of the series as ticks or bars; `mine` and `wanted` (NaN: none) are marked. */
 void html_strip(struct strbuf *out, const struct html_series *series, double mine, double wanted);
 
 /* Outliers as cards, each finding with its distribution; accused nodes; watch; unmeasured. A card
- * has the id "o" and its number. The number of cards is limited, because cards have pictures. */
-enum { HTML_CARDS_MAX = 200 };
+ * has the id "o", or "p" for a place, and its number in the inventory. */
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
+void html_drain(struct strbuf *out, const struct drain_lines *lines, const char *node);
+void html_racks(struct strbuf *out, const struct html_data *data);
+void html_rack(struct strbuf *out, const struct html_data *data,
+               const char *node); /* ", rack r1" */
 void html_watch(struct strbuf *out, const struct html_data *data);
 void html_unmeasured(struct strbuf *out, const struct html_data *data);
 

@@ -279,6 +279,15 @@ int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struc
     return mpi_create(MPI_COMM_WORLD, place, out_comm, err);
 }
 
+enum launcher_pmi comm_mpi_pmi(void)
+{
+#ifdef OPEN_MPI
+    return LAUNCHER_PMIX;
+#else
+    return LAUNCHER_PMI;
+#endif
+}
+
 const char *comm_mpi_version(char *buffer, size_t buffer_size)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";

@@ -222,7 +222,7 @@ static enum gpu_status explain(const struct outcome *outcome, const struct endin
         return GPU_TIMED_OUT;
     }
     if (ending->end == CHILD_INTERRUPTED) {
-        strbuf_puts(text, "the survey was interrupted");
+        strbuf_puts(text, GPU_RESULT_INTERRUPTED);
         return GPU_FAILED;
     }
     if (ending->end == CHILD_GARBAGE) {

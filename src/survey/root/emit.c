@@ -2,6 +2,7 @@
 #include "survey/root/emit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,8 +134,12 @@ static void rescue(const struct inventory *inventory)
     struct strbuf text = {0};
     inventory_print(inventory, &text);
     char *path = text.failed ? NULL : out_file_rescue(text.data, text.length, ".yaml");
+    char host[HOST_NAME_MAX + 1] = "";
+    if (gethostname(host, sizeof host - 1))
+        host[0] = '\0';
     if (path)
-        log_error("the inventory is in %s, because neither the output nor a spool has it", path);
+        log_error("the inventory is in %s on %s, because neither the output nor a spool has it",
+                  path, *host ? host : "this host");
     strbuf_fini(&text);
     free(path);
 }
@@ -144,7 +149,7 @@ static bool write_page(const struct emit_target *target, const struct inventory 
 {
     struct strbuf page = {0};
     struct err err = {0};
-    report_html(inventory, target->references, &page);
+    report_html(inventory, target->references, NULL, &page);
     int rc = page.failed ? err_no_memory(&err)
                          : out_file_write(target->options->html, page.data, page.length, &err);
     strbuf_fini(&page);

@@ -19,13 +19,16 @@ struct dialect {
     const char *rank, *size;
     const char *jobs[3]; /* together they name the job; the first must be set */
     bool named;          /* the row counts only if jobs[0] is set */
+    const char *marker;  /* the row counts only if this is set; NULL: always */
 };
 
-/* A batch shell has SLURM_PROCID, too, but no step. */
+/* Hydra starts its proxies by srun: in their environment, the variables of Slurm are those of the
+ * proxy. A batch shell has SLURM_PROCID, too, but no step. */
 static const struct dialect dialects[] = {
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "SLURM_JOB_ID"}},
+    {"PMI_RANK", "PMI_SIZE", {"PALS_APID"}, .marker = "MPI_LOCALNRANKS"},
     {"SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS",
      {"SLURM_STEP_ID", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"},
@@ -65,36 +68,74 @@ static void name_job(get_function *get_variable, const struct dialect *dialect,
     spool_plain_name(launcher->job);
 }
 
-int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
-                    struct err *err)
+/* Says what to do if MPI cannot find the other tasks. */
+static int refuse(const struct launcher *launcher, enum launcher_pmi needed, struct err *err)
+{
+    static const char *const way_out = "or survey without MPI (--no-mpi)";
+    if (launcher->slurm && needed == LAUNCHER_PMIX)
+        return err_set(
+            err, -EINVAL,
+            "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix, %s",
+            launcher->size, way_out);
+    if (launcher->slurm)
+        return err_set(
+            err, -EINVAL,
+            "this Slurm step has %d tasks but not the PMI-2 that the MPICH of this build "
+            "needs: start it with srun --mpi=pmi2, %s",
+            launcher->size, way_out);
+    if (needed == LAUNCHER_PMIX)
+        return err_set(err, -EINVAL,
+                       "%s has started %d tasks without the PMIx that the Open MPI of this build "
+                       "needs: start them with its mpirun, %s",
+                       launcher->hydra ? "the mpiexec of MPICH" : "a launcher", launcher->size,
+                       way_out);
+    return err_set(err, -EINVAL,
+                   "a launcher has started %d tasks without the PMI that the MPICH of this build "
+                   "needs (Open MPI's mpirun does not have it): start them with mpiexec.hydra "
+                   "-disable-auto-cleanup, %s",
+                   launcher->size, way_out);
+}
+
+int launcher_check_size(const struct launcher *launcher, enum launcher_pmi needed, int mpi_size,
+                        struct err *err)
+{
+    return launcher->size > 1 && mpi_size == 1 ? refuse(launcher, needed, err) : 0;
+}
+
+static const struct dialect *find_dialect(get_function *get_variable, int *out_rank)
+{
+    for (size_t i = 0; i < COUNT_OF(dialects); i++)
+        if (number(get_variable, dialects[i].rank, out_rank) &&
+            (!dialects[i].named || get_variable(dialects[i].jobs[0])) &&
+            (!dialects[i].marker || get_variable(dialects[i].marker)))
+            return &dialects[i];
+    return NULL;
+}
+
+int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
+                    struct launcher *out_launcher, struct err *err)
 {
     struct launcher launcher = {0};
-    const struct dialect *found = NULL;
-    for (size_t i = 0; i < COUNT_OF(dialects) && !found; i++)
-        if (number(get_variable, dialects[i].rank, &launcher.rank) &&
-            (!dialects[i].named || get_variable(dialects[i].jobs[0])))
-            found = &dialects[i];
+    const struct dialect *found = find_dialect(get_variable, &launcher.rank);
     if (found) {
         number(get_variable, found->size, &launcher.size);
         name_job(get_variable, found, &launcher);
     }
     bool mpirun = get_variable("OMPI_COMM_WORLD_SIZE");
     bool pmix = get_variable("PMIX_RANK") || get_variable("PMIX_NAMESPACE");
-    launcher.slurm = get_variable("SLURM_STEP_ID") && !mpirun;
-    launcher.present = mpirun || pmix || (get_variable("PMI_RANK") && !launcher.slurm);
+    bool pmi = get_variable("PMI_RANK");
+    launcher.hydra = pmi && !mpirun && get_variable("MPI_LOCALNRANKS");
+    launcher.slurm = get_variable("SLURM_STEP_ID") && !mpirun && !launcher.hydra;
+    /* Under Slurm, Open MPI uses only PMIx (PMI_RANK alone is Slurm's own PMI-2). */
+    bool useless = needed == LAUNCHER_PMIX && (launcher.slurm || launcher.hydra);
+    launcher.present = mpirun || pmix || (pmi && !useless);
     /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits only for tasks
      * of the same node, unless SLURM_PMIX_FENCE=ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");
     launcher.unfenced =
-        launcher.slurm && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
+        launcher.slurm && pmix && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
     *out_launcher = launcher;
-    /* Under Slurm, Open MPI uses only PMIx (PMI_RANK alone is Slurm's own PMI-2). Without PMIx,
-     * every task would act as if it were alone, and all would survey the same GPUs. */
-    if (launcher.slurm && !pmix && launcher.size > 1)
-        return err_set(
-            err, -EINVAL,
-            "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix, or "
-            "survey without MPI (--no-mpi)",
-            launcher.size);
-    return 0;
+    /* Every task would act as if it were alone, and all would survey the same GPUs. */
+    bool told = launcher.slurm || launcher.hydra;
+    return told && !launcher.present && launcher.size > 1 ? refuse(&launcher, needed, err) : 0;
 }

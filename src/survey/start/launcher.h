@@ -6,19 +6,31 @@
 
 #include "base/err.h"
 
+/* How the MPI of a build finds the other ranks. */
+enum launcher_pmi {
+    LAUNCHER_PMIX, /* Open MPI */
+    LAUNCHER_PMI,  /* MPICH and MPIs made from it: PMI-1 or PMI-2; some also PMIx */
+};
+
 struct launcher {
     bool present;  /* false: MPI must not be initialised */
     int rank;      /* from the environment, before MPI is up; 0 without a launcher */
     int size;      /* from the environment; 0: not known */
     char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
     bool slurm;    /* started by srun, not by an mpirun inside a step */
+    bool hydra;    /* started by the mpiexec of MPICH, which does not name the job */
     bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
 };
 
-/* get_variable: getenv, or a table in tests. -EINVAL if MPI cannot use the launcher (a Slurm step
- * of several tasks without PMIx). out_launcher is filled even then, since only rank 0 should print
- * the error and --no-mpi needs it. */
-int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
-                    struct err *err);
+/* get_variable: getenv, or a table in tests. -EINVAL if MPI cannot use the launcher (one of several
+ * tasks without the PMI that the MPI of this build needs). out_launcher is filled even then, since
+ * only rank 0 should print the error and --no-mpi needs it. */
+int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
+                    struct launcher *out_launcher, struct err *err);
+
+/* -EINVAL if MPI has started this task alone, although the launcher has started several: all would
+ * survey the same GPUs. */
+int launcher_check_size(const struct launcher *launcher, enum launcher_pmi needed, int mpi_size,
+                        struct err *err);
 
 #endif

@@ -155,6 +155,28 @@ static int shared_per_sm(void)
     return colon ? atoi(colon + 1) : SHARED_MAX + 1024;
 }
 
+/* As the driver chooses from a fat binary: machine code of the same major version, else the newest
+ * PTX that is not newer than the GPU. */
+EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+    static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
+    const char *forced = getenv("CUDA_FORCE_PTX_JIT");
+    int machine = 0, ptx = 0;
+    MAY_FAIL;
+    (void)function;
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        if (archs[i] <= capability() && archs[i] > ptx)
+            ptx = archs[i];
+        if (archs[i] <= capability() && archs[i] / 10 == capability() / 10 && archs[i] > machine)
+            machine = archs[i];
+    }
+    bool jit = !machine || (forced && atoi(forced));
+    *value = attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ? jit ? ptx : machine
+             : jit                                      ? capability()
+                                                        : machine;
+    return CUDA_SUCCESS;
+}
+
 /* FAKE_CUDA_FAULT may let it fail, as it does where there is no such limit. */
 EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {

@@ -1,7 +1,10 @@
 /* What the CUDA backend says of a GPU when it is opened, and why it cannot be opened. */
 #include "opened.h"
 
+#include <cuda.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +31,91 @@ static void identity(void **state)
     facts_fini(&config);
 }
 
+static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
+
+static int oldest(void)
+{
+    int least = archs[0];
+    for (size_t i = 1; i < sizeof archs / sizeof *archs; i++)
+        least = archs[i] < least ? archs[i] : least;
+    return least;
+}
+
+static int newest(void)
+{
+    int most = archs[0];
+    for (size_t i = 1; i < sizeof archs / sizeof *archs; i++)
+        most = archs[i] > most ? archs[i] : most;
+    return most;
+}
+
+static struct err why_not(int capability, int driver_version)
+{
+    struct device_source *seen = NULL;
+    struct device *opened = NULL;
+    struct err err = {0};
+    char text[32];
+    snprintf(text, sizeof text, "%d", capability);
+    setenv("FAKE_CUDA_CAPABILITY", text, 1);
+    snprintf(text, sizeof text, "%d", driver_version);
+    setenv("FAKE_CUDA_VERSION", text, 1);
+    assert_int_equal(device_source_cuda(&seen, &err), 0);
+    int rc = device_source_open(seen, 0, &opened, &err);
+    assert_int_equal(rc, err.code);
+    device_destroy(opened);
+    device_source_destroy(seen);
+    unsetenv("FAKE_CUDA_CAPABILITY");
+    unsetenv("FAKE_CUDA_VERSION");
+    return err;
+}
+
+/* Which kernels a GPU runs is told as the driver tells it; a GPU that none fits is refused. */
+static void code_for_gpus(void **state)
+{
+    (void)state;
+    const int major_of_build = CUDA_VERSION / 1000 * 1000;
+    const struct {
+        int capability;
+        bool forced;
+        const char *format;
+        int arch;
+    } rows[] = {
+        {oldest(), false, "sm_%d", oldest()},
+        {newest(), false, "sm_%d", newest()},
+        {newest() + 1, false, "sm_%d", newest()},
+        {newest() + 10, false, "JIT of compute_%d", newest()},
+        {newest(), true, "JIT of compute_%d", newest()},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct facts hardware = {0}, board = {0}, config = {0};
+        char text[32], expected[32];
+        snprintf(text, sizeof text, "%d", rows[i].capability);
+        snprintf(expected, sizeof expected, rows[i].format, rows[i].arch);
+        setenv("FAKE_CUDA_CAPABILITY", text, 1);
+        if (rows[i].forced)
+            setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+        assert_int_equal(set_up(NULL), 0);
+        assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+        unsetenv("CUDA_FORCE_PTX_JIT");
+        unsetenv("FAKE_CUDA_CAPABILITY");
+        assert_string_equal(facts_text(&board, "kernels"), expected);
+        facts_fini(&hardware);
+        facts_fini(&board);
+        facts_fini(&config);
+        tear_down(NULL);
+    }
+    const struct err old = why_not(oldest() - 1, CUDA_VERSION);
+    assert_int_equal(old.code, -ENOTSUP);
+    assert_non_null(strstr(old.text, "the GPU is too old for this build"));
+    assert_int_equal(why_not(newest() + 10, CUDA_VERSION).code, 0);
+    assert_int_equal(why_not(oldest(), major_of_build).code, 0);
+    if (CUDA_VERSION > major_of_build) {
+        const struct err new = why_not(newest() + 10, major_of_build);
+        assert_int_equal(new.code, -ENOTSUP);
+        assert_non_null(strstr(new.text, "use a newer driver"));
+    }
+}
+
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
 static void documented_carveouts(void **state)
 {
@@ -42,6 +130,8 @@ static void documented_carveouts(void **state)
         {"130:233472", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (atoi(rows[i].capability) < oldest())
+            continue; /* no kernels of this build run there: see code_for_gpus */
         setenv("FAKE_CUDA_CAPABILITY", rows[i].capability, 1);
         assert_int_equal(set_up(NULL), 0);
         unsetenv("FAKE_CUDA_CAPABILITY");
@@ -112,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(identity, set_up, tear_down),
+        cmocka_unit_test(code_for_gpus),
         cmocka_unit_test(documented_carveouts),
         cmocka_unit_test(l2_fetch_limit),
         cmocka_unit_test(reasons),

@@ -25,7 +25,7 @@ class Gpumemtopo(MesonPackage):
     version("0.2.0", sha256="CHECKSUM_OF_THE_TARBALL")
 
     variant("cuda", default=True, description="CUDA backend: needs the toolkit to build, the driver only to measure")
-    variant("cuda_arch", default="none", multi=True, description="CUDA architectures; none: all major ones",
+    variant("cuda_arch", default="none", multi=True, description="CUDA architectures; none: all that the toolkit knows",
             values=("none", "70", "75", "80", "86", "89", "90", "100", "120"))
 
     depends_on("c", type="build")
@@ -46,7 +46,7 @@ class Gpumemtopo(MesonPackage):
         archs = [arch for arch in self.spec.variants["cuda_arch"].value if arch != "none"]
         return [
             "-Dcuda=" + ("enabled" if self.spec.satisfies("+cuda") else "disabled"),
-            "-Dcuda-arch=" + ",".join(archs),
+            "-Dcuda-arch=" + ",".join(archs or ["all"]),
             "-Dtests=" + ("enabled" if self.run_tests else "disabled"),
         ]
 

@@ -1,0 +1,81 @@
+#!/bin/bash
+# Says whether the GPUs of this node are healthy, from the last inventory of the node. It does not touch a GPU.
+#
+#   check-node.sh -g GPUS [-f FILE] [-a HOURS] [-w]
+#
+#   -g GPUS     number of GPUs that this node must have; needed
+#   -f FILE     inventory of this node; default: /var/lib/gpumemtopo/NODE.yaml, where NODE is $NODE_NAME or
+#               the short host name. slurm/health.sh writes it with last=/var/lib/gpumemtopo
+#   -a HOURS    an older inventory says nothing about the node; default 26
+#   -w          a misconfigured or mismatched GPU is a problem as well
+#
+# It prints one line of at most 80 bytes and returns
+#   0  all GPUs were measured, and none is failing or degraded
+#   1  problem: a GPU is failing or degraded, or GPUs are missing
+#   2  unknown: no inventory, an old one, a GPU that was busy or not measured, bad usage
+# What could not be measured is never 0. These are the codes of plugins of node-problem-detector.
+set -u
+PATH=${PATH:-/usr/bin:/bin}:/usr/local/bin:/usr/bin:/bin
+export PATH LC_ALL=C
+
+# finish CODE TEXT: one line of printable characters, cut.
+finish() {
+    local text=${2//[^ -~]/?}
+    printf '%s\n' "${text:0:79}"
+    exit "$1"
+}
+
+gpus='' file='' hours=26 strict=no
+while getopts g:f:a:w flag; do
+    case $flag in
+    g) gpus=$OPTARG ;;
+    f) file=$OPTARG ;;
+    a) hours=$OPTARG ;;
+    w) strict=yes ;;
+    *) finish 2 "usage: check-node.sh -g GPUS [-f FILE] [-a HOURS] [-w]" ;;
+    esac
+done
+if ! [[ $gpus =~ ^[1-9][0-9]{0,2}$ ]]; then
+    finish 2 "usage: check-node.sh -g GPUS: how many GPUs this node must have"
+fi
+if [ -z "$file" ]; then
+    node=${NODE_NAME:-$(hostname -s)}
+    file=/var/lib/gpumemtopo/$node.yaml
+fi
+
+line=$(timeout -k 1 10 gpumemtopo-report nagios --max-age "$hours" "$file" 2>/dev/null)
+code=$?
+text=${line%% | *} text=${text#GPUMEMTOPO * - }
+numbers=" ${line##* | }"
+
+# The counts behind the line; without one of them the line is of another version and says nothing.
+declare -A count
+if [ "$code" -le 2 ]; then
+    for name in gpus measured failing degraded misconfigured mismatched unmeasured busy lost_ranks missing; do
+        [[ $numbers =~ \ $name=([0-9]{1,7})\; ]] || finish 2 "gpumemtopo-report nagios does not tell $name"
+        count[$name]=${BASH_REMATCH[1]}
+    done
+fi
+# "node GPU-bce83465-ea7d-... failing: cause" without the node, and with the beginning of the UUID.
+worst=${text#*; }
+[[ ! $worst =~ (GPU-[0-9a-f]{8})[0-9a-f-]*(.*) ]] || worst=${BASH_REMATCH[1]}${BASH_REMATCH[2]}
+
+case $code in
+0 | 1 | 2) ;;
+3) finish 2 "${text:-gpumemtopo-report nagios said nothing}" ;;
+124 | 137) finish 2 "gpumemtopo-report needed more than 10 s" ;;
+*) finish 2 "gpumemtopo-report could not be run: code $code" ;;
+esac
+[ "$code" -ne 2 ] || finish 1 "$worst"
+[ "${count[gpus]}" -ge "$gpus" ] || finish 1 "${count[gpus]} of $gpus GPUs are there"
+[ "${count[missing]}" -eq 0 ] || finish 1 "${count[missing]} GPUs of the baseline are gone"
+if [ "${count[measured]}" -lt "${count[gpus]}" ] ||
+    [ $((count[unmeasured] + count[busy] + count[lost_ranks])) -gt 0 ]; then
+    finish 2 "${count[measured]} of $gpus GPUs measured, ${count[busy]} busy, ${count[unmeasured]} unmeasured"
+fi
+if [ $((count[misconfigured] + count[mismatched])) -gt 0 ]; then
+    [ "$strict" = no ] || finish 1 "$worst"
+    finish 0 "healthy, but $worst"
+fi
+[ "$code" -eq 0 ] || finish 2 "$text"
+finish 0 "${count[measured]} of $gpus GPUs healthy"

@@ -1,0 +1,90 @@
+/* Findings of whole nodes, slots and models: accused ones as cards, others as a table. */
+#include "markup/html_text.h"
+#include "report/html/sections.h"
+
+enum { GPUS_MAX = 16, ROWS_MAX = 1000 };
+
+static void put_gpus(struct strbuf *out, const struct inventory_node *place)
+{
+    strbuf_puts(out, "<p class=dim>");
+    html_count(out, place->gpu_count, "GPU", "GPUs");
+    for (size_t i = 0; i < place->gpu_count && i < GPUS_MAX; i++) {
+        strbuf_puts(out, i ? ", <code>" : ": <code>");
+        html_text(out, place->gpus[i], HTML_NAME);
+        strbuf_puts(out, "</code>");
+    }
+    strbuf_puts(out,
+                place->gpu_count > GPUS_MAX ? " and others, in the inventory</p>\n" : "</p>\n");
+}
+
+static void put_card(struct strbuf *out, const struct html_data *data,
+                     const struct inventory_node *place, const struct drain_lines *lines)
+{
+    strbuf_printf(out, "<article class=card id=p%td><h3>", place - data->inventory->node_findings);
+    html_text(out, place->node ? place->node : "Several nodes", HTML_NAME);
+    html_rack(out, data, place->node);
+    strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p>", inventory_kind_name(place->kind));
+    html_text(out, place->finding, HTML_SENTENCE);
+    strbuf_puts(out, "</p>\n");
+    put_gpus(out, place);
+    if (place->node && !data->inventory->anonymous)
+        html_drain(out, lines, place->node);
+    strbuf_puts(out, "</article>\n");
+}
+
+static void put_cards(struct strbuf *out, const struct html_data *data)
+{
+    struct drain_lines lines;
+    struct strbuf refused = {0};
+    struct err err = {0};
+    if (!data->place_count)
+        return;
+    if (drain_lines_init(&lines, data->inventory, &refused, &err))
+        out->failed = true;
+    for (size_t i = 0; i < data->place_count && i < HTML_CARDS_MAX; i++)
+        put_card(out, data, data->places[i], &lines);
+    drain_lines_fini(&lines);
+    strbuf_fini(&refused);
+}
+
+static void put_row(struct strbuf *out, const struct inventory_node *place)
+{
+    strbuf_puts(out, "<tr><td>");
+    html_text(out, place->node, HTML_NAME);
+    strbuf_printf(out, "<td>%s<td class=n>%zu<td class=t>",
+                  place->accused ? inventory_kind_name(place->kind) : "note", place->gpu_count);
+    html_text(out, place->finding, HTML_SENTENCE);
+    strbuf_puts(out, "\n");
+}
+
+/* Notes, and the accused places for which there are too many cards. */
+static void put_table(struct strbuf *out, const struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    size_t carded = data->place_count < HTML_CARDS_MAX ? data->place_count : HTML_CARDS_MAX;
+    size_t count = v->node_finding_count - carded, rows = 0;
+    if (!count)
+        return;
+    strbuf_puts(out, "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>kind"
+                     "<th>GPUs<th>finding</thead><tbody>\n");
+    for (size_t i = carded; i < data->place_count && rows < ROWS_MAX; i++, rows++)
+        put_row(out, data->places[i]);
+    for (size_t i = 0; i < v->node_finding_count && rows < ROWS_MAX; i++)
+        if (!v->node_findings[i].accused) {
+            put_row(out, &v->node_findings[i]);
+            rows++;
+        }
+    strbuf_puts(out, "</tbody></table></div>\n");
+    if (count > rows)
+        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", count - rows);
+}
+
+void html_places(struct strbuf *out, const struct html_data *data)
+{
+    if (!data->inventory->node_finding_count)
+        return;
+    strbuf_puts(out, "<section id=places><h2>Nodes, slots and models as a whole</h2>\n");
+    put_cards(out, data);
+    put_table(out, data);
+    strbuf_puts(out, "</section>\n");
+}
