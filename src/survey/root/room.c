@@ -16,9 +16,6 @@ enum { OTHER_FILES = 256 };
  * benchmark `gather` measures 8.9 KB and 15.6 KB after the profile standard. */
 enum { COLLECT_BYTES = 9000, WRITE_BYTES = 20000 };
 
-/* Fewer take hardly more than the process itself. */
-enum { FEW_GPUS = 1000 };
-
 /* The process itself with MPI. */
 static const uint64_t base_bytes = 64 << 20;
 
@@ -133,7 +130,7 @@ enum room_verdict room_for_gpus(const struct room *room, size_t gpus, struct err
 {
     uint64_t collect = base_bytes + (uint64_t)gpus * COLLECT_BYTES;
     uint64_t write = base_bytes + (uint64_t)gpus * WRITE_BYTES;
-    if (gpus < FEW_GPUS || room->bytes >= write)
+    if (gpus < ROOM_FEW_GPUS || room->bytes >= write)
         return ROOM_ENOUGH;
     err_set(err, -ENOBUFS,
             "rank 0 needs about %llu MiB for %zu GPUs, and %s is %llu MiB: give its node more "

@@ -22,6 +22,7 @@ struct room {
 /* The least of: what is free on the node, the limit of the cgroup and of those above it, and the
  * limit of the address space. `proc` and `cgroups` are /proc and /sys/fs/cgroup but in tests. What
  * cannot be read limits nothing. */
+enum { ROOM_FEW_GPUS = 1000 }; /* fewer take hardly more than the process itself */
 struct room room_find(const char *proc, const char *cgroups);
 
 enum room_verdict { ROOM_ENOUGH, ROOM_SCARCE, ROOM_TOO_SMALL };

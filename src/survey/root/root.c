@@ -318,6 +318,8 @@ static int count_nodes(struct root *root, struct err *err)
 /* All GPUs are known, and none is measured yet. */
 static int check_room(const struct root *root, struct err *err)
 {
+    if (root->ranks.gpu_total < ROOM_FEW_GPUS)
+        return 0;
     const struct room room = room_find("/proc", "/sys/fs/cgroup");
     struct err why = {0};
     switch (room_for_gpus(&room, root->ranks.gpu_total, &why)) {
