@@ -7,6 +7,7 @@
 # NODES (default all with GPUs) is a list as Slurm writes it. At most JOBS (default 16) nodes are taken at the same
 # time. FOLDER (default gpumemtopo-array), which all nodes must share, keeps one inventory per node and the logs;
 # FOLDER and INVENTORY may be those of rolling.sh. Drained nodes are skipped. Prints the numbers of the jobs.
+# Slurm's MaxArraySize (1001 by default) must be above the number of nodes.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=nodes.sh

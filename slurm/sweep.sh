@@ -32,11 +32,11 @@ if [ -z "$partition" ] || ! [[ $count =~ ^[1-9][0-9]*$ ]]; then
 fi
 check_partition "$partition"
 user=$(id -un) name=gpumemtopo-sweep-$(date +%Y%m%d-%H%M%S)
-scancel --quiet --name=gpumemtopo-sweep --state=PENDING --user="$user"
+scancel --quiet --name=gpumemtopo-sweep --state=PENDING --user="$user" --partition="$partition"
 
 chosen=$(gpu_nodes "$partition" | while read -r node _; do
     echo "$(stat -c %Y "$folder/$node.yaml" 2>/dev/null || echo 0) $node"
-done | sort -k1,1n -k2,2 | head -n "$count" | cut -d ' ' -f 2 | paste -sd,)
+done | sort -k1,1n -k2,2 | awk -v n="$count" 'NR <= n { print $2 }' | paste -sd,)
 if [ -z "$chosen" ]; then
     echo "sweep.sh: no node with GPUs in partition $partition can run jobs" >&2
     exit 1

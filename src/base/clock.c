@@ -45,6 +45,14 @@ void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX])
     strftime(out_stamp, CLOCK_STAMP_MAX, compact ? "%Y%m%dT%H%M%SZ" : STAMP, &utc);
 }
 
+void clock_stamp_of(uint64_t time_ms, char out_stamp[CLOCK_STAMP_MAX])
+{
+    time_t then = (time_t)(time_ms / 1000);
+    struct tm utc;
+    gmtime_r(&then, &utc);
+    strftime(out_stamp, CLOCK_STAMP_MAX, STAMP, &utc);
+}
+
 int clock_parse_stamp(const char *stamp, int64_t *out_s)
 {
     struct tm utc = {0};

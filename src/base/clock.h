@@ -28,6 +28,9 @@ enum { CLOCK_STAMP_MAX = 32 };
 /* "2026-11-14T12:00:00Z" (compact 0) or "20261114T120000Z" (compact 1, usable in a file name). */
 void clock_utc_stamp(int compact, char out_stamp[CLOCK_STAMP_MAX]);
 
+/* The first form, for a time in milliseconds since 1970. */
+void clock_stamp_of(uint64_t time_ms, char out_stamp[CLOCK_STAMP_MAX]);
+
 /* Seconds since 1970 of a stamp of the first form. 0 or -EINVAL, also for NULL; out_s untouched on
  * failure. */
 int clock_parse_stamp(const char *stamp, int64_t *out_s);

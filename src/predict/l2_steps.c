@@ -1,4 +1,5 @@
-/* Serves the requests of a tick through the partitions of L2, as the seed's section 4.4.2 has it.
+/* Serves the requests of a tick through the partitions of L2, as section 4.4.2 of [K] has it
+ * (docs/PREDICT.md).
  *
  * Lines lie in the partitions in turn, and in the banks of a partition in turn. Each partition has
  * miss registers of its own. The partitions work at the same time: a tick takes as many steps as
@@ -26,7 +27,7 @@ struct l2_steps {
     uint64_t steps;
 };
 
-/* An access is the number of what waits. A store fetches nothing, and so is a hit. */
+/* access->issue is the index of what waits. A store fetches nothing, so it counts as a hit. */
 static bool look_up(void *context, const struct parallel_access *access, bool bring)
 {
     struct l2_steps *steps = context;

@@ -36,7 +36,7 @@ static const struct flag {
      offsetof(struct options, scheduler_text)},
     {"--writes", 0, "WORD", "stores in L1: through, won, rwon, off", TEXT,
      offsetof(struct options, writes_text)},
-    {"--mshrs", 0, "N[,N]", "miss registers of L1, of L2 per partition (or any)", TEXT,
+    {"--mshrs", 0, "N[,N]", "miss registers of L1, and of each L2 partition", TEXT,
      offsetof(struct options, mshrs_text)},
     {"--l2-banks", 0, "PxB", "partitions of L2, banks of each (default 4x2)", TEXT,
      offsetof(struct options, l2_banks_text)},
@@ -197,7 +197,7 @@ static int read_mshrs(struct options *options, struct err *err)
 
 static int read_l2_banks(struct options *options, struct err *err)
 {
-    const char *text = options->l2_banks_text ? options->l2_banks_text : "4x2"; /* the seed's */
+    const char *text = options->l2_banks_text ? options->l2_banks_text : "4x2"; /* as in [K] */
     const char *x = strchr(text, 'x');
     uint64_t partitions = 0, banks = 0;
     char *first = x ? str_copy_n(text, (size_t)(x - text)) : NULL;

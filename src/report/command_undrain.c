@@ -14,7 +14,8 @@ static void say(void *user, const char *text)
     log_info("%s", text);
 }
 
-/* Each file is read twice: for its times, and to be judged with the others. */
+/* Each file is read twice: for its times, and to be judged with the others. One that was made by
+ * merge may lie in the same folder: it is left out, and named. */
 static int add_file(struct report_merge *merge, struct undrain_times *times, const char *path,
                     struct err *err)
 {
@@ -27,6 +28,11 @@ static int add_file(struct report_merge *merge, struct undrain_times *times, con
                           "is anonymous: its nodes have pseudonyms that Slurm does not know")
              : undrain_times_add(times, &inventory, path, err);
     inventory_fini(&inventory);
+    if (rc == -ESTALE) {
+        log_warning("%s %s", path, err->text);
+        *err = (struct err){0};
+        return 0;
+    }
     return rc ? rc : report_merge_add(merge, path, err);
 }
 

@@ -183,6 +183,21 @@ static const char *common_origin(const struct merge_source *sources, size_t coun
     return backend;
 }
 
+/* The time of the newest result: results do not become newer when they are merged. */
+static int set_time(const struct merge_source *sources, size_t count, struct inventory *inventory)
+{
+    char stamp[CLOCK_STAMP_MAX];
+    uint64_t newest_ms = 0;
+    for (size_t i = 0; i < count; i++)
+        newest_ms = sources[i].time_ms > newest_ms ? sources[i].time_ms : newest_ms;
+    if (!newest_ms)
+        return 0;
+    clock_stamp_of(newest_ms, stamp);
+    free(inventory->generated);
+    inventory->generated = NULL;
+    return str_copy_to(&inventory->generated, stamp);
+}
+
 /* Uses the command of the only survey, or of the merge. */
 static int fill_head(const struct merge_source *sources, size_t count,
                      const struct report_merge_request *request, struct inventory *inventory)
@@ -204,7 +219,8 @@ static int fill_head(const struct merge_source *sources, size_t count,
     for (size_t i = 0; i < count; i++)
         inventory->anonymous |=
             sources[i].kind == MERGE_INVENTORY && sources[i].inventory.anonymous;
-    return inventory_set_head(inventory, request->version, backend, command, command_count);
+    int rc = inventory_set_head(inventory, request->version, backend, command, command_count);
+    return rc ? rc : set_time(sources, count, inventory);
 }
 
 static int add_versions(struct names *versions, const struct merge_source *source)

@@ -31,7 +31,7 @@ int undrain_times_add(struct undrain_times *times, const struct inventory *inven
 {
     int64_t measured_s = 0;
     if (inventory->command_count > 1 && str_equal(inventory->command[1], "merge"))
-        return err_set_at(err, -EINVAL, path, 0, 0,
+        return err_set_at(err, -ESTALE, path, 0, 0,
                           "was made by merge and does not tell when each GPU was measured: give "
                           "the inventories of the surveys");
     if (clock_parse_stamp(inventory->generated, &measured_s))

@@ -125,6 +125,13 @@ expect 2 'main.bandwidth.read is -3051, which is impossible' validate negative.y
 expect 2 'main.bandwidth.read is 1e+308, which is impossible' validate huge.yaml
 sed 's/^    model: .*/    model: other/' good.yaml >foreign.yaml
 expect 2 'is of model "other", which the file does not have' validate foreign.yaml
+# Results do not become newer when they are merged.
+stamp=$(sed -n '1s/.*generated: "\([^"]*\)".*/\1/p' good.yaml)
+"$report" merge good.yaml -o merged.yaml >/dev/null 2>&1
+if [ -z "$stamp" ] || ! head -n 1 merged.yaml | grep -qF "generated: \"$stamp\""; then
+    echo "merge: generated is not $stamp: $(head -n 1 merged.yaml)"
+    exit 1
+fi
 expect 1 'skipped: foreign.yaml: .* is of model "other"' merge foreign.yaml
 
 # merge: files that are given by mistake, or twice.

@@ -126,7 +126,7 @@ static void merged_is_refused(void **state)
         .generated = (char *)AFTER, .command = command, .command_count = 2};
     struct undrain_times times = {0};
     struct err err = {0};
-    assert_int_equal(undrain_times_add(&times, &merged, "fleet.yaml", &err), -EINVAL);
+    assert_int_equal(undrain_times_add(&times, &merged, "fleet.yaml", &err), -ESTALE);
     assert_non_null(strstr(err.text, "made by merge"));
 }
 

@@ -1,4 +1,4 @@
-"""Simulates the start of a survey and its gather on clusters that nobody here has: 100 to 10,000 nodes of 8 GPUs.
+"""Simulates the start of a survey and its gather on simulated clusters: 100 to 10,000 nodes of 8 GPUs.
 
 The output is the table of docs/SCALE.md. Latencies of launchers and of MPI_Init are published figures of others,
 extrapolated; what rank 0 needs is measured by the benchmark `gather`. Time passes event by event: every rank has

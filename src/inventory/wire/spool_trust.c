@@ -1,5 +1,5 @@
-/* Looks at owners and modes of a spool. Only the owner of a file can give it to nobody else, so a
- * file of this user that only the user may write has this user's results. */
+/* Looks at owners and modes of a spool. No user can create a file that belongs to another one. So a
+ * file of this user, which only this user may write, has this user's results. */
 #include "inventory/wire/spool_trust.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@ static int folder_owner(const char *path, uid_t *out_owner)
         return -ENOMEM;
     int rc = stat(folder, &info) ? -errno : 0;
     free(folder);
-    *out_owner = info.st_uid;
+    if (!rc)
+        *out_owner = info.st_uid;
     return rc;
 }
 

@@ -155,8 +155,9 @@ static int fill_states(struct html_data *data)
     for (size_t i = 0; i < v->node_finding_count; i++)
         for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
             if ((gpu = find(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
-                gpu->place = &v->node_findings[i];
-                gpu->told |= html_cards_told(gpu->place, gpu->outlier);
+                if (!gpu->place || v->node_findings[i].kind < gpu->place->kind)
+                    gpu->place = &v->node_findings[i];
+                gpu->told |= html_cards_told(&v->node_findings[i], gpu->outlier);
             }
     free(by_uuid);
     for (size_t i = 0; i < v->gpu_count; i++) {

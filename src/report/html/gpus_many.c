@@ -25,7 +25,8 @@ static void put_value(struct strbuf *out, const struct inventory_gpu *gpu, const
 {
     for (size_t i = 0; i < gpu->value_count; i++) {
         if (strcmp(gpu->values[i].metric, metric) == 0 && isfinite(gpu->values[i].value)) {
-            strbuf_printf(out, "\t%.4g", gpu->values[i].value);
+            double value = gpu->values[i].value;
+            strbuf_printf(out, fabs(value) < 1000 ? "\t%.4g" : "\t%.0f", value);
             return;
         }
     }

@@ -2,13 +2,13 @@
 #include "survey/root/emit.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
@@ -134,12 +134,11 @@ static void rescue(const struct inventory *inventory)
     struct strbuf text = {0};
     inventory_print(inventory, &text);
     char *path = text.failed ? NULL : out_file_rescue(text.data, text.length, ".yaml");
-    char host[HOST_NAME_MAX + 1] = "";
-    if (gethostname(host, sizeof host - 1))
-        host[0] = '\0';
+    char host[HOST_NAME_MAX_BYTES];
+    host_name(host);
     if (path)
         log_error("the inventory is in %s on %s, because neither the output nor a spool has it",
-                  path, *host ? host : "this host");
+                  path, host);
     strbuf_fini(&text);
     free(path);
 }
