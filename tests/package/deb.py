@@ -2,7 +2,6 @@
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -50,12 +49,6 @@ def check_dependencies():
     assert not re.search("cuda|nvidia", needs), needs
 
 
-def dpkg(root, *args):
-    command = ["dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--force-confdef", "--force-confold"]
-    env = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "DEBIAN_FRONTEND": "noninteractive"}
-    made.run(*([] if os.geteuid() == 0 else ["fakeroot"]), *command, *args, env=env, stdin=subprocess.DEVNULL)
-
-
 def next_version(deb, folder):
     """The same package with a higher version and other settings."""
     made.run("dpkg-deb", "-R", deb, folder)
@@ -71,22 +64,19 @@ with tempfile.TemporaryDirectory() as name:
     scratch = pathlib.Path(name)
     check_contents(scratch / "staged")
     check_dependencies()
-    root = scratch / "root"
-    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log"):
-        (root / folder).mkdir(parents=True)
-    (root / "var/lib/dpkg/status").write_text("")
+    root = installed.scratch_root(scratch / "root")
     everything = lambda: {str(path.relative_to(root)) for path in root.rglob("*")} - {"var/log/dpkg.log"}  # noqa: E731
     elsewhere = lambda: {path for path in everything() if not path.startswith("var/lib/dpkg")}  # noqa: E731
     before = elsewhere()
-    dpkg(root, "-i", program_deb, doc_deb)
+    installed.dpkg(root, "-i", program_deb, doc_deb)
     installed.check_needs_no_cuda(root)
     installed.check_no_build_path(root, packages.source)
     installed.check_programs(root, version)
     newer = next_version(program_deb, scratch / "newer")
-    installed.check_settings_kept(root / "etc/gpumemtopo", lambda: dpkg(root, "-i", newer), "survey.yaml.dpkg-dist")
-    dpkg(root, "-r", "gpumemtopo", "gpumemtopo-doc")
+    installed.check_settings_kept(root / "etc/gpumemtopo", lambda: installed.dpkg(root, "-i", newer), "survey.yaml.dpkg-dist")
+    installed.dpkg(root, "-r", "gpumemtopo", "gpumemtopo-doc")
     left = {path for path in elsewhere() - before if (root / path).is_file()}
     assert left >= {"etc/gpumemtopo/survey.yaml", "etc/gpumemtopo/health.conf"}, "settings are gone before a purge"
     assert all(path.startswith("etc/gpumemtopo/") for path in left), left
-    dpkg(root, "-P", "gpumemtopo", "gpumemtopo-doc")
+    installed.dpkg(root, "-P", "gpumemtopo", "gpumemtopo-doc")
     assert elsewhere() == before, f"left behind: {elsewhere() - before}"

@@ -1,10 +1,26 @@
 """What must be true of the programs wherever a package put them."""
+import os
 import pathlib
 import re
+import subprocess
 
 import made
 
 PROGRAMS = ["gpumemtopo-survey", "gpumemtopo-report", "gpumemtopo-predict"]
+
+
+def scratch_root(root):
+    """An empty root for dpkg."""
+    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log"):
+        (root / folder).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").write_text("")
+    return root
+
+
+def dpkg(root, *args):
+    command = ["dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--force-confdef", "--force-confold"]
+    env = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "DEBIAN_FRONTEND": "noninteractive"}
+    made.run(*([] if os.geteuid() == 0 else ["fakeroot"]), *command, *args, env=env, stdin=subprocess.DEVNULL)
 
 
 def files_below(folder):

@@ -118,10 +118,11 @@ def check_racks(chromium):
     kinds = {outlier["uuid"]: outlier["kind"] for outlier in data["outliers"]}
     severity = ["failing", "degraded", "misconfigured", "mismatched"]
     for which, table in enumerate(rows):
-        where = {node: place[which] or "not in the map" for node, place in places.items()}
+        nowhere = ("not in the map", "no switch given")[which]
+        where = {node: place[which] or nowhere for node, place in places.items()}
         wanted = {}
         for gpu in data["gpus"]:
-            row = wanted.setdefault(where.get(gpu["node"], "not in the map"), {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)})
+            row = wanted.setdefault(where.get(gpu["node"], nowhere), {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)})
             row["nodes"].add(gpu["node"])
             row["gpus"] += 1
             if gpu["uuid"] in kinds:
@@ -135,6 +136,23 @@ def check_racks(chromium):
     assert [row[0] for row in rows[0]][:2] == ["r9", "r10"] and rows[1][0][0] == "leaf1", rows
     assert "rack r9, switch leaf1" in chromium.run("document.querySelector('#places article h3').innerText")
     assert chromium.run("document.querySelectorAll('#racks b').length") == 0, "names of racks are text"
+
+
+def twice_placed():
+    """As placed(), but the GPUs of node b are accused by the node alone: of failing, and then of something milder."""
+    data = fleet.base(placed())
+    (place,) = [entry for entry in data["nodes"] if entry["kind"]]
+    data["nodes"] += [{**place, "kind": "mismatched", "finding": "another finding"}]
+    data["outliers"] = [outlier for outlier in data["outliers"] if outlier["node"] != "b"]
+    data["survey"]["outliers"] = len(data["outliers"])
+    return data
+
+
+def check_twice_placed(chromium):
+    """Each GPU counts once in its rack, with its worst kind."""
+    cells = chromium.run("""Array.from(document.querySelectorAll('#racks table')[0].tBodies[0].rows[0].cells, (c) =>
+      c.textContent.trim())""")
+    assert cells[0] == "r9" and cells[3:7] == ["4", "0", "0", "0"], cells
 
 
 def check_placed(chromium):
@@ -159,6 +177,7 @@ def check_placed(chromium):
 def pages():
     return {
         "placed": page_of("placed", path=placed(), flags=("--racks", racks_of_placed())),
+        "twice": page_of("twice", twice_placed(), flags=("--racks", racks_of_placed())),
         "loaded": page_of("loaded", path=loaded()),
         "linked": page_of("linked", linked(fleet.base(demo))),
         "demo": page_of("demo"),
@@ -380,6 +399,8 @@ def check_browser():
                 chromium.picture(shots / "placed.png", whole=True)
                 check_placed(chromium)
                 check_racks(chromium)
+            elif name == "twice":
+                check_twice_placed(chromium)
             elif name == "h200":
                 check_looks(chromium, shots, name)
                 check_h200(chromium)

@@ -83,6 +83,9 @@ echo n1 >drained.txt
 expect 2 'drained.txt:1:1: expected NODE|SECONDS|REASON, as SLURM_TIME_FORMAT=%s sinfo' undrain --drained drained.txt good.yaml
 : >drained.txt
 expect 0 '' undrain --drained drained.txt good.yaml
+sed '1s/command: \[.*\], seed/command: [gpumemtopo-report, merge], seed/' good.yaml >fleet.yaml
+expect 0 '' undrain --drained drained.txt good.yaml fleet.yaml
+grep -q 'fleet.yaml was made by merge' err || { echo "undrain: a merged file is not named: $(cat err)" && exit 1; }
 
 # World files.
 cat >world.yaml <<'EOF'

@@ -6,9 +6,7 @@ fleet, and exactly one for a GPU that fails then. FOLDER: of the packages, share
 """
 import http.server
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,22 +17,12 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 for name in ("package", "watch", "slurm"):
     sys.path.insert(0, str(ROOT / "tests" / name))
 import cluster  # noqa: E402
+import installed  # noqa: E402
 import made  # noqa: E402
 import servers  # noqa: E402
 
 PATIENCE_S = 200
 BAD = "n3"
-
-
-def install(root):
-    """The packages, as dpkg does it."""
-    packages = made.get(ROOT, sys.argv[2])
-    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log"):
-        (root / folder).mkdir(parents=True)
-    (root / "var/lib/dpkg/status").write_text("")
-    env = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "DEBIAN_FRONTEND": "noninteractive"}
-    made.run("dpkg", f"--root={root}", "--force-depends", "-i", *packages.debs.values(), env=env,
-             stdin=subprocess.DEVNULL)
 
 
 class Watch:
@@ -96,9 +84,8 @@ def sweep(site, scripts, count):
 
 
 def main(scratch):
-    root = scratch / "root"
-    root.mkdir()
-    install(root)
+    root = installed.scratch_root(scratch / "root")
+    installed.dpkg(root, "-i", *made.get(ROOT, sys.argv[2]).debs.values())
     share, report = root / "usr/share/gpumemtopo", root / "usr/bin/gpumemtopo-report"
     scripts = share / "slurm"
     sys.argv = [sys.argv[0], str(root / "usr/bin/gpumemtopo-survey"), str(ROOT), "site", str(report), str(scripts)]

@@ -91,10 +91,10 @@ static size_t fill(struct rack_row *rows, const struct html_data *data, bool lea
     return count;
 }
 
-static void put_row(struct strbuf *out, const struct rack_row *row)
+static void put_row(struct strbuf *out, const struct rack_row *row, bool leaf)
 {
     strbuf_puts(out, "<tr><td>");
-    html_text(out, *row->name ? row->name : "not in the map", HTML_NAME);
+    html_text(out, *row->name ? row->name : leaf ? "no switch given" : "not in the map", HTML_NAME);
     strbuf_printf(out, "<td class=n>%zu of %zu<td class=n>%zu", row->nodes,
                   *row->name ? row->mapped : row->nodes, row->gpus);
     for (int kind = 0; kind < KINDS; kind++)
@@ -119,7 +119,7 @@ static void put_table(struct strbuf *out, const struct html_data *data, bool lea
         strbuf_printf(out, "<th class=n>%s", inventory_kind_name((enum inventory_kind)kind));
     strbuf_puts(out, "<th class=n>not measured</thead><tbody>\n");
     for (size_t i = 0; i < count && i < ROWS_MAX; i++)
-        put_row(out, &rows[i]);
+        put_row(out, &rows[i], leaf);
     strbuf_puts(out, "</tbody></table></div>\n");
     if (count > ROWS_MAX)
         strbuf_printf(out, "<p class=dim>and %zu more</p>\n", count - ROWS_MAX);
