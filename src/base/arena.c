@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 struct arena_chunk {
@@ -14,17 +16,15 @@ struct arena_chunk {
     _Alignas(ALIGNMENT) char data[];
 };
 
-static void *take(struct arena *arena, size_t size, size_t alignment)
+static void *arena_take(struct arena *arena, size_t size, size_t alignment)
 {
     if (size > SIZE_MAX - CHUNK_BYTES)
-        return NULL;
+        mem_exhausted(size);
     struct arena_chunk *chunk = arena->chunks;
     size_t start = chunk ? (chunk->used + alignment - 1) / alignment * alignment : 0;
     if (!chunk || start > chunk->capacity || chunk->capacity - start < size) {
         size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-        chunk = calloc(1, sizeof *chunk + capacity);
-        if (!chunk)
-            return NULL;
+        chunk = mem_array(1, sizeof *chunk + capacity);
         chunk->capacity = capacity;
         chunk->next = arena->chunks;
         arena->chunks = chunk;
@@ -36,14 +36,13 @@ static void *take(struct arena *arena, size_t size, size_t alignment)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    return take(arena, size, ALIGNMENT);
+    return arena_take(arena, size, ALIGNMENT);
 }
 
 char *arena_copy(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = length < SIZE_MAX ? take(arena, length + 1, 1) : NULL;
-    if (copy)
-        memcpy(copy, text, length);
+    char *copy = arena_take(arena, length + 1, 1);
+    memcpy(copy, text, length);
     return copy;
 }
 

@@ -11,10 +11,10 @@ struct arena {
     struct arena_chunk *chunks;
 };
 
-/* size zeroed bytes, aligned for any type; NULL when out of memory. Valid until arena_fini. */
+/* size zeroed bytes, aligned for any type. Valid until arena_fini. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* Copies length bytes and a NUL; NULL when out of memory. */
+/* Copies length bytes and a NUL. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 
 /* Makes it empty, but keeps some of its memory for what comes next. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -46,7 +48,8 @@ int err_set_at(struct err *err, int code, const char *file, int line, int column
 
 int err_no_memory(struct err *err)
 {
-    return err_set(err, -ENOMEM, "out of memory");
+    (void)err;
+    mem_exhausted(0);
 }
 
 void err_prefix(struct err *err, const char *format, ...)

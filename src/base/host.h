@@ -8,7 +8,7 @@ enum { HOST_NAME_MAX_BYTES = 256 };
 void host_name(char out_name[HOST_NAME_MAX_BYTES]);
 
 /* The random id that the kernel chose at boot: it distinguishes machines of the same name. *out_id
- * is NULL if there is none; freed with free(). 0 or -ENOMEM. */
+ * is NULL if there is none; freed with free(). Always 0. */
 int host_boot_id(char **out_id);
 
 #endif

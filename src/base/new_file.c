@@ -14,14 +14,16 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Writing through a symbolic link replaces what it points to, not the link. NULL: out of memory. */
+/* Writing through a symbolic link replaces what it points to, not the link. */
 static char *resolve(const char *path)
 {
     struct stat info;
     if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
         char *target = realpath(path, NULL);
-        if (target || errno == ENOMEM)
+        if (target)
             return target;
+        if (errno == ENOMEM)
+            mem_exhausted(0);
     }
     return str_copy(path);
 }
@@ -81,8 +83,6 @@ static int create_beside(struct new_file *file, struct err *err)
     enum { ATTEMPTS = 100 };
     for (int i = 0; i < ATTEMPTS; i++) {
         file->name = str_format("%s.tmp.%ld.%d", file->path, (long)getpid(), i);
-        if (!file->name)
-            return err_no_memory(err);
         file->fd = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd >= 0)
             return 0;
@@ -107,7 +107,7 @@ int new_file_create(const char *path, struct new_file *out_file, struct err *err
     struct new_file file = {.path = resolve(path)};
     sigset_t before;
     block_signals(&before);
-    int rc = file.path ? create_beside(&file, err) : err_no_memory(err);
+    int rc = create_beside(&file, err);
     if (!rc)
         replace_pending(NULL, file.name);
     unblock_signals(&before);

@@ -106,8 +106,6 @@ int out_file_check(const char *flag, const char *path, struct err *err)
     if (out_file_in_place(path))
         return 0;
     char *copy = str_copy(path);
-    if (!copy)
-        return err_no_memory(err);
     const char *folder = dirname(copy);
     int rc = 0;
     if (access(folder, W_OK | X_OK))
@@ -121,7 +119,7 @@ char *out_file_rescue(const char *data, size_t length, const char *suffix)
 {
     const char *folder = getenv("TMPDIR");
     char *path = str_format("%s/gpumemtopo-XXXXXX%s", folder && *folder ? folder : "/tmp", suffix);
-    int fd = path ? mkstemps(path, (int)strlen(suffix)) : -1;
+    int fd = mkstemps(path, (int)strlen(suffix));
     bool saved = fd >= 0 && io_write_all(fd, data, length) == 0;
     if (fd >= 0)
         saved &= close(fd) == 0;

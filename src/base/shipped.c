@@ -36,8 +36,6 @@ int shipped_path(const char *name, char **out_path, struct err *err)
     bool told = folder && *folder;
     for (size_t i = 0; i < (told ? 1 : COUNT_OF(places)); i++) {
         char *path = told ? str_format("%s/%s", folder, name) : path_in(places[i], name);
-        if (!path)
-            return err_no_memory(err);
         if (told || access(path, F_OK) == 0) {
             *out_path = path;
             return 0;

@@ -13,9 +13,9 @@
 
 char *str_copy_n(const char *text, size_t length)
 {
-    char *copy = text ? malloc(length + 1) : NULL;
-    if (!copy)
+    if (!text)
         return NULL;
+    char *copy = mem_resize(NULL, length + 1, length + 1, 1);
     memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
@@ -28,10 +28,7 @@ char *str_copy(const char *text)
 
 int str_copy_to(char **out_copy, const char *text)
 {
-    char *copy = str_copy(text);
-    if (text && !copy)
-        return -ENOMEM;
-    *out_copy = copy;
+    *out_copy = str_copy(text);
     return 0;
 }
 
@@ -41,11 +38,9 @@ char *str_format(const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (length < 0)
-        return NULL;
-    char *text = malloc((size_t)length + 1);
-    if (!text)
-        return NULL;
+    if (length < 0) /* longer than INT_MAX: no text here is */
+        mem_exhausted(0);
+    char *text = mem_resize(NULL, (size_t)length + 1, (size_t)length + 1, 1);
     va_start(args, format);
     vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
@@ -70,24 +65,18 @@ const char *str_last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static char *reserve(struct strbuf *buf, size_t extra)
+/* The end of the text, with room for `extra` bytes and a NUL. */
+static char *strbuf_reserve(struct strbuf *buf, size_t extra)
 {
-    char *grown = NULL;
-    if (!buf->failed && extra < SIZE_MAX - buf->length - 1)
-        grown = mem_grow(buf->data, &buf->capacity, buf->length + extra + 1, 1);
-    if (!grown) {
-        buf->failed = true;
-        return NULL;
-    }
-    buf->data = grown;
-    return grown + buf->length;
+    if (extra >= SIZE_MAX - buf->length - 1)
+        mem_exhausted(extra);
+    buf->data = mem_grow(buf->data, &buf->capacity, buf->length + extra + 1, 1);
+    return buf->data + buf->length;
 }
 
 void strbuf_append(struct strbuf *buf, const char *data, size_t length)
 {
-    char *end = reserve(buf, length);
-    if (!end)
-        return;
+    char *end = strbuf_reserve(buf, length);
     if (length)
         memcpy(end, data, length);
     end[length] = '\0';
@@ -105,11 +94,9 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *end = length < 0 ? NULL : reserve(buf, (size_t)length);
-    if (!end) {
-        buf->failed = true;
-        return;
-    }
+    if (length < 0)
+        mem_exhausted(0);
+    char *end = strbuf_reserve(buf, (size_t)length);
     va_start(args, format);
     vsnprintf(end, (size_t)length + 1, format, args);
     va_end(args);

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies; NULL when out of memory (or text is NULL). Freed with free(). */
+/* Copies; NULL is copied as NULL. Freed with free(). */
 char *str_copy(const char *text);
 char *str_copy_n(const char *text, size_t length);
 
-/* Copies into *out_copy; NULL is copied as NULL. 0 or -ENOMEM. */
+/* Copies into *out_copy. Always 0. */
 int str_copy_to(char **out_copy, const char *text);
 
-/* printf into fresh memory; NULL when out of memory. Freed with free(). */
+/* printf into fresh memory. Freed with free(). */
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
@@ -23,13 +23,12 @@ int str_order(const char *a, const char *b);  /* as strcmp; NULL counts as "" */
  * site. */
 const char *str_last_part(const char *path);
 
-/* A growing text. Zero-initialised is empty. After an allocation failure `failed` stays set and
- * further appends do nothing, so callers check it once at the end. */
+/* A growing text. Zero-initialised is empty. */
 struct strbuf {
     char *data; /* NUL-terminated, NULL while empty */
     size_t length;
     size_t capacity;
-    bool failed;
+    bool failed; /* never: allocation does not fail (mem.h) */
 };
 void strbuf_append(struct strbuf *buf, const char *data, size_t length);
 void strbuf_puts(struct strbuf *buf, const char *text);

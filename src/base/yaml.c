@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml_build.h"
 
@@ -31,7 +32,7 @@ static int parser_error(struct builder *b, struct err *err)
     const yaml_parser_t *p = &b->parser;
     const char *problem = p->problem ? p->problem : "not YAML";
     if (p->error == YAML_MEMORY_ERROR)
-        return err_no_memory(err);
+        mem_exhausted(0);
     if (p->error == YAML_READER_ERROR)
         return err_set_at(err, -EINVAL, b->build.doc->name, 1, 1,
                           "not a YAML text file: %s at byte %zu", problem, p->problem_offset);
@@ -49,8 +50,6 @@ static int mark_error(struct builder *b, const yaml_mark_t *mark, int code, stru
 static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const yaml_mark_t *mark)
 {
     struct yaml_node *node = yaml_build_node(&b->build, kind);
-    if (!node)
-        return NULL;
     node->line = (int)mark->line + 1;
     node->column = (int)mark->column + 1;
     return node;
@@ -59,16 +58,13 @@ static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const 
 static int read_scalar(struct builder *b, const yaml_event_t *event, struct err *err)
 {
     struct yaml_node *node = new_node(b, YAML_SCALAR, &event->start_mark);
-    if (!node)
-        return err_no_memory(err);
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
         return mark_error(b, &event->start_mark, -EINVAL, err, "a NUL byte inside a value");
     node->text = arena_copy(&b->build.doc->texts, text, event->data.scalar.length);
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (!node->text)
-        return err_no_memory(err);
-    return yaml_build_push(&b->build, node, err);
+    yaml_build_push(&b->build, node);
+    return 0;
 }
 
 /* Open collections are kept on a stack of fixed size; a higher depth_max has no effect. */
@@ -101,15 +97,15 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
         open[*depth].node =
             new_node(b, event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
                      &event->start_mark);
-        if (!open[*depth].node)
-            return err_no_memory(err);
         (*depth)++;
         return 0;
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT: {
         struct open_node *top = &open[--*depth];
         int rc = yaml_build_adopt(&b->build, top->node, top->base, err);
-        return rc ? rc : yaml_build_push(&b->build, top->node, err);
+        if (!rc)
+            yaml_build_push(&b->build, top->node);
+        return rc;
     }
     default:
         return 0;
@@ -153,10 +149,8 @@ int yaml_read_text(const char *text, size_t length, const char *name,
     if (length > limits->bytes_max)
         return too_large(name, limits, err);
     b.build.doc = yaml_doc_create(name);
-    if (!b.build.doc || !yaml_parser_initialize(&b.parser)) {
-        yaml_destroy(b.build.doc);
-        return err_no_memory(err);
-    }
+    if (!yaml_parser_initialize(&b.parser))
+        mem_exhausted(0);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
     int rc = build(&b, err);
@@ -188,8 +182,6 @@ static int read_all(int fd, const char *path, const struct yaml_limits *limits, 
         if (n < 0)
             return err_set_at(err, -errno, path, 0, 0, "cannot read: %s", strerror(errno));
         strbuf_append(out, block, (size_t)n);
-        if (out->failed)
-            return err_no_memory(err);
         if (out->length > limits->bytes_max)
             return too_large(path, limits, err);
     }

@@ -76,11 +76,11 @@ int yaml_as_f64(const struct yaml_node *node, double min, double max, double *ou
 int yaml_as_bytes(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_bytes,
                   struct err *err);
 
-/* Index of the scalar among `words`. -ENOMEM if there is no memory for the error text. */
+/* Index of the scalar among `words`. */
 int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t count,
                  size_t *out_index, struct err *err);
 
-/* Reads a mapping into a struct by a table. Errors with a position (-ENOMEM has none): unknown keys
+/* Reads a mapping into a struct by a table. Errors with a position: unknown keys
  * (with "did you mean"), missing required keys, wrong types, values out of range. Absent optional
  * keys do not change their field, so callers set defaults before. */
 enum yaml_type {

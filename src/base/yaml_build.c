@@ -13,35 +13,23 @@
 struct yaml_doc *yaml_doc_create(const char *name)
 {
     struct yaml_doc *doc = mem_array(1, sizeof *doc);
-    if (!doc)
-        return NULL;
     doc->name = str_copy(name);
-    if (!doc->name) {
-        free(doc);
-        return NULL;
-    }
     return doc;
 }
 
 struct yaml_node *yaml_build_node(struct yaml_build *build, enum yaml_kind kind)
 {
     struct yaml_node *node = arena_alloc(&build->doc->arena, sizeof *node);
-    if (!node)
-        return NULL;
     node->doc = build->doc;
     node->kind = (unsigned char)kind;
     return node;
 }
 
-int yaml_build_push(struct yaml_build *build, struct yaml_node *node, struct err *err)
+void yaml_build_push(struct yaml_build *build, struct yaml_node *node)
 {
-    struct yaml_node **grown = mem_grow(build->stack, &build->stack_capacity,
-                                        build->stack_count + 1, sizeof *build->stack);
-    if (!grown)
-        return err_no_memory(err);
-    build->stack = grown;
+    build->stack = mem_grow(build->stack, &build->stack_capacity, build->stack_count + 1,
+                            sizeof *build->stack);
     build->stack[build->stack_count++] = node;
-    return 0;
 }
 
 static int key_order(const void *a, const void *b)
@@ -78,8 +66,6 @@ static int check_keys(const struct yaml_node *map, struct err *err)
     if (keys_differ(map))
         return 0;
     struct yaml_node **sorted = mem_array(map->count, sizeof *sorted);
-    if (!sorted)
-        return err_no_memory(err);
     memcpy(sorted, map->items + map->count, map->count * sizeof *sorted);
     qsort(sorted, map->count, sizeof *sorted, key_order);
     int rc = 0;
@@ -96,11 +82,8 @@ int yaml_build_adopt(struct yaml_build *build, struct yaml_node *node, size_t ba
     size_t children = build->stack_count - base;
     bool mapping = node->kind == YAML_MAPPING;
     node->count = (uint32_t)(mapping ? children / 2 : children);
-    if (children) {
+    if (children)
         node->items = arena_alloc(&build->doc->arena, children * sizeof *node->items);
-        if (!node->items)
-            return err_no_memory(err);
-    }
     for (size_t i = 0; i < children; i++) {
         struct yaml_node *child = build->stack[base + i];
         if (!mapping)

@@ -38,17 +38,17 @@ struct yaml_build {
     size_t stack_count, stack_capacity;
 };
 
-/* An empty document; NULL when out of memory. Freed with yaml_destroy. */
+/* An empty document. Freed with yaml_destroy. */
 struct yaml_doc *yaml_doc_create(const char *name);
 
-/* A node of the document without children or text; NULL when out of memory. */
+/* A node of the document without children or text. */
 struct yaml_node *yaml_build_node(struct yaml_build *build, enum yaml_kind kind);
 
-/* Adds a finished node to the siblings. 0 or -ENOMEM. */
-int yaml_build_push(struct yaml_build *build, struct yaml_node *node, struct err *err);
+/* Adds a finished node to the siblings. */
+void yaml_build_push(struct yaml_build *build, struct yaml_node *node);
 
-/* Moves the siblings above `base` from the stack into their parent. -ENOMEM, or -EINVAL if a key is
- * not a scalar or occurs twice. */
+/* Moves the siblings above `base` from the stack into their parent. -EINVAL if a key is not a
+ * scalar or occurs twice. */
 int yaml_build_adopt(struct yaml_build *build, struct yaml_node *node, size_t base,
                      struct err *err);
 

@@ -22,7 +22,6 @@ struct plain {
     const struct yaml_limits *limits;
     const struct yaml_plain_list *list;
     struct yaml_build build;
-    struct err *err;
 };
 
 static int other_form(void)
@@ -77,14 +76,12 @@ static struct yaml_node *new_node(struct plain *p, enum yaml_kind kind)
     return yaml_build_node(&p->build, kind);
 }
 
-static int push_text(struct plain *p, const char *text, bool plain)
+static void push_text(struct plain *p, const char *text, bool plain)
 {
-    struct yaml_node *node = text ? new_node(p, YAML_SCALAR) : NULL;
-    if (!node)
-        return err_no_memory(p->err);
+    struct yaml_node *node = new_node(p, YAML_SCALAR);
     node->text = text;
     node->plain = plain;
-    return yaml_build_push(&p->build, node, p->err);
+    yaml_build_push(&p->build, node);
 }
 
 static int read_bare(struct plain *p)
@@ -96,7 +93,8 @@ static int read_bare(struct plain *p)
         p->at++;
     if (p->at[-1] == ' ')
         return other_form();
-    return push_text(p, arena_copy(&p->build.doc->texts, begin, (size_t)(p->at - begin)), true);
+    push_text(p, arena_copy(&p->build.doc->texts, begin, (size_t)(p->at - begin)), true);
+    return 0;
 }
 
 /* The character behind a backslash; 0 for those that are left to libyaml. */
@@ -125,8 +123,6 @@ static int read_quoted(struct plain *p)
     if (end >= p->end)
         return other_form();
     char *text = arena_copy(&p->build.doc->texts, begin, (size_t)(end - begin));
-    if (!text)
-        return err_no_memory(p->err);
     char *to = text;
     for (const char *from = begin; from < end; from++) {
         char c = *from == '\\' ? escaped(*++from) : *from >= ' ' && *from < 0x7f ? *from : 0;
@@ -136,7 +132,8 @@ static int read_quoted(struct plain *p)
     }
     *to = '\0';
     p->at = end + 1;
-    return push_text(p, text, false);
+    push_text(p, text, false);
+    return 0;
 }
 
 static int read_scalar(struct plain *p)
@@ -159,10 +156,10 @@ static int end_node(struct plain *p, struct yaml_node *node, size_t base)
     p->depth--;
     if (p->nodes > p->limits->nodes_max)
         return other_form();
-    int rc = yaml_build_adopt(&p->build, node, base, NULL);
-    if (rc == -ENOMEM)
-        return err_no_memory(p->err);
-    return rc ? other_form() : yaml_build_push(&p->build, node, p->err);
+    if (yaml_build_adopt(&p->build, node, base, NULL))
+        return other_form();
+    yaml_build_push(&p->build, node);
+    return 0;
 }
 
 static int begin_node(struct plain *p, enum yaml_kind kind, struct yaml_node **out_node)
@@ -170,7 +167,7 @@ static int begin_node(struct plain *p, enum yaml_kind kind, struct yaml_node **o
     if (p->depth++ >= p->limits->depth_max)
         return other_form();
     *out_node = new_node(p, kind);
-    return *out_node ? 0 : err_no_memory(p->err);
+    return 0;
 }
 
 static int read_flow(struct plain *p);
@@ -278,8 +275,6 @@ static int give_item(struct plain *p, struct yaml_doc *scratch, int indent)
     p->build.stack_count = base;
     arena_reset(&scratch->arena);
     arena_reset(&scratch->texts);
-    if (rc == -ENOMEM)
-        return err_no_memory(p->err);
     return rc ? other_form() : 0;
 }
 
@@ -331,14 +326,12 @@ static int read_outermost(struct plain *p)
 
 int yaml_plain_read(const char *text, size_t length, const char *name,
                     const struct yaml_limits *limits, const struct yaml_plain_list *list,
-                    struct yaml_doc **out_doc, struct err *err)
+                    struct yaml_doc **out_doc)
 {
-    struct plain p = {.at = text, .end = text + length, .limits = limits, .list = list, .err = err};
+    struct plain p = {.at = text, .end = text + length, .limits = limits, .list = list};
     if (length > limits->bytes_max)
         return other_form();
     p.build.doc = yaml_doc_create(name);
-    if (!p.build.doc)
-        return err_no_memory(err);
     int rc = read_outermost(&p);
     if (rc) {
         yaml_destroy(p.build.doc);

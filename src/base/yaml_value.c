@@ -104,9 +104,8 @@ int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t 
     struct strbuf list = {0};
     for (size_t i = 0; i < count; i++)
         strbuf_printf(&list, "%s%s", i ? ", " : "", words[i]);
-    int rc = list.failed ? err_no_memory(err)
-                         : yaml_error(node, err, "expected one of %s; found \"%.60s\"",
-                                      list.data ? list.data : "", shown(node));
+    int rc = yaml_error(node, err, "expected one of %s; found \"%.60s\"",
+                        list.data ? list.data : "", shown(node));
     strbuf_fini(&list);
     return rc;
 }
@@ -115,8 +114,6 @@ static int unknown_key(const struct yaml_node *key, const struct yaml_field *fie
                        struct err *err)
 {
     const char **known = mem_array(count, sizeof *known);
-    if (!known)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         known[i] = fields[i].key;
     const char *word = yaml_text(key);

@@ -44,9 +44,7 @@ int report_json(const struct inventory *inventory, struct strbuf *out_text, stru
     struct yaml_doc *doc = NULL;
     struct json_text json = {.out = out_text};
     inventory_print(inventory, &text);
-    int rc = text.failed ? err_no_memory(err)
-                         : yaml_plain_read(text.data, text.length, "inventory", &yaml_limits_plain,
-                                           NULL, &doc, err);
+    int rc = yaml_plain_read(text.data, text.length, "inventory", &yaml_limits_plain, NULL, &doc);
     if (rc == -ENOTSUP)
         rc = yaml_read_text(text.data, text.length, "inventory", &yaml_limits_inventory, &doc, err);
     strbuf_fini(&text);
@@ -54,5 +52,5 @@ int report_json(const struct inventory *inventory, struct strbuf *out_text, stru
         return rc;
     put_node(&json, NULL, yaml_root(doc));
     yaml_destroy(doc);
-    return out_text->failed ? err_no_memory(err) : 0;
+    return 0;
 }

@@ -47,7 +47,7 @@ static void check_list(const char *text, size_t length, const char *key,
     struct items items = {.list = yaml_get(whole, key)};
     const struct yaml_plain_list list = {key, take, &items};
     struct yaml_doc *doc = NULL;
-    if (yaml_plain_read(text, length, "list", &limits, &list, &doc, NULL))
+    if (yaml_plain_read(text, length, "list", &limits, &list, &doc))
         abort();
     const struct yaml_node *rest = yaml_root(doc);
     if (yaml_count(rest) != yaml_count(whole))
@@ -65,7 +65,7 @@ static void check_list(const char *text, size_t length, const char *key,
 bool same_yaml(const char *text, size_t length, const char *key)
 {
     struct yaml_doc *plain = NULL, *whole = NULL;
-    if (yaml_plain_read(text, length, "plain", &limits, NULL, &plain, NULL))
+    if (yaml_plain_read(text, length, "plain", &limits, NULL, &plain))
         return false;
     if (yaml_read_text(text, length, "whole", &limits, &whole, NULL) ||
         !same_nodes(yaml_root(plain), yaml_root(whole)))

@@ -40,7 +40,7 @@ static int read_plain(const char *text_data, size_t length, const char *name, bo
     struct gpus_taken taken = {.inventory = &inventory, .forget = forget};
     const struct yaml_plain_list list = {"gpus", take_gpu, &taken};
     struct yaml_doc *doc = NULL;
-    int rc = yaml_plain_read(text_data, length, name, &yaml_limits_plain, &list, &doc, err);
+    int rc = yaml_plain_read(text_data, length, name, &yaml_limits_plain, &list, &doc);
     if (!rc) {
         rc = inventory_read_document(doc, &inventory, NULL);
         if (rc)
