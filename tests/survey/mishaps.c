@@ -1,5 +1,6 @@
 /* Loaded before the libraries of a rank: makes one call of the system or of MPI fail, the one that
- * GPUMEMTOPO_TEST_FAILS names. Under a launcher only on rank 0. */
+ * GPUMEMTOPO_TEST_FAILS names. Under a launcher only on rank 0. Or it kills a rank, and MPI tells
+ * the others of that by errors. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <mpi.h>
@@ -11,11 +12,30 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static const char *own_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return rank ? rank : getenv("PMI_RANK");
+}
+
 static bool fails(const char *call)
 {
-    const char *named = getenv("GPUMEMTOPO_TEST_FAILS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
-    rank = rank ? rank : getenv("PMI_RANK");
+    const char *named = getenv("GPUMEMTOPO_TEST_FAILS"), *rank = own_rank();
     return named && strcmp(named, call) == 0 && (!rank || strcmp(rank, "0") == 0);
+}
+
+/* GPUMEMTOPO_TEST_DEAD: this rank dies when it starts its first worker. On the others, the call
+ * that GPUMEMTOPO_TEST_PEER_FAILS names returns an error whenever it concerns that rank. */
+static int dead_rank(void)
+{
+    const char *dead = getenv("GPUMEMTOPO_TEST_DEAD");
+    return dead ? atoi(dead) : -1;
+}
+
+static bool fails_for(const char *call, int peer)
+{
+    const char *named = getenv("GPUMEMTOPO_TEST_PEER_FAILS"), *rank = own_rank();
+    return named && strcmp(named, call) == 0 && peer == dead_rank() && rank && atoi(rank) != peer;
 }
 
 int posix_spawn(pid_t *restrict pid, const char *restrict path,
@@ -27,6 +47,9 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
                          const posix_spawnattr_t *, char *const *, char *const *);
     function *real = (function *)dlsym(RTLD_NEXT, "posix_spawn");
     static bool listed;
+    const char *rank = own_rank();
+    if (rank && atoi(rank) == dead_rank())
+        raise(SIGKILL);
     if (fails("posix_spawn"))
         return EAGAIN;
     int code = real(pid, path, actions, attributes, argv, environment);
@@ -54,16 +77,61 @@ int kill(pid_t pid, int number)
     return pid < 0 && fails("kill") ? 0 : real(pid, number);
 }
 
+static int probed_source = -1; /* of the message that MPI_Improbe gave last */
+static MPI_Request dead_requests[1024];
+static size_t request_count;
+
+/* Of those that MPI_Test fails for. */
+static int remember_request(int code, int peer, const MPI_Request *request)
+{
+    enum { ROOM = sizeof dead_requests / sizeof *dead_requests };
+    if (code == MPI_SUCCESS && fails_for("MPI_Test", peer) && request_count < ROOM)
+        dead_requests[request_count++] = *request;
+    return code;
+}
+
 /* As an MPI that tolerates faults answers on MPI_ANY_SOURCE, once a rank is dead; or all fails. */
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
                 MPI_Status *status)
 {
     enum { WELL = 3 };
     static int calls;
+    if (source != MPI_ANY_SOURCE && fails_for("MPI_Improbe", source))
+        return MPI_ERR_OTHER;
+    if (source == MPI_ANY_SOURCE && fails_for("MPI_Improbe", dead_rank()))
+        return MPI_ERR_OTHER;
     if ((fails("MPI_ANY_SOURCE") && source == MPI_ANY_SOURCE) || fails("MPI_Improbe"))
         if (++calls > WELL)
             return MPI_ERR_OTHER;
-    return PMPI_Improbe(source, tag, comm, flag, message, status);
+    int code = PMPI_Improbe(source, tag, comm, flag, message, status);
+    if (code == MPI_SUCCESS && *flag)
+        probed_source = status->MPI_SOURCE;
+    return code;
+}
+
+int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message,
+               MPI_Request *request)
+{
+    if (fails_for("MPI_Imrecv", probed_source))
+        return MPI_ERR_OTHER;
+    int code = PMPI_Imrecv(buffer, count, type, message, request);
+    return remember_request(code, probed_source, request);
+}
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    if (fails_for("MPI_Isend", to))
+        return MPI_ERR_OTHER;
+    return remember_request(PMPI_Isend(buffer, count, type, to, tag, comm, request), to, request);
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    for (size_t i = 0; i < request_count; i++)
+        if (*request != MPI_REQUEST_NULL && dead_requests[i] == *request)
+            return MPI_ERR_OTHER;
+    return PMPI_Test(request, flag, status);
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, SKIP, SLOWER, check, command, environment, field, main, marked, node, number_of,
-                     survey, workers_that_stay, write_fleet)
+from harness import (FAST, SKIP, SLOWER, check, command, environment, field, impatient, main, marked, node,
+                     number_of, survey, workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
 WORKER_RECORD_FD = 4  # as in src/survey/worker/request.h
@@ -134,6 +134,42 @@ def case_deaf(folder):
     check(code == 4 and field(text, "lost_ranks") == "1", f"{said} {text}")
     check(int(field(text, "measured")) >= 2 and re.search("rank: 1, .*status: lost", text), text)
     check(said.count("messages cannot be received: MPI_Improbe") == 1, said)
+
+
+def errors_about(folder, dead, calls):
+    """A rank dies while it lists its GPUs, and MPI returns errors for whatever concerns it. One survey per
+    call that returns them, all at once. Each has an inventory, and only the dead rank's GPUs are missing."""
+    runs = []
+    for call in calls:
+        there = folder / call
+        there.mkdir()
+        write_fleet(there, [node("n1", 3), node("n2", 3)])
+        env = {**failing("nothing"), "GPUMEMTOPO_TEST_DEAD": str(dead), "GPUMEMTOPO_TEST_PEER_FAILS": call,
+               "GPUMEMTOPO_EXIT_FILE": str(there / "code")}
+        launch = command(3, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config",
+                         impatient(there, 3 * SLOWER), *FAST, recovery=True)
+        (there / "code").touch()
+        said = open(there / "said", "w")
+        runs.append((call, there, subprocess.Popen(launch, cwd=there, env=environment(**env), stderr=said,
+                                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)))
+    for call, there, run in runs:
+        run.wait(timeout=100)
+        said = (there / "said").read_text()
+        check((there / "out.yaml").exists(), f"{call}: no inventory: {said}")
+        text = (there / "out.yaml").read_text()
+        check((there / "code").read_text().startswith("4"), f"{call}: {(there / 'code').read_text()} {said}")
+        check(field(text, "lost_ranks") == "1" and field(text, "measured") == "4", f"{call}: {said} {text}")
+        check(f"rank: {dead}, uuid: null, status: lost" in text, f"{call}: {text}")
+
+
+def case_errors_about_rank_0(folder):
+    """The others go on as with a silent rank 0."""
+    errors_about(folder, 0, ["MPI_Isend", "MPI_Test", "MPI_Improbe"])
+
+
+def case_errors_about_rank(folder):
+    """Rank 0 goes on as with a silent rank."""
+    errors_about(folder, 1, ["MPI_Isend", "MPI_Test", "MPI_Imrecv"])
 
 
 def case_no_page(folder):

@@ -176,6 +176,39 @@ static void a_slow_start_of_rank_0_is_waited_for(void **state)
     rank_destroy(rank);
 }
 
+/* An error of a send says something about rank 0. The rank goes on as if rank 0 were silent; when
+ * messages can be sent again, its announcement is. */
+static void a_send_that_fails_does_not_end_it(void **state)
+{
+    (void)state;
+    for (int healed = 0; healed < 2; healed++) {
+        struct fake fake;
+        struct rank *rank = NULL;
+        struct err err = {0};
+        fake_init(&fake, 1, 2);
+        fake.broken = 0;
+        assert_int_equal(rank_create(&fake.base, &plain, now_s(), &rank, &err), 0);
+        live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
+        pass(rank, limit_beat_s(2) + 1);
+        int tried = fake.sent[0][MESSAGE_ANNOUNCE];
+        assert_true(tried > 1);
+        if (healed) {
+            fake.broken = -1;
+            live_until(rank, &fake, MESSAGE_ANNOUNCE, tried + 1);
+            assign(rank, 120, 1);
+            fake.broken = 0;
+            live_until(rank, &fake, MESSAGE_RESULT, 1);
+            pass(rank, 2 * limit_silence_s(2) + 1);
+            assert_int_equal(fake.sent[0][MESSAGE_ANNOUNCE], tried + 1);
+        } else
+            pass(rank, FAKE_PATIENCE_S);
+        assert_true(rank_end(rank).orphaned);
+        assert_int_equal(rank_end(rank).assigned, healed);
+        assert_true(rank_may_leave(rank));
+        rank_destroy(rank);
+    }
+}
+
 /* No room for a worker is no reason to have no rank, least of all rank 0. */
 static void a_worker_that_cannot_start_is_announced(void **state)
 {
@@ -393,6 +426,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pause_of_rank_0_is_survived),
         cmocka_unit_test(without_rank_0_it_leaves),
         cmocka_unit_test(a_slow_start_of_rank_0_is_waited_for),
+        cmocka_unit_test(a_send_that_fails_does_not_end_it),
         cmocka_unit_test(a_worker_that_cannot_start_is_announced),
         cmocka_unit_test(the_worker_that_listed_measures),
         cmocka_unit_test(a_gpu_without_a_result_is_tried_again),

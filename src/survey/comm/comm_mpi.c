@@ -64,12 +64,20 @@ static void remove_transfer(struct transfers *list, size_t i)
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
 }
 
-/* True while the transfer is under way. A failed send counts as finished: its rank is gone and will
- * miss its deadline. */
-static bool poll_transfer(struct transfer *transfer)
+enum transfer_state { TRANSFER_RUNNING, TRANSFER_DONE, TRANSFER_FAILED };
+
+/* An error says something about the other rank, which is gone and will miss its deadline: the
+ * transfer is over, and this rank goes on. MPI may still own the bytes then, so they are not
+ * freed. */
+static enum transfer_state poll_transfer(struct transfer *transfer)
 {
     int done = 0;
-    return MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;
+    if (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+        if (transfer->request != MPI_REQUEST_NULL)
+            transfer->bytes = (struct strbuf){0};
+        return TRANSFER_FAILED;
+    }
+    return done ? TRANSFER_DONE : TRANSFER_RUNNING;
 }
 
 static int mpi_flush(struct comm *comm)
@@ -77,7 +85,7 @@ static int mpi_flush(struct comm *comm)
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        if (poll_transfer(transfer)) {
+        if (poll_transfer(transfer) == TRANSFER_RUNNING) {
             i++;
             continue;
         }
@@ -131,7 +139,9 @@ static int begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_
     code = MPI_Imrecv(data, length, MPI_BYTE, message, &transfer->request);
     if (code != MPI_SUCCESS) {
         free(data);
-        return mpi_error(code, "MPI_Imrecv", err);
+        mpi_error(code, "MPI_Imrecv", err);
+        err_prefix(err, "from rank %d", status->MPI_SOURCE);
+        return -EIO;
     }
     transfer->bytes =
         (struct strbuf){.data = data, .length = (size_t)length, .capacity = (size_t)length + 1};
@@ -186,16 +196,14 @@ static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_
 static int take_received(struct transfers *receives, int *out_from, struct strbuf *out_bytes)
 {
     for (size_t i = 0; i < receives->count; i++) {
-        struct transfer *transfer = &receives->items[i];
-        int done = 0;
         if (must_wait(receives, i))
             continue;
-        int code = MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS && !done)
+        enum transfer_state state = poll_transfer(&receives->items[i]);
+        if (state == TRANSFER_RUNNING)
             continue;
-        struct transfer finished = *transfer;
+        struct transfer finished = receives->items[i];
         remove_transfer(receives, i);
-        if (code != MPI_SUCCESS) {
+        if (state == TRANSFER_FAILED) {
             strbuf_fini(&finished.bytes);
             return 0;
         }

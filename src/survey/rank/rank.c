@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
@@ -17,7 +18,8 @@ struct rank {
     struct comm *comm;
     const struct survey_options *options;
     struct announce announce;
-    bool announced;
+    bool announced; /* the list is complete, and was sent unless `unsent` */
+    bool unsent;    /* the announcement could not be sent; the next heartbeat tries again */
     struct job listing;
     bool listed;   /* the listing worker has exited */
     bool relisted; /* it is the second one */
@@ -33,18 +35,34 @@ struct rank {
     size_t fd_capacity;
 };
 
+/* An error says something about rank 0, not about this rank: it goes on as with a silent rank 0. */
+static int send_announcement(struct rank *rank, struct err *err)
+{
+    struct err why = {0};
+    struct strbuf payload = {0};
+    announce_encode(&rank->announce, &payload);
+    int rc = comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc)
+        log_debug("the list of GPUs cannot be sent: %s", why.text);
+    rank->unsent = rc != 0;
+    return 0;
+}
+
 /* Sends a heartbeat, also to a rank 0 that is silent, so that rank 0 takes this rank back when it
  * continues. */
-static void beat(struct rank *rank)
+static int beat(struct rank *rank, struct err *err)
 {
     struct err ignored = {0};
     struct strbuf payload = {0};
     if (rank->now_s < rank->next_beat_s || rank->contact == ROOT_CONTACT_QUIT)
-        return;
+        return 0;
     rank->next_beat_s = rank->now_s + limit_beat_s(rank->comm->size);
     const struct doing doing = jobs_slowest(&rank->jobs, rank->now_s);
     doing_encode(&doing, &payload);
     comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
+    return rank->unsent ? send_announcement(rank, err) : 0;
 }
 
 int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
@@ -60,11 +78,12 @@ int rank_create(struct comm *comm, const struct survey_options *options, double 
     rank->jobs = (struct jobs){
         .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
     int rc = listing_introduce(options, &rank->announce, err);
+    if (!rc)
+        rc = beat(rank, err); /* rank 0 misses a rank sooner once it has heard it */
     if (rc) {
         rank_destroy(rank);
         return rc;
     }
-    beat(rank); /* rank 0 misses a rank sooner once it has heard it */
     /* If the worker cannot be started, that is announced. */
     job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
     *out_rank = rank;
@@ -73,14 +92,12 @@ int rank_create(struct comm *comm, const struct survey_options *options, double 
 
 static int announce(struct rank *rank, struct err *err)
 {
-    struct strbuf payload = {0};
     int rc = listing_adopt(&rank->listing, rank->options, &rank->announce, err);
     if (rc)
         return rc;
-    announce_encode(&rank->announce, &payload);
     rank->announced = true;
     rank->announced_s = rank->now_s;
-    return comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, err);
+    return send_announcement(rank, err);
 }
 
 static bool told_all(const struct rank *rank)
@@ -147,8 +164,9 @@ static int hear_listing(struct rank *rank, double now_s, struct err *err)
 int rank_step(struct rank *rank, double now_s, struct err *err)
 {
     rank->now_s = now_s;
-    beat(rank);
-    int rc = hear_listing(rank, now_s, err);
+    int rc = beat(rank, err);
+    if (!rc)
+        rc = hear_listing(rank, now_s, err);
     if (!rc)
         rc = jobs_step(&rank->jobs, now_s, err);
     watch_root(rank);

@@ -20,7 +20,8 @@ struct known_rank {
     bool *repeating; /* the same: asked for again, and not here */
     size_t missing;  /* results that are assigned, or asked for again, but not here */
     double deadline_s;
-    double heard_s; /* when its last message came */
+    double heard_s;   /* when its last message came */
+    bool unreachable; /* a message to it could not be sent; the user was warned */
     struct doing doing;
 };
 

@@ -95,8 +95,10 @@ static int tell(struct root *root, size_t rank, enum message_type type, struct s
     int rc = comm_send_payload(root->comm, (int)rank, type, payload, &why);
     if (rc == -ENOMEM)
         return err_no_memory(err);
-    if (rc)
+    bool *unreachable = &root->ranks.items[rank].unreachable;
+    if (rc && !*unreachable)
         log_warning("rank %zu cannot be reached: %s", rank, why.text);
+    *unreachable |= rc != 0;
     return 0;
 }
 
