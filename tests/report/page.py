@@ -142,7 +142,7 @@ def twice_placed():
     """As placed(), but the GPUs of node b are accused by the node alone: of failing, and then of something milder."""
     data = fleet.base(placed())
     (place,) = [entry for entry in data["nodes"] if entry["kind"]]
-    data["nodes"] += [{**place, "kind": "mismatched", "finding": "another finding"}]
+    data["nodes"] += [{**place, "kind": "mismatched", "finding": "another finding", "gpus": list(place["gpus"])}]
     data["outliers"] = [outlier for outlier in data["outliers"] if outlier["node"] != "b"]
     data["survey"]["outliers"] = len(data["outliers"])
     return data
@@ -172,6 +172,55 @@ def check_placed(chromium):
     # Every link of the map leads to a card, and the GPUs without one of their own to that of the node.
     links = chromium.run("Array.from(document.querySelectorAll('#map a'), (a) => a.getAttribute('href'))")
     assert sorted(links) == sorted(["#" + cards[0]["id"], "#" + cards[1]["id"]] + 3 * ["#" + cards[2]["id"]]), links
+
+
+def differing(data, count=2000):
+    """Many GPUs of which each has its own power and temperature; the last one has errors, too."""
+    data = fleet.enlarge(data, count, 0)
+    kept = data["models"][0]["health"]
+    for key in "power_draw_w", "temperature_c":
+        kept.pop(key, None)
+    for i, gpu in enumerate(data["gpus"]):
+        gpu["health"] = {"power_draw_w": 150 + i / 10, "temperature_c": 30 + i % 50}
+    for gpu in data["gpus"][10:500]:
+        gpu["health"]["pcie_replays"] = 3
+    data["gpus"][-1]["health"].update(ecc_uncorrected_dram=8, remapped_rows_uncorrected=2)
+    return data
+
+
+def check_differences():
+    """What varies by the moment is a distribution, alike rows are one, and no GPU is left out."""
+    data = differing(fleet.base(demo))
+    text = page_of("differing", data).read_text()
+    section = text[text.index("<section id=differences>"):]
+    section = section[:section.index("</section>")]
+    rows = [re.split("<td[^>]*>", row)[1:] for row in re.findall("<tr>(<td.*)", section)]
+    last, model = data["gpus"][-1], data["models"][0]
+    place = f"{last['node']}:{last['index']}"
+    assert len(rows) == 5, rows
+    for row, (key, value) in zip(rows, [("ecc_uncorrected_dram", 8), ("pcie_replays", 3), ("remapped_rows_uncorrected", 2)]):
+        assert row[:3] == [f"health.{key}", str(value), str(model["health"][key])], row
+        assert row[3] == ("490" if value == 3 else "1"), row
+    assert place in rows[0][4] and last["uuid"] in rows[0][4] and place in rows[2][4], rows
+    listed = re.findall(r"(gpu\d+):([\d,]+)", rows[1][4])
+    assert {(node, int(index)) for node, indices in listed for index in indices.split(",")} == {
+        (gpu["node"], gpu["index"]) for gpu in data["gpus"][10:500]}, rows[1]
+    assert rows[3] == ["power_draw_w", model["id"], "W", "2000", "150", "gpu0000:0", "249.95", "349.9", place], rows[3]
+    assert rows[4] == ["temperature_c", model["id"], "&deg;C", "2000", "30", "gpu0000:0", "54.5", "79", "gpu0249:7"], rows[4]
+    # Nothing that the judge found is left out, however much it is.
+    many = fleet.enlarge(fleet.base(demo), 3000, 1500)
+    many["watch"] = [{key: value for key, value in entry.items() if key != "kind"} for entry in many["outliers"][:1200]]
+    many["outliers"] = many["outliers"][:1400]
+    many["unmeasured"] = [{"node": f"gone{i}", "rank": i, "uuid": None, "status": "lost", "reason": "rank is lost"}
+                          for i in range(1100)]
+    many["nodes"] = [{"node": f"place{i}", "finding": "odd", "kind": "failing" if i % 2 else None, "gpus": []} for i in range(1500)]
+    text = page_of("many", many).read_text()
+    for entry in many["outliers"]:
+        assert entry["uuid"] in text[:text.index("<section id=places>")], entry
+    watch = text[text.index("<section id=watch>"):]
+    assert all(entry["uuid"] in watch[:watch.index("</section>")] for entry in many["watch"])
+    assert all(f"gone{i}<" in text and f"place{i}<" in text.replace(" <span", "<span") for i in range(1100))
+    assert text.count("<td>place") + text.count("<h3>place") == 1500
 
 
 def pages():
@@ -229,6 +278,7 @@ def check_text():
     assert links.count("fails</td>") == 2 and links.count(">392</td>") == 2
     assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 735 by SMs, 1737 cycles" in links
     assert links.count("<td>12.2</td>") + links.count("<td>12.3</td>") == 4 and "from host alone" in links
+    check_differences()
     assert "Not measured: this process sees one GPU" in (folder / "single.html").read_text()
     assert "<p>GPU 0: no link: copies fail to GPU 1</p>" in links
     for name in fleet.HOSTILE[:7]:

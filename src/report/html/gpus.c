@@ -1,4 +1,5 @@
-/* The table of all GPUs, and their differences from the majority of the model. */
+/* The table of all GPUs. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +12,19 @@
 /* Up to this many GPUs are in one table with all values. More are grouped by node and folded, with
  * the most important values only, so that a page with 10,000 GPUs stays usable. Still more are
  * lines of text (gpus_many.c). */
-enum { ONE_TABLE_MAX = 1000, TABLES_MAX = 20000, COLUMNS_MAX = 40, DIFFERENCES_MAX = 1000 };
+enum { ONE_TABLE_MAX = 1000, TABLES_MAX = 20000 };
 
 static const char *const telling[] = {"main.bandwidth.read", "main.latency", "l2.bandwidth.read",
                                       "l1_data.latency",     "clock.sm",     "host.bandwidth.h2d"};
 
+struct column {
+    const char *metric, *unit;
+    bool telling; /* the others are not printed on paper */
+};
+
 struct columns {
-    const char *metrics[COLUMNS_MAX], *units[COLUMNS_MAX];
-    bool telling[COLUMNS_MAX]; /* the others are not printed on paper */
-    size_t count;
+    struct column *items;
+    size_t count, capacity;
 };
 
 static bool is_telling(const char *metric)
@@ -30,24 +35,28 @@ static bool is_telling(const char *metric)
     return false;
 }
 
-static struct columns choose(const struct html_data *data)
+/* 0 or -ENOMEM. */
+static int choose(const struct html_data *data, struct columns *columns)
 {
-    struct columns columns = {0};
     bool few = data->inventory->gpu_count <= ONE_TABLE_MAX;
     for (size_t m = 0; m < data->inventory->model_count; m++)
         for (size_t s = 0; s < data->models[m].series_count; s++) {
             const struct html_series *series = &data->models[m].series[s];
             size_t i = 0;
-            while (i < columns.count && strcmp(columns.metrics[i], series->metric) != 0)
+            while (i < columns->count && strcmp(columns->items[i].metric, series->metric) != 0)
                 i++;
-            if (i < columns.count || i == COLUMNS_MAX || !(few || is_telling(series->metric)))
+            if (i < columns->count || !(few || is_telling(series->metric)))
                 continue;
-            columns.metrics[i] = series->metric;
-            columns.units[i] = series->unit;
-            columns.telling[i] = is_telling(series->metric);
-            columns.count++;
+            struct column *grown =
+                mem_grow(columns->items, &columns->capacity, i + 1, sizeof *grown);
+            if (!grown)
+                return -ENOMEM;
+            columns->items = grown;
+            grown[columns->count++] = (struct column){.metric = series->metric,
+                                                      .unit = series->unit,
+                                                      .telling = is_telling(series->metric)};
         }
-    return columns;
+    return 0;
 }
 
 static double value_of(const struct inventory_gpu *gpu, const char *metric)
@@ -79,11 +88,11 @@ static void put_head(struct strbuf *out, const struct columns *columns, bool nod
                   "<th>slot<th>uuid<th>model<th>status<th class=n>score",
                   node ? "<th>node" : "");
     for (size_t i = 0; i < columns->count; i++) {
-        strbuf_puts(out, columns->telling[i] ? "<th class=n>" : "<th class=\"n more\">");
-        put_metric(out, columns->metrics[i]);
-        if (columns->units[i] && *columns->units[i]) {
+        strbuf_puts(out, columns->items[i].telling ? "<th class=n>" : "<th class=\"n more\">");
+        put_metric(out, columns->items[i].metric);
+        if (columns->items[i].unit && *columns->items[i].unit) {
             strbuf_puts(out, "<br>");
-            html_text(out, columns->units[i], HTML_NAME);
+            html_text(out, columns->items[i].unit, HTML_NAME);
         }
     }
     strbuf_puts(out, "</thead><tbody>\n");
@@ -111,8 +120,8 @@ static void put_row(struct strbuf *out, const struct html_gpu *g, const struct c
     if (isfinite(g->score))
         strbuf_printf(out, "%.3g", g->score);
     for (size_t i = 0; i < columns->count; i++) {
-        strbuf_puts(out, columns->telling[i] ? "<td class=n>" : "<td class=\"n more\">");
-        html_figure(out, value_of(gpu, columns->metrics[i]));
+        strbuf_puts(out, columns->items[i].telling ? "<td class=n>" : "<td class=\"n more\">");
+        html_figure(out, value_of(gpu, columns->items[i].metric));
     }
     strbuf_puts(out, "\n");
 }
@@ -143,10 +152,12 @@ static void put_nodes(struct strbuf *out, const struct html_data *data,
 
 void html_gpus(struct strbuf *out, const struct html_data *data)
 {
-    const struct columns columns = choose(data);
+    struct columns columns = {0};
     size_t count = data->inventory->gpu_count;
     if (!count)
         return;
+    if (choose(data, &columns))
+        out->failed = true;
     strbuf_puts(out, "<section id=gpus><h2>GPUs</h2>\n<p class=tools><input type=search "
                      "placeholder=\"filter: node, uuid, status ...\" aria-label=\"filter GPUs\">"
                      "<span class=found aria-live=polite></span></p>\n");
@@ -163,55 +174,5 @@ void html_gpus(struct strbuf *out, const struct html_data *data)
         strbuf_puts(out, "</tbody></table></div>\n");
     }
     strbuf_puts(out, "<p class=paper>The inventory has all values.</p></section>\n");
-}
-
-/* Facts of one GPU that differ from the majority of its model. */
-static size_t put_difference(struct strbuf *out, const struct inventory_gpu *gpu, const char *what,
-                             const struct facts *own, const struct facts *usual, size_t room)
-{
-    size_t i = 0;
-    for (; i < own->count && i < room; i++) {
-        strbuf_puts(out, "<tr><td>");
-        html_text(out, gpu->node, HTML_NAME);
-        strbuf_printf(out, "<td class=n>%d<td class=mono>", (int)gpu->index);
-        html_text(out, gpu->uuid, HTML_NAME);
-        strbuf_printf(out, "<td>%s.", what);
-        html_text(out, own->items[i].key, HTML_NAME);
-        strbuf_puts(out, "<td>");
-        html_fact(out, &own->items[i]);
-        strbuf_puts(out, "<td>");
-        html_fact(out, usual ? facts_get(usual, own->items[i].key) : NULL);
-        strbuf_puts(out, "\n");
-    }
-    return i;
-}
-
-void html_differences(struct strbuf *out, const struct html_data *data)
-{
-    struct strbuf rows = {0};
-    size_t count = 0, total = 0;
-    for (size_t i = 0; i < data->inventory->gpu_count; i++) {
-        const struct inventory_gpu *gpu = data->gpus[i].gpu;
-        const struct html_model *model = html_data_model(data, gpu->model);
-        const struct inventory_model *m = model ? model->model : NULL;
-        total += gpu->hardware.count + gpu->config.count + gpu->health.count;
-        count += put_difference(&rows, gpu, "hardware", &gpu->hardware, m ? &m->identity : NULL,
-                                DIFFERENCES_MAX - count);
-        count += put_difference(&rows, gpu, "config", &gpu->config, m ? &m->config : NULL,
-                                DIFFERENCES_MAX - count);
-        count += put_difference(&rows, gpu, "health", &gpu->health, m ? &m->health : NULL,
-                                DIFFERENCES_MAX - count);
-    }
-    if (rows.length) {
-        strbuf_puts(out, "<section id=differences><h2>Settings and health that differ</h2>\n"
-                         "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>GPU"
-                         "<th>uuid<th>fact<th>here<th>most of its model</thead><tbody>\n");
-        strbuf_append(out, rows.data, rows.length);
-        strbuf_puts(out, "</tbody></table></div>\n");
-        if (total > count)
-            strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", total - count);
-        strbuf_puts(out, "</section>\n");
-    }
-    out->failed |= rows.failed;
-    strbuf_fini(&rows);
+    free(columns.items);
 }

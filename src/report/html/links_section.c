@@ -6,7 +6,8 @@
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
-/* Nodes with findings about links come first; of the others only some are shown. */
+/* Nodes with findings about links come first. Of them all have their findings, some a matrix; of
+ * the other nodes only some are shown. */
 enum { NODES_MAX = 40, PEERS_MAX = 64 };
 
 /* GPUs first to last - 1 of the data: a node. */
@@ -60,7 +61,7 @@ static size_t put_findings(struct strbuf *out, const struct html_gpu *gpu,
         if (!out)
             continue;
         strbuf_printf(out, "<p>%sGPU %d: ", accused ? "" : "watched: ", (int)gpu->gpu->index);
-        html_text(out, entry->findings[i].cause, HTML_NAME);
+        html_text(out, entry->findings[i].cause, HTML_SENTENCE);
         strbuf_puts(out, "</p>\n");
     }
     return count;
@@ -147,12 +148,17 @@ static void put_host_cells(struct strbuf *out, const struct inventory_gpu *gpu)
     }
 }
 
-static void put_node(struct strbuf *out, const struct html_data *data, const struct node *node)
+static void put_node_name(struct strbuf *out, const struct html_data *data, const struct node *node)
 {
     strbuf_puts(out, "<h3>");
     html_text(out, data->gpus[node->first].gpu->node, HTML_NAME);
     strbuf_puts(out, "</h3>\n");
     put_node_findings(out, data, node);
+}
+
+static void put_node(struct strbuf *out, const struct html_data *data, const struct node *node)
+{
+    put_node_name(out, data, node);
     bool host = has_host_columns(data, node);
     strbuf_puts(out, "<div class=wide><table class=links><tr><th>GPU</th>");
     for (size_t j = node->first; j < node->last; j++)
@@ -209,6 +215,8 @@ void html_links(struct strbuf *out, const struct html_data *data)
                 continue;
             if (shown == NODES_MAX) {
                 hidden++;
+                if (bad)
+                    put_node_name(out, data, &node);
                 continue;
             }
             if (!shown++)
@@ -221,7 +229,7 @@ void html_links(struct strbuf *out, const struct html_data *data)
             put_node(out, data, &node);
         }
     if (hidden)
-        strbuf_printf(out, "<p>%zu more nodes.</p>\n", hidden);
+        strbuf_printf(out, "<p>The links of %zu more nodes are in the inventory.</p>\n", hidden);
     const char *why = shown ? NULL : why_none(data);
     if (why) {
         strbuf_puts(out, "<section id=links><h2>Links between GPUs</h2>\n<p>Not measured: ");

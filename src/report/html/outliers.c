@@ -4,12 +4,13 @@
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
-enum { FINDINGS_MAX = 6, ROWS_MAX = 1000 };
+/* Findings of a card that are drawn; the others are listed. */
+enum { FINDINGS_MAX = 6 };
 
 static void put_finding(struct strbuf *out, const struct html_model *model,
-                        const struct inventory_finding *finding)
+                        const struct inventory_finding *finding, bool drawn)
 {
-    const struct html_series *series = html_data_series(model, finding->metric);
+    const struct html_series *series = drawn ? html_data_series(model, finding->metric) : NULL;
     strbuf_puts(out, "<div class=finding><div><b>");
     html_text(out, finding->metric, HTML_NAME);
     strbuf_puts(out, "</b> ");
@@ -86,11 +87,14 @@ static void put_card(struct strbuf *out, const struct html_data *data,
     strbuf_printf(out, "<article class=card id=o%td><h3>", outlier - data->inventory->outliers);
     put_where(out, data, outlier);
     for (size_t i = 0; i < outlier->finding_count && i < FINDINGS_MAX; i++)
-        put_finding(out, model, &outlier->findings[i]);
+        put_finding(out, model, &outlier->findings[i], true);
     if (outlier->finding_count > FINDINGS_MAX) {
-        strbuf_puts(out, "<p class=dim>and ");
+        strbuf_puts(out, "<details><summary>and ");
         html_count(out, outlier->finding_count - FINDINGS_MAX, "more finding", "more findings");
-        strbuf_puts(out, " in the inventory</p>");
+        strbuf_puts(out, "</summary>\n");
+        for (size_t i = FINDINGS_MAX; i < outlier->finding_count; i++)
+            put_finding(out, model, &outlier->findings[i], false);
+        strbuf_puts(out, "</details>\n");
     }
     const struct inventory_gpu *gpu = gpu_of(data, outlier);
     if (gpu)
@@ -100,7 +104,7 @@ static void put_card(struct strbuf *out, const struct html_data *data,
     strbuf_puts(out, "</article>\n");
 }
 
-/* One row of the tables: place and first finding. */
+/* One row of the tables: place, first finding, and the metrics of the others. */
 static void put_row(struct strbuf *out, const struct inventory_outlier *outlier, bool kind)
 {
     strbuf_puts(out, "<tr><td>");
@@ -127,6 +131,10 @@ static void put_row(struct strbuf *out, const struct inventory_outlier *outlier,
         strbuf_printf(out, "%+.1f %%", 100 * f->deviation);
     strbuf_puts(out, "<td class=t>");
     html_text(out, f->cause ? f->cause : "no cause known", HTML_SENTENCE);
+    for (size_t i = 1; i < outlier->finding_count; i++) {
+        strbuf_puts(out, i == 1 ? "; also " : ", ");
+        html_text(out, outlier->findings[i].metric, HTML_NAME);
+    }
     strbuf_puts(out, "\n");
 }
 
@@ -139,22 +147,15 @@ static void begin_table(struct strbuf *out, bool kind)
                   kind ? "<th>kind" : "");
 }
 
-static void end_table(struct strbuf *out, size_t count)
-{
-    strbuf_puts(out, "</tbody></table></div>\n");
-    if (count > ROWS_MAX)
-        strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n", count - ROWS_MAX);
-}
-
 /* The outliers for which there are too many cards. */
 static void put_rest(struct strbuf *out, const struct html_data *data)
 {
     size_t count = data->card_count - HTML_CARDS_MAX;
     strbuf_printf(out, "<h3>%zu more</h3>\n", count);
     begin_table(out, true);
-    for (size_t i = 0; i < count && i < ROWS_MAX; i++)
+    for (size_t i = 0; i < count; i++)
         put_row(out, data->cards[HTML_CARDS_MAX + i], true);
-    end_table(out, count);
+    strbuf_puts(out, "</tbody></table></div>\n");
 }
 
 /* Number of outliers of each kind, and how to read the pictures. */
@@ -216,10 +217,9 @@ void html_watch(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to accuse "
                      "anyone; they change neither status nor exit code.</p>\n");
     begin_table(out, false);
-    for (size_t i = 0; i < v->watch_count && i < ROWS_MAX; i++)
+    for (size_t i = 0; i < v->watch_count; i++)
         put_row(out, &v->watch[i], false);
-    end_table(out, v->watch_count);
-    strbuf_puts(out, "</section>\n");
+    strbuf_puts(out, "</tbody></table></div>\n</section>\n");
 }
 
 void html_unmeasured(struct strbuf *out, const struct html_data *data)
@@ -230,7 +230,7 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "<section id=unmeasured><h2>Unmeasured</h2>\n<div class=wide>"
                      "<table class=\"sort filter\"><thead><tr><th>node<th>rank<th>uuid<th>status"
                      "<th>reason</thead><tbody>\n");
-    for (size_t i = 0; i < v->unmeasured_count && i < ROWS_MAX; i++) {
+    for (size_t i = 0; i < v->unmeasured_count; i++) {
         const struct inventory_unmeasured *u = &v->unmeasured[i];
         strbuf_puts(out, "<tr><td>");
         html_text(out, u->node, HTML_NAME);
@@ -241,9 +241,5 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data)
         html_text(out, u->reason, HTML_SENTENCE);
         strbuf_puts(out, "\n");
     }
-    strbuf_puts(out, "</tbody></table></div>\n");
-    if (v->unmeasured_count > ROWS_MAX)
-        strbuf_printf(out, "<p class=dim>and %zu more in the inventory</p>\n",
-                      v->unmeasured_count - ROWS_MAX);
-    strbuf_puts(out, "</section>\n");
+    strbuf_puts(out, "</tbody></table></div>\n</section>\n");
 }

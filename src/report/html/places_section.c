@@ -2,19 +2,21 @@
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
-enum { GPUS_MAX = 16, ROWS_MAX = 1000 };
+/* GPUs of a card that are not folded. */
+enum { GPUS_MAX = 16 };
 
 static void put_gpus(struct strbuf *out, const struct inventory_node *place)
 {
     strbuf_puts(out, "<p class=dim>");
     html_count(out, place->gpu_count, "GPU", "GPUs");
-    for (size_t i = 0; i < place->gpu_count && i < GPUS_MAX; i++) {
-        strbuf_puts(out, i ? ", <code>" : ": <code>");
+    for (size_t i = 0; i < place->gpu_count; i++) {
+        if (i == GPUS_MAX)
+            strbuf_puts(out, "</p>\n<details><summary>all others</summary><p class=dim>");
+        strbuf_puts(out, !i ? ": <code>" : i == GPUS_MAX ? "<code>" : ", <code>");
         html_text(out, place->gpus[i], HTML_NAME);
         strbuf_puts(out, "</code>");
     }
-    strbuf_puts(out,
-                place->gpu_count > GPUS_MAX ? " and others, in the inventory</p>\n" : "</p>\n");
+    strbuf_puts(out, place->gpu_count > GPUS_MAX ? "</p></details>\n" : "</p>\n");
 }
 
 static void put_card(struct strbuf *out, const struct html_data *data,
@@ -62,21 +64,16 @@ static void put_table(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     size_t carded = data->place_count < HTML_CARDS_MAX ? data->place_count : HTML_CARDS_MAX;
-    size_t count = v->node_finding_count - carded, rows = 0;
-    if (!count)
+    if (v->node_finding_count == carded)
         return;
     strbuf_puts(out, "<div class=wide><table class=\"sort filter\"><thead><tr><th>node<th>kind"
                      "<th>GPUs<th>finding</thead><tbody>\n");
-    for (size_t i = carded; i < data->place_count && rows < ROWS_MAX; i++, rows++)
+    for (size_t i = carded; i < data->place_count; i++)
         put_row(out, data->places[i]);
-    for (size_t i = 0; i < v->node_finding_count && rows < ROWS_MAX; i++)
-        if (!v->node_findings[i].accused) {
+    for (size_t i = 0; i < v->node_finding_count; i++)
+        if (!v->node_findings[i].accused)
             put_row(out, &v->node_findings[i]);
-            rows++;
-        }
     strbuf_puts(out, "</tbody></table></div>\n");
-    if (count > rows)
-        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", count - rows);
 }
 
 void html_places(struct strbuf *out, const struct html_data *data)

@@ -1,7 +1,9 @@
 /* Origin of the figures: program, command, software of the GPUs. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
@@ -9,32 +11,37 @@
 static void put_versions(struct strbuf *out, const struct inventory *v, const char *title,
                          const char *key)
 {
-    enum { VERSIONS_MAX = 8 };
-    const char *texts[VERSIONS_MAX];
-    size_t counts[VERSIONS_MAX] = {0}, known = 0, others = 0;
+    struct version {
+        const char *text;
+        size_t count;
+    } *versions = NULL;
+    size_t known = 0, capacity = 0;
     for (size_t i = 0; i < v->gpu_count; i++) {
         const char *text = facts_text(&v->gpus[i].board, key);
         size_t at = 0;
-        while (text && at < known && strcmp(texts[at], text) != 0)
+        while (text && at < known && strcmp(versions[at].text, text) != 0)
             at++;
-        if (text && at == known && known < VERSIONS_MAX)
-            texts[known++] = text;
-        if (text && at < known)
-            counts[at]++;
-        else
-            others += text != NULL;
+        if (text && at == known) {
+            struct version *grown = mem_grow(versions, &capacity, known + 1, sizeof *versions);
+            if (!grown) {
+                out->failed = true;
+                break;
+            }
+            versions = grown;
+            versions[known++] = (struct version){text, 0};
+        }
+        if (text)
+            versions[at].count++;
     }
-    if (!known)
-        return;
-    strbuf_printf(out, "<tr><th>%s<td>", title);
+    if (known)
+        strbuf_printf(out, "<tr><th>%s<td>", title);
     for (size_t i = 0; i < known; i++) {
         strbuf_puts(out, i ? ", " : "");
-        html_text(out, texts[i], HTML_NAME);
+        html_text(out, versions[i].text, HTML_NAME);
         strbuf_puts(out, " (");
-        html_count(out, counts[i], "GPU)", "GPUs)");
+        html_count(out, versions[i].count, "GPU)", "GPUs)");
     }
-    if (others)
-        strbuf_printf(out, " and others (%zu GPUs)", others);
+    free(versions);
 }
 
 static const char *exit_text(int code)

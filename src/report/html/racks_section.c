@@ -6,7 +6,7 @@
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
-enum { KINDS = KIND_MISMATCHED + 1, ROWS_MAX = 1000 };
+enum { KINDS = KIND_MISMATCHED + 1 };
 
 /* The GPUs of one node, or of all nodes of a rack. */
 struct rack_row {
@@ -118,11 +118,9 @@ static void put_table(struct strbuf *out, const struct html_data *data, bool lea
     for (int kind = 0; kind < KINDS; kind++)
         strbuf_printf(out, "<th class=n>%s", inventory_kind_name((enum inventory_kind)kind));
     strbuf_puts(out, "<th class=n>not measured</thead><tbody>\n");
-    for (size_t i = 0; i < count && i < ROWS_MAX; i++)
+    for (size_t i = 0; i < count; i++)
         put_row(out, &rows[i], leaf);
     strbuf_puts(out, "</tbody></table></div>\n");
-    if (count > ROWS_MAX)
-        strbuf_printf(out, "<p class=dim>and %zu more</p>\n", count - ROWS_MAX);
     free(rows);
 }
 
