@@ -5,7 +5,7 @@
 
 /* A report of bad nodes: drain or exclude. */
 typedef int report_nodes(const struct inventory *inventory, struct strbuf *out_text,
-                         struct strbuf *out_refused, struct err *err);
+                         struct strbuf *out_refused, size_t *out_spared, struct err *err);
 
 static int run(const struct command_options *options, report_nodes *report)
 {
@@ -22,7 +22,8 @@ static int run(const struct command_options *options, report_nodes *report)
         inventory_fini(&inventory);
         return EXIT_BAD_INPUT;
     }
-    int rc = report(&inventory, &text, &refused, &err);
+    size_t spared = 0;
+    int rc = report(&inventory, &text, &refused, &spared, &err);
     inventory_fini(&inventory);
     if (rc) {
         log_failure(&err);
@@ -33,6 +34,10 @@ static int run(const struct command_options *options, report_nodes *report)
     if (refused.length)
         log_warning("left out, because the name of the node is not valid in Slurm: %s",
                     refused.data);
+    if (spared)
+        log_info("left out: %zu GPU%s losing less than %g %% of bandwidth or latency, and nothing "
+                 "else; the report lists %s",
+                 spared, spared == 1 ? "" : "s", 100 * drain_loss_min, spared == 1 ? "it" : "them");
     strbuf_fini(&refused);
     return code;
 }

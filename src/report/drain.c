@@ -13,6 +13,8 @@
 #include "report/drain_reason.h"
 #include "report/style.h"
 
+const double drain_loss_min = 0.05;
+
 /* One bad GPU (uuid NULL: unknown, or the whole node) and its worst finding. */
 struct suspect {
     const char *node, *uuid;
@@ -30,6 +32,32 @@ struct suspects {
 static bool is_bad(enum inventory_kind kind)
 {
     return kind == KIND_FAILING || kind == KIND_DEGRADED;
+}
+
+static bool is_small_loss(const char *metric, double deviation)
+{
+    return metric && (strstr(metric, "bandwidth") || strstr(metric, "latency")) &&
+           fabs(deviation) < drain_loss_min; /* false for NaN */
+}
+
+/* The worst finding is the first one, but a smaller one may be by rule. */
+static bool has_small_losses_only(const struct inventory_outlier *outlier)
+{
+    size_t small = 0;
+    for (size_t i = 0; i < outlier->finding_count; i++) {
+        const struct inventory_finding *finding = &outlier->findings[i];
+        small += !str_equal(finding->basis, "rule") &&
+                 is_small_loss(finding->metric, finding->deviation);
+    }
+    return small && small == outlier->finding_count;
+}
+
+static bool is_small_place(const struct inventory_node *place)
+{
+    char metric[DRAIN_METRIC_CHARS + 1];
+    struct drain_reason reason;
+    drain_reason_split(place->finding, &reason, metric);
+    return is_small_loss(reason.metric, reason.deviation);
 }
 
 static int add(struct suspects *suspects, const struct suspect *suspect)
@@ -87,33 +115,41 @@ static int add_place(const struct inventory *inventory, const struct inventory_n
     return 0;
 }
 
-static int collect_places(const struct inventory *inventory, struct suspects *out)
+static int collect_places(const struct inventory *inventory, struct suspects *out,
+                          struct suspects *spared)
 {
     const struct inventory_gpu **gpus = sort_gpus(inventory);
     int rc = gpus ? 0 : -1;
     for (size_t i = 0; i < inventory->node_finding_count && !rc; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->accused && is_bad(place->kind))
-            rc = add_place(inventory, place, gpus, out);
+            rc = add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
     }
     free(gpus);
     return rc;
 }
 
-static int collect(const struct inventory *inventory, struct suspects *out)
+static struct suspect suspect_of(const struct inventory_outlier *outlier)
+{
+    const size_t count = outlier->finding_count;
+    return (struct suspect){.node = outlier->node,
+                            .uuid = outlier->uuid,
+                            .kind = outlier->kind,
+                            .finding = count ? &outlier->findings[0] : NULL,
+                            .more_findings = count ? count - 1 : 0};
+}
+
+/* The bad GPUs: to be drained, and spared because they lose too little. */
+static int collect(const struct inventory *inventory, struct suspects *out, struct suspects *spared)
 {
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
-        const size_t count = outlier->finding_count;
-        const struct suspect suspect = {.node = outlier->node,
-                                        .uuid = outlier->uuid,
-                                        .kind = outlier->kind,
-                                        .finding = count ? &outlier->findings[0] : NULL,
-                                        .more_findings = count ? count - 1 : 0};
-        if (is_bad(outlier->kind) && outlier->node && add(out, &suspect))
+        const struct suspect suspect = suspect_of(outlier);
+        if (is_bad(outlier->kind) && outlier->node &&
+            add(has_small_losses_only(outlier) ? spared : out, &suspect))
             return -1;
     }
-    return collect_places(inventory, out);
+    return collect_places(inventory, out, spared);
 }
 
 static struct drain_reason reason_of(const struct suspect *suspect, char *metric)
@@ -177,23 +213,51 @@ static int uuid_order(const void *a, const void *b)
     return str_order(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The number of different GPUs among the suspects of one node, less one. 0 or -ENOMEM. */
-static int count_more_gpus(const struct suspect *suspects, size_t count, size_t *out_more)
+/* The different UUIDs among the suspects, sorted, freed with free(). NULL: out of memory. */
+static const char **sort_uuids(const struct suspect *suspects, size_t count, size_t *out_different)
 {
     const char **uuids = mem_array(count, sizeof *uuids);
     size_t known = 0, different = 0;
     if (!uuids)
-        return -ENOMEM;
+        return NULL;
     for (size_t i = 0; i < count; i++)
         if (suspects[i].uuid)
             uuids[known++] = suspects[i].uuid;
     if (known)
         qsort(uuids, known, sizeof *uuids, uuid_order);
     for (size_t i = 0; i < known; i++)
-        different += !i || strcmp(uuids[i - 1], uuids[i]) != 0;
+        if (!i || strcmp(uuids[different - 1], uuids[i]) != 0)
+            uuids[different++] = uuids[i];
+    *out_different = different;
+    return uuids;
+}
+
+/* The number of different GPUs among the suspects of one node, less one. 0 or -ENOMEM. */
+static int count_more_gpus(const struct suspect *suspects, size_t count, size_t *out_more)
+{
+    size_t different = 0;
+    const char **uuids = sort_uuids(suspects, count, &different);
+    if (!uuids)
+        return -ENOMEM;
     free(uuids);
     *out_more = different - (different && suspects[0].uuid);
     return 0;
+}
+
+/* The number of different GPUs that are spared and for which no node is drained. 0 or -ENOMEM. */
+static int count_spared(const struct suspects *spared, const struct suspects *suspects,
+                        size_t *out_count)
+{
+    size_t spared_count = 0, drained_count = 0;
+    const char **uuids = sort_uuids(spared->items, spared->count, &spared_count);
+    const char **drained = sort_uuids(suspects->items, suspects->count, &drained_count);
+    for (size_t i = 0; uuids && drained && i < spared_count; i++)
+        *out_count += !drained_count ||
+                      !bsearch(&uuids[i], drained, drained_count, sizeof *drained, uuid_order);
+    int rc = uuids && drained ? 0 : -ENOMEM;
+    free(uuids);
+    free(drained);
+    return rc;
 }
 
 /* The line for all suspects of one node: the worst one, and how many more. NULL: out of memory. */
@@ -240,18 +304,20 @@ static int fill_lines(struct drain_lines *lines, const struct suspects *suspects
 int drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
                      struct strbuf *out_refused, struct err *err)
 {
-    struct suspects suspects = {0};
+    struct suspects suspects = {0}, spared = {0};
     *lines = (struct drain_lines){0};
-    if (collect(inventory, &suspects))
+    if (collect(inventory, &suspects, &spared) || count_spared(&spared, &suspects, &lines->spared))
         goto no_memory;
     if (suspects.count)
         qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     if (fill_lines(lines, &suspects, out_refused))
         goto no_memory;
     free(suspects.items);
+    free(spared.items);
     return 0;
 no_memory:
     free(suspects.items);
+    free(spared.items);
     drain_lines_fini(lines);
     return err_no_memory(err);
 }
@@ -280,8 +346,30 @@ const char *drain_lines_find(const struct drain_lines *lines, const char *node)
     return found ? found->text : NULL;
 }
 
+char *drain_line_of_gpu(const struct inventory_outlier *outlier)
+{
+    const struct suspect suspect = suspect_of(outlier);
+    const bool drained = outlier->node && is_bad(outlier->kind) && !has_small_losses_only(outlier);
+    return drained && drain_is_node_name(outlier->node) ? line_of(&suspect, 1) : NULL;
+}
+
+char *drain_line_of_place(const struct inventory_node *place)
+{
+    struct suspects suspects = {0};
+    char *line = NULL;
+    if (!place->node || !place->accused || !is_bad(place->kind) || is_small_place(place) ||
+        !drain_is_node_name(place->node))
+        return NULL;
+    if (!add_place(NULL, place, NULL, &suspects)) {
+        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+        line = line_of(suspects.items, suspects.count);
+    }
+    free(suspects.items);
+    return line;
+}
+
 int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
-                 struct strbuf *out_refused, struct err *err)
+                 struct strbuf *out_refused, size_t *out_spared, struct err *err)
 {
     struct drain_lines lines;
     int rc = drain_lines_init(&lines, inventory, out_refused, err);
@@ -289,12 +377,13 @@ int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
         return rc;
     for (size_t i = 0; i < lines.count; i++)
         strbuf_printf(out_lines, "%s\n", lines.items[i].text);
+    *out_spared = lines.spared;
     drain_lines_fini(&lines);
     return out_lines->failed ? err_no_memory(err) : 0;
 }
 
 int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
-                   struct strbuf *out_refused, struct err *err)
+                   struct strbuf *out_refused, size_t *out_spared, struct err *err)
 {
     struct drain_lines lines;
     int rc = drain_lines_init(&lines, inventory, out_refused, err);
@@ -303,6 +392,7 @@ int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
     for (size_t i = 0; i < lines.count; i++)
         strbuf_printf(out_list, "%s%s", i ? "," : "", lines.items[i].node);
     strbuf_puts(out_list, lines.count ? "\n" : "");
+    *out_spared = lines.spared;
     drain_lines_fini(&lines);
     return out_list->failed ? err_no_memory(err) : 0;
 }

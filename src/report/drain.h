@@ -8,6 +8,11 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
+/* A GPU of which all findings are losses of bandwidth or latency below this share is not drained:
+ * no vendor replaces such a card. The reports list it. Findings by rule (errors, remapped rows,
+ * throttling, settings) always count. */
+extern const double drain_loss_min;
+
 /* The line of one node that has failing or degraded GPUs:
  *   scontrol update NodeName=gpu003 State=DRAIN Reason="gpumemtopo:degraded:GPU-..."
  * The reason has the worst finding (drain_reason.h). The line is safe for a shell: special
@@ -21,6 +26,7 @@ struct drain_line {
 struct drain_lines {
     struct drain_line *items;
     size_t count;
+    size_t spared; /* failing or degraded GPUs that are not drained, see drain_loss_min */
 };
 
 /* One line per bad node, released with drain_lines_fini. A node whose name is not valid in Slurm is
@@ -32,17 +38,23 @@ void drain_lines_fini(struct drain_lines *lines);
 /* The line of the node; NULL if it has none or node is NULL. */
 const char *drain_lines_find(const struct drain_lines *lines, const char *node);
 
+/* The line for one GPU, with its own worst finding; for one place that is a node. Freed with
+ * free(); NULL: it is not to be drained, or the name of the node is not valid in Slurm, or out of
+ * memory. */
+char *drain_line_of_gpu(const struct inventory_outlier *outlier);
+char *drain_line_of_place(const struct inventory_node *place);
+
 /* True for a host name as RFC 1123 and Slurm define it that means one node. It is safe for a shell.
  */
 bool drain_is_node_name(const char *name);
 
-/* All lines as one text. */
+/* All lines as one text. out_spared: as in struct drain_lines. */
 int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
-                 struct strbuf *out_refused, struct err *err);
+                 struct strbuf *out_refused, size_t *out_spared, struct err *err);
 
 /* The same nodes as a list for --exclude of srun and sbatch: "gpu003,gpu017", and a line break.
  * Nothing if no node is bad. */
 int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
-                   struct strbuf *out_refused, struct err *err);
+                   struct strbuf *out_refused, size_t *out_spared, struct err *err);
 
 #endif

@@ -151,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (inventory_read_text((const char *)data, size, "fuzz", &inventory, &err))
         return 0;
     report_validate(&inventory, &err);
-    report_drain(&inventory, &text, &refused, &err);
+    report_drain(&inventory, &text, &refused, &(size_t){0}, &err);
     undrain(&inventory, &text, &refused);
     /* One form per input: they cost more than reading. */
     switch (size % 5) {

@@ -169,6 +169,10 @@ def check_placed(chromium):
     assert two["uuid"] in cards[0]["text"] and "host.bandwidth" in cards[0]["text"], cards[0]
     assert place["finding"] in cards[2]["text"] and all(uuid in cards[2]["text"] for uuid in place["gpus"]), cards[2]
     assert "scontrol update NodeName=b State=DRAIN" in cards[2]["text"], cards[2]
+    # The card of a GPU has its own command, not that of another GPU of its node.
+    for card in cards[:2]:
+        (uuid,) = [outlier["uuid"] for outlier in data["outliers"] if outlier["uuid"] in card["text"].split("scontrol")[0]]
+        assert re.search(rf'Reason="gpumemtopo:{card["kind"]}:{uuid}:', card["text"]), card
     # Every link of the map leads to a card, and the GPUs without one of their own to that of the node.
     links = chromium.run("Array.from(document.querySelectorAll('#map a'), (a) => a.getAttribute('href'))")
     assert sorted(links) == sorted(["#" + cards[0]["id"], "#" + cards[1]["id"]] + 3 * ["#" + cards[2]["id"]]), links

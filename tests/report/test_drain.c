@@ -8,6 +8,8 @@
 #include "report/drain.h"
 #include "report/drain_reason.h"
 
+static size_t spared;
+
 static struct inventory_finding finding(const char *metric, const char *cause, double deviation)
 {
     return (struct inventory_finding){
@@ -48,7 +50,7 @@ static void which_nodes(void **state)
                                         .node_finding_count = COUNT_OF(nodes)};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
     assert_string_equal(
         lines.data,
         "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo:failing:GPU-2:ECC errors, "
@@ -56,11 +58,11 @@ static void which_nodes(void **state)
         "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo:degraded:-:all slow:-:-\"\n");
     assert_int_equal(refused.length, 0);
     strbuf_fini(&lines);
-    assert_int_equal(report_exclude(&inventory, &lines, &refused, &err), 0);
+    assert_int_equal(report_exclude(&inventory, &lines, &refused, &spared, &err), 0);
     assert_string_equal(lines.data, "n2,n4\n");
     strbuf_fini(&lines);
     const struct inventory healthy = {0};
-    assert_int_equal(report_exclude(&healthy, &lines, &refused, &err), 0);
+    assert_int_equal(report_exclude(&healthy, &lines, &refused, &spared, &err), 0);
     assert_int_equal(lines.length, 0);
     strbuf_fini(&lines);
 }
@@ -96,7 +98,7 @@ static void whole_model(void **state)
                                         .node_finding_count = COUNT_OF(places)};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
     assert_string_equal(lines.data,
                         "scontrol update NodeName=n1 State=DRAIN "
                         "Reason=\"gpumemtopo:degraded:a:heat:main.latency:+40.0%:+1 GPU\"\n"
@@ -120,7 +122,7 @@ static void hostile_names(void **state)
         const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
         struct strbuf lines = {0}, refused = {0};
         struct err err = {0};
-        assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
         assert_int_equal(lines.length, 0);
         assert_int_not_equal(refused.length, 0);
         assert_null(memchr(refused.data, '\033', refused.length));
@@ -132,14 +134,14 @@ static void hostile_names(void **state)
     const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
     struct strbuf lines = {0}, refused = {0};
     struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
     assert_string_equal(lines.data,
                         "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:"
                         "failing:-:x_; reboot; _(id) _id_ _ _ ___31m_script_:x-yz:-\"\n");
     strbuf_fini(&lines);
 }
 
-/* The page shows beside each GPU the line of its node. A finding may look like another one's. */
+/* undrain finds the line of a node. A finding may look like another one's. */
 static void line_of_a_node(void **state)
 {
     (void)state;
@@ -192,11 +194,137 @@ static void worst_first(void **state)
                                             .outlier_count = 1 + alone};
         struct strbuf lines = {0}, refused = {0};
         struct err err = {0};
-        assert_int_equal(report_drain(&inventory, &lines, &refused, &err), 0);
+        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
         assert_non_null(strstr(lines.data, "Reason=\"gpumemtopo:degraded:GPU-2:memory clock"));
         assert_non_null(strstr(lines.data, expected[alone]));
         strbuf_fini(&lines);
     }
+}
+
+/* Small losses alone are no reason to drain, but everything else is. */
+static void small_losses(void **state)
+{
+    (void)state;
+    static const struct {
+        struct inventory_finding findings[2];
+        size_t count;
+        bool drained;
+    } cases[] = {
+        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.049}}, 1, false},
+        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.051}}, 1, true},
+        {{{.metric = (char *)"main.latency", .deviation = 0.049}}, 1, false},
+        {{{.metric = (char *)"main.latency", .deviation = 0.051}}, 1, true},
+        {{{.metric = (char *)"main.latency", .deviation = 0.02},
+          {.metric = (char *)"l2.bandwidth.read", .deviation = -0.02}},
+         2,
+         false},
+        {{{.metric = (char *)"main.latency", .deviation = 0.02},
+          {.metric = (char *)"l2.bandwidth.read", .deviation = -0.06}},
+         2,
+         true},
+        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.02},
+          {.metric = (char *)"health.remap_pending", .deviation = NAN, .basis = (char *)"rule"}},
+         2,
+         true},
+        {{{.metric = (char *)"links.latency", .deviation = 0.02, .basis = (char *)"rule"}},
+         1,
+         true},
+        {{{.metric = (char *)"l2.size", .deviation = -0.04}}, 1, true},
+        {{{.metric = (char *)"main.bandwidth.read", .deviation = NAN}}, 1, true},
+        {{{0}}, 0, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct inventory_outlier outlier = {.node = (char *)"n1",
+                                            .uuid = (char *)"GPU-1",
+                                            .kind = KIND_DEGRADED,
+                                            .findings =
+                                                (struct inventory_finding *)cases[i].findings,
+                                            .finding_count = cases[i].count};
+        const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
+        struct strbuf lines = {0}, list = {0}, refused = {0};
+        struct err err = {0};
+        char *own = drain_line_of_gpu(&outlier);
+        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+        if ((lines.length > 0) != cases[i].drained || (own != NULL) != cases[i].drained)
+            fail_msg("case %zu: %s", i, lines.length ? "drained" : "not drained");
+        assert_int_equal(spared, !cases[i].drained);
+        assert_int_equal(report_exclude(&inventory, &list, &refused, &spared, &err), 0);
+        assert_int_equal(list.length > 0, cases[i].drained);
+        assert_int_equal(spared, !cases[i].drained);
+        free(own);
+        strbuf_fini(&lines);
+        strbuf_fini(&list);
+    }
+}
+
+/* Of a place, too. A GPU that is bad otherwise is not counted among those that are left out. */
+static void small_places(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "2 of 2 GPUs: main.latency 549 cycles, expected 523 cycles (+4.9 %): heat",
+        "2 of 2 GPUs: main.latency 550 cycles, expected 523 cycles (+5.1 %): heat"};
+    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
+    struct inventory_outlier outlier = {.node = (char *)"n1",
+                                        .uuid = (char *)"a",
+                                        .kind = KIND_FAILING,
+                                        .findings = &ecc,
+                                        .finding_count = 1};
+    char *gpus[] = {(char *)"a", (char *)"b"};
+    for (size_t large = 0; large < 2; large++)
+        for (size_t outliers = 0; outliers < 2; outliers++) {
+            struct inventory_node place = {.node = (char *)"n1",
+                                           .finding = (char *)texts[large],
+                                           .accused = true,
+                                           .kind = KIND_DEGRADED,
+                                           .gpus = gpus,
+                                           .gpu_count = COUNT_OF(gpus)};
+            const struct inventory inventory = {.outliers = &outlier,
+                                                .outlier_count = outliers,
+                                                .node_findings = &place,
+                                                .node_finding_count = 1};
+            struct strbuf lines = {0}, refused = {0};
+            struct err err = {0};
+            char *own = drain_line_of_place(&place);
+            assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+            assert_int_equal(lines.length > 0, large || outliers);
+            assert_int_equal(own != NULL, large);
+            assert_int_equal(spared, large ? 0 : 2 - outliers);
+            free(own);
+            strbuf_fini(&lines);
+        }
+}
+
+/* The card of a GPU has its own line, whatever is worse on its node. */
+static void own_lines(void **state)
+{
+    (void)state;
+    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
+    struct inventory_finding slow = finding("main.bandwidth.read", "unexplained", -0.2);
+    const struct inventory_outlier failing = {.node = (char *)"n1",
+                                              .uuid = (char *)"GPU-1",
+                                              .kind = KIND_FAILING,
+                                              .findings = &ecc,
+                                              .finding_count = 1};
+    struct inventory_outlier degraded = {.node = (char *)"n1",
+                                         .uuid = (char *)"GPU-2",
+                                         .kind = KIND_DEGRADED,
+                                         .findings = &slow,
+                                         .finding_count = 1};
+    char *one = drain_line_of_gpu(&failing), *other = drain_line_of_gpu(&degraded);
+    assert_string_equal(one, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:failing:"
+                             "GPU-1:ECC errors, 5:health.ecc:-\"");
+    assert_string_equal(other, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:"
+                               "degraded:GPU-2:unexplained:main.bandwidth.read:-20.0%\"");
+    free(one);
+    free(other);
+    degraded.kind = KIND_MISCONFIGURED;
+    assert_null(drain_line_of_gpu(&degraded));
+    degraded = failing;
+    degraded.node = (char *)"ALL";
+    assert_null(drain_line_of_gpu(&degraded));
+    degraded.node = NULL;
+    assert_null(drain_line_of_gpu(&degraded));
 }
 
 /* Any text gives six or seven fields of limited length, and ends with a whole word. */
@@ -241,9 +369,11 @@ static void fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_nodes), cmocka_unit_test(line_of_a_node),
-        cmocka_unit_test(whole_model), cmocka_unit_test(worst_first),
-        cmocka_unit_test(fields),      cmocka_unit_test(hostile_names),
+        cmocka_unit_test(which_nodes),  cmocka_unit_test(line_of_a_node),
+        cmocka_unit_test(whole_model),  cmocka_unit_test(worst_first),
+        cmocka_unit_test(fields),       cmocka_unit_test(hostile_names),
+        cmocka_unit_test(small_losses), cmocka_unit_test(small_places),
+        cmocka_unit_test(own_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

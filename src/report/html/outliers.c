@@ -1,5 +1,6 @@
 /* Outliers, GPUs to watch, GPUs that could not be measured. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "markup/html_text.h"
 #include "report/html/sections.h"
@@ -69,19 +70,18 @@ static void put_where(struct strbuf *out, const struct html_data *data,
     strbuf_puts(out, "</span></p>\n");
 }
 
-/* The line that `gpumemtopo-report drain` prints for the node. */
-void html_drain(struct strbuf *out, const struct drain_lines *lines, const char *node)
+void html_drain(struct strbuf *out, const struct html_data *data, char *line)
 {
-    const char *line = drain_lines_find(lines, node);
-    if (!line)
-        return;
-    strbuf_puts(out, "<code class=drain>");
-    html_text(out, line, HTML_SENTENCE);
-    strbuf_puts(out, "</code>\n");
+    if (line && !data->inventory->anonymous) { /* its node names mean nothing to Slurm */
+        strbuf_puts(out, "<code class=drain>");
+        html_text(out, line, HTML_SENTENCE);
+        strbuf_puts(out, "</code>\n");
+    }
+    free(line);
 }
 
 static void put_card(struct strbuf *out, const struct html_data *data,
-                     const struct inventory_outlier *outlier, const struct drain_lines *lines)
+                     const struct inventory_outlier *outlier)
 {
     const struct html_model *model = html_data_model(data, outlier->model);
     strbuf_printf(out, "<article class=card id=o%td><h3>", outlier - data->inventory->outliers);
@@ -99,8 +99,7 @@ static void put_card(struct strbuf *out, const struct html_data *data,
     const struct inventory_gpu *gpu = gpu_of(data, outlier);
     if (gpu)
         html_gpu_load(out, gpu);
-    if (!data->inventory->anonymous) /* its node names mean nothing to Slurm */
-        html_drain(out, lines, outlier->node);
+    html_drain(out, data, drain_line_of_gpu(outlier));
     strbuf_puts(out, "</article>\n");
 }
 
@@ -184,11 +183,6 @@ static void put_overview(struct strbuf *out, const struct html_data *data)
 void html_outliers(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
-    struct drain_lines lines;
-    struct strbuf refused = {0};
-    struct err err = {0};
-    if (drain_lines_init(&lines, v, &refused, &err))
-        out->failed = true;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
     if (!v->total_outliers)
         strbuf_puts(out,
@@ -201,12 +195,10 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
     else
         put_overview(out, data);
     for (size_t i = 0; i < data->card_count && i < HTML_CARDS_MAX; i++)
-        put_card(out, data, data->cards[i], &lines);
+        put_card(out, data, data->cards[i]);
     if (data->card_count > HTML_CARDS_MAX)
         put_rest(out, data);
     strbuf_puts(out, "</section>\n");
-    drain_lines_fini(&lines);
-    strbuf_fini(&refused);
 }
 
 void html_watch(struct strbuf *out, const struct html_data *data)

@@ -20,7 +20,7 @@ static void put_gpus(struct strbuf *out, const struct inventory_node *place)
 }
 
 static void put_card(struct strbuf *out, const struct html_data *data,
-                     const struct inventory_node *place, const struct drain_lines *lines)
+                     const struct inventory_node *place)
 {
     strbuf_printf(out, "<article class=card id=p%td><h3>", place - data->inventory->node_findings);
     html_text(out, place->node ? place->node : "Several nodes", HTML_NAME);
@@ -29,24 +29,8 @@ static void put_card(struct strbuf *out, const struct html_data *data,
     html_text(out, place->finding, HTML_SENTENCE);
     strbuf_puts(out, "</p>\n");
     put_gpus(out, place);
-    if (place->node && !data->inventory->anonymous)
-        html_drain(out, lines, place->node);
+    html_drain(out, data, drain_line_of_place(place));
     strbuf_puts(out, "</article>\n");
-}
-
-static void put_cards(struct strbuf *out, const struct html_data *data)
-{
-    struct drain_lines lines;
-    struct strbuf refused = {0};
-    struct err err = {0};
-    if (!data->place_count)
-        return;
-    if (drain_lines_init(&lines, data->inventory, &refused, &err))
-        out->failed = true;
-    for (size_t i = 0; i < data->place_count && i < HTML_CARDS_MAX; i++)
-        put_card(out, data, data->places[i], &lines);
-    drain_lines_fini(&lines);
-    strbuf_fini(&refused);
 }
 
 static void put_row(struct strbuf *out, const struct inventory_node *place)
@@ -81,7 +65,8 @@ void html_places(struct strbuf *out, const struct html_data *data)
     if (!data->inventory->node_finding_count)
         return;
     strbuf_puts(out, "<section id=places><h2>Nodes, slots and models as a whole</h2>\n");
-    put_cards(out, data);
+    for (size_t i = 0; i < data->place_count && i < HTML_CARDS_MAX; i++)
+        put_card(out, data, data->places[i]);
     put_table(out, data);
     strbuf_puts(out, "</section>\n");
 }

@@ -13,7 +13,8 @@ void html_strip(struct strbuf *out, const struct html_series *series, double min
  * has the id "o", or "p" for a place, and its number in the inventory. */
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
-void html_drain(struct strbuf *out, const struct drain_lines *lines, const char *node);
+/* The command that drains for this card alone. Takes over `line`; NULL: none. */
+void html_drain(struct strbuf *out, const struct html_data *data, char *line);
 void html_racks(struct strbuf *out, const struct html_data *data);
 void html_rack(struct strbuf *out, const struct html_data *data,
                const char *node); /* ", rack r1" */
