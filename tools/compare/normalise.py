@@ -1,0 +1,295 @@
+"""Outputs of the programs as flat models that can be compared: {key: value}.
+
+The only place that knows the formats. One function per schema of the inventory brings it into the same shape: what
+schema 1 keeps as text with a grammar of its own (curves, maps, link rows, rates of SMs) is decoded into lists.
+"""
+import html.parser
+import io
+import json
+import re
+import tarfile
+
+import yaml
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+# What differs from run to run, or says which program it was.
+VOLATILE = {"gpumemtopo": ("schema", "version", "generated", "command", "measured_by"), "survey": ("wall_s",)}
+TOLERANCE = 2e-6  # of numbers: they are printed with six digits
+
+
+class Approximate(float):
+    """A number that its format has rounded to steps of `step`."""
+    def __new__(cls, value, step):
+        number = super().__new__(cls, value)
+        number.step = step
+        return number
+
+
+def same(a, b):
+    if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
+        return a is b
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        step = max(getattr(a, "step", 0), getattr(b, "step", 0))
+        return a == b or abs(a - b) <= max(0.51 * step, TOLERANCE * max(abs(a), abs(b)))
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return type(a) is type(b) and a == b
+
+
+def number(word):
+    """A word as a number; None for `-`, which means: not measured; the word itself if it is neither."""
+    if word == "-":
+        return None
+    if not NUMBER.match(word):
+        return word
+    return float(word) if re.search(r"[.eE]", word) else int(word)
+
+
+# ---- schema 1: the grammars in its texts ----
+
+def pairs_of_letters(text):
+    return [64 * LETTERS.index(text[i]) + LETTERS.index(text[i + 1]) for i in range(0, len(text), 2)]
+
+
+def decode_fingerprint(text):
+    _, usual, noise, letters = text.split()
+    return {"usual_cycles": Approximate(usual, 0.1), "noise_cycles": Approximate(noise, 0.01),
+            "cycles": [Approximate(0.1 * (code - 2048), 0.1) for code in pairs_of_letters(letters)]}
+
+
+def decode_sm_rates(text):
+    words = text.split()
+    usual = float(words[1])
+    rates = {"noise": Approximate(words[2], 1e-4),
+             "gbs": [Approximate(usual * code / 2048, max(usual / 2048, 0.01)) for code in pairs_of_letters(words[3])]}
+    if len(words) > 4:
+        rates["group_of"] = [LETTERS.index(letter) for letter in words[4]]
+        rates["group_gbs"] = [Approximate(word, 0.1) for word in words[5:]]
+    return rates
+
+
+def decode_curve(text):
+    head, *points = text.split("; ")
+    words = head.split()
+    columns = zip(*([number(word) for word in point.split()] for point in points[1:]))
+    return {"hit": float(words[1]), "far": float(words[3]), "miss": float(words[5]),
+            **{name: list(column) for name, column in zip(("bytes", "cycles", "missed"), columns)}}
+
+
+def decode_load_curve(text):
+    columns = zip(*([number(word) for word in point.split()] for point in text.split("; ")[1:]))
+    return {name: list(column) for name, column in zip(("s", "mhz", "w", "c", "memory_c"), columns)}
+
+
+def decode_surface_curves(text):
+    rows = dict(row.split(": ", 1) for row in text[len("GB/s by "):].split("; "))
+    return {name: [number(word) for word in words.split()] for name, words in rows.items()}
+
+
+def decode_table(text):
+    """`GB/s by bytes x threads with 1 2 4 8 blocks per SM; 4x32 2102 4201 ...`: heading, then rows."""
+    head, *rows = text.split("; ")
+    head = [number(word) for word in head.split()]
+    cells = [[number(word) for word in row.split()] for row in rows]
+    return {"columns": [word for word in head if isinstance(word, (int, float))],
+            "rows": [row[0] for row in cells], "cells": [row[1:] for row in cells]}
+
+
+def decode_region_map(text):
+    """`635 4 4534042624 SQNK... TQQL...`: lowest latency, cycles of a letter, bytes of a region, a word per SM group."""
+    low, step, size, *words = text.split()
+    return {"region_bytes": int(size),
+            "cycles": [[Approximate(float(low) + float(step) * LETTERS.index(letter), float(step)) for letter in word]
+                       for word in words]}
+
+
+# By the last key of the path, and what the text begins with.
+GRAMMARS = [
+    ("fingerprint", r"1 [\d.]+ [\d.]+ [\w-]+$", decode_fingerprint),
+    ("sm_bandwidth", r"1 [\d.]+ [\d.]+ ", decode_sm_rates),
+    ("curve", r"hit ", decode_curve),
+    ("curve", r"s MHz ", decode_load_curve),
+    ("curves", r"GB/s by \w+: ", decode_surface_curves),
+    ("surface", r"GB/s by ", decode_table),
+    ("table", r"cycles by ", decode_table),
+    ("region_map", r"\d", decode_region_map),
+    ("slice_map", r"", lambda text: [number(word) for word in text.split()]),
+]
+LINK_LISTS = ("gpus", "state", "read", "write", "both", "sm_read", "sm_write", "sm_both", "latency", "latency_ns")
+PLAIN_LIST = re.compile(r"(?:-|[\d.eE+-]+)(?: (?:-|[\d.eE+-]+))+$")
+PLAIN_PAIRS = re.compile(r"[\d.]+:[\d.eE+-]+(?: [\d.]+:[\d.eE+-]+)*$")
+
+
+def decode_text(path, text):
+    key = path[-1]
+    for name, begins, decode in GRAMMARS:
+        if key == name and re.match(begins, text):
+            return decode(text)
+    if "links" in path and key in LINK_LISTS:
+        return [number(word) for word in text.split()]
+    if PLAIN_LIST.match(text):
+        return [number(word) for word in text.split()]
+    if PLAIN_PAIRS.match(text):
+        return [[number(word) for word in pair.split(":")] for pair in text.split()]
+    return text
+
+
+def from_schema_1(data, path=()):
+    if isinstance(data, dict):
+        return {key: from_schema_1(value, (*path, str(key))) for key, value in data.items()}
+    if isinstance(data, list):
+        return [from_schema_1(value, path) for value in data]
+    return decode_text(path, data) if isinstance(data, str) and path else data
+
+
+# ---- schema 2: lists are lists ----
+
+def from_schema_2(data):
+    return data
+
+
+SCHEMAS = {1: from_schema_1, 2: from_schema_2}
+
+
+# ---- flat models ----
+
+def identity(item, place):
+    """What names an item of a list, so that another order of a list is one difference and not many."""
+    words = [str(item[key]) for key in ("uuid", "node", "nodes", "slot", "pci", "id", "metric", "rank", "kernel", "what_if",
+                                        "model", "kind") if isinstance(item.get(key), (str, int))]
+    return "+".join(words) or str(place)
+
+
+def flatten(data, path, out):
+    if isinstance(data, dict):
+        if not data:
+            out[path] = {}
+        for key, value in data.items():
+            flatten(value, f"{path}/{key}", out)
+    elif isinstance(data, list) and data and all(isinstance(item, dict) for item in data):
+        seen = {}
+        for place, item in enumerate(data):
+            name = identity(item, place)
+            seen[name] = seen.get(name, 0) + 1
+            flatten(item, f"{path}/{name}" + (f"#{seen[name]}" if seen[name] > 1 else ""), out)
+        out[f"{path}/(order)"] = list(seen)
+    else:
+        if isinstance(data, str) and NUMBER.match(data):
+            data = number(data)  # YAML 1.1 reads 5e-05 as a text
+        out[path] = data
+    return out
+
+
+def inventory(text):
+    data = yaml.load(text, yaml.CSafeLoader) if not text.lstrip().startswith("{") else json.loads(text)
+    if not isinstance(data, dict) or "gpumemtopo" not in data:
+        return lines(text)
+    schema = data["gpumemtopo"].get("schema")
+    if schema not in SCHEMAS:
+        return {"schema": schema, **lines(text)}
+    data = SCHEMAS[schema](data)
+    for section, keys in VOLATILE.items():
+        for key in keys:
+            data.get(section, {}).pop(key, None)
+    return flatten(data, "", {})
+
+
+def any_yaml(text):
+    return flatten(yaml.load(text, yaml.CSafeLoader), "", {})
+
+
+def any_json(text):
+    return flatten(json.loads(text), "", {}) if text.strip() else {}
+
+
+class Page(html.parser.HTMLParser):
+    """The visible text of a page, and how many drawings and rows it has."""
+    def __init__(self):
+        super().__init__()
+        self.words, self.counts, self.hidden = [], {}, 0
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("script", "style"):
+            self.hidden += 1
+        if tag in ("svg", "table", "tr", "section", "details", "path", "polyline", "rect", "circle"):
+            self.counts[f"<{tag}>"] = self.counts.get(f"<{tag}>", 0) + 1
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self.hidden -= 1
+
+    def handle_data(self, data):
+        if not self.hidden and data.split():
+            self.words.append(" ".join(data.split()))
+
+
+def page(text):
+    parser = Page()
+    parser.feed(text)
+    return {**parser.counts, "lines": parser.words}
+
+
+def prometheus(text):
+    samples = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        if line.startswith("#") or not name:
+            samples[line] = True
+        else:
+            labels = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', name)
+            samples[name.split("{")[0] + str(sorted(labels))] = number(value)
+    return samples
+
+
+def lines(text):
+    """Text for people, without its indentation and line breaks inside of words."""
+    return {"lines": [" ".join(line.split()) for line in text.splitlines() if line.split()]}
+
+
+def message_kinds(text, words=5):
+    """Of messages only how they begin: a better sentence is no difference in behaviour, another message is."""
+    kinds = []
+    for line in text.splitlines():
+        line = re.sub(r"^gpumemtopo-\w+: ", "", line)
+        kinds.append(" ".join(line.split()[:words]))
+    return {"messages": kinds}
+
+
+def archive(data):
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar.getmembers():
+            name = member.name.split("/", 1)[-1]
+            content = tar.extractfile(member).read() if member.isfile() else b""
+            if name.endswith(".json"):
+                found.update({f"{name}{key}": value for key, value in any_json(content.decode()).items()})
+            elif name.endswith(".txt"):
+                found[f"{name}/lines"] = lines(content.decode())["lines"]
+            else:
+                found[name] = bool(content)
+    return found
+
+
+def trace_file(data):
+    return {"bytes": len(data)}
+
+
+KINDS = {"inventory": inventory, "yaml": any_yaml, "json": any_json, "page": page, "prometheus": prometheus,
+         "lines": lines, "messages": message_kinds}
+BINARY_KINDS = {"archive": archive, "exists": lambda data: {"exists": True}, "size": trace_file}
+
+
+def model(kind, data, volatile=()):
+    """The flat model of an output. volatile: (pattern, replacement) for texts."""
+    if kind in BINARY_KINDS:
+        return BINARY_KINDS[kind](data)
+    text = data.decode(errors="replace")
+    for pattern, word in volatile:
+        text = re.sub(pattern, word, text)
+    try:
+        return KINDS[kind](text)
+    except (ValueError, yaml.YAMLError, KeyError, IndexError, TypeError) as problem:
+        return {"not readable": f"{kind}: {type(problem).__name__}", **lines(text)}
