@@ -29,6 +29,7 @@
 #include "survey/start/no_mpi.h"
 #include "survey/start/nohup.h"
 #include "survey/start/pmix_keeper.h"
+#include "survey/start/stand_aside.h"
 #include "survey/survey.h"
 #include "survey/worker/request.h"
 #include "survey/worker/worker.h"
@@ -167,6 +168,8 @@ static void outlive_rank_0(const struct process *self, struct survey_end *end)
         return;
     }
     int state = end->spool ? last_out_try(&last, &end->code, &err) : -ENOENT;
+    if (state == LAST_OUT_OTHERS && !self->launcher.slurm)
+        stand_aside_for_others(end->owner);
     end->reported = state == LAST_OUT_MADE;
     if (end->spool && state < 0) {
         log_failure(&err);
@@ -310,6 +313,8 @@ int main(int argc, char **argv)
     speak_directly();
     log_set_prefix("gpumemtopo-survey");
     int refused = launcher_detect(getenv, comm_mpi_pmi(), &self.launcher, &refusal);
+    if (self.launcher.present)
+        stand_aside_when_exhausted();
     if (self.launcher.hydra)
         hydra_keeper_start();
     if (self.launcher.hydra && !*self.launcher.job)

@@ -1,7 +1,7 @@
 """Surveys on a real Slurm of four nodes, all on this machine, and what can go wrong there.
 
-usage: slurm.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM SLOW_START
-SLOW_START is slow_start.c as a library.
+usage: slurm.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM SLOW_START STARVE
+SLOW_START is slow_start.c as a library, STARVE is tests/survey/starve.c.
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ from harness import (MARK, PROGRAM, ROOT, SKIP, check, counted, environment, fie
                      impatient, main, marked, node, write_fleet)
 import cluster as slurm  # noqa: E402
 
-REPORT, SLOW_START = pathlib.Path(sys.argv[4]).resolve(), pathlib.Path(sys.argv[5]).resolve()
+REPORT, SLOW_START, STARVE = (pathlib.Path(name).resolve() for name in sys.argv[4:7])
 SCRIPTS = ROOT / "slurm"
 RANKS = slurm.NODES * slurm.GPUS
 # What slurm/README.md gives for every srun; SLURM_PMIX_FENCE=ring besides.
@@ -142,6 +142,22 @@ def part_task_killed(cluster, folder):
     step.end(LIMIT_S + 10 + STARTING_S)
     step.check_counts(RANKS - 1, 1)
     check("rank 5 on" in step.output.read_text(), step.output.read_text())
+
+
+def part_task_starved(cluster, folder):
+    """Any other rank runs out of memory: it stands aside, the rest goes on."""
+    begin = folder / "begin"
+    cluster.env.update(LD_PRELOAD=str(STARVE), GPUMEMTOPO_TEST_STARVES=str(begin), GPUMEMTOPO_TEST_RANK="5")
+    try:
+        step = Step(cluster, folder)
+        step.until_measuring()
+        begin.touch()
+        said = step.end(LIMIT_S + 10 + STARTING_S)
+    finally:
+        for name in ("LD_PRELOAD", "GPUMEMTOPO_TEST_STARVES", "GPUMEMTOPO_TEST_RANK"):
+            del cluster.env[name]
+    step.check_counts(RANKS - 1, 1)
+    check("out of memory" in said and "the other ranks go on" in said, said)
 
 
 def part_task_starting(cluster, folder):
@@ -413,7 +429,7 @@ def case_use(folder):
 
 
 def case_loss(folder):
-    run_parts(folder, ["task_starting", "task_killed", "task_stopped", "task_0_killed", "interrupted",
+    run_parts(folder, ["task_starting", "task_killed", "task_starved", "task_stopped", "task_0_killed", "interrupted",
                        "node_lost", "slurmd_stopped", "time_limit"])
 
 
@@ -423,7 +439,7 @@ def case_pauses(folder):
 
 def case_starts(folder):
     """64 healthy tasks on this machine, so many times, quiet and beside a load: all whole."""
-    runs, loads = int(sys.argv[6]), [int(load) for load in sys.argv[7:]]
+    runs, loads = int(sys.argv[7]), [int(load) for load in sys.argv[8:]]
     # Slurm itself must not take a node that answers slowly for lost.
     run_parts(folder, [("starts", runs, load) for load in loads],
               more="SlurmdTimeout=0\nMessageTimeout=100")
@@ -456,8 +472,8 @@ def part_starts(cluster, folder, runs, load):
 
 
 def case_part(folder):
-    """Parts by name, for people: slurm.py ... part REPORT SLOW_START NAME..."""
-    run_parts(folder, sys.argv[6:])
+    """Parts by name, for people: slurm.py ... part REPORT SLOW_START STARVE NAME..."""
+    run_parts(folder, sys.argv[7:])
 
 
 main(globals())

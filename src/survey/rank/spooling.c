@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/out_file.h"
 #include "inventory/wire/spool_trust.h"
+#include "survey/start/stand_aside.h"
 
 /* Chooses --spool, or a folder beside the output; NULL: none. A replay measures nothing that could
  * be lost. stdout, pipes and devices have no folder beside them. */
@@ -38,7 +39,7 @@ static char *absolute(const char *path)
     if (*path == '/' || out_file_in_place(path))
         return str_copy(path);
     char *folder = realpath(".", NULL);
-    char *whole = folder ? str_format("%s/%s", folder, path) : NULL;
+    char *whole = folder ? str_format("%s/%s", folder, path) : str_copy(path);
     free(folder);
     return whole;
 }
@@ -54,8 +55,7 @@ static int own_folder(struct spooling *spooling, const struct survey_options *op
     char *survey = str_format("%s-%s-%ld", stamp, host, (long)getpid());
     char *who = str_format("host %s, process %ld%s%s, since %s", host, (long)getpid(),
                            *place->job ? ", job " : "", place->job, stamp);
-    if (survey)
-        spool_plain_name(survey);
+    spool_plain_name(survey);
     const struct spool_candidate candidate = {
         .folder = folder,
         .exclusive = !options->spool,
@@ -65,8 +65,7 @@ static int own_folder(struct spooling *spooling, const struct survey_options *op
         .who = who,
         .survey = survey,
     };
-    int rc = whole && survey && who ? spool_owner_join(&candidate, &spooling->owner, &aside, err)
-                                    : err_no_memory(err);
+    int rc = spool_owner_join(&candidate, &spooling->owner, &aside, err);
     if (aside)
         log_warning("%s had results of an earlier survey: they are in %s now", folder, aside);
     if (!rc && spooling->owner.mixed)
@@ -99,8 +98,9 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
     if (!rc) {
         spooling->folder = realpath(path, NULL);
         spooling->survey = str_copy(spooling->owner.identity.survey);
-        if (!spooling->folder || !spooling->survey)
-            rc = err_no_memory(&why);
+        stand_aside_watch(spooling->owner.fd, place->task);
+        if (!spooling->folder)
+            rc = err_set_at(&why, -errno, path, 0, 0, "cannot be found: %s", strerror(errno));
         else if (!place->task && spool_trust_folder(path, &why) == -EPERM)
             log_warning("%s: the folder %s", path, why.text);
     }
@@ -123,8 +123,8 @@ int spooling_join(struct spooling *spooling, const struct survey_options *option
     set_source(spooling, options);
     if (str_copy_to(&spooling->folder, folder) || str_copy_to(&spooling->survey, survey))
         return -ENOMEM;
-    if (owner)
-        spool_owner_open(owner, rank, &spooling->owner, &ignored);
+    if (owner && !spool_owner_open(owner, rank, &spooling->owner, &ignored))
+        stand_aside_watch(spooling->owner.fd, rank);
     return 0;
 }
 
@@ -196,6 +196,7 @@ void spooling_remove_folder(const struct spooling *spooling)
 
 void spooling_fini(struct spooling *spooling)
 {
+    stand_aside_watch(-1, 0);
     free(spooling->folder);
     free(spooling->survey);
     spool_owner_fini(&spooling->owner);

@@ -1,0 +1,81 @@
+/* A rank that has run out of memory waits for the end of the others. Nothing here allocates. */
+#include "survey/start/stand_aside.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* Without a spool nothing tells when the others have ended. The launcher ends this process then; if
+ * it does not, this limit does. */
+enum { BLIND_LIMIT_S = 120, PAUSE_MS = 200 };
+
+static struct {
+    int owner_fd, rank;
+    pid_t parent;
+} watched = {.owner_fd = -1};
+
+void stand_aside_watch(int owner_fd, int rank)
+{
+    watched.owner_fd = owner_fd;
+    watched.rank = rank;
+}
+
+/* Locks of this process's own file description do not count. */
+static bool others_hold_locks(int owner_fd)
+{
+    struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
+    return fcntl(owner_fd, F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK;
+}
+
+/* Until the others have ended; SIGTERM and SIGINT end it. */
+static void wait_for_others(int owner_fd)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+    double begin_s = clock_monotonic_s();
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    while (getppid() == watched.parent &&
+           (owner_fd >= 0 ? others_hold_locks(owner_fd)
+                          : clock_monotonic_s() - begin_s < BLIND_LIMIT_S))
+        nanosleep(&pause, NULL);
+}
+
+void stand_aside_for_others(const char *owner)
+{
+    int fd = open(owner, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) /* the last one has removed it */
+        return;
+    wait_for_others(fd);
+    close(fd);
+}
+
+static void stand_aside(size_t bytes)
+{
+    struct flock own = {
+        .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = watched.rank, .l_len = 1};
+    char wanted[48] = "";
+    if (bytes)
+        snprintf(wanted, sizeof wanted, ": %zu bytes were wanted", bytes);
+    log_error("out of memory%s; results that this rank has not sent or spooled yet are lost, the "
+              "other ranks go on",
+              wanted);
+    /* The last rank that holds a lock makes the inventory: it must not wait for this one. */
+    if (watched.owner_fd >= 0)
+        fcntl(watched.owner_fd, F_OFD_SETLK, &own);
+    wait_for_others(watched.owner_fd);
+}
+
+void stand_aside_when_exhausted(void)
+{
+    watched.parent = getppid();
+    mem_on_exhausted(stand_aside);
+}
