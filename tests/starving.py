@@ -1,6 +1,6 @@
 """Runs a program under lower and higher limits of memory: it works, or says in one line that memory is out.
 
-usage: starving.py FOLDER PROGRAM [ARG...]
+usage: starving.py PROGRAM [ARG...]
 """
 import os
 import resource
@@ -39,5 +39,5 @@ def limits(command, folder, env, good=(0,)):
 
 
 if __name__ == "__main__":
-    for _, said in limits(sys.argv[2:], sys.argv[1], {**os.environ, "LC_ALL": "C"}):
+    for _, said in limits(sys.argv[1:], None, {**os.environ, "LC_ALL": "C"}):
         print(said)
