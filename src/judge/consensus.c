@@ -1,4 +1,8 @@
-/* One record per model: medians of numbers, majorities of everything else. */
+/* One record per model: medians of numbers, majorities of everything else.
+ *
+ * A GPU whose result is at hand (from a survey, a spool) has all its figures in the fleet. An
+ * inventory has only the judged figures of each GPU, and all the others once per model: that record
+ * of the model then counts as often as GPUs are behind it. */
 #include "judge/consensus.h"
 
 #include <errno.h>
@@ -13,6 +17,7 @@
 #include "inventory/load_curve.h"
 #include "inventory/surface_curves.h"
 #include "judge/robust.h"
+#include "judge/stages.h"
 
 /* At most this many kinds of cells are counted for the majority. */
 enum { KINDS_MAX = 64 };
@@ -23,12 +28,41 @@ struct column {
     const struct metric_column *metric;
     uint32_t *gpus; /* that have the metric */
     size_t count;
-    double *numbers; /* room for one figure per GPU */
+    uint32_t
+        *weights;    /* of each of `gpus`, which stand for records of models; NULL: GPUs, each 1 */
+    double *numbers; /* room for one figure per GPU, as they are taken for a median */
+    struct robust_weighted *weighted; /* the same, if there are weights */
 };
 
 static const struct cell *cell_of(const struct column *column, size_t i)
 {
     return &column->metric->cells[column->gpus[i]];
+}
+
+static uint32_t weight_of(const struct column *column, size_t i)
+{
+    return column->weights ? column->weights[i] : 1;
+}
+
+/* Takes the number number `n`, which entry i has, for column_quantile. */
+static void column_take(const struct column *column, size_t n, size_t i, double number)
+{
+    if (column->weights)
+        column->weighted[n] = (struct robust_weighted){number, weight_of(column, i)};
+    else
+        column->numbers[n] = number;
+}
+
+/* Of the first n numbers taken. */
+static double column_quantile(const struct column *column, size_t n, double q)
+{
+    return column->weights ? robust_weighted_quantile(column->weighted, n, q)
+                           : robust_quantile(column->numbers, n, q);
+}
+
+static double column_median(const struct column *column, size_t n)
+{
+    return column_quantile(column, n, 0.5);
 }
 
 static bool is_number(const struct cell *cell)
@@ -49,7 +83,8 @@ static bool alike(const struct cell *a, const struct cell *b)
 static const struct cell *majority(const struct column *column)
 {
     const struct cell *kinds[KINDS_MAX];
-    size_t votes[KINDS_MAX], count = 0, best = 0;
+    uint64_t votes[KINDS_MAX];
+    size_t count = 0, best = 0;
     for (size_t i = 0; i < column->count; i++) {
         const struct cell *cell = cell_of(column, i);
         size_t k = 0;
@@ -61,7 +96,7 @@ static const struct cell *majority(const struct column *column)
             kinds[count] = cell;
             votes[count++] = 0;
         }
-        votes[k]++;
+        votes[k] += weight_of(column, i);
     }
     for (size_t k = 1; k < count; k++)
         if (votes[k] > votes[best])
@@ -83,18 +118,13 @@ static int put_words(const struct fleet *fleet, const struct cell *cell, struct 
     return 0;
 }
 
-/* A picture differs on every GPU: that of the GPU with the median figure stands for the
- * model. */
-static const struct note *median_note(const struct column *column, const struct cell *kind,
-                                      const struct note_column *notes)
+/* A picture differs on every GPU: that of the GPU whose figure is nearest to the median stands for
+ * the model. */
+static const struct note *nearest_note(const struct column *column, const struct cell *kind,
+                                       const struct note_column *notes, double median)
 {
     const struct note *nearest = NULL;
-    double least = INFINITY, median;
-    size_t n = 0;
-    for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)))
-            column->numbers[n++] = cell_of(column, i)->value;
-    median = robust_median(column->numbers, n);
+    double least = INFINITY;
     for (size_t i = 0; i < column->count; i++) {
         const struct note *note = &notes->notes[column->gpus[i]];
         double distance = fabs(cell_of(column, i)->value - median);
@@ -124,100 +154,161 @@ static bool is_picture(const struct column *column, const char *key)
            strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
-/* Sets the note to the median of the numbers, or to the text that more than half have. */
-static int merge_note(const struct column *column, const struct cell *kind,
-                      const struct note_column *notes, struct facts *out_notes)
+/* The text that more than half of `total` have, by weight; NULL: none. */
+static const char *common_text(const struct column *column, const struct cell *kind,
+                               const struct note_column *notes, uint64_t total)
 {
-    const char *key = fleet_text(column->fleet, notes->head.name);
-    size_t counts[FACT_TEXT + 1] = {0}, n = 0, same = 0;
-    const struct note *first = NULL, *candidate = NULL;
-    enum fact_kind most = FACT_UNKNOWN;
-    for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)))
-            counts[notes->notes[column->gpus[i]].kind]++;
-    for (int k = FACT_UNKNOWN + 1; k <= FACT_TEXT; k++)
-        if (counts[k] > counts[most] || most == FACT_UNKNOWN)
-            most = counts[k] ? (enum fact_kind)k : most;
-    if (most == FACT_UNKNOWN)
-        return 0;
-    size_t lead = 0;
-    for (size_t i = 0; i < column->count; i++) {
+    const struct note *candidate = NULL;
+    uint64_t lead = 0, same = 0;
+    for (size_t i = 0; i < column->count; i++) { /* majority vote of Boyer and Moore */
         const struct note *note = &notes->notes[column->gpus[i]];
-        if (note->kind != most || !alike(kind, cell_of(column, i)))
+        uint32_t weight = weight_of(column, i);
+        if (note->kind != FACT_TEXT || !alike(kind, cell_of(column, i)))
             continue;
-        first = first ? first : note;
-        column->numbers[n++] = note->number;
-        if (!lead) /* majority vote of Boyer and Moore */
+        bool agrees = lead && candidate->text == note->text;
+        if (!agrees && weight > lead)
             candidate = note;
-        lead += candidate->text == note->text ? 1 : (size_t)-1;
+        lead = agrees ? lead + weight : weight > lead ? weight - lead : lead - weight;
     }
-    if (most == FACT_INT)
-        return facts_set_int(out_notes, key, llround(robust_median(column->numbers, n)));
-    if (most == FACT_REAL)
-        return facts_set_real(out_notes, key, robust_median(column->numbers, n));
-    if (most == FACT_BOOL)
-        return facts_set_bool(out_notes, key, robust_median(column->numbers, n) > 0.5);
-    if (is_picture(column, key) && is_number(kind)) {
-        candidate = median_note(column, kind, notes);
-        const char *text = candidate ? fleet_text(column->fleet, candidate->text) : NULL;
-        return text ? facts_set_text(out_notes, key, text) : 0;
-    }
-    for (size_t i = 0; i < column->count; i++)
-        same += notes->notes[column->gpus[i]].text == candidate->text &&
-                alike(kind, cell_of(column, i));
-    return 2 * same > n ? facts_set_text(out_notes, key, fleet_text(column->fleet, candidate->text))
-                        : 0;
+    for (size_t i = 0; i < column->count && candidate; i++)
+        if (notes->notes[column->gpus[i]].text == candidate->text &&
+            alike(kind, cell_of(column, i)))
+            same += weight_of(column, i);
+    return 2 * same > total ? fleet_text(column->fleet, candidate->text) : NULL;
 }
 
-static void merge_numbers(const struct column *column, const struct cell *kind, size_t n,
+/* A duration in ns follows from cycles and clock: it is the value at the median clock, so that
+ * cycles, ns and clock fit together. NaN: not known. */
+static double nanoseconds(const struct column *column, const struct cell *kind,
+                          const struct note_column *notes, double cycles)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < column->count; i++) {
+        const struct cell *cell = cell_of(column, i);
+        double ns = notes->notes[column->gpus[i]].number;
+        enum fact_kind has = notes->notes[column->gpus[i]].kind;
+        if ((has == FACT_INT || has == FACT_REAL) && alike(kind, cell) && ns > 0 && cell->value > 0)
+            column_take(column, n++, i, cell->value / ns);
+    }
+    return cycles / column_median(column, n);
+}
+
+/* Sets the note to the median of the numbers, or to the text that more than half have. */
+static int merge_note(const struct column *column, const struct cell *kind,
+                      const struct note_column *notes, struct measure *out)
+{
+    const char *key = fleet_text(column->fleet, notes->head.name);
+    uint64_t counts[FACT_TEXT + 1] = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)))
+            counts[notes->notes[column->gpus[i]].kind] += weight_of(column, i);
+    /* In a file a real number without decimals looks like an integer. */
+    bool real = counts[FACT_REAL] > 0;
+    counts[FACT_REAL] += counts[FACT_INT];
+    enum fact_kind most = FACT_BOOL;
+    if (counts[FACT_REAL] > counts[most])
+        most = FACT_REAL;
+    if (counts[FACT_TEXT] > counts[most])
+        most = FACT_TEXT;
+    if (!counts[most])
+        return 0;
+    if (most == FACT_TEXT) {
+        const struct note *nearest = is_picture(column, key) && is_number(kind)
+                                         ? nearest_note(column, kind, notes, out->value)
+                                         : NULL;
+        const char *text = nearest ? fleet_text(column->fleet, nearest->text)
+                                   : common_text(column, kind, notes, counts[FACT_TEXT]);
+        return text ? facts_set_text(&out->notes, key, text) : 0;
+    }
+    if (most == FACT_REAL && strcmp(key, "ns") == 0 && str_equal(out->unit, "cycles")) {
+        double ns = nanoseconds(column, kind, notes, out->value);
+        return isfinite(ns) ? facts_set_real(&out->notes, key, ns) : 0;
+    }
+    for (size_t i = 0; i < column->count; i++) {
+        const struct note *note = &notes->notes[column->gpus[i]];
+        bool fits = most == FACT_BOOL ? note->kind == FACT_BOOL
+                                      : note->kind == FACT_INT || note->kind == FACT_REAL;
+        if (fits && alike(kind, cell_of(column, i)))
+            column_take(column, n++, i, note->number);
+    }
+    double median = column_median(column, n);
+    if (most == FACT_BOOL)
+        return facts_set_bool(&out->notes, key, median > 0.5);
+    return real ? facts_set_real(&out->notes, key, median)
+                : facts_set_int(&out->notes, key, llround(median));
+}
+
+/* How far the GPUs lie apart. n: their number. */
+static double merge_spread(const struct column *column, const struct cell *kind, uint64_t n)
+{
+    size_t k = 0;
+    /* With one GPU there is no scatter between GPUs. Keep its own spread: 0 would look certain. */
+    if (n == 1)
+        return kind->spread;
+    for (size_t i = 0; i < column->count; i++)
+        if (alike(kind, cell_of(column, i)))
+            column_take(column, k++, i, cell_of(column, i)->value);
+    double spread = column_quantile(column, k, 0.75);
+    spread = (spread - column_quantile(column, k, 0.25)) / 2;
+    /* The value of a record is already a median: its GPUs lie apart, too. */
+    k = 0;
+    for (size_t i = 0; i < column->count && column->weights; i++)
+        if (alike(kind, cell_of(column, i)) && weight_of(column, i) > 1 &&
+            isfinite(cell_of(column, i)->spread))
+            column_take(column, k++, i, cell_of(column, i)->spread);
+    return k ? fmax(spread, column_median(column, k)) : spread;
+}
+
+static void merge_numbers(const struct column *column, const struct cell *kind, uint64_t n,
                           struct measure *out)
 {
     size_t k = 0;
     for (size_t i = 0; i < column->count; i++)
         if (alike(kind, cell_of(column, i)))
-            column->numbers[k++] = cell_of(column, i)->value;
-    double upper = robust_quantile(column->numbers, n, 0.75);
-    out->value = robust_median(column->numbers, n);
-    /* With one GPU there is no scatter between GPUs. Keep its own spread: 0 would look certain. */
-    out->spread = n == 1 ? kind->spread : (upper - robust_quantile(column->numbers, n, 0.25)) / 2;
+            column_take(column, k++, i, cell_of(column, i)->value);
+    out->value = column_median(column, k);
+    out->spread = merge_spread(column, kind, n);
     k = 0;
     for (size_t i = 0; i < column->count; i++)
         if (alike(kind, cell_of(column, i)) && !isnan(cell_of(column, i)->confidence))
-            column->numbers[k++] = cell_of(column, i)->confidence;
-    out->confidence = robust_median(column->numbers, k);
+            column_take(column, k++, i, cell_of(column, i)->confidence);
+    out->confidence = column_median(column, k);
 }
 
-static int merge_cells(const struct column *column, struct measure *out)
+/* Fills *out from `values`, and its notes from `notes`, which is another column of the same metric
+ * if not everything that has a value has its notes, too. */
+static int merge_cells(const struct column *values, const struct column *notes, struct measure *out)
 {
-    const struct fleet *fleet = column->fleet;
-    const struct cell *kind = majority(column);
-    size_t noisy = 0, n = 0;
+    const struct fleet *fleet = values->fleet;
+    const struct cell *kind = majority(values);
+    uint64_t noisy = 0, n = 0;
     uint32_t reason = 0;
-    for (size_t i = 0; i < column->count; i++) {
-        const struct cell *cell = cell_of(column, i);
+    for (size_t i = 0; i < values->count; i++) {
+        const struct cell *cell = cell_of(values, i);
         if (!alike(kind, cell))
             continue;
-        n++;
-        noisy += cell->status == MEASURE_NOISY;
+        n += weight_of(values, i);
+        noisy += cell->status == MEASURE_NOISY ? weight_of(values, i) : 0;
         reason = cell->status == MEASURE_NOISY && !reason ? cell->reason : reason;
     }
     out->kind = kind->kind;
     out->status = kind->status;
     out->bound = kind->bound;
-    out->n = (uint32_t)n;
+    out->n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
     out->confidence = kind->confidence;
     if (is_number(kind)) {
         out->status = 2 * noisy > n ? MEASURE_NOISY : MEASURE_OK;
-        merge_numbers(column, kind, n, out);
+        merge_numbers(values, kind, n, out);
     }
     reason = is_number(kind) ? (2 * noisy > n ? reason : 0) : kind->reason;
     if (str_copy_to(&out->unit, fleet_text(fleet, kind->unit)) ||
         str_copy_to(&out->method, fleet_text(fleet, kind->method)) ||
         str_copy_to(&out->reason, fleet_text(fleet, reason)) || put_words(fleet, kind, out))
         return -ENOMEM;
-    bool rows = str_equal(fleet_text(fleet, column->metric->head.name), LINK_ROW_METRIC);
-    for (size_t i = 0; i < column->metric->note_count && !rows; i++) /* rows are of one GPU */
-        if (merge_note(column, kind, &column->metric->notes[i], &out->notes))
+    bool rows = str_equal(fleet_text(fleet, values->metric->head.name), LINK_ROW_METRIC);
+    for (size_t i = 0; i < notes->metric->note_count && !rows; i++) /* rows are of one GPU */
+        if (merge_note(notes, kind, &notes->metric->notes[i], out))
             return -ENOMEM;
     if (is_number(kind))
         measure_round(out);
@@ -244,7 +335,7 @@ static int merge_metric(struct column *column, const uint32_t *gpus, size_t coun
     if (!column->count || (count > 1 && is_place(column, name)))
         return 0;
     struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
-    return slot ? merge_cells(column, slot) : -ENOMEM;
+    return slot ? merge_cells(column, column, slot) : -ENOMEM;
 }
 
 static int merge_identity(const struct fleet *fleet, const struct group *group,
@@ -299,28 +390,251 @@ static int mark_disturbed(struct measures *memory)
     return 0;
 }
 
-int consensus_build(const struct fleet *fleet, const struct group *group,
-                    struct inventory_model *out_model)
+/* From the figures that each GPU has itself. */
+static int merge_fleet(const struct fleet *fleet, const uint32_t *gpus, size_t count,
+                       struct measures *out_memory)
 {
     struct column column = {.fleet = fleet,
-                            .gpus = mem_array(group->count, sizeof *column.gpus),
-                            .numbers = mem_array(group->count, sizeof *column.numbers)};
-    uint32_t *gpus = mem_array(group->count, sizeof *gpus);
-    bool disturbed = false;
-    int rc = -ENOMEM;
-    if (!column.gpus || !column.numbers || !gpus ||
-        merge_identity(fleet, group, &out_model->identity))
-        goto out;
-    size_t count = choose(fleet, group, gpus, &disturbed);
-    for (size_t i = 0; i < fleet->metric_count; i++) {
+                            .gpus = mem_array(count, sizeof *column.gpus),
+                            .numbers = mem_array(count, sizeof *column.numbers)};
+    int rc = column.gpus && column.numbers ? 0 : -ENOMEM;
+    for (size_t i = 0; i < fleet->metric_count && !rc; i++) {
         column.metric = &fleet->metrics[i];
-        if (merge_metric(&column, gpus, count, &out_model->memory))
-            goto out;
+        rc = merge_metric(&column, gpus, count, out_memory);
     }
-    rc = disturbed ? mark_disturbed(&out_model->memory) : 0;
-out:
     free(column.gpus);
     free(column.numbers);
+    return rc;
+}
+
+/* The record of a model in an inventory whose GPUs are judged again. */
+struct model_record {
+    const struct measures *memory;
+    const struct judged_inventory *inventory;
+    uint32_t gpus; /* of the consensus; 0: other files have newer results of all its GPUs, or all
+                      that are left are outliers */
+    size_t first;  /* of these GPUs: its place in the list */
+    bool has_own;  /* its GPUs have figures of their own of the metric in question */
+};
+
+struct model_records {
+    struct model_record *items;
+    size_t count;
+    const uint32_t *gpus; /* from which the consensus is made */
+    size_t gpu_count;
+    size_t *of_gpu;     /* of each of these: number of its record + 1; 0: it is in no inventory */
+    struct fleet fleet; /* entry 0: what the GPUs give themselves; i + 1: record i */
+    struct column values, notes;
+};
+
+/* By the first GPU; those without any stay in the order of the inventories. */
+static int record_order(const void *a, const void *b)
+{
+    const struct model_record *left = a, *right = b;
+    if (left->first != right->first)
+        return left->first < right->first ? -1 : 1;
+    return (left->inventory > right->inventory) - (left->inventory < right->inventory);
+}
+
+static int records_find(struct model_records *records, const struct judge *judge, const char *key)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < judge->inventory_count; i++)
+        capacity += judge->inventories[i].inventory->model_count;
+    records->items = mem_array(capacity, sizeof *records->items);
+    if (!records->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < judge->inventory_count; i++) {
+        const struct judged_inventory *judged = &judge->inventories[i];
+        for (size_t m = 0; m < judged->inventory->model_count; m++)
+            if (str_equal(judged->inventory->models[m].key, key))
+                records->items[records->count++] =
+                    (struct model_record){.memory = &judged->inventory->models[m].memory,
+                                          .inventory = judged,
+                                          .first = SIZE_MAX};
+    }
+    return 0;
+}
+
+/* Counts the GPUs behind each record. */
+static int records_count_gpus(struct model_records *records, const struct judge *judge)
+{
+    size_t *places = mem_array(judge->fleet.count, sizeof *places); /* in the list, + 1 */
+    records->of_gpu = mem_array(records->gpu_count, sizeof *records->of_gpu);
+    if (!places || !records->of_gpu) {
+        free(places);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < records->gpu_count; i++)
+        places[records->gpus[i]] = i + 1;
+    for (size_t r = 0; r < records->count; r++) {
+        struct model_record *record = &records->items[r];
+        for (size_t k = 0; k < record->inventory->gpu_count; k++) {
+            size_t place = places[record->inventory->first_gpu + k];
+            record->gpus += place > 0;
+            if (place && place - 1 < record->first)
+                record->first = place - 1;
+        }
+    }
+    qsort(records->items, records->count, sizeof *records->items, record_order);
+    for (size_t r = 0; r < records->count; r++) {
+        const struct judged_inventory *inventory = records->items[r].inventory;
+        for (size_t k = 0; k < inventory->gpu_count; k++)
+            if (places[inventory->first_gpu + k])
+                records->of_gpu[places[inventory->first_gpu + k] - 1] = r + 1;
+    }
+    free(places);
+    return 0;
+}
+
+/* One entry of the fleet for each record. Only the longest ones say in which order figures are
+ * listed: a short one would move its few figures to the front. */
+static int records_fill(struct model_records *records, const struct measures *own)
+{
+    size_t longest = own->count;
+    for (size_t r = 0; r < records->count; r++)
+        if (records->items[r].memory->count > longest)
+            longest = records->items[r].memory->count;
+    for (size_t r = 0; r <= records->count; r++) {
+        const struct measures *memory = r ? records->items[r - 1].memory : own;
+        const struct gpu_result entry = {.status = memory->count == longest ? GPU_OK : GPU_FAILED,
+                                         .measures = *memory};
+        if (fleet_add(&records->fleet, &entry))
+            return -ENOMEM;
+    }
+    return fleet_group(&records->fleet);
+}
+
+static void column_add(struct column *column, size_t entry, uint32_t weight)
+{
+    column->gpus[column->count] = (uint32_t)entry;
+    column->weights[column->count++] = weight;
+}
+
+/* How many GPUs have a figure of their own without being in an inventory. Sets `has_own` of all
+ * records. own: the column of that metric; may be NULL. */
+static uint32_t records_find_own(struct model_records *records, const struct metric_column *own)
+{
+    uint32_t alone = 0;
+    for (size_t i = 0; i < records->count; i++)
+        records->items[i].has_own = false;
+    for (size_t i = 0; i < records->gpu_count && own; i++) {
+        size_t record = records->of_gpu[i];
+        if (!own->cells[records->gpus[i]].present)
+            continue;
+        if (record)
+            records->items[record - 1].has_own = true;
+        else
+            alone++;
+    }
+    return alone;
+}
+
+/* Who gives the value of the metric, and who its notes. If no GPU of the consensus has it, the
+ * last record that does. */
+static void records_choose(struct model_records *records, const struct metric_column *metric,
+                           const struct metric_column *own)
+{
+    struct column *values = &records->values, *notes = &records->notes;
+    size_t last = 0;
+    values->metric = notes->metric = metric;
+    values->count = notes->count = 0;
+    uint32_t alone = records_find_own(records, own);
+    if (metric->cells[0].present)
+        column_add(values, 0, metric->cells[0].n ? metric->cells[0].n : 1);
+    if (metric->cells[0].present && alone)
+        column_add(notes, 0, alone);
+    for (size_t r = 0; r < records->count; r++) {
+        const struct model_record *record = &records->items[r];
+        const struct cell *cell = &metric->cells[r + 1];
+        if (!cell->present)
+            continue;
+        last = r + 1;
+        uint32_t weight = cell->n && cell->n < record->gpus ? cell->n : record->gpus;
+        if (weight)
+            column_add(notes, r + 1, weight);
+        if (weight && !record->has_own)
+            column_add(values, r + 1, weight);
+    }
+    uint32_t weight = last && metric->cells[last].n ? metric->cells[last].n : 1;
+    if (!values->count)
+        column_add(values, last, weight);
+    if (!notes->count && last)
+        column_add(notes, last, weight);
+}
+
+static int records_merge(struct model_records *records, const struct fleet *fleet,
+                         struct measures *out_memory)
+{
+    for (size_t i = 0; i < records->fleet.metric_count; i++) {
+        const struct metric_column *metric = &records->fleet.metrics[i];
+        const char *name = fleet_text(&records->fleet, metric->head.name);
+        records_choose(records, metric, fleet_metric(fleet, name));
+        if (records->gpu_count > 1 && is_place(&records->values, name))
+            continue;
+        struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
+        if (!slot || merge_cells(&records->values, &records->notes, slot))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Adds to `memory` what only the records of the model in inventories have: figures that are not
+ * judged, and notes. */
+static int merge_records(const struct judge *judge, const struct group *group, const uint32_t *gpus,
+                         size_t count, struct measures *memory)
+{
+    struct model_records records = {.gpus = gpus, .gpu_count = count};
+    struct measures whole = {0};
+    int rc = records_find(&records, judge, fleet_text(&judge->fleet, group->key));
+    if (rc || !records.count)
+        goto out;
+    struct column *const columns[] = {&records.values, &records.notes};
+    struct robust_weighted *weighted = mem_array(records.count + 1, sizeof *weighted);
+    rc = !weighted || fleet_init(&records.fleet, records.count + 1) ||
+                 records_count_gpus(&records, judge) || records_fill(&records, memory)
+             ? -ENOMEM
+             : 0;
+    for (size_t i = 0; i < COUNT_OF(columns) && !rc; i++) {
+        columns[i]->fleet = &records.fleet;
+        columns[i]->gpus = mem_array(records.count + 1, sizeof *columns[i]->gpus);
+        columns[i]->weights = mem_array(records.count + 1, sizeof *columns[i]->weights);
+        columns[i]->weighted = weighted;
+        rc = columns[i]->gpus && columns[i]->weights ? 0 : -ENOMEM;
+    }
+    if (!rc)
+        rc = records_merge(&records, &judge->fleet, &whole);
+    if (!rc) {
+        measures_fini(memory);
+        *memory = whole;
+        whole = (struct measures){0};
+    }
+    for (size_t i = 0; i < COUNT_OF(columns); i++) {
+        free(columns[i]->gpus);
+        free(columns[i]->weights);
+    }
+    free(weighted);
+    free(records.of_gpu);
+    fleet_fini(&records.fleet);
+    measures_fini(&whole);
+out:
+    free(records.items);
+    return rc;
+}
+
+int consensus_build(const struct judge *judge, const struct group *group,
+                    struct inventory_model *out_model)
+{
+    uint32_t *gpus = mem_array(group->count, sizeof *gpus);
+    bool disturbed = false;
+    int rc = gpus ? merge_identity(&judge->fleet, group, &out_model->identity) : -ENOMEM;
+    size_t count = rc ? 0 : choose(&judge->fleet, group, gpus, &disturbed);
+    if (!rc)
+        rc = merge_fleet(&judge->fleet, gpus, count, &out_model->memory);
+    if (!rc)
+        rc = merge_records(judge, group, gpus, count, &out_model->memory);
+    if (!rc && disturbed)
+        rc = mark_disturbed(&out_model->memory);
     free(gpus);
     return rc;
 }

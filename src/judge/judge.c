@@ -66,13 +66,14 @@ int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
-    const struct inventory **grown = mem_grow(judge->inventories, &judge->inventory_capacity,
+    struct judged_inventory *grown = mem_grow(judge->inventories, &judge->inventory_capacity,
                                               judge->inventory_count + 1, sizeof *grown);
     if (grown)
         judge->inventories = grown;
     if (!grown || inventory_lookup_create(inventory, &lookup))
         return err_no_memory(err);
-    judge->inventories[judge->inventory_count++] = inventory;
+    grown[judge->inventory_count++] =
+        (struct judged_inventory){inventory, judge->fleet.count, inventory->gpu_count};
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         struct gpu_result result = {0};
@@ -212,25 +213,10 @@ static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu
                : 0;
 }
 
-/* The record of this model with the most GPUs in the inventories that are judged again; NULL if
- * there is none. */
-static const struct inventory_model *recorded_model(const struct judge *judge, const char *key)
-{
-    const struct inventory_model *best = NULL;
-    for (size_t i = 0; i < judge->inventory_count; i++)
-        for (size_t m = 0; m < judge->inventories[i]->model_count; m++) {
-            const struct inventory_model *model = &judge->inventories[i]->models[m];
-            if (str_equal(model->key, key) && (!best || model->count > best->count))
-                best = model;
-        }
-    return best;
-}
-
 static int add_model(const struct judge *judge, const struct group *group,
                      struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
-    const struct inventory_model *recorded = recorded_model(judge, fleet_text(fleet, group->key));
     struct inventory_model *model = &inventory->models[inventory->model_count++];
     for (size_t i = 0; i < group->count; i++)
         model->count += fleet->gpus[group->members[i]].measured;
@@ -240,9 +226,9 @@ static int add_model(const struct judge *judge, const struct group *group,
         usual_facts(fleet, group, SET_CONFIG, &model->config) ||
         usual_facts(fleet, group, SET_HEALTH, &model->health))
         return -ENOMEM;
-    if (population_levels_report(judge, group, model) || consensus_build(fleet, group, model))
-        return -ENOMEM;
-    return recorded ? consensus_complete(&model->memory, &recorded->memory) : 0;
+    return population_levels_report(judge, group, model) || consensus_build(judge, group, model)
+               ? -ENOMEM
+               : 0;
 }
 
 static size_t measured_count(const struct fleet *fleet)

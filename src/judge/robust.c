@@ -2,6 +2,8 @@
 #include "judge/robust.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include "cpd/cpd.h"
 
@@ -34,6 +36,31 @@ double robust_median(double *values, size_t n)
 double robust_upper_median(double *values, size_t n)
 {
     return n ? cpd_select_reorder(values, n, n / 2) : NAN;
+}
+
+static int weighted_order(const void *a, const void *b)
+{
+    const struct robust_weighted *left = a, *right = b;
+    return (left->value > right->value) - (left->value < right->value);
+}
+
+double robust_weighted_quantile(struct robust_weighted *values, size_t n, double q)
+{
+    uint64_t total = 0, passed = 0;
+    size_t at = 0;
+    if (!n)
+        return NAN;
+    qsort(values, n, sizeof *values, weighted_order);
+    for (size_t i = 0; i < n; i++)
+        total += values[i].weight;
+    const double place = q * (double)(total - 1);
+    const uint64_t below = (uint64_t)place;
+    while (at + 1 < n && passed + values[at].weight <= below)
+        passed += values[at++].weight;
+    const double share = place - (double)below, lower = values[at].value;
+    bool is_last = below + 1 == passed + values[at].weight;
+    return share > 0 && is_last && at + 1 < n ? lower + share * (values[at + 1].value - lower)
+                                              : lower;
 }
 
 /* The scale if more than half of the values are equal, from the 75 % quantile of the deviations. 0

@@ -1,13 +1,23 @@
-/* Centre, scale and tails of numbers of which some are wrong. All functions take linear time. */
+/* Centre, scale and tails of numbers of which some are wrong. All functions but one take linear
+ * time. */
 #ifndef GPUMEMTOPO_JUDGE_ROBUST_H
 #define GPUMEMTOPO_JUDGE_ROBUST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* These reorder `values`; n = 0 gives NaN. NaN must not be among the values. */
 double robust_median(double *values, size_t n);
 double robust_upper_median(double *values, size_t n);       /* the larger of two in the middle */
 double robust_quantile(double *values, size_t n, double q); /* Hyndman-Fan type 7 */
+
+/* The quantile of values of which each stands for `weight` equal ones. Sorts `values`, so that it
+ * takes n log n; n = 0 gives NaN. */
+struct robust_weighted {
+    double value;
+    uint32_t weight; /* not 0 */
+};
+double robust_weighted_quantile(struct robust_weighted *values, size_t n, double q);
 
 /* Centre and scale. sigma 0: most values are exactly equal. */
 struct robust_fit {

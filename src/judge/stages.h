@@ -89,13 +89,19 @@ struct population_level {
     double watch_bound; /* score that few healthy GPUs reach */
 };
 
+/* An inventory whose GPUs are judged again, and which GPUs of the fleet they are. */
+struct judged_inventory {
+    const struct inventory *inventory;
+    size_t first_gpu, gpu_count;
+};
+
 struct judge {
     struct judge_basis basis;
     struct fleet fleet;
     struct findings findings;
     struct repeats repeats;
-    bool compared;                        /* the stages have run */
-    const struct inventory **inventories; /* their GPUs are judged again */
+    bool compared; /* the stages have run */
+    struct judged_inventory *inventories;
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
     struct yardstick *yardsticks;         /* [group * metrics + metric] */

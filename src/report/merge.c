@@ -160,7 +160,7 @@ static void said_twice(void *user, const struct merge_entry *kept,
          merge->sources[kept->source].name, merge->sources[dropped->source].name,
          dropped->cut_short && !kept->cut_short ? "of a survey that was not interrupted"
          : kept->time_ms > dropped->time_ms     ? "newer"
-                                                : "of the same time, was given later,");
+                                                : "of the same time, comes later by name,");
 }
 
 static int read_config(const struct spool_survey *survey, struct judge_config *out_config,
@@ -308,9 +308,20 @@ static int exit_code(const struct report_merge *merge, const struct inventory *i
     return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
 }
 
+/* By time, then by name: in which order files are given changes nothing. */
+static int source_order(const void *a, const void *b)
+{
+    const struct merge_source *left = a, *right = b;
+    if (left->time_ms != right->time_ms)
+        return left->time_ms < right->time_ms ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
 int report_merge_finish(struct report_merge *merge, const struct report_merge_request *request,
                         struct inventory *inventory, struct err *err)
 {
+    if (merge->count)
+        qsort(merge->sources, merge->count, sizeof *merge->sources, source_order);
     int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
     if (rc)
         return rc;

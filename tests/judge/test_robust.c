@@ -56,6 +56,30 @@ static void quantiles(void **state)
     assert_true(isnan(robust_median(NULL, 0)));
 }
 
+/* As if each value were there `weight` times. */
+static void weighted_quantiles(void **state)
+{
+    (void)state;
+    enum { MOST = 12 };
+    struct rng rng;
+    rng_init(&rng, 1, "weighted quantiles");
+    for (size_t n = 1; n < MOST; n++)
+        for (int q = 0; q <= 20; q++) {
+            struct robust_weighted weighted[MOST];
+            double values[MOST * 5];
+            size_t count = 0;
+            for (size_t i = 0; i < n; i++) {
+                weighted[i].value = (double)rng_below(&rng, n % 2 ? 1000 : 4);
+                weighted[i].weight = 1 + (uint32_t)rng_below(&rng, 5);
+                for (uint32_t k = 0; k < weighted[i].weight; k++)
+                    values[count++] = weighted[i].value;
+            }
+            assert_true(fabs(robust_weighted_quantile(weighted, n, q / 20.0) -
+                             cpd_quantile(values, count, q / 20.0)) < 1e-9);
+        }
+    assert_true(isnan(robust_weighted_quantile(NULL, 0, 0.5)));
+}
+
 static void fits(void **state)
 {
     (void)state;
@@ -165,9 +189,13 @@ static void edge(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(student), cmocka_unit_test(quantiles),
-                                       cmocka_unit_test(fits),    cmocka_unit_test(odd_fits),
-                                       cmocka_unit_test(tails),   cmocka_unit_test(shares),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(student),
+                                       cmocka_unit_test(quantiles),
+                                       cmocka_unit_test(weighted_quantiles),
+                                       cmocka_unit_test(fits),
+                                       cmocka_unit_test(odd_fits),
+                                       cmocka_unit_test(tails),
+                                       cmocka_unit_test(shares),
                                        cmocka_unit_test(edge)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

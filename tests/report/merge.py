@@ -2,10 +2,12 @@
 
 usage: merge.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM
 """
+import itertools
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -159,6 +161,70 @@ def case_one_folder(folder):
     found = dict(statuses(text))
     check(len(found) == 5 and found[gone.name[4:-6]] == "lost", text)
     check(field(text, "measured") == "4" and field(text, "ranks") == "2", text)
+
+
+def figures(text):
+    """Every figure of the first model: name, value, unit and the rest of its line."""
+    memory = text.split("\n    memory:\n", 1)[1].split("\ngpus:", 1)[0]
+    found, at = {}, []
+    for line in memory.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2 - 3
+        key, _, rest = line.strip().partition(":")
+        at = at[:depth] + [key]
+        if rest:
+            found[".".join(at)] = rest
+    return found
+
+
+def number(line, key="value"):
+    found = re.search(rf"\b{key}: (-?[\d.e+-]+)", line)
+    return float(found[1]) if found else None
+
+
+def merged_in_any_order(folder, files, code):
+    texts = set()
+    for order in itertools.permutations(files):
+        text = report(folder, "merge", *order, code=code).stdout
+        texts.add(re.sub(r"command: \[.*?\]", "command: []", text))
+        check(len(texts) == 1, f"another file in the order {order}")
+    return texts.pop()
+
+
+def case_order(folder):
+    """One card per file: medians and majorities of all, in any order of the files, as one survey has them."""
+    names = [f"n{i}" for i in range(5)]
+    probes = ("--probes",
+              "main.latency,main.bandwidth,host.latency,l2.latency,l1_data.latency,clock.sm,l2.size")
+    for seed, name in enumerate(names):
+        there = folder / name
+        there.mkdir()
+        fleet = write_fleet(there, [node(name, 1)])
+        fleet.write_text(fleet.read_text().replace("seed: 1\nvary: none",
+                                                   f"seed: {seed}\nvary: {{sm_clock: 0.04, other: 0.005}}"))
+        code, _, said = survey(there, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--spool", "spool", *probes)
+        check(code == 0, said)
+    files = [f"{name}/out.yaml" for name in names]
+    one = [figures((folder / name).read_text()) for name in files]
+    merged = figures(merged_in_any_order(folder, files, 0))
+    real = [path for kind in ("h200", "h200-recent") for path in sorted((ROOT / "tests/judge" / kind).glob("*.yaml"))
+            if path.name != "verdicts.yaml"]
+    merged_in_any_order(folder, real[:5], 3)  # with several results of some cards
+    differ = 0
+    for name, line in merged.items():
+        values = [number(other[name]) for other in one if name in other]
+        if None in values or number(line) is None:
+            continue
+        differ += len(set(values)) > 1
+        wanted = statistics.median(values)
+        check(abs(number(line) - wanted) <= 1e-5 * abs(wanted), f"{name}: {line}, not the median of {values}")
+        check(number(line, "n") == len(values), f"{name}: {line}: n is not {len(values)}")
+        ns = [number(other[name], "ns") for other in one]
+        if None not in ns:
+            clock = statistics.median(value / duration for value, duration in zip(values, ns))
+            check(abs(number(line) / number(line, "ns") - clock) <= 2e-5 * clock, f"{name}: {line}: clock is {clock}")
+    check(differ >= 5 and any("host.latency" in name for name in merged), f"{differ} of {sorted(merged)}")
+    report(folder, "merge", *[f"{name}/spool" for name in names], "-o", "spools.yaml")
+    check(figures((folder / "spools.yaml").read_text()) == merged, "spools of the same cards give other figures")
 
 
 def case_used_again(folder):

@@ -144,8 +144,10 @@ expect 1 'skipped: world.yaml: is a world file: --world judges' merge world.yaml
 expect 1 'nothing to merge: no spool file and no inventory was found' merge world.yaml
 expect 4 '1 file could not be read: .* so the exit code is 4' merge good.yaml world.yaml -o merged.yaml
 cp good.yaml again.yaml
-expect 4 ' is in again.yaml and good.yaml: the first is of the same time, was given later, and is used' \
+expect 4 ' is in good.yaml and again.yaml: the first is of the same time, comes later by name, and is used' \
     merge good.yaml again.yaml -o merged.yaml
+expect 4 ' is in good.yaml and again.yaml: the first is of the same time, comes later by name, and is used' \
+    merge again.yaml good.yaml -o merged.yaml
 
 # history: several files, in any order.
 sed '1s/2026-11-14T/2020-01-01T/' good.yaml >earlier.yaml
