@@ -1,12 +1,14 @@
-"""accept as users call it: accept.py tutorial|orders|page REPORT SOURCE_ROOT
+"""accept as users call it: accept.py tutorial|orders|h200|page REPORT SOURCE_ROOT
 
 tutorial: runs the commands of docs/ACCEPT.md and compares what it quotes
 orders: exit codes; odd orders and odd deliveries
+h200: the example order of H200s and real cards
 page: the page is valid, loads nothing and escapes what comes from outside
 """
 import copy
 import hashlib
 import html.parser
+import json
 import os
 import pathlib
 import re
@@ -165,6 +167,44 @@ def bad_order(name, text):
     return run("accept", DEMO, "--order", name, code=2)
 
 
+def healthy(name, profile):
+    """The real cards of tests/judge that are healthy, as one delivery."""
+    folder_of = ROOT / "tests/judge" / name
+    data = fleet.base(folder_of / f"{profile}.yaml")
+    bad = {f"GPU-{card}" for card in fleet.base(folder_of / "verdicts.yaml")[profile]["accused"]}
+    data["gpus"] = [dict(gpu, status="ok") for gpu in data["gpus"] if gpu["uuid"] not in bad]
+    data["watch"] = [entry for entry in data["watch"] if entry["uuid"] not in bad]
+    data["outliers"] = data["nodes"] = []
+    data["models"][0].pop("populations")
+    count = data["models"][0]["count"] = len(data["gpus"])
+    data["survey"].update(gpus=count, nodes=count, measured=count, outliers=0, exit_code=0)
+    return json.loads(json.dumps(data))  # without YAML's aliases
+
+
+def h200():
+    order = fleet.base(ROOT / "configs/orders/h200.yaml")
+    for name, profile in ("h200", "standard"), ("h200-recent", "standard"), ("h200-recent", "quick"):
+        delivery = healthy(name, profile)
+        order["models"][0]["count"] = len(delivery["gpus"])
+        parts = [gpu["part"] for gpu in delivery["gpus"]]
+        check(len(delivery["gpus"]) >= 11 and len(set(parts)) == 3, f"{name}: {len(parts)} GPUs, {set(parts)}")
+        check("As ordered\n" in accept(order, delivery, 0), f"{name}, {profile}")
+        # One card 3 % slower than the others of its board part, and cards that have the speed of any part.
+        scattered = copy.deepcopy(delivery)
+        slow = next(gpu for gpu in scattered["gpus"] if parts.count(gpu["part"]) > 3)
+        slow["values"]["main.bandwidth.read"][0] *= 0.97
+        told = accept(order, scattered, 3)
+        check(f"{slow['uuid']} main.bandwidth.read: ordered spread at most 2 %" in told, f"{name}: {told}")
+        for i, gpu in enumerate(delivery["gpus"]):
+            gpu["values"]["main.bandwidth.read"][0] = (4540, 4655)[i % 2]
+        check("spread 2.5" in accept(order, delivery, 3), f"{name}: scattered")
+    # Some latencies of this one are noisy: not shown, and not refused.
+    delivery = healthy("h200", "quick")
+    order["models"][0]["count"] = len(delivery["gpus"])
+    told = accept(order, delivery, 4)
+    check("0 below" in told and "(noisy)" in told, told)
+
+
 VOID = {"meta", "br"}
 KNOWN = VOID | {"html", "head", "title", "style", "body", "main", "h1", "h2", "h3", "p", "em", "code", "div", "table", "thead",
                 "tbody", "tr", "th", "td"}
@@ -261,7 +301,7 @@ def page():
 
 
 try:
-    {"tutorial": tutorial, "orders": orders, "page": page}[CASE]()
+    {"tutorial": tutorial, "orders": orders, "h200": h200, "page": page}[CASE]()
 finally:
     subprocess.run(["rm", "-rf", folder], check=True)
 sys.exit(1 if failures else 0)

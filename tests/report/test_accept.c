@@ -214,6 +214,70 @@ static void unknown_model(struct inventory *inventory)
     inventory->gpus[1].model = NULL;
 }
 
+static void set_read(struct inventory *inventory, size_t gpu, const char *part, double value)
+{
+    struct inventory_value *read = value_of(&inventory->gpus[gpu], "main.bandwidth.read");
+    read->value = value;
+    read->spread = 1;
+    if (part)
+        facts_set_text(&inventory->gpus[gpu].board, "part", part);
+}
+
+/* Two board parts 10 % apart, each within 1 %. */
+static void two_parts(struct inventory *inventory)
+{
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        set_read(inventory, i, i % 2 ? "A" : "B", (i % 2 ? 4000 : 4400) + 2 * (double)i);
+}
+
+static void one_part(struct inventory *inventory)
+{
+    two_parts(inventory);
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        facts_set_text(&inventory->gpus[i].board, "part", "A");
+}
+
+static void no_part(struct inventory *inventory)
+{
+    two_parts(inventory);
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        facts_remove(&inventory->gpus[i].board, "part");
+}
+
+/* As far apart as before, but each board part is scattered itself. */
+static void two_scattered_parts(struct inventory *inventory)
+{
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        set_read(inventory, i, i % 2 ? "A" : "B", i % 4 < 2 ? 4000 : 4400);
+}
+
+static void slow_in_its_part(struct inventory *inventory)
+{
+    two_parts(inventory);
+    set_read(inventory, 4, NULL, 4010); /* as the cards of the other part */
+}
+
+static void alone_like_others(struct inventory *inventory)
+{
+    two_parts(inventory);
+    set_read(inventory, 4, "C", 4010);
+}
+
+static void alone_and_unlike(struct inventory *inventory)
+{
+    two_parts(inventory);
+    set_read(inventory, 4, "C", 3700);
+}
+
+static void all_alone(struct inventory *inventory)
+{
+    two_parts(inventory);
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const char part[] = {'A', (char)('A' + i), '\0'};
+        facts_set_text(&inventory->gpus[i].board, "part", part);
+    }
+}
+
 #define FLOOR                                                                                      \
     HEAD "models: [{name: Alpha 100, figures: {main.bandwidth.read: {at_least: 4000, unit: "       \
          "GB/s}}}]\n" NODES
@@ -266,6 +330,31 @@ static const struct test_case cases[] = {
      {0, 0, 1, 1, 0},
      {"n01:1 GPU-005 main.bandwidth.read: ordered spread at most 5 %, found spread 10",
       "on n01:1"}},
+    {"two board parts", SPREAD, NULL, two_parts, {0}, {"As ordered\n"}},
+    {"one board part", SPREAD, NULL, one_part, {0, 0, 1, 0, 0}, {"found spread 10"}},
+    {"no board part", SPREAD, NULL, no_part, {0, 0, 1, 0, 0}, {"found spread 10"}},
+    {"two scattered board parts",
+     SPREAD,
+     NULL,
+     two_scattered_parts,
+     {0, 0, 2, 0, 0},
+     {"(board part A: from 4000 GB/s on n00:1 to 4400 GB/s on", "(board part B: from 4000 GB/s"}},
+    {"slow in its board part",
+     SPREAD,
+     NULL,
+     slow_in_its_part,
+     {0, 0, 1, 0, 0},
+     {"n01:0 GPU-004 main.bandwidth.read: ordered spread at most 5 %, found spread 9",
+      "(board part B: from 4010 GB/s on n01:0 to"}},
+    {"alone, like others", SPREAD, NULL, alone_like_others, {0}, {"As ordered\n"}},
+    {"alone, unlike others",
+     SPREAD,
+     NULL,
+     alone_and_unlike,
+     {0, 0, 0, 0, 1},
+     {"n01:0 GPU-004 main.bandwidth.read: ordered spread at most 5 %, found spread 7.5",
+      "(the only GPU with board part C, and unlike the others)"}},
+    {"all alone", SPREAD, NULL, all_alone, {0, 0, 1, 0, 0}, {"found spread 10"}},
     {"spread of all but one", SPREAD, crashed, NULL, {0, 0, 0, 0, 2}, {"(15 of 16 GPUs have it)"}},
     {"lanes",
      PCIE,

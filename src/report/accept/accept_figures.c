@@ -12,16 +12,21 @@
 
 static const char too_near[] = "too near to the limit to decide: measure again";
 
+/* The figure of one GPU, with certainty. */
+struct shown {
+    const struct accept_gpu *gpu;
+    const char *part; /* board part; NULL: not known */
+    double value, spread;
+};
+
 /* One figure of one model. */
 struct field {
     struct accept_work *work;
     size_t model;
     const struct order_figure *order;
     struct accept_figure *summary;
-    double *values; /* room for one value of each GPU */
-    const struct accept_gpu *lowest, *highest;
-    double highest_sure, lowest_sure;         /* that the largest and the smallest surely reach */
-    double highest_possible, lowest_possible; /* that they may reach */
+    struct shown *shown; /* room for all GPUs; summary->count are used */
+    double *values;      /* room for all GPUs */
 };
 
 static const struct inventory_value *value_of(const struct inventory_gpu *gpu, const char *metric)
@@ -125,87 +130,169 @@ static int compare(const struct field *field, const struct accept_gpu *gpu,
                value_text(value->value, spread, unit), surely ? NULL : too_near);
 }
 
-static void take_value(struct field *field, const struct accept_gpu *gpu,
-                       const struct inventory_value *value)
+/* The GPUs of one board part, sorted by value: cards with other memory chips are as far apart as
+ * faulty ones, and all of them are healthy. */
+struct part_spread {
+    const struct shown *gpus;
+    size_t count;
+    double range;          /* (largest - smallest) / median */
+    double sure, possible; /* the range that they surely have, and that they may have */
+};
+
+static int shown_order(const void *left, const void *right)
 {
-    struct accept_figure *summary = field->summary;
-    const double spread = value->spread > 0 ? value->spread : 0;
-    if (!summary->count || value->value < summary->least) {
-        summary->least = value->value;
-        field->lowest = gpu;
-    }
-    if (!summary->count || value->value > summary->most) {
-        summary->most = value->value;
-        field->highest = gpu;
-    }
-    field->values[summary->count++] = value->value;
-    summary->unit = unit_of(gpu, field->order->metric);
-    field->highest_sure = fmax(field->highest_sure, value->value - spread);
-    field->highest_possible = fmax(field->highest_possible, value->value + spread);
-    field->lowest_sure = fmin(field->lowest_sure, value->value + spread);
-    field->lowest_possible = fmin(field->lowest_possible, value->value - spread);
+    const struct shown *a = left, *b = right;
+    int order = str_order(a->part, b->part);
+    return order ? order : (a->value > b->value) - (a->value < b->value);
 }
 
-static double share(double range, double scale)
+static double median_of(const struct field *field, const struct shown *gpus, size_t count)
 {
-    return range > 0 ? range / scale : 0;
+    for (size_t i = 0; i < count; i++)
+        field->values[i] = gpus[i].value;
+    return robust_median(field->values, count);
 }
 
-/* "from 159.4 GB/s on demo2:3 to 320 GB/s on demo1:1" */
-static char *range_text(const struct field *field)
+static struct part_spread part_spread_of(const struct field *field, const struct shown *gpus,
+                                         size_t count)
 {
-    const struct accept_gpu *const ends[] = {field->lowest, field->highest};
-    const double values[] = {field->summary->least, field->summary->most};
+    const double scale = fabs(median_of(field, gpus, count));
+    double low_sure = INFINITY, low_possible = INFINITY;
+    double high_sure = -INFINITY, high_possible = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        low_sure = fmin(low_sure, gpus[i].value + gpus[i].spread);
+        low_possible = fmin(low_possible, gpus[i].value - gpus[i].spread);
+        high_sure = fmax(high_sure, gpus[i].value - gpus[i].spread);
+        high_possible = fmax(high_possible, gpus[i].value + gpus[i].spread);
+    }
+    const double ranges[] = {gpus[count - 1].value - gpus[0].value, high_sure - low_sure,
+                             high_possible - low_possible};
+    double shares[COUNT_OF(ranges)];
+    for (size_t i = 0; i < COUNT_OF(ranges); i++)
+        shares[i] = ranges[i] > 0 ? ranges[i] / scale : 0;
+    return (struct part_spread){gpus, count, shares[0], shares[1], shares[2]};
+}
+
+/* "from 159.4 GB/s on demo2:3 to 320 GB/s on demo1:1", with the board part if there are several. */
+static char *range_text(const struct field *field, const struct part_spread *part)
+{
+    const struct shown *const ends[] = {&part->gpus[0], &part->gpus[part->count - 1]};
     struct strbuf text = {0};
-    for (int i = 0; i < 2; i++) {
+    if (part->count < field->summary->count)
+        strbuf_printf(&text, "board part %s: ", part->gpus[0].part ? part->gpus[0].part : "?");
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
         strbuf_puts(&text, i ? " to " : "from ");
-        text_put_quantity(&text, values[i], field->summary->unit);
-        strbuf_printf(&text, " on %s:%d", ends[i]->gpu->node ? ends[i]->gpu->node : "?",
-                      (int)ends[i]->gpu->index);
+        text_put_quantity(&text, ends[i]->value, field->summary->unit);
+        strbuf_printf(&text, " on %s:%d", ends[i]->gpu->gpu->node ? ends[i]->gpu->gpu->node : "?",
+                      (int)ends[i]->gpu->gpu->index);
     }
-    if (text.failed)
-        strbuf_fini(&text);
     return text.data;
 }
 
-/* Names the GPU that is farthest from the median. */
-static int add_spread(const struct field *field, bool exceeded, char *reason)
+/* Names the GPU of the part that is farthest from the median. Takes over `reason`. */
+static int add_spread(const struct field *field, const struct part_spread *part, double spread,
+                      enum accept_class class, char *reason)
 {
-    const struct accept_figure *summary = field->summary;
-    const double scale = fabs(summary->median);
-    const bool low = summary->median - summary->least > summary->most - summary->median;
-    if (!reason)
-        return -ENOMEM;
+    const struct shown *low = &part->gpus[0], *high = &part->gpus[part->count - 1];
+    const double median = median_of(field, part->gpus, part->count);
+    const bool lower = median - low->value > high->value - median;
     return accept_add(
-        field->work->accept, low ? field->lowest->gpu : field->highest->gpu,
+        field->work->accept, lower ? low->gpu->gpu : high->gpu->gpu,
         &(struct accept_finding){
-            .class = exceeded ? ACCEPT_BELOW : ACCEPT_NOT_SHOWN,
+            .class = class,
             .model = field->work->accept->order->models[field->model].name,
             .what = field->order->metric,
             .ordered = str_format("spread at most %.3g %%", 100 * field->order->spread),
-            .found =
-                str_format("spread %.3g %%", 100 * share(summary->most - summary->least, scale)),
+            .found = str_format("spread %.3g %%", 100 * spread),
             .reason = reason});
+}
+
+/* How far the only GPU of a board part is from the nearest GPU of another one, as a share. Two
+ * such GPUs do not vouch for each other. */
+static double distance_of(const struct part_spread *alone, const struct part_spread *parts,
+                          size_t part_count)
+{
+    const double value = alone->gpus[0].value;
+    double nearest = INFINITY;
+    for (size_t p = 0; p < part_count; p++) {
+        const double low = parts[p].gpus[0].value, high = parts[p].gpus[parts[p].count - 1].value;
+        if (parts[p].count > 1)
+            nearest = fmin(nearest, value < low    ? (low - value) / fabs(low)
+                                    : value > high ? (value - high) / fabs(high)
+                                                   : 0);
+    }
+    return nearest;
 }
 
 static int check_spread(const struct field *field)
 {
     const struct accept_figure *summary = field->summary;
     const struct accept_model *model = &field->work->accept->models[field->model];
-    const double allowed = field->order->spread, scale = fabs(summary->median);
-    const double sure = share(field->highest_sure - field->lowest_sure, scale);
-    const double possible = share(field->highest_possible - field->lowest_possible, scale);
+    const double allowed = field->order->spread;
     if (isnan(allowed) || !summary->count) /* without any value the GPUs have findings */
         return 0;
-    if (sure > allowed)
-        return add_spread(field, true, range_text(field));
-    if (summary->count < model->found || summary->count < 2)
-        return add_spread(field, false,
-                          str_format("%zu of %zu GPUs have it", summary->count, model->found));
-    if (possible > allowed)
-        return add_spread(field, false, str_copy(too_near));
-    field->work->accept->met++;
+    qsort(field->shown, summary->count, sizeof *field->shown, shown_order);
+    struct part_spread *parts = mem_array(summary->count, sizeof *parts);
+    size_t part_count = 0, widest = 0, several = 0, findings = 0;
+    for (size_t from = 0, to; from < summary->count; from = to) {
+        for (to = from + 1;
+             to < summary->count && str_equal(field->shown[from].part, field->shown[to].part);)
+            to++;
+        parts[part_count++] = part_spread_of(field, &field->shown[from], to - from);
+        several += to - from > 1;
+    }
+    if (!several) { /* each GPU has its own board part: compare them nevertheless */
+        for (size_t i = 0; i < summary->count; i++)
+            field->shown[i].part = NULL;
+        qsort(field->shown, summary->count, sizeof *field->shown, shown_order);
+        parts[0] = part_spread_of(field, field->shown, summary->count);
+        part_count = 1;
+    }
+    for (size_t p = 0; p < part_count; p++) {
+        widest = parts[p].range > parts[widest].range ? p : widest;
+        if (parts[p].sure > allowed) {
+            add_spread(field, &parts[p], parts[p].range, ACCEPT_BELOW,
+                       range_text(field, &parts[p]));
+            findings++;
+        }
+    }
+    if (!findings && (summary->count < model->found || summary->count < 2)) {
+        add_spread(field, &parts[widest], parts[widest].range, ACCEPT_NOT_SHOWN,
+                   str_format("%zu of %zu GPUs have it", summary->count, model->found));
+        findings++;
+    }
+    for (size_t p = 0; p < part_count && !findings; p++) {
+        const double apart =
+            parts[p].count == 1 && several ? distance_of(&parts[p], parts, part_count) : 0;
+        if (parts[p].possible > allowed && parts[p].count > 1) {
+            add_spread(field, &parts[p], parts[p].range, ACCEPT_NOT_SHOWN, str_copy(too_near));
+            findings++;
+        } else if (apart > allowed) {
+            add_spread(field, &parts[p], apart, ACCEPT_NOT_SHOWN,
+                       str_format("the only GPU with board part %s, and unlike the others",
+                                  parts[p].gpus[0].part ? parts[p].gpus[0].part : "not known"));
+            findings++;
+        }
+    }
+    field->work->accept->met += !findings;
+    free(parts);
     return 0;
+}
+
+static void take_value(struct field *field, const struct accept_gpu *gpu,
+                       const struct inventory_value *value)
+{
+    struct accept_figure *summary = field->summary;
+    const struct fact *part =
+        inventory_fact_of(field->work->lookup, gpu->gpu, INVENTORY_BOARD, "part");
+    summary->least = summary->count ? fmin(summary->least, value->value) : value->value;
+    summary->most = summary->count ? fmax(summary->most, value->value) : value->value;
+    summary->unit = unit_of(gpu, field->order->metric);
+    field->shown[summary->count++] =
+        (struct shown){.gpu = gpu,
+                       .part = part && part->kind == FACT_TEXT ? part->text : NULL,
+                       .value = value->value,
+                       .spread = value->spread > 0 ? value->spread : 0};
 }
 
 /* A figure that no GPU of the model has is told once. */
@@ -214,8 +301,6 @@ static int check_figure(struct field *field)
     const struct accept_model *model = &field->work->accept->models[field->model];
     struct accept_figure *summary = field->summary;
     size_t present = 0;
-    field->highest_sure = field->highest_possible = -INFINITY;
-    field->lowest_sure = field->lowest_possible = INFINITY;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < field->work->gpu_count; i++) {
             const struct accept_gpu *gpu = &field->work->gpus[i];
@@ -232,7 +317,7 @@ static int check_figure(struct field *field)
                 return -ENOMEM;
         }
     if (summary->count)
-        summary->median = robust_median(field->values, summary->count);
+        summary->median = median_of(field, field->shown, summary->count);
     if (!present && model->measured)
         return add(field, NULL, ACCEPT_NOT_SHOWN, str_copy("not measured"),
                    "no GPU of the model has it: survey with a profile that measures it");
@@ -245,8 +330,7 @@ int accept_figures(struct accept_work *work)
     struct field field = {.work = work};
     int rc = 0;
     field.values = mem_array(work->gpu_count, sizeof *field.values);
-    if (!field.values)
-        return -ENOMEM;
+    field.shown = mem_array(work->gpu_count, sizeof *field.shown);
     for (field.model = 0; field.model < order->model_count && !rc; field.model++)
         for (size_t i = 0; i < order->models[field.model].figure_count && !rc; i++) {
             field.order = &order->models[field.model].figures[i];
@@ -254,5 +338,6 @@ int accept_figures(struct accept_work *work)
             rc = check_figure(&field);
         }
     free(field.values);
+    free(field.shown);
     return rc;
 }

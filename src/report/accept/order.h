@@ -38,7 +38,7 @@ struct order_figure {
     char *metric;
     char *unit; /* NULL if neither at_least nor at_most is given */
     double at_least, at_most;
-    double spread; /* (largest - smallest) / median of the GPUs of the model, at most */
+    double spread; /* (largest - smallest) / median of the GPUs of a board part, at most */
 };
 
 struct order_model {
