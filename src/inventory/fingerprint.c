@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 
 enum { VERSION = 1, MIDDLE = SM_TEXT_CODES / 2, OTHER_SMS = 2 };
 static const double STEP_CYCLES = 0.1;
@@ -77,7 +78,7 @@ static bool comparable(const struct fingerprint *was, const struct fingerprint *
 struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
                                              const struct fingerprint *is)
 {
-    double noise = hypot(was->noise_cycles, is->noise_cycles), squares = 0;
+    double noise = quadrature(was->noise_cycles, is->noise_cycles), squares = 0;
     double limit = fmax(MOVED_CYCLES, MOVED_NOISE * noise), changes[FINGERPRINT_SMS_MAX];
     struct fingerprint_score score = {
         .match = FINGERPRINT_UNCERTAIN, .distance_cycles = NAN, .noise_cycles = noise};

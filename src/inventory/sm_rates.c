@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quadrature.h"
+
 enum { VERSION = 1, ONE = SM_TEXT_CODES / 2, NAMED_MAX = 8 };
 
 /* An SM or a group is slower if it lost more than LOSS, and more than LOSS_NOISE standard errors of
@@ -157,7 +159,7 @@ static struct sm_loss find_slower_group(const struct sm_rates *was, const struct
 struct sm_loss sm_rates_slower(const struct sm_rates *was, const struct sm_rates *is)
 {
     struct sm_loss loss = {.group = -1};
-    double limit = fmax(LOSS, LOSS_NOISE * hypot(was->noise, is->noise));
+    double limit = fmax(LOSS, LOSS_NOISE * quadrature(was->noise, is->noise));
     double ratios[SM_RATES_SMS_MAX];
     if (was->sms != is->sms)
         return loss;

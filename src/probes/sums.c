@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "probes/method/cache_report.h"
 #include "probes/method/repeats.h"
 
@@ -62,7 +63,7 @@ static int check_miss(struct measures *measures)
     if (!main || !penalty || isnan(hit))
         return 0;
     double sum = hit + penalty->value, difference = fabs(sum - main->value);
-    double error = hypot(main->spread, penalty->spread);
+    double error = quadrature(main->spread, penalty->spread);
     if (difference <= fmax(AGREEMENT * penalty->value, error))
         return 0;
     snprintf(reason, sizeof reason,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "cpd/cpd.h"
 #include "probes/l2/l2_look.h"
 #include "probes/method/chase.h"
@@ -152,7 +153,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
         double bytes = 0, error = 0;
         rc = part_capacity(context, l2, l2->part_sms[part], l2->near_bytes, &bytes, &error, err);
         l2->resident_bytes += bytes;
-        l2->resident_error = hypot(l2->resident_error, error);
+        l2->resident_error = quadrature(l2->resident_error, error);
     }
     if (rc || l2->unbounded)
         return rc;

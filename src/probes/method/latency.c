@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
 #include "probes/method/pool.h"
@@ -166,9 +167,9 @@ static int chase_once(struct probe_context *context, const struct device_array *
         double shorter = chase_undisturbed(times.short_cycles, count, plan->short_loads, spikes);
         double ns = cpd_median(times.long_ns, count);
         cycles[i] = (longer - shorter) / loads;
-        errors[i] =
-            hypot(median_error(times.long_cycles, count), median_error(times.short_cycles, count)) /
-            loads;
+        errors[i] = quadrature(median_error(times.long_cycles, count),
+                               median_error(times.short_cycles, count)) /
+                    loads;
         clocks[i] = ns > 0 ? cpd_median(times.long_cycles, count) / ns : 0;
     }
     free(times.short_cycles);
@@ -226,7 +227,7 @@ static int single_once(struct probe_context *context, const struct device_array 
         const struct pool_centre centre = pool_centre(&batch);
         pool_join(&both->loads, &batch);
         cycles[i] = centre.cycles - overhead;
-        errors[i] = hypot(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
+        errors[i] = quadrature(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
     }
     settle(cycles, errors, batches, &both->single);
     both->single.n = (uint32_t)(batches * jobs * SINGLE_LOADS);
@@ -293,8 +294,8 @@ static bool agree(const struct study *study, const struct latency *latency)
                     : l15              ? AGREEMENT_CYCLES_L15
                                        : AGREEMENT_CYCLES;
     double errors = l15 ? AGREEMENT_ERRORS_L15 : AGREEMENT_ERRORS;
-    double room =
-        fmax(fmax(share * chased->cycles, cycles), errors * hypot(chased->spread, single->spread));
+    double room = fmax(fmax(share * chased->cycles, cycles),
+                       errors * quadrature(chased->spread, single->spread));
     return fabs(chased->cycles - single->cycles) <= room;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/quadrature.h"
 #include "probes/method/contrast.h"
 
 /* Largest sum of both shares: hits that look like misses, and misses that look like hits. */
@@ -27,7 +28,7 @@ void level_settle(struct study *study, const struct pool *hits, const struct poo
     const struct contrast contrast = contrast_between(hits, misses);
     study->hit_cycles = pool_lower_mean(hits, 1 - hit.spike_share);
     study->miss_cycles = pool_lower_mean(misses, 1 - miss.spike_share);
-    study->penalty_error = hypot(hit.error, miss.error);
+    study->penalty_error = quadrature(hit.error, miss.error);
     study->level_n = (uint32_t)(hits->all + misses->all);
     study->sigma_cycles = hit.sigma;
     study->spike_share = hit.spike_share;

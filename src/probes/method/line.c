@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "probes/method/line_fit.h"
 #include "probes/method/resident.h"
 
@@ -379,7 +380,7 @@ int line_confirm(struct probe_context *context, const struct study *study, uint6
     struct line_span whole = line_span_of(&seen[0], h, search.evidence.systematic),
                      half = line_span_of(&seen[1], h, search.evidence.systematic);
     double grown = line_span_of(&seen[2], h, 0).units / whole.units - 1;
-    bool flat = fabs(whole.units - half.units) < FLAT_ERRORS * hypot(whole.error, half.error);
+    bool flat = fabs(whole.units - half.units) < FLAT_ERRORS * quadrature(whole.error, half.error);
     bool grows = grown > ((double)study->contrast_units / line - 1) / 2;
     double confirmed = flat && grows ? line : line_judge(&search.evidence).best.line;
     *out_line_bytes = (uint64_t)confirmed * study->fetch_bytes;

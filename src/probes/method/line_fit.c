@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/quadrature.h"
+
 /* Error of a span, as a share of what the sampling evicted; and the share of growth that may be
  * missing if elements do not use all sets equally. */
 static const double EVICTION_ERROR = 0.2, UNSEEN = 0.15;
@@ -65,8 +67,9 @@ struct line_span line_span_of(const struct line_observation *o, struct line_hypo
         span.units = filled_span(o, h, resident);
         uneven = h.lru ? 0 : unevenness(h.line / units, span.units / h.line, o->share.hits);
     }
-    double elements = hypot(hypot(o->share.error * all, EVICTION_ERROR * evicted), uneven);
-    span.error = hypot(elements * units, systematic * span.units);
+    double elements =
+        quadrature(quadrature(o->share.error * all, EVICTION_ERROR * evicted), uneven);
+    span.error = quadrature(elements * units, systematic * span.units);
     return span;
 }
 
@@ -92,7 +95,7 @@ static double beyond_off(const struct line_observation *o, struct line_hypothesi
 {
     struct line_span span = line_span_of(o, h, systematic);
     double units = (double)o->units, growth = units / h.line;
-    double error = hypot(span.error, capacity.error * growth);
+    double error = quadrature(span.error, capacity.error * growth);
     double full = capacity.units * growth;
     double passes = (double)o->layout.elements * units / capacity.units; /* over all sets */
     double part = passes - floor(passes);

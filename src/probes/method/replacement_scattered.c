@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "probes/method/chase.h"
 #include "probes/method/miss_counts.h"
 #include "probes/method/replacement_kinds.h"
@@ -112,8 +113,8 @@ static void add_distance(const struct study *study, const struct reuse_shares *s
 {
     double least = LEAST_ERROR + STRAY_ERROR * study->stray_share;
     for (size_t half = 0; half < REUSE_HALVES; half++) {
-        double chance = hypot(seen->error[half], imitated->error[half]);
-        double error = hypot(hypot(chance, least), SPREAD_ERROR * imitated->mean[half]);
+        double chance = quadrature(seen->error[half], imitated->error[half]);
+        double error = quadrature(quadrature(chance, least), SPREAD_ERROR * imitated->mean[half]);
         double share = fabs(seen->mean[half] - imitated->mean[half]);
         distance->errors = fmax(distance->errors, share / error);
         distance->share = fmax(distance->share, share);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "probes/method/chase.h"
 #include "probes/method/miss_counts.h"
 
@@ -73,7 +74,7 @@ static double misfit(uint64_t region, const struct tag_scatter_point *points, ui
     for (size_t i = 0; i < TAG_SCATTER_COUNTS; i++) {
         double expected = tag_scatter_share(region, points[i].lines, sets, ways);
         double chance = sqrt((double)ways * expected / (double)(points[i].lines * JOBS));
-        double error = hypot(hypot(points[i].error, chance), SPREAD_ERROR * expected);
+        double error = quadrature(quadrature(points[i].error, chance), SPREAD_ERROR * expected);
         sum += pow((points[i].share - expected) / error, 2);
     }
     return sum;
@@ -205,7 +206,7 @@ static struct tag_scatter_point point_of(const struct study *study, uint64_t lin
     }
     double mean = sum / JOBS, scatter = fmax(squares / JOBS - mean * mean, 0);
     double least = LEAST_ERROR + STRAY_ERROR * study->stray_share;
-    return (struct tag_scatter_point){lines, mean, hypot(sqrt(scatter / (JOBS - 1)), least)};
+    return (struct tag_scatter_point){lines, mean, quadrature(sqrt(scatter / (JOBS - 1)), least)};
 }
 
 static int look_at_points(struct probe_context *context, const struct study *study, uint64_t held,

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/quadrature.h"
+
 /* A rise counts from so many standard errors, and from so many cycles on. */
 static const double ERRORS_MIN = 5, CYCLES_MIN = 2, ALL_SHARE = 0.9;
 enum { PAGE_BYTES_MIN = 1024 };
@@ -107,7 +109,7 @@ static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
                                         .far_pages = p[sweep->count - 1].pages,
                                         .base_cycles = base.mean,
                                         .miss_cycles = p[end].mean - base.mean,
-                                        .error = hypot(base.error, p[end].error)};
+                                        .error = quadrature(base.error, p[end].error)};
             if (levels->count > 1)
                 level[-1].far_pages = level->hit_pages;
             i = end;

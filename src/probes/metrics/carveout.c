@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/quadrature.h"
 #include "base/str.h"
 #include "probes/method/capacity.h"
 #include "probes/method/repeats.h"
@@ -86,7 +87,7 @@ static double shrinking_confidence(const struct carveouts *carveouts)
     const double *left = carveouts->left[0], *errors = carveouts->errors[0];
     size_t last = carveouts->count - 1;
     double distance = fabs(SHRUNK * left[0] - left[last]);
-    double error = hypot(SHRUNK * errors[0], errors[last]);
+    double error = quadrature(SHRUNK * errors[0], errors[last]);
     return error > 0 ? erfc(-distance / error / sqrt(2)) / 2 : NAN;
 }
 
@@ -152,7 +153,7 @@ static int report_carveout(struct probe_context *context, const struct carveouts
     if (!m)
         return err_no_memory(err);
     m->n = (uint32_t)carveouts->count;
-    m->spread = hypot(errors[0], errors[last]);
+    m->spread = quadrature(errors[0], errors[last]);
     m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
         if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i) && add_note(m, carveouts, i))
