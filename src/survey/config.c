@@ -13,14 +13,14 @@
 
 struct config_nodes {
     const struct yaml_node *time_limit_s;
-    const struct yaml_node *start;
+    const struct yaml_node *start_timeout;
     const struct yaml_node *load;
     const struct yaml_node *memory;
     const struct yaml_node *judge;
 };
 
 /* A misspelt metric would silently not be judged. */
-static int check_metrics(const struct yaml_node *judge, struct err *err)
+static int config_check_metrics(const struct yaml_node *judge, struct err *err)
 {
     const struct yaml_node *metrics = yaml_get(judge, "metrics");
     for (size_t i = 0; i < yaml_count(metrics); i++) {
@@ -37,13 +37,13 @@ static int check_metrics(const struct yaml_node *judge, struct err *err)
 
 void survey_config_defaults(struct survey_config *out_config)
 {
-    *out_config = (struct survey_config){.start = {.least_s = 240, .per_rank_s = 0.1},
+    *out_config = (struct survey_config){.start_timeout = {.least_s = 240, .per_rank_s = 0.1},
                                          .load_stagger_s = 5,
                                          .region_bytes = UINT64_C(1) << 30};
 }
 
-static int read_memory(const struct yaml_node *memory, struct survey_config *config,
-                       struct err *err)
+static int config_read_memory(const struct yaml_node *memory, struct survey_config *config,
+                              struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"region", YAML_BYTES, offsetof(struct survey_config, region_bytes), true, 0x1p26, 0x1p34},
@@ -56,11 +56,14 @@ static int read_memory(const struct yaml_node *memory, struct survey_config *con
     return 0;
 }
 
-static int read_document(const struct yaml_node *root, struct survey_config *out, struct err *err)
+static int config_read_document(const struct yaml_node *root, struct survey_config *out,
+                                struct err *err)
 {
     static const struct yaml_field top[] = {
         {"time_limit_s", YAML_NODE, offsetof(struct config_nodes, time_limit_s), .required = true},
-        {"start_patience_s", YAML_NODE, offsetof(struct config_nodes, start)},
+        {"start_timeout_s", YAML_NODE, offsetof(struct config_nodes, start_timeout)},
+        {"start_patience_s", YAML_NODE,
+         offsetof(struct config_nodes, start_timeout)}, /* till 0.2 */
         {"load", YAML_NODE, offsetof(struct config_nodes, load)},
         {"memory", YAML_NODE, offsetof(struct config_nodes, memory)},
         {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
@@ -70,71 +73,56 @@ static int read_document(const struct yaml_node *root, struct survey_config *out
         {"standard", YAML_F64, PROFILE_STANDARD * sizeof(double), true, 0.1, 86400},
         {"full", YAML_F64, PROFILE_FULL * sizeof(double), true, 0.1, 86400},
     };
-    static const struct yaml_field patience[] = {
-        {"least", YAML_F64, offsetof(struct survey_patience, least_s), true, 1, 86400},
-        {"per_rank", YAML_F64, offsetof(struct survey_patience, per_rank_s), true, 0, 60},
+    static const struct yaml_field start_timeout[] = {
+        {"least", YAML_F64, offsetof(struct survey_start_timeout, least_s), true, 1, 86400},
+        {"per_rank", YAML_F64, offsetof(struct survey_start_timeout, per_rank_s), true, 0, 60},
     };
     static const struct yaml_field load[] = {
         {"stagger_s", YAML_F64, offsetof(struct survey_config, load_stagger_s), true, 0, 600},
     };
     struct config_nodes nodes = {0};
     struct survey_config config;
-    survey_config_defaults(&config); /* records of version 0.1.0 do not have start_patience_s */
+    survey_config_defaults(&config); /* records of version 0.1.0 do not have start_timeout_s */
     int rc = yaml_read_fields(root, top, COUNT_OF(top), &nodes, err);
-    if (rc)
-        goto fail;
-    rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s, err);
-    if (rc)
-        goto fail;
-    if (nodes.start)
-        rc = yaml_read_fields(nodes.start, patience, COUNT_OF(patience), &config.start, err);
-    if (rc)
-        goto fail;
-    if (nodes.load)
+    if (!rc)
+        rc = yaml_read_fields(nodes.time_limit_s, limits, COUNT_OF(limits), config.time_limit_s,
+                              err);
+    if (!rc && nodes.start_timeout)
+        rc = yaml_read_fields(nodes.start_timeout, start_timeout, COUNT_OF(start_timeout),
+                              &config.start_timeout, err);
+    if (!rc && nodes.load)
         rc = yaml_read_fields(nodes.load, load, COUNT_OF(load), &config, err);
+    if (!rc && nodes.memory)
+        rc = config_read_memory(nodes.memory, &config, err);
+    if (!rc)
+        rc = judge_config_read(nodes.judge, &config.judge, err);
+    if (!rc)
+        rc = config_check_metrics(nodes.judge, err);
     if (rc)
-        goto fail;
-    if (nodes.memory)
-        rc = read_memory(nodes.memory, &config, err);
-    if (rc)
-        goto fail;
-    rc = judge_config_read(nodes.judge, &config.judge, err);
-    if (rc)
-        goto fail;
-    rc = check_metrics(nodes.judge, err);
-    if (rc)
-        goto fail;
-    *out = config;
-    return 0;
-fail:
-    judge_config_fini(&config.judge);
+        judge_config_fini(&config.judge);
+    else
+        *out = config;
     return rc;
 }
 
 /* Takes ownership of the text, also on failure. */
-static int read_text(char *text, size_t length, const char *name, struct survey_config *out_config,
-                     struct err *err)
+static int config_read_text(char *text, size_t length, const char *name,
+                            struct survey_config *out_config, struct err *err)
 {
     struct survey_config config = {0};
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(text ? text : "", length, name, &yaml_limits_config, &doc, err);
-    if (rc)
-        goto fail;
-    rc = read_document(yaml_root(doc), &config, err);
+    if (!rc)
+        rc = config_read_document(yaml_root(doc), &config, err);
     yaml_destroy(doc);
-    if (rc)
-        goto fail;
+    if (rc) {
+        free(text);
+        return rc;
+    }
     config.text = text;
     config.name = str_copy(name);
-    if (!config.name) {
-        survey_config_fini(&config);
-        return err_no_memory(err);
-    }
     *out_config = config;
     return 0;
-fail:
-    free(text);
-    return rc;
 }
 
 int survey_config_load(const char *path, struct survey_config *out_config, struct err *err)
@@ -148,7 +136,7 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
     if (rc)
         strbuf_fini(&text);
     else
-        rc = read_text(text.data, text.length, path ? path : found, out_config, err);
+        rc = config_read_text(text.data, text.length, path ? path : found, out_config, err);
     free(found);
     return rc;
 }
@@ -156,8 +144,7 @@ int survey_config_load(const char *path, struct survey_config *out_config, struc
 int survey_config_read(const char *text, const char *name, struct survey_config *out_config,
                        struct err *err)
 {
-    char *copy = str_copy(text);
-    return copy ? read_text(copy, strlen(copy), name, out_config, err) : err_no_memory(err);
+    return config_read_text(str_copy(text), strlen(text), name, out_config, err);
 }
 
 void survey_config_fini(struct survey_config *config)

@@ -2,13 +2,17 @@
  * returns the exit code. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -21,28 +25,26 @@
 #include "survey/config.h"
 #include "survey/options.h"
 #include "survey/start/exit_file.h"
-#include "survey/start/hydra_job.h"
-#include "survey/start/hydra_keeper.h"
-#include "survey/start/last_out.h"
+#include "survey/start/keeper.h"
 #include "survey/start/launcher.h"
-#include "survey/start/mpi_start.h"
-#include "survey/start/no_mpi.h"
-#include "survey/start/nohup.h"
-#include "survey/start/pmix_keeper.h"
 #include "survey/start/stand_aside.h"
+#include "survey/start/standalone.h"
 #include "survey/survey.h"
 #include "survey/worker/request.h"
 #include "survey/worker/worker.h"
 
-static int print_text(const struct strbuf *text)
+static bool sighup_was_ignored;
+
+/* Called before the libraries of this program are initialised: UCX, a library that MPICH loads,
+ * sets a handler of its own before main. */
+static void look_at_sighup(void)
 {
-    if (text->failed || fwrite(text->data, 1, text->length, stdout) != text->length ||
-        fflush(stdout)) {
-        log_error("cannot write to stdout");
-        return SURVEY_EXIT_NO_REPORT;
-    }
-    return SURVEY_EXIT_OK;
+    struct sigaction was;
+    sighup_was_ignored = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
 }
+
+__attribute__((section(".preinit_array"),
+               used)) static void (*const look_first)(void) = look_at_sighup;
 
 static void put_version(struct strbuf *text)
 {
@@ -70,13 +72,16 @@ static int print_about(enum survey_action action)
         const struct probe_description probe = probe_describe(i);
         strbuf_printf(&text, "%-24s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);
     }
-    int code = print_text(&text);
+    bool printed = fwrite(text.data, 1, text.length, stdout) == text.length && !fflush(stdout);
+    if (!printed)
+        log_error("cannot write to stdout");
     strbuf_fini(&text);
-    return code;
+    return printed ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
 }
 
 /* Finds every error of the command line. Every rank finds the same ones. */
-static int read_command(int argc, char **argv, struct survey_options *out_options, struct err *err)
+static int check_command_line(int argc, char **argv, struct survey_options *out_options,
+                              struct err *err)
 {
     struct probe_selection selection = {0};
     int rc = survey_options_parse(argc, argv, out_options, err);
@@ -95,21 +100,7 @@ struct process {
     char **argv;
 };
 
-static struct survey_end run_alone(const struct process *self)
-{
-    struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT};
-    struct err err = {0};
-    struct comm *comm = NULL;
-    if (comm_alone_create(&self->place, &comm, &err))
-        log_failure(&err);
-    else
-        end = survey_run(comm, &self->options, self->argc, self->argv);
-    comm_destroy(comm);
-    survey_end_fini(&end);
-    return end;
-}
-
-static void set_prefix(const struct process *self)
+static void set_log_prefix(const struct process *self)
 {
     char prefix[64];
     if (!self->place.task)
@@ -120,57 +111,118 @@ static void set_prefix(const struct process *self)
 
 /* Returns the exit code of the process. The exit file says "lost": the wrapper need not wait for
  * the launcher, since other ranks may hang for ever. */
-static int run_without_mpi(const struct process *self, double patience_s)
+static int run_without_mpi(const struct process *self)
 {
-    set_prefix(self);
-    const struct survey_end end =
-        no_mpi_run(&self->place, &self->options, self->argc, self->argv, patience_s);
+    set_log_prefix(self);
+    const struct survey_end end = standalone_run(&self->place, &self->options, self->argc,
+                                                 self->argv, self->place.start_timeout_s);
     /* A launcher ends all ranks when one of them returns a failure, so a process that failed
      * returns 0 while others may measure. Once an inventory without some ranks is made, all
      * return its code: the launcher returns the code of the process that it sees first. */
-    bool speaks = end.reported || (end.code && !self->place.task);
-    enum survey_exit code = speaks ? end.code : end.others_code;
-    return code || speaks ? exit_file_write(code, true) : 0;
+    bool reports = end.reported || (end.code && !self->place.task);
+    enum survey_exit code = reports ? end.code : end.others_code;
+    return code || reports ? exit_file_write(code, true) : 0;
 }
 
 /* MPI did not start. The launcher's connection must stay open after this process ends: otherwise
  * Slurm would end the step, in which other ranks still measure. Ranks 0 and 1 both print the
  * warning, since rank 0 may be missing. */
-static void give_up_mpi(void *user)
+static _Noreturn void give_up_mpi(const struct process *self)
 {
-    const struct process *self = user;
-    double patience_s = self->place.patience_s;
     if (self->launcher.slurm)
-        pmix_keeper_start();
+        keeper_pmix_start();
     if (self->place.task <= 1)
         log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
                     "others measure without MPI, and wait for it once more for the same time",
-                    patience_s);
-    _exit(run_without_mpi(self, patience_s));
+                    self->place.start_timeout_s);
+    _exit(run_without_mpi(self));
+}
+
+/* MPI_Init returns only when every rank has entered it: a rank that died before would block all
+ * others for ever. So a second thread watches it. */
+struct mpi_watch {
+    const struct process *process;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool started;  /* MPI is up */
+    bool given_up; /* the time is over; only one of the two is ever set */
+};
+
+static void *watch_mpi_start(void *user)
+{
+    enum { LOOK_EVERY_NS = 200000000 };
+    struct mpi_watch *watch = user;
+    double limit_s = watch->process->place.start_timeout_s;
+    struct clock_awake clock = {0};
+    pthread_mutex_lock(&watch->mutex);
+    while (!watch->started && !watch->given_up) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_EVERY_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&watch->changed, &watch->mutex, &until);
+        watch->given_up =
+            !watch->started && clock_awake_tick(&clock, clock_monotonic_s()) > limit_s;
+    }
+    pthread_mutex_unlock(&watch->mutex);
+    if (watch->given_up)
+        give_up_mpi(watch->process);
+    return NULL;
+}
+
+/* Starts MPI. If that takes too long, the other thread surveys without it and ends the process;
+ * this thread then stays in MPI_Init, which keeps the connection to the launcher open. */
+static int start_mpi(struct process *self, struct err *err)
+{
+    struct mpi_watch watch = {
+        .process = self, .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    double begun_s = clock_monotonic_s();
+    bool watched = pthread_create(&thread, NULL, watch_mpi_start, &watch) == 0;
+    int rc = comm_mpi_start(&self->argc, &self->argv, err);
+    pthread_mutex_lock(&watch.mutex);
+    watch.started = !watch.given_up;
+    pthread_cond_signal(&watch.changed);
+    pthread_mutex_unlock(&watch.mutex);
+    while (watch.given_up)
+        pause(); /* the other thread ends the process */
+    if (watched)
+        pthread_join(thread, NULL);
+    if (!rc && self->launcher.unfenced) {
+        /* Other ranks may still be in MPI_Init, and a message would kill them (Open MPI 4.1). So
+         * this rank waits as long as its start took, and at least one second. */
+        double wait_s = fmax(clock_monotonic_s() - begun_s, 1);
+        struct timespec left = {.tv_sec = (time_t)wait_s,
+                                .tv_nsec = (long)(1e9 * (wait_s - floor(wait_s)))};
+        while (nanosleep(&left, &left))
+            ;
+    }
+    return rc;
 }
 
 /* Rank 0 is lost. If it had not yet assigned GPUs, the other ranks survey as if there were no MPI.
  * Otherwise the last of them makes the inventory from the spool. */
-static void outlive_rank_0(const struct process *self, struct survey_end *end)
+static void finish_without_rank_0(const struct process *self, struct survey_end *end)
 {
-    const struct last_out last = {.folder = end->spool,
-                                  .owner = end->owner,
-                                  .rank = self->place.task,
-                                  .options = &self->options,
-                                  .orphans = true};
+    const struct standalone_part part = {.folder = end->spool,
+                                         .owner = end->owner,
+                                         .rank = self->place.task,
+                                         .options = &self->options,
+                                         .rank_0_lost = true};
     struct err err = {0};
-    double unheard_s = end->unheard_s;
+    double silent_s = end->rank_0_silent_s;
     if (!end->assigned) {
         survey_end_fini(end);
-        *end = no_mpi_run(&self->place, &self->options, self->argc, self->argv,
-                          self->place.patience_s);
+        *end = standalone_run(&self->place, &self->options, self->argc, self->argv,
+                              self->place.start_timeout_s);
         end->lost_ranks = true;
         return;
     }
-    int state = end->spool ? last_out_try(&last, &end->code, &err) : -ENOENT;
-    if (state == LAST_OUT_OTHERS && !self->launcher.slurm)
+    int state = end->spool ? standalone_merge_if_last(&part, &end->code, &err) : -ENOENT;
+    if (state == STANDALONE_OTHERS_RUN && !self->launcher.slurm)
         stand_aside_for_others(end->owner);
-    end->reported = state == LAST_OUT_MADE;
+    end->reported = state == STANDALONE_MADE;
     if (end->spool && state < 0) {
         log_failure(&err);
         end->code = SURVEY_EXIT_NO_REPORT;
@@ -178,31 +230,17 @@ static void outlive_rank_0(const struct process *self, struct survey_end *end)
     } else if (end->reported)
         log_warning("rank 0 was not heard for %.0f s and seems to be lost: the inventory was made "
                     "from what the others had spooled",
-                    unheard_s);
-    else if ((state == LAST_OUT_RANK_0 || state < 0) &&
+                    silent_s);
+    else if ((state == STANDALONE_RANK_0_HANGS || state < 0) &&
              exit_file_claim_loss(state >= 0 || self->place.task == 1))
         log_error("rank 0 was not heard for %.0f s and seems to be lost; results are in %s%s",
-                  unheard_s, end->spool ? end->spool : "no spool",
+                  silent_s, end->spool ? end->spool : "no spool",
                   end->spool ? ": make an inventory of them with gpumemtopo-report merge" : "");
-}
-
-/* Takes ownership of the comm. */
-static struct survey_end run_rank(struct comm *comm, const struct process *self)
-{
-    if (self->launcher.slurm)
-        pmix_keeper_start();
-    set_prefix(self);
-    struct survey_end end = survey_run(comm, &self->options, self->argc, self->argv);
-    comm_destroy(comm);
-    if (end.orphaned)
-        outlive_rank_0(self, &end);
-    survey_end_fini(&end);
-    return end;
 }
 
 /* A wrapper may pass its stderr as a named pipe, because the launcher would mix its messages with
  * ours. A pipe that has no reader must not block the rank. */
-static void speak_directly(void)
+static void use_stderr_of_wrapper(void)
 {
     const char *path = getenv("GPUMEMTOPO_STDERR");
     int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
@@ -216,7 +254,7 @@ static void speak_directly(void)
 /* The survey has printed everything. UCX, which MPICH uses, prints a warning for each message that
  * nobody has received to stdout, where the inventory may be. A wrapper that shows only the survey's
  * messages must not show what MPI prints when it ends. */
-static void be_silent(void)
+static void silence_mpi(void)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
@@ -227,29 +265,29 @@ static void be_silent(void)
     close(fd);
 }
 
-static volatile sig_atomic_t code_at_end;
+static volatile sig_atomic_t alarm_exit_code;
 
-static void leave_at_once(int number)
+static void exit_on_alarm(int number)
 {
     (void)number;
-    _exit(code_at_end);
+    _exit(alarm_exit_code);
 }
 
 /* MPI_Finalize waits for lost ranks. After some seconds the process exits without it. */
 static void stop_mpi(bool lost_ranks, int code)
 {
     struct err err = {0};
-    be_silent();
-    code_at_end = code;
-    signal(SIGALRM, leave_at_once);
+    silence_mpi();
+    alarm_exit_code = code;
+    signal(SIGALRM, exit_on_alarm);
     alarm(lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S);
     if (comm_mpi_stop(&err))
         log_debug("%s", err.text);
-    pmix_keeper_release();
+    keeper_pmix_release();
     alarm(0);
 }
 
-static int refuse(const struct launcher *launcher, const struct err *err)
+static int report_refusal(const struct launcher *launcher, const struct err *err)
 {
     if (launcher->rank)
         return 0;
@@ -263,15 +301,14 @@ static int run_mpi(struct process *self)
     struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT, .lost_ranks = true};
     struct err err = {0};
     struct comm *comm = NULL;
-    if (mpi_start(&self->argc, &self->argv, self->launcher.unfenced, self->place.patience_s,
-                  give_up_mpi, self, &err)) {
+    if (start_mpi(self, &err)) {
         log_failure(&err);
         return self->place.task ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
     int rc = comm_mpi_world(&self->place, &comm, &err);
     if (!rc && launcher_check_size(&self->launcher, comm_mpi_pmi(), comm->size, &err)) {
         comm_destroy(comm);
-        int refused = refuse(&self->launcher, &err);
+        int refused = report_refusal(&self->launcher, &err);
         stop_mpi(false, refused);
         return refused;
     }
@@ -279,7 +316,14 @@ static int run_mpi(struct process *self)
         log_failure(&err);
     else {
         self->place = comm->place;
-        end = run_rank(comm, self);
+        if (self->launcher.slurm)
+            keeper_pmix_start();
+        set_log_prefix(self);
+        end = survey_run(comm, &self->options, self->argc, self->argv);
+        comm_destroy(comm);
+        if (end.lost_rank_0)
+            finish_without_rank_0(self, &end);
+        survey_end_fini(&end);
     }
     int code = end.reported || !self->place.task ? exit_file_write(end.code, end.lost_ranks) : 0;
     stop_mpi(end.lost_ranks, code);
@@ -287,15 +331,15 @@ static int run_mpi(struct process *self)
 }
 
 /* A configuration that cannot be read is reported later, once. */
-static double start_patience_s(const struct survey_options *options, int ranks)
+static double start_timeout_s(const struct survey_options *options, int ranks)
 {
     struct survey_config config = {0};
     struct err ignored = {0};
     if (survey_config_load(options->config, &config, &ignored))
         survey_config_defaults(&config);
-    double patience_s = config.start.least_s + config.start.per_rank_s * ranks;
+    double timeout_s = config.start_timeout.least_s + config.start_timeout.per_rank_s * ranks;
     survey_config_fini(&config);
-    return patience_s;
+    return timeout_s;
 }
 
 int main(int argc, char **argv)
@@ -303,37 +347,41 @@ int main(int argc, char **argv)
     struct process self = {.argc = argc, .argv = argv};
     struct err refusal = {0}, usage = {0};
     io_fill_standard();
-    nohup_restore();
+    if (sighup_was_ignored) /* by nohup */
+        signal(SIGHUP, SIG_IGN);
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
-    if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
-        return pmix_keeper_main();
-    if (argc == 2 && strcmp(argv[1], HYDRA_KEEPER_ARGUMENT) == 0)
-        return hydra_keeper_main();
-    speak_directly();
+    if (argc == 2 && strcmp(argv[1], KEEPER_PMIX_ARGUMENT) == 0)
+        return keeper_pmix_main();
+    if (argc == 2 && strcmp(argv[1], KEEPER_HYDRA_ARGUMENT) == 0)
+        return keeper_hydra_main();
+    use_stderr_of_wrapper();
     log_set_prefix("gpumemtopo-survey");
     int refused = launcher_detect(getenv, comm_mpi_pmi(), &self.launcher, &refusal);
+    if (self.launcher.hydra)
+        keeper_hydra_start();
     if (self.launcher.present)
         stand_aside_when_exhausted();
-    if (self.launcher.hydra)
-        hydra_keeper_start();
-    if (self.launcher.hydra && !*self.launcher.job)
-        hydra_job_name(self.launcher.job, sizeof self.launcher.job);
-    if (read_command(argc, argv, &self.options, &usage))
-        return refuse(&self.launcher, &usage);
+    if (check_command_line(argc, argv, &self.options, &usage))
+        return report_refusal(&self.launcher, &usage);
     const struct survey_options *options = &self.options;
     if (options->action != SURVEY_RUN)
         return self.launcher.rank ? 0 : exit_file_write(print_about(options->action), false);
-    bool apart = options->no_mpi && self.launcher.size > 1;
-    if (refused && !apart)
-        return refuse(&self.launcher, &refusal);
+    bool standalone = options->no_mpi && self.launcher.size > 1;
+    if (refused && !standalone)
+        return report_refusal(&self.launcher, &refusal);
     log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
     self.place = (struct comm_place){.tasks = 1, .job = ""};
-    if (!apart && (!self.launcher.present || options->no_mpi))
-        return exit_file_write(run_alone(&self).code, false);
+    if (!standalone && (!self.launcher.present || options->no_mpi)) {
+        struct comm *comm = comm_alone_create(&self.place);
+        struct survey_end end = survey_run(comm, options, argc, argv);
+        comm_destroy(comm);
+        survey_end_fini(&end);
+        return exit_file_write(end.code, false);
+    }
     self.place.job = self.launcher.job;
     self.place.task = self.launcher.rank;
     self.place.tasks = self.launcher.size > 1 ? self.launcher.size : 1;
-    self.place.patience_s = start_patience_s(options, self.place.tasks);
-    return apart ? run_without_mpi(&self, self.place.patience_s) : run_mpi(&self);
+    self.place.start_timeout_s = start_timeout_s(options, self.place.tasks);
+    return standalone ? run_without_mpi(&self) : run_mpi(&self);
 }

@@ -315,7 +315,7 @@ static void connect_root(struct run *run, struct inputs *prepared)
     root_record(run->root, prepared->recording);
     if (prepared->spooling.folder)
         root_spool(run->root, &spool);
-    if (comm_is_apart(run->comm))
+    if (comm_is_standalone(run->comm))
         root_claim(run->root, run->comm->place.job);
 }
 
@@ -357,7 +357,7 @@ static int look_again(struct run *run, struct inputs *prepared, struct err *err)
 {
     const struct root_view view = root_view(run->root);
     size_t suspects = 0;
-    if (interrupted || comm_is_apart(run->comm))
+    if (interrupted || comm_is_standalone(run->comm))
         return 0;
     int rc = judging_compare(&prepared->judging, view.unmeasured, view.unmeasured_count, err);
     if (rc)
@@ -378,7 +378,7 @@ static int survey_all(struct run *run, struct inputs *prepared, double limit_s, 
 {
     const struct survey_options *options = run->options;
     struct err why = {0};
-    if (!comm_is_apart(run->comm) && room_for_ranks(run->comm->size, &why))
+    if (!comm_is_standalone(run->comm) && room_for_ranks(run->comm->size, &why))
         log_warning("%s", why.text);
     int rc = root_create(run->comm, options->simulate || options->replay, limit_s, tick(run),
                          &run->root, err);
@@ -437,7 +437,7 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     int rc = inputs_begin(&input, &prepared, &err);
     if (!rc) {
         if (prepared.spooling.folder)
-            exit_file_tell_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
+            exit_file_name_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
         end->limit_s = limit_of(options, &prepared.config);
         say_load(options);
         rc = survey_all(run, &prepared, end->limit_s, &err);
@@ -447,7 +447,7 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
         log_failure(&err);
         if (spool_owner_leave(&prepared.spooling.owner) == SPOOL_NOBODY)
             spooling_remove_folder(&prepared.spooling); /* only if it is empty */
-    } else if (comm_is_apart(run->comm)) {
+    } else if (comm_is_standalone(run->comm)) {
         code = leave_results(run, &prepared, end, &err);
     } else {
         end->lost_ranks = root_view(run->root).lost_ranks || root_quiet_ranks(run->root);
@@ -482,8 +482,8 @@ static void run_other(struct run *run, struct survey_end *end)
         return;
     const struct rank_end left = rank_end(run->rank);
     end->lost_ranks = left.saw_loss;
-    end->orphaned = !rc && left.orphaned;
-    end->unheard_s = left.unheard_s;
+    end->lost_rank_0 = !rc && left.lost_rank_0;
+    end->rank_0_silent_s = left.silent_s;
     end->assigned = left.assigned;
     keep_spool(end, left.spool, left.owner);
 }

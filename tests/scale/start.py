@@ -73,10 +73,10 @@ def main():
                 print(f"| {nodes:,} | {ranks:,} | {'bad' if bad else 'good'} | {launched:.1f} s | {init:.1f} s | "
                       f"{listing:.1f} s | {gather:.1f} s | {longest:,} | {wait:.2f} s | {done:.0f} s |")
                 if launched + init > patience:
-                    failed.append(f"{ranks} ranks: MPI starts after {launched + init:.0f} s, start_patience_s is {patience:.0f}")
+                    failed.append(f"{ranks} ranks: MPI starts after {launched + init:.0f} s, start_timeout_s is {patience:.0f}")
                 if wait > silence:
                     failed.append(f"{ranks} ranks: a message waits {wait:.1f} s, a rank is lost after {silence:.0f} s")
-    print("\n".join(failed) or "No rank would be lost, and start_patience_s is long enough in every case.")
+    print("\n".join(failed) or "No rank would be lost, and start_timeout_s is long enough in every case.")
     return 1 if failed else 0
 
 

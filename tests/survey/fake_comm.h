@@ -11,7 +11,7 @@
 #include "survey/comm/comm.h"
 #include "survey/comm/message.h"
 
-enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1, FAKE_PATIENCE_S = 20 };
+enum { RANKS_MAX = 8, TYPES = MESSAGE_BEAT + 1, FAKE_START_TIMEOUT_S = 20 };
 
 struct fake {
     struct comm base;
@@ -93,7 +93,7 @@ static void fake_init(struct fake *fake, int rank, int size)
     memset(fake, 0, sizeof *fake);
     fake->broken = -1;
     const struct comm_place place = {
-        .task = rank, .tasks = size, .job = "", .patience_s = FAKE_PATIENCE_S};
+        .task = rank, .tasks = size, .job = "", .start_timeout_s = FAKE_START_TIMEOUT_S};
     comm_init(&fake->base, &fake_ops, rank, size, &place);
 }
 

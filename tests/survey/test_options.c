@@ -9,7 +9,6 @@
 
 #include "survey/options.h"
 #include "survey/root/emit.h"
-#include "survey/start/hydra_job.h"
 #include "survey/start/launcher.h"
 
 enum { WORDS_MAX = 6 };
@@ -308,7 +307,7 @@ static void names_jobs_of_hydra(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char name[64] = "before";
-        hydra_job_name_of(cases[i].words, cases[i].length, name, sizeof name);
+        launcher_hydra_job(cases[i].words, cases[i].length, name, sizeof name);
         assert_string_equal(name, cases[i].name);
     }
 }

@@ -89,11 +89,11 @@ static void pass(struct rank *rank, double seconds)
     }
 }
 
-static bool orphaned(const struct rank *rank)
+static bool lost_rank_0(const struct rank *rank)
 {
     const struct rank_end end = rank_end(rank);
-    assert_true(end.orphaned == (end.unheard_s > limit_silence_s(2)));
-    return end.orphaned;
+    assert_true(end.lost_rank_0 == (end.silent_s > limit_silence_s(2)));
+    return end.lost_rank_0;
 }
 
 static void a_pause_of_rank_0_is_survived(void **state)
@@ -102,15 +102,15 @@ static void a_pause_of_rank_0_is_survived(void **state)
     struct fake fake;
     struct rank *rank = create(&fake, &plain);
     pass(rank, limit_silence_s(2) - 1);
-    assert_false(orphaned(rank));
+    assert_false(lost_rank_0(rank));
     pass(rank, 3);
-    assert_true(orphaned(rank));
+    assert_true(lost_rank_0(rank));
     assert_false(rank_may_leave(rank));
     int beats = fake.sent[0][MESSAGE_BEAT];
     pass(rank, 2);
     assert_true(fake.sent[0][MESSAGE_BEAT] > beats);
     assign(rank, 120, 1); /* rank 0 goes on */
-    assert_false(orphaned(rank));
+    assert_false(lost_rank_0(rank));
     live_until(rank, &fake, MESSAGE_RESULT, 1);
     pass(rank, limit_silence_s(2) - 1);
     assert_int_equal(fake.sent[0][MESSAGE_RESULT], 1);
@@ -166,11 +166,11 @@ static void a_slow_start_of_rank_0_is_waited_for(void **state)
     fake_init(&fake, 1, 2);
     assert_int_equal(rank_create(&fake.base, &plain, now_s(), &rank, &err), 0);
     live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
-    pass(rank, FAKE_PATIENCE_S - 2);
-    assert_false(rank_end(rank).orphaned);
+    pass(rank, FAKE_START_TIMEOUT_S - 2);
+    assert_false(rank_end(rank).lost_rank_0);
     assert_false(rank_may_leave(rank));
     pass(rank, 3);
-    assert_true(rank_end(rank).orphaned);
+    assert_true(rank_end(rank).lost_rank_0);
     assert_false(rank_end(rank).assigned);
     assert_true(rank_may_leave(rank));
     rank_destroy(rank);
@@ -201,8 +201,8 @@ static void a_send_that_fails_does_not_end_it(void **state)
             pass(rank, 2 * limit_silence_s(2) + 1);
             assert_int_equal(fake.sent[0][MESSAGE_ANNOUNCE], tried + 1);
         } else
-            pass(rank, FAKE_PATIENCE_S);
-        assert_true(rank_end(rank).orphaned);
+            pass(rank, FAKE_START_TIMEOUT_S);
+        assert_true(rank_end(rank).lost_rank_0);
         assert_int_equal(rank_end(rank).assigned, healed);
         assert_true(rank_may_leave(rank));
         rank_destroy(rank);

@@ -136,17 +136,17 @@ static void silent_ranks_are_lost(void **state)
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(root, 2, "n3", "", LISTING_FAILED), 0);
-    assert_int_equal(root_step(root, FAKE_PATIENCE_S - 1, &err), 0);
+    assert_int_equal(root_step(root, FAKE_START_TIMEOUT_S - 1, &err), 0);
     assert_false(root_view(root).assigned);
-    assert_int_equal(root_step(root, FAKE_PATIENCE_S + 1, &err), 0);
-    assert_int_equal(root_step(root, FAKE_PATIENCE_S + 1, &err), 0);
+    assert_int_equal(root_step(root, FAKE_START_TIMEOUT_S + 1, &err), 0);
+    assert_int_equal(root_step(root, FAKE_START_TIMEOUT_S + 1, &err), 0);
     assert_true(root_view(root).assigned);
     assert_int_equal(root_view(root).lost_ranks, 1);
     assert_int_equal(fake.sent[3][MESSAGE_ASSIGN], 0);
     assert_int_equal(announce(root, 3, "n4", "d", LISTING_OK), -EBADMSG); /* too late */
     assert_int_equal(result(root, 0, 0, "a"), 0);
     beat(root, 1);
-    double now_s = FAKE_PATIENCE_S + 4;
+    double now_s = FAKE_START_TIMEOUT_S + 4;
     assert_int_equal(root_step(root, now_s, &err), 0);
     assert_false(root_complete(root));
     assert_int_equal(root_step(root, now_s + LIMIT_GRACE_S + 10, &err), 0);
@@ -188,7 +188,7 @@ static void silence_is_noticed_long_before_the_deadline(void **state)
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(root, 2, "n3", "", LISTING_OK), 0);
     /* Rank 3 never said a word: it may only be slow to start. */
-    double now_s = pass(root, 1, FAKE_PATIENCE_S - 1, 1);
+    double now_s = pass(root, 1, FAKE_START_TIMEOUT_S - 1, 1);
     assert_false(root_view(root).assigned);
     now_s = pass(root, now_s, 2, 1);
     now_s = pass(root, now_s, 1, 1);
@@ -338,7 +338,7 @@ static void a_rank_is_not_waited_for_without_end(void **state)
     assert_int_equal(result(root, 0, 0, "a"), 0);
     now_s = pass(root, now_s, 2 * (limit_s + ending_s), 1);
     assert_false(root_complete(root));
-    const double end_s = now_s + FAKE_PATIENCE_S;
+    const double end_s = now_s + FAKE_START_TIMEOUT_S;
     while (!root_complete(root) && now_s < end_s)
         now_s = pass(root, now_s, 0.25, 1);
     assert_true(root_complete(root));

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-struct comm_parcel {
-    struct comm_parcel *next;
+struct comm_own_message {
+    struct comm_own_message *next;
     struct strbuf bytes;
 };
 
@@ -19,37 +19,33 @@ void comm_init(struct comm *comm, const struct comm_ops *ops, int rank, int size
     *comm = (struct comm){.ops = ops, .rank = rank, .size = size, .place = *place};
 }
 
-bool comm_is_apart(const struct comm *comm)
+bool comm_is_standalone(const struct comm *comm)
 {
     return comm->place.tasks > comm->size;
 }
 
-static int keep_own(struct comm *comm, struct strbuf *bytes, struct err *err)
+static void comm_add_own(struct comm *comm, struct strbuf bytes)
 {
-    struct comm_parcel *parcel = mem_array(1, sizeof *parcel);
-    if (!parcel) {
-        strbuf_fini(bytes);
-        return err_no_memory(err);
-    }
-    parcel->bytes = *bytes;
+    struct comm_own_message *message = mem_array(1, sizeof *message);
+    message->bytes = bytes;
     if (comm->own_last)
-        comm->own_last->next = parcel;
+        comm->own_last->next = message;
     else
-        comm->own_first = parcel;
-    comm->own_last = parcel;
-    return 0;
+        comm->own_first = message;
+    comm->own_last = message;
 }
 
-static int take_own(struct comm *comm, struct strbuf *out_bytes)
+/* 1, or 0 if there is none. */
+static int comm_take_own(struct comm *comm, struct strbuf *out_bytes)
 {
-    struct comm_parcel *parcel = comm->own_first;
-    if (!parcel)
+    struct comm_own_message *message = comm->own_first;
+    if (!message)
         return 0;
-    comm->own_first = parcel->next;
+    comm->own_first = message->next;
     if (!comm->own_first)
         comm->own_last = NULL;
-    *out_bytes = parcel->bytes;
-    free(parcel);
+    *out_bytes = message->bytes;
+    free(message);
     return 1;
 }
 
@@ -60,26 +56,22 @@ int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, siz
     if (to < 0 || to >= comm->size)
         return err_set(err, -EINVAL, "no rank %d", to);
     frame_write(&bytes, type, payload, length);
-    if (bytes.failed) {
-        strbuf_fini(&bytes);
-        return err_no_memory(err);
-    }
-    if (to == comm->rank)
-        return keep_own(comm, &bytes, err);
-    return comm->ops->send(comm, to, &bytes, err);
+    if (to != comm->rank)
+        return comm->ops->send(comm, to, &bytes, err);
+    comm_add_own(comm, bytes);
+    return 0;
 }
 
 int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *payload,
                       struct err *err)
 {
-    int rc = payload->failed ? err_no_memory(err)
-                             : comm_send(comm, to, type, payload->data, payload->length, err);
+    int rc = comm_send(comm, to, type, payload->data, payload->length, err);
     strbuf_fini(payload);
     return rc;
 }
 
 /* Takes ownership of the bytes. */
-static int unpack(int from, struct strbuf *bytes, struct comm_message *out, struct err *err)
+static int comm_unpack(int from, struct strbuf *bytes, struct comm_message *out, struct err *err)
 {
     struct comm_message message = {.from = from, .reader.buffer = *bytes};
     *bytes = (struct strbuf){0};
@@ -99,7 +91,7 @@ int comm_receive(struct comm *comm, struct comm_message *out_message, struct err
 {
     struct strbuf bytes = {0};
     int from = comm->rank;
-    int rc = take_own(comm, &bytes);
+    int rc = comm_take_own(comm, &bytes);
     if (!rc && comm->ops)
         rc = comm->ops->receive(comm, &from, &bytes, err);
     if (rc > 0 && from != comm->rank) {
@@ -107,7 +99,7 @@ int comm_receive(struct comm *comm, struct comm_message *out_message, struct err
         comm->bytes += bytes.length;
     }
     if (rc > 0)
-        rc = unpack(from, &bytes, out_message, err);
+        rc = comm_unpack(from, &bytes, out_message, err);
     strbuf_fini(&bytes);
     return rc;
 }
@@ -129,7 +121,7 @@ void comm_destroy(struct comm *comm)
     struct strbuf bytes = {0};
     if (!comm)
         return;
-    while (take_own(comm, &bytes))
+    while (comm_take_own(comm, &bytes))
         strbuf_fini(&bytes);
     if (comm->ops)
         comm->ops->destroy(comm);
@@ -137,12 +129,9 @@ void comm_destroy(struct comm *comm)
         free(comm);
 }
 
-int comm_alone_create(const struct comm_place *place, struct comm **out_comm, struct err *err)
+struct comm *comm_alone_create(const struct comm_place *place)
 {
     struct comm *comm = mem_array(1, sizeof *comm);
-    if (!comm)
-        return err_no_memory(err);
     comm_init(comm, NULL, 0, 1, place);
-    *out_comm = comm;
-    return 0;
+    return comm;
 }

@@ -10,7 +10,7 @@
 #include "inventory/wire/frame.h"
 
 struct comm;
-struct comm_parcel;
+struct comm_own_message;
 
 /* The functions of a transport. send takes ownership of the bytes, also when it fails, and has
  * started to send them when it returns. receive gives the bytes of one message from another rank:
@@ -25,9 +25,9 @@ struct comm_ops {
 
 /* This process as its launcher sees it. */
 struct comm_place {
-    int task, tasks;   /* number of this process, and of all processes; also without MPI */
-    const char *job;   /* the same for all processes; "": unknown */
-    double patience_s; /* how long another rank may take until its first message */
+    int task, tasks;        /* number of this process, and of all processes; also without MPI */
+    const char *job;        /* the same for all processes; "": unknown */
+    double start_timeout_s; /* how long another rank may take until its first message */
 };
 
 /* First member of the struct of every transport. */
@@ -36,8 +36,8 @@ struct comm {
     int rank;
     int size;
     struct comm_place place;
-    uint64_t messages, bytes;                 /* received from other ranks */
-    struct comm_parcel *own_first, *own_last; /* messages of this rank to itself */
+    uint64_t messages, bytes;                      /* received from other ranks */
+    struct comm_own_message *own_first, *own_last; /* messages of this rank to itself */
 };
 
 /* A received message: one checked frame. Released with comm_message_fini. */
@@ -48,16 +48,16 @@ struct comm_message {
 };
 
 /* True if the survey has several tasks and this process measures its part without MPI. */
-bool comm_is_apart(const struct comm *comm);
+bool comm_is_standalone(const struct comm *comm);
 
-/* A comm with one rank, without MPI. -ENOMEM. */
-int comm_alone_create(const struct comm_place *place, struct comm **out_comm, struct err *err);
+/* A comm with one rank, without MPI. Freed with comm_destroy. */
+struct comm *comm_alone_create(const struct comm_place *place);
 
 /* Sends one message; a rank may send to itself. */
 int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, size_t length,
               struct err *err);
 
-/* The same with a payload that was just encoded. Releases it. -ENOMEM if encoding failed. */
+/* The same with a payload that was just encoded. Releases it. */
 int comm_send_payload(struct comm *comm, int to, uint32_t type, struct strbuf *payload,
                       struct err *err);
 

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-enum { TAG = 1 };
+enum { MPI_MESSAGE_TAG = 1 };
 
 /* A message on its way in or out; MPI owns the bytes until the request is done. */
 struct transfer {
@@ -32,8 +32,8 @@ struct mpi_comm {
     MPI_Comm handle;
     struct transfers sends;
     struct transfers receives;
-    bool singly;   /* MPI_ANY_SOURCE fails: probe the ranks one after the other */
-    int next_peer; /* if so, the rank to probe first */
+    bool one_by_one; /* MPI_ANY_SOURCE fails: probe the ranks one after the other */
+    int next_peer;   /* if so, the rank to probe first */
 };
 
 static int mpi_error(int code, const char *call, struct err *err)
@@ -45,20 +45,17 @@ static int mpi_error(int code, const char *call, struct err *err)
     return err_set(err, -EIO, "%s: %s", call, text);
 }
 
-static struct transfer *new_transfer(struct transfers *list)
+/* The next free entry; it counts only when list->count is raised. */
+static struct transfer *transfer_prepare(struct transfers *list)
 {
-    struct transfer *grown =
-        mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
-    if (!grown)
-        return NULL;
-    list->items = grown;
+    list->items = mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     struct transfer *transfer = &list->items[list->count];
     *transfer = (struct transfer){.request = MPI_REQUEST_NULL};
     return transfer;
 }
 
 /* Keeps the order: messages of one rank must not overtake each other. */
-static void remove_transfer(struct transfers *list, size_t i)
+static void transfer_remove(struct transfers *list, size_t i)
 {
     list->count--;
     memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof *list->items);
@@ -69,7 +66,7 @@ enum transfer_state { TRANSFER_RUNNING, TRANSFER_DONE, TRANSFER_FAILED };
 /* An error says something about the other rank, which is gone and will miss its deadline: the
  * transfer is over, and this rank goes on. MPI may still own the bytes then, so they are not
  * freed. */
-static enum transfer_state poll_transfer(struct transfer *transfer)
+static enum transfer_state transfer_poll(struct transfer *transfer)
 {
     int done = 0;
     if (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
@@ -85,12 +82,12 @@ static int mpi_flush(struct comm *comm)
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        if (poll_transfer(transfer) == TRANSFER_RUNNING) {
+        if (transfer_poll(transfer) == TRANSFER_RUNNING) {
             i++;
             continue;
         }
         strbuf_fini(&transfer->bytes);
-        remove_transfer(&self->sends, i);
+        transfer_remove(&self->sends, i);
     }
     return self->sends.count > INT_MAX ? INT_MAX : (int)self->sends.count;
 }
@@ -98,44 +95,35 @@ static int mpi_flush(struct comm *comm)
 static int mpi_send(struct comm *comm, int to, struct strbuf *bytes, struct err *err)
 {
     struct mpi_comm *self = (struct mpi_comm *)comm;
-    int rc = 0;
-    mpi_flush(comm);
-    struct transfer *transfer = new_transfer(&self->sends);
-    if (!transfer) {
-        rc = err_no_memory(err);
-        goto fail;
-    }
     if (bytes->length > INT_MAX) {
-        rc = err_set(err, -EMSGSIZE, "a message of %zu bytes", bytes->length);
-        goto fail;
+        err_set(err, -EMSGSIZE, "a message of %zu bytes", bytes->length);
+        strbuf_fini(bytes);
+        return -EMSGSIZE;
     }
+    mpi_flush(comm);
+    struct transfer *transfer = transfer_prepare(&self->sends);
     transfer->peer = to;
     transfer->bytes = *bytes;
-    int code = MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, to, TAG,
-                         self->handle, &transfer->request);
+    int code = MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, to,
+                         MPI_MESSAGE_TAG, self->handle, &transfer->request);
     if (code != MPI_SUCCESS) {
-        rc = mpi_error(code, "MPI_Isend", err);
-        goto fail;
+        strbuf_fini(bytes);
+        return mpi_error(code, "MPI_Isend", err);
     }
     self->sends.count++;
     return 0;
-fail:
-    strbuf_fini(bytes);
-    return rc;
 }
 
 /* Starts to receive a message that has arrived. */
-static int begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_Status *status,
-                         struct err *err)
+static int mpi_begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_Status *status,
+                             struct err *err)
 {
     int length = 0;
     int code = MPI_Get_count(status, MPI_BYTE, &length);
     if (code != MPI_SUCCESS)
         return mpi_error(code, "MPI_Get_count", err);
-    struct transfer *transfer = new_transfer(&self->receives);
-    char *data = transfer ? mem_array((size_t)length + 1, 1) : NULL;
-    if (!data)
-        return err_no_memory(err);
+    struct transfer *transfer = transfer_prepare(&self->receives);
+    char *data = mem_array((size_t)length + 1, 1);
     code = MPI_Imrecv(data, length, MPI_BYTE, message, &transfer->request);
     if (code != MPI_SUCCESS) {
         free(data);
@@ -152,7 +140,7 @@ static int begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_
 
 /* True if an earlier message of the same rank is still incomplete: messages of one rank are
  * delivered in the order in which they were sent, whatever their size. */
-static bool must_wait(const struct transfers *receives, size_t i)
+static bool transfer_must_wait(const struct transfers *receives, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (receives->items[j].peer == receives->items[i].peer)
@@ -161,15 +149,15 @@ static bool must_wait(const struct transfers *receives, size_t i)
 }
 
 /* Probes each rank, starting with a different one every time. Skips ranks that fail. */
-static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *message,
-                        MPI_Status *status, struct err *err)
+static int mpi_probe_one_by_one(struct mpi_comm *self, int *arrived, MPI_Message *message,
+                                MPI_Status *status, struct err *err)
 {
     int code = MPI_SUCCESS, failed = 0, size = self->base.size;
     for (int i = 0; i < size; i++) {
         int peer = (self->next_peer + i) % size;
         if (peer == self->base.rank)
             continue;
-        int own = MPI_Improbe(peer, TAG, self->handle, arrived, message, status);
+        int own = MPI_Improbe(peer, MPI_MESSAGE_TAG, self->handle, arrived, message, status);
         if (own == MPI_SUCCESS && *arrived) {
             self->next_peer = peer + 1;
             return 0;
@@ -182,27 +170,28 @@ static int probe_singly(struct mpi_comm *self, int *arrived, MPI_Message *messag
 }
 
 /* A fault-tolerant MPI returns an error for MPI_ANY_SOURCE once one rank is dead. */
-static int probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
-                 struct err *err)
+static int mpi_probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
+                     struct err *err)
 {
-    if (!self->singly)
-        self->singly =
-            MPI_Improbe(MPI_ANY_SOURCE, TAG, self->handle, arrived, message, status) != MPI_SUCCESS;
-    return self->singly ? probe_singly(self, arrived, message, status, err) : 0;
+    if (!self->one_by_one)
+        self->one_by_one = MPI_Improbe(MPI_ANY_SOURCE, MPI_MESSAGE_TAG, self->handle, arrived,
+                                       message, status) != MPI_SUCCESS;
+    return self->one_by_one ? mpi_probe_one_by_one(self, arrived, message, status, err) : 0;
 }
 
 /* Takes the first complete message: 1, or 0 if there is none. An incomplete receive never blocks
  * the others: a rank may die in the middle of a long message. */
-static int take_received(struct transfers *receives, int *out_from, struct strbuf *out_bytes)
+static int transfer_take_received(struct transfers *receives, int *out_from,
+                                  struct strbuf *out_bytes)
 {
     for (size_t i = 0; i < receives->count; i++) {
-        if (must_wait(receives, i))
+        if (transfer_must_wait(receives, i))
             continue;
-        enum transfer_state state = poll_transfer(&receives->items[i]);
+        enum transfer_state state = transfer_poll(&receives->items[i]);
         if (state == TRANSFER_RUNNING)
             continue;
         struct transfer finished = receives->items[i];
-        remove_transfer(receives, i);
+        transfer_remove(receives, i);
         if (state == TRANSFER_FAILED) {
             strbuf_fini(&finished.bytes);
             return 0;
@@ -221,10 +210,10 @@ static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_byte
     MPI_Status status;
     int arrived = 0;
     mpi_flush(comm);
-    int rc = probe(self, &arrived, &message, &status, err);
+    int rc = mpi_probe(self, &arrived, &message, &status, err);
     if (!rc && arrived)
-        rc = begin_receive(self, &message, &status, err);
-    return take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
+        rc = mpi_begin_receive(self, &message, &status, err);
+    return transfer_take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
 }
 
 /* MPI still owns the bytes of unfinished transfers, so they are not freed. */
@@ -252,8 +241,7 @@ int comm_mpi_stop(struct err *err)
     return code == MPI_SUCCESS ? 0 : err_set(err, -EIO, "MPI_Finalize: error %d", code);
 }
 
-static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct comm **out_comm,
-                      struct err *err)
+int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err)
 {
     static const struct comm_ops ops = {
         .send = mpi_send,
@@ -261,6 +249,7 @@ static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct co
         .flush = mpi_flush,
         .destroy = mpi_destroy,
     };
+    const MPI_Comm handle = MPI_COMM_WORLD;
     int rank = 0, size = 0;
     int code = MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
     if (code != MPI_SUCCESS)
@@ -272,19 +261,12 @@ static int mpi_create(MPI_Comm handle, const struct comm_place *place, struct co
     if (code != MPI_SUCCESS)
         return mpi_error(code, "MPI_Comm_size", err);
     struct mpi_comm *self = mem_array(1, sizeof *self);
-    if (!self)
-        return err_no_memory(err);
     comm_init(&self->base, &ops, rank, size, place);
     self->base.place.task = rank; /* MPI's number replaces the launcher's */
     self->base.place.tasks = size;
     self->handle = handle;
     *out_comm = &self->base;
     return 0;
-}
-
-int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err)
-{
-    return mpi_create(MPI_COMM_WORLD, place, out_comm, err);
 }
 
 enum launcher_pmi comm_mpi_pmi(void)

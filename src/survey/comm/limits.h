@@ -1,6 +1,6 @@
 /* How long the parts of a survey wait for each other. All limits count the seconds in which the
  * waiting process ran (clock_awake), except those of MPI_Finalize, which are real seconds. The
- * patience for the start of the ranks is a setting: survey_config. */
+ * limit for the start of the ranks is a setting: survey_config. */
 #ifndef GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 #define GPUMEMTOPO_SURVEY_COMM_LIMITS_H
 

@@ -107,16 +107,16 @@ static bool told_all(const struct rank *rank)
 
 /* How long rank 0 may be silent. It reads no messages while it makes its report, which takes less
  * than two milliseconds per rank. */
-static double patience_s(const struct rank *rank)
+static double root_silence_limit_s(const struct rank *rank)
 {
     const double report_per_rank_s = 0.002;
     if (rank->contact == ROOT_CONTACT_UNHEARD)
-        return rank->comm->place.patience_s;
+        return rank->comm->place.start_timeout_s;
     return limit_silence_s(rank->comm->size) +
            (told_all(rank) ? report_per_rank_s * rank->comm->size : 0);
 }
 
-static double unheard_s(const struct rank *rank)
+static double root_silent_s(const struct rank *rank)
 {
     return rank->now_s - rank->heard_s;
 }
@@ -129,13 +129,13 @@ static bool waited_enough(const struct rank *rank)
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
     bool over = limit_s > 0 && rank->now_s - rank->begun_s > limit_s;
     return rank->stopped || over || rank->contact == ROOT_CONTACT_UNHEARD ||
-           unheard_s(rank) > 2 * patience_s(rank);
+           root_silent_s(rank) > 2 * root_silence_limit_s(rank);
 }
 
 /* On rank 0 there is nothing to watch: this rank is rank 0. */
 static void watch_root(struct rank *rank)
 {
-    if (!rank->comm->rank || unheard_s(rank) <= patience_s(rank))
+    if (!rank->comm->rank || root_silent_s(rank) <= root_silence_limit_s(rank))
         return;
     root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_FELL_SILENT);
     if (jobs_done(&rank->jobs) && waited_enough(rank))
@@ -264,9 +264,10 @@ void rank_settle(struct rank *rank, struct clock_awake *clock)
 struct rank_end rank_end(const struct rank *rank)
 {
     return (struct rank_end){
-        .orphaned = rank->contact == ROOT_CONTACT_SILENT || rank->contact == ROOT_CONTACT_GIVEN_UP,
+        .lost_rank_0 =
+            rank->contact == ROOT_CONTACT_SILENT || rank->contact == ROOT_CONTACT_GIVEN_UP,
         .assigned = rank->jobs.assigned,
-        .unheard_s = unheard_s(rank),
+        .silent_s = root_silent_s(rank),
         .spool = rank->jobs.spooling.folder,
         .owner = rank->jobs.spooling.owner.path,
         .saw_loss = rank->contact != ROOT_CONTACT_QUIT || rank->lost_ranks,

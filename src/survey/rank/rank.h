@@ -39,9 +39,9 @@ bool rank_may_leave(const struct rank *rank);
 
 /* What a rank knows when it leaves. */
 struct rank_end {
-    bool orphaned;     /* rank 0 is silent; a message would reset this */
+    bool lost_rank_0;  /* rank 0 is silent; a message would reset this */
     bool assigned;     /* rank 0 had sent the assignment: which GPUs to measure, where to spool */
-    double unheard_s;  /* seconds since rank 0 was last heard */
+    double silent_s;   /* seconds since rank 0 was last heard */
     const char *spool; /* spool folder; NULL: none */
     const char *owner; /* the lock file there; NULL: none */
     bool saw_loss;     /* some rank is lost, as rank 0 said or because rank 0 did not say QUIT */

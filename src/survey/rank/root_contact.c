@@ -2,8 +2,7 @@
 #include "survey/rank/root_contact.h"
 
 static const enum root_contact transitions[ROOT_CONTACTS][ROOT_CONTACT_EVENTS] = {
-    /* A rank 0 that never started has already had the patience for a start, so there is no second
-     * wait. */
+    /* A rank 0 that never started has already had the start timeout, so there is no second wait. */
     [ROOT_CONTACT_UNHEARD] =
         {
             [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD,

@@ -9,10 +9,10 @@
 #include "base/str.h"
 #include "device/replay/record_read.h"
 #include "report/style.h"
-#include "survey/exit_code.h"
 #include "survey/options.h"
 #include "survey/root/judging.h"
 #include "survey/root/root.h"
+#include "survey/start/exit_file.h"
 
 /* Incomplete (4) takes precedence over outliers (3). */
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);

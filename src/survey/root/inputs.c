@@ -60,7 +60,7 @@ static int check_record(const char *path, struct err *err)
 
 static int begin_spool(const struct inputs_request *input, struct inputs *out, struct err *err)
 {
-    bool in_place = comm_is_apart(input->comm) && out_file_in_place(out->output);
+    bool in_place = comm_is_standalone(input->comm) && out_file_in_place(out->output);
     return spooling_begin(&out->spooling, input->options, &input->comm->place, out->output,
                           in_place ? out->default_output : out->output, err);
 }
@@ -105,7 +105,8 @@ int inputs_begin(const struct inputs_request *input, struct inputs *out, struct 
     const struct survey_options *options = input->options;
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
-    bool apart = comm_is_apart(input->comm); /* then all processes must use the same file name */
+    bool apart =
+        comm_is_standalone(input->comm); /* then all processes must use the same file name */
     snprintf(out->default_output, sizeof out->default_output, "gpumemtopo-%s.yaml",
              apart ? input->comm->place.job : stamp);
     out->output = options->output ? options->output : out->default_output;

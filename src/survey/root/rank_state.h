@@ -9,7 +9,7 @@ enum rank_state {
     RANK_NO_STATE, /* an entry of the table: the event is refused */
     /* Before the GPUs are assigned: */
     RANK_UNHEARD,   /* no message yet; it may still be starting MPI */
-    RANK_ABSENT,    /* no message within the patience for a start; counted as lost */
+    RANK_ABSENT,    /* no message within the start timeout; counted as lost */
     RANK_STARTING,  /* it lives and lists its GPUs */
     RANK_SILENT,    /* it was heard, then fell silent before it announced; counted as lost */
     RANK_ANNOUNCED, /* rank 0 knows its GPUs */

@@ -171,7 +171,7 @@ static double deadline_s(const struct ranks *ranks, const struct known_rank *mem
     if (ranks->stopped)
         return now_s + LIMIT_INTERRUPTED_S;
     return now_s + (double)rounds * LIMIT_TRIES * (ranks->time_limit_s + ending_s) +
-           ranks->patience_s;
+           ranks->start_timeout_s;
 }
 
 void ranks_hear(struct ranks *ranks, size_t rank)
@@ -338,7 +338,7 @@ static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
 static bool silent(const struct ranks *ranks, size_t rank)
 {
     return unheard(ranks, rank,
-                   ranks->items[rank].state == RANK_UNHEARD ? ranks->patience_s
+                   ranks->items[rank].state == RANK_UNHEARD ? ranks->start_timeout_s
                                                             : limit_silence_s((int)ranks->count));
 }
 

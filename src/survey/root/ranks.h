@@ -31,7 +31,7 @@ struct ranks {
     size_t count;
     struct unmeasured *unmeasured; /* gets the GPUs of lost ranks */
     int32_t first;                 /* number of the first rank in messages to users */
-    double patience_s;             /* how long a rank may take until its first message */
+    double start_timeout_s;        /* how long a rank may take until its first message */
     double now_s;
     double time_limit_s;
     double next_check_s; /* when to check the deadlines again */

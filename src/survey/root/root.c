@@ -44,13 +44,13 @@ int root_create(struct comm *comm, bool simulated, double time_limit_s, double n
         free(root);
         return rc;
     }
-    root->ranks.first = comm_is_apart(comm) ? comm->place.task : 0;
-    root->ranks.patience_s = comm->place.patience_s;
+    root->ranks.first = comm_is_standalone(comm) ? comm->place.task : 0;
+    root->ranks.start_timeout_s = comm->place.start_timeout_s;
     root->ranks.now_s = now_s;
     root->comm = comm;
     root->simulated = simulated;
     /* A rank that sends heartbeats enforces the limit of its listing itself. */
-    root->announce_until_s = now_s + comm->place.patience_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
+    root->announce_until_s = now_s + comm->place.start_timeout_s + LIMIT_LISTING_S + LIMIT_GRACE_S;
     *out_root = root;
     return 0;
 }
@@ -274,7 +274,7 @@ static int check_listings(struct root *root, struct err *err)
             first = first ? first : announce;
         }
     }
-    if (without && without == ranks && !comm_is_apart(root->comm))
+    if (without && without == ranks && !comm_is_standalone(root->comm))
         return no_gpu(first, err);
     say_without(root);
     fail_promised(root);

@@ -9,14 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "survey/exit_code.h"
-
 static const char no_report[] = "1 lost\n";
 _Static_assert(SURVEY_EXIT_NO_REPORT == 1, "no_report has this code");
 
 /* Opens and locks the file, so that only one rank writes at a time. A rank 0 that was considered
  * lost may continue just when another rank claims its loss; then the code of rank 0 must stay. */
-static int open_alone(void)
+static int exit_file_open(void)
 {
     const char *path = getenv("GPUMEMTOPO_EXIT_FILE");
     int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
@@ -25,7 +23,7 @@ static int open_alone(void)
     return fd;
 }
 
-static bool put(int fd, const char *text)
+static bool exit_file_put(int fd, const char *text)
 {
     size_t length = strlen(text);
     return ftruncate(fd, 0) == 0 && write(fd, text, length) == (ssize_t)length;
@@ -33,16 +31,16 @@ static bool put(int fd, const char *text)
 
 int exit_file_write(int code, bool lost)
 {
-    int fd = open_alone();
+    int fd = exit_file_open();
     if (fd < 0)
         return code;
     char text[32];
     snprintf(text, sizeof text, "%d%s\n", code, lost ? " lost" : "");
-    bool written = put(fd, text);
+    bool written = exit_file_put(fd, text);
     return close(fd) == 0 && written ? 0 : code;
 }
 
-void exit_file_tell_spool(const char *folder, const char *output)
+void exit_file_name_spool(const char *folder, const char *output)
 {
     char path[4096];
     const char *file = getenv("GPUMEMTOPO_EXIT_FILE");
@@ -59,12 +57,12 @@ void exit_file_tell_spool(const char *folder, const char *output)
 bool exit_file_claim_loss(bool otherwise)
 {
     struct stat info;
-    int fd = open_alone();
+    int fd = exit_file_open();
     if (fd < 0)
         return otherwise;
     bool first = fstat(fd, &info) == 0 && info.st_size == 0;
     if (first)
-        put(fd, no_report);
+        exit_file_put(fd, no_report);
     close(fd);
     return first;
 }

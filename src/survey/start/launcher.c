@@ -1,4 +1,4 @@
-/* Finds the launcher of this process from the environment. */
+/* Finds the launcher of this process, from the environment and from its ancestors. */
 #include "survey/start/launcher.h"
 
 #include <errno.h>
@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -38,7 +39,7 @@ static const struct dialect dialects[] = {
     {"PMI_RANK", "PMI_SIZE", {"PALS_APID"}},
 };
 
-static bool number(get_function *get_variable, const char *name, int *out)
+static bool variable_number(get_function *get_variable, const char *name, int *out)
 {
     const char *text = name ? get_variable(name) : NULL;
     uint64_t value = 0;
@@ -69,7 +70,8 @@ static void name_job(get_function *get_variable, const struct dialect *dialect,
 }
 
 /* Says what to do if MPI cannot find the other tasks. */
-static int refuse(const struct launcher *launcher, enum launcher_pmi needed, struct err *err)
+static int launcher_refuse(const struct launcher *launcher, enum launcher_pmi needed,
+                           struct err *err)
 {
     static const char *const way_out = "or survey without MPI (--no-mpi)";
     if (launcher->slurm && needed == LAUNCHER_PMIX)
@@ -99,17 +101,71 @@ static int refuse(const struct launcher *launcher, enum launcher_pmi needed, str
 int launcher_check_size(const struct launcher *launcher, enum launcher_pmi needed, int mpi_size,
                         struct err *err)
 {
-    return launcher->size > 1 && mpi_size == 1 ? refuse(launcher, needed, err) : 0;
+    return launcher->size > 1 && mpi_size == 1 ? launcher_refuse(launcher, needed, err) : 0;
 }
 
 static const struct dialect *find_dialect(get_function *get_variable, int *out_rank)
 {
     for (size_t i = 0; i < COUNT_OF(dialects); i++)
-        if (number(get_variable, dialects[i].rank, out_rank) &&
+        if (variable_number(get_variable, dialects[i].rank, out_rank) &&
             (!dialects[i].named || get_variable(dialects[i].jobs[0])) &&
             (!dialects[i].marker || get_variable(dialects[i].marker)))
             return &dialects[i];
     return NULL;
+}
+
+void launcher_hydra_job(const char *words, size_t length, char *out_name, size_t size)
+{
+    *out_name = '\0';
+    if (!memchr(words, '\0', length) || !strstr(words, "hydra_pmi_proxy"))
+        return;
+    for (const char *at = words, *end = words + length; at < end;) {
+        const char *zero = memchr(at, '\0', (size_t)(end - at));
+        const char *value = zero ? zero + 1 : end;
+        if (zero && value < end && memchr(value, '\0', (size_t)(end - value)) &&
+            strcmp(at, "--control-port") == 0) {
+            snprintf(out_name, size, "hydra-%s", value);
+            spool_plain_name(out_name);
+            return;
+        }
+        at = value;
+    }
+}
+
+/* Reads /proc/PID/NAME; "" if that fails. Returns its length. */
+static size_t read_process_file(long pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, size - 1, file) : 0;
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+    return length;
+}
+
+/* 0 if it cannot be read. The name of a program, in parentheses, may have any characters. */
+static long parent_of(long pid)
+{
+    char text[512];
+    long parent = 0;
+    read_process_file(pid, "stat", text, sizeof text);
+    const char *behind = strrchr(text, ')');
+    return behind && sscanf(behind, ") %*c %ld", &parent) == 1 ? parent : 0;
+}
+
+/* Looks for Hydra's proxy among the ancestors of this process. */
+static void find_hydra_job(char *out_name, size_t size)
+{
+    enum { ANCESTORS_MAX = 16, WORDS_BYTES = 4096 };
+    char words[WORDS_BYTES];
+    long pid = (long)getppid();
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !*out_name; i++) {
+        size_t length = read_process_file(pid, "cmdline", words, sizeof words);
+        launcher_hydra_job(words, length, out_name, size);
+        pid = parent_of(pid);
+    }
 }
 
 int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
@@ -118,7 +174,7 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
     struct launcher launcher = {0};
     const struct dialect *found = find_dialect(get_variable, &launcher.rank);
     if (found) {
-        number(get_variable, found->size, &launcher.size);
+        variable_number(get_variable, found->size, &launcher.size);
         name_job(get_variable, found, &launcher);
     }
     bool mpirun = get_variable("OMPI_COMM_WORLD_SIZE");
@@ -134,8 +190,11 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
     const char *fence = get_variable("SLURM_PMIX_FENCE");
     launcher.unfenced =
         launcher.slurm && pmix && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
+    if (launcher.hydra && !*launcher.job)
+        find_hydra_job(launcher.job, sizeof launcher.job);
     *out_launcher = launcher;
     /* Every task would act as if it were alone, and all would survey the same GPUs. */
-    bool told = launcher.slurm || launcher.hydra;
-    return told && !launcher.present && launcher.size > 1 ? refuse(&launcher, needed, err) : 0;
+    bool known = launcher.slurm || launcher.hydra;
+    return known && !launcher.present && launcher.size > 1 ? launcher_refuse(&launcher, needed, err)
+                                                           : 0;
 }

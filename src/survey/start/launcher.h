@@ -3,6 +3,7 @@
 #define GPUMEMTOPO_SURVEY_START_LAUNCHER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -18,13 +19,14 @@ struct launcher {
     int size;      /* from the environment; 0: not known */
     char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
     bool slurm;    /* started by srun, not by an mpirun inside a step */
-    bool hydra;    /* started by the mpiexec of MPICH, which does not name the job */
+    bool hydra;    /* started by the mpiexec of MPICH */
     bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
 };
 
 /* get_variable: getenv, or a table in tests. -EINVAL if MPI cannot use the launcher (one of several
  * tasks without the PMI that the MPI of this build needs). out_launcher is filled even then, since
- * only rank 0 should print the error and --no-mpi needs it. */
+ * only rank 0 should print the error and --no-mpi needs it. Hydra sets no variable that names the
+ * job: the name comes from its proxy, an ancestor of this process. */
 int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
                     struct launcher *out_launcher, struct err *err);
 
@@ -32,5 +34,10 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
  * survey the same GPUs. */
 int launcher_check_size(const struct launcher *launcher, enum launcher_pmi needed, int mpi_size,
                         struct err *err);
+
+/* Writes the name of a job from the command line of Hydra's proxy, which has the host and port of
+ * the mpiexec on every node. words: as /proc has it, each word ends with a zero byte. "": it is not
+ * that proxy. */
+void launcher_hydra_job(const char *words, size_t length, char *out_name, size_t size);
 
 #endif

@@ -1,0 +1,221 @@
+/* A survey without a rank 0 that gathers the results: the last process makes the inventory. */
+#include "survey/start/standalone.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/out_file.h"
+#include "base/str.h"
+#include "inventory/anonymous.h"
+#include "inventory/inventory.h"
+#include "inventory/wire/spool.h"
+#include "inventory/wire/spool_owner.h"
+#include "report/basis.h"
+#include "report/merge.h"
+#include "survey/comm/limits.h"
+#include "survey/root/emit.h"
+
+static void warn_of_merge(void *user, const char *text)
+{
+    (void)user;
+    log_warning("%s", text);
+}
+
+static int merge_spool(const struct standalone_part *part, const char *survey,
+                       struct report_basis *basis, struct inventory *inventory, struct err *err)
+{
+    char *const command[] = {(char *)"gpumemtopo-survey"};
+    const struct report_merge_request request = {
+        .basis = basis,
+        .ends_now = true,
+        .version = GPUMEMTOPO_VERSION,
+        .command = command,
+        .command_count = 1,
+    };
+    struct report_merge *merge = NULL;
+    int rc = report_merge_create(warn_of_merge, NULL, &merge, err);
+    if (rc)
+        return rc;
+    rc = report_merge_add_folder(merge, part->folder, survey, err);
+    if (!rc)
+        rc = report_merge_finish(merge, &request, inventory, err);
+    report_merge_destroy(merge);
+    if (!rc && !inventory->gpu_count && !inventory->total_unmeasured)
+        rc = err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
+                     inventory->total_ranks);
+    return rc;
+}
+
+/* After a success, removes the spool if all of it is in the inventory and no rank can add to it.
+ * After a failure, the error is reported and the results stay: no other process need try. */
+static void leave_spool(const struct standalone_part *part, const struct inventory *inventory,
+                        bool made, size_t files, enum survey_exit code, struct spool_owner *owner)
+{
+    bool keep = part->options->spool != NULL;
+    if (made && inventory->total_lost_ranks) {
+        spool_owner_set_merged(owner, files, (int)code);
+        return;
+    }
+    if (!keep && (made || (!inventory->gpu_count && !inventory->total_unmeasured)))
+        spool_remove_files(part->folder);
+    spool_owner_remove(owner);
+    if (!made || !keep)
+        rmdir(part->folder); /* fails if it is not empty */
+}
+
+static int make_inventory(const struct standalone_part *part, size_t files,
+                          struct spool_owner *owner, enum survey_exit *out_code, struct err *err)
+{
+    const struct survey_options *options = part->options;
+    struct inventory inventory = {0};
+    struct report_basis basis = {0};
+    const struct emit_target target = {
+        .options = options,
+        .output = owner->identity.output,
+        .references = &basis.references,
+    };
+    int rc = report_basis_load(options->reference, options->baseline, &basis, err);
+    if (!rc)
+        rc = report_basis_load_world(options->world, options->world_count, &basis, err);
+    if (!rc)
+        rc = merge_spool(part, owner->identity.survey, &basis, &inventory, err);
+    if (!rc && options->anonymous)
+        anonymous_inventories((struct inventory *const[]){&inventory}, 1,
+                              basis.has_baseline ? &basis.baseline : NULL);
+    if (!rc)
+        rc = emit_write(&target, &inventory, out_code, err);
+    leave_spool(part, &inventory, !rc, files, *out_code, owner);
+    inventory_fini(&inventory);
+    report_basis_fini(&basis);
+    return rc;
+}
+
+/* No other process holds a lock on the spool. */
+static int merge_as_last(const struct standalone_part *part, struct spool_owner *owner,
+                         enum survey_exit *out_code, struct err *err)
+{
+    struct spool_count count;
+    if (spool_count(part->folder, owner->identity.survey, &count))
+        return STANDALONE_OTHERS_RUN;
+    if (count.plans < part->tasks)
+        return STANDALONE_TOO_EARLY;
+    if (count.files && count.files == owner->identity.merged) {
+        *out_code = (enum survey_exit)owner->identity.exit_code;
+        return STANDALONE_DONE;
+    }
+    if (part->rank_0_lost && out_file_in_place(owner->identity.output))
+        return STANDALONE_RANK_0_HANGS; /* it may have written to the pipe or device already */
+    int rc = make_inventory(part, count.files, owner, out_code, err);
+    return rc ? rc : STANDALONE_MADE;
+}
+
+int standalone_merge_if_last(const struct standalone_part *part, enum survey_exit *out_code,
+                             struct err *err)
+{
+    struct spool_owner owner = {0};
+    struct err ignored = {0};
+    int rc = spool_owner_open(part->owner, part->rank, &owner, &ignored);
+    if (rc)
+        return rc == -ENOENT ? STANDALONE_DONE : STANDALONE_OTHERS_RUN;
+    if (owner.unlocked) {
+        spool_owner_fini(&owner);
+        return err_set(err, -ENOLCK,
+                       "%s: the file system has no locks, so no rank knows whether it is the last: "
+                       "make the inventory with gpumemtopo-report merge",
+                       part->folder);
+    }
+    switch (spool_owner_leave(&owner)) {
+    case SPOOL_NOBODY:
+        rc = merge_as_last(part, &owner, out_code, err);
+        break;
+    case SPOOL_RANK_0:
+        rc = STANDALONE_RANK_0_HANGS;
+        break;
+    case SPOOL_OTHERS:
+        rc = STANDALONE_OTHERS_RUN;
+        break;
+    case SPOOL_GONE:
+        rc = STANDALONE_DONE;
+        break;
+    }
+    spool_owner_fini(&owner);
+    return rc;
+}
+
+/* Waits for the others, and makes the inventory if this process is the last. The wait is limited,
+ * because a process that hangs keeps its lock. */
+static void standalone_wait(struct standalone_part *part, double begin_until_s, double end_until_s,
+                            struct survey_end *end)
+{
+    const struct timespec pause = {.tv_nsec = 100000000};
+    struct clock_awake clock = {0};
+    struct err err = {0};
+    for (;;) {
+        double now_s = clock_awake_tick(&clock, clock_monotonic_s());
+        bool stop = survey_interrupted() || now_s > end_until_s;
+        if (now_s >= begin_until_s || stop)
+            part->tasks = 0;
+        enum survey_exit code = SURVEY_EXIT_OK;
+        int state = standalone_merge_if_last(part, &code, &err);
+        /* If the last process fails, the survey has failed. If no process can know that it is the
+         * last, rank 0 reports that. */
+        end->reported = state == STANDALONE_MADE || (state < 0 && state != -ENOLCK);
+        if (state == STANDALONE_MADE)
+            end->code = code;
+        end->others_code = state == STANDALONE_DONE ? code : SURVEY_EXIT_OK;
+        if (state < 0) {
+            log_failure(&err);
+            end->code = SURVEY_EXIT_NO_REPORT;
+        }
+        bool others = state >= 0 && state <= STANDALONE_TOO_EARLY;
+        if (others && stop)
+            log_warning("other ranks still measure; results are in %s: make an inventory of them "
+                        "with gpumemtopo-report merge",
+                        part->folder);
+        if (!others || stop)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+struct survey_end standalone_run(const struct comm_place *place, const struct survey_options *given,
+                                 int argc, char *const *argv, double start_timeout_s)
+{
+    struct survey_end end = {.code = SURVEY_EXIT_BAD_INPUT};
+    struct survey_options options = *given;
+    double begun_s = clock_monotonic_s();
+    if (!*place->job) {
+        if (!place->task)
+            log_error("this launcher does not name the job, so its %d tasks cannot find each other "
+                      "without MPI: set GPUMEMTOPO_JOB to the same new name for all tasks of a "
+                      "survey",
+                      place->tasks);
+        return end;
+    }
+    char *record = given->record ? str_format("%s.rank-%d", given->record, place->task) : NULL;
+    options.no_mpi = true;
+    options.record = record;
+    options.no_progress = true;
+    struct comm *comm = comm_alone_create(place);
+    end = survey_run(comm, &options, argc, argv);
+    comm_destroy(comm);
+    if (end.spool) {
+        struct standalone_part part = {
+            .folder = end.spool,
+            .owner = end.owner,
+            .rank = place->task,
+            .options = &options,
+            .tasks = (size_t)place->tasks,
+        };
+        double taken_s = clock_monotonic_s() - begun_s;
+        double measuring_s = LIMIT_TRIES * end.limit_s + LIMIT_GRACE_S;
+        standalone_wait(&part, start_timeout_s - taken_s, start_timeout_s + measuring_s, &end);
+    }
+    survey_end_fini(&end);
+    free(record);
+    return end;
+}
