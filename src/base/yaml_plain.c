@@ -172,6 +172,18 @@ static int begin_node(struct plain *p, enum yaml_kind kind, struct yaml_node **o
 
 static int read_flow(struct plain *p);
 
+/* Behind the comma of a list or mapping in flow style: a space, or the next line and its indent. */
+static bool skip_gap(struct plain *p)
+{
+    if (skip(p, '\n') && (p->at == p->end || *p->at != ' '))
+        return false;
+    if (!skip(p, ' '))
+        return false;
+    while (skip(p, ' '))
+        ;
+    return true;
+}
+
 static int read_flow_items(struct plain *p, bool mapping)
 {
     char last = mapping ? '}' : ']';
@@ -185,12 +197,12 @@ static int read_flow_items(struct plain *p, bool mapping)
             rc = read_flow(p);
         if (rc || skip(p, last))
             return rc;
-        if (!skip(p, ',') || !skip(p, ' '))
+        if (!skip(p, ',') || !skip_gap(p))
             return other_form();
     }
 }
 
-/* A value that ends on its line. */
+/* A value in flow style. */
 static int read_flow(struct plain *p)
 {
     bool mapping = skip(p, '{');

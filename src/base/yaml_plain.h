@@ -14,10 +14,10 @@ struct yaml_plain_list {
 };
 
 /* Reads a document of block mappings and lists that are indented by two spaces, with everything in
- * flow style on one line, no comments, and ASCII only. In the document the list of `list` (which
- * may be NULL) is empty; positions are not known. -ENOTSUP if the text has another form,
- * is not valid, exceeds a limit, or if `take` failed: then yaml_read_text finds out what is wrong.
- * What is read here, yaml_read_text would read to the same nodes. */
+ * flow style on one line or broken behind commas, no comments, and ASCII only. In the document the
+ * list of `list` (which may be NULL) is empty; positions are not known. -ENOTSUP if the text has
+ * another form, is not valid, exceeds a limit, or if `take` failed: then yaml_read_text finds out
+ * what is wrong. What is read here, yaml_read_text would read to the same nodes. */
 int yaml_plain_read(const char *text, size_t length, const char *name,
                     const struct yaml_limits *limits, const struct yaml_plain_list *list,
                     struct yaml_doc **out_doc);

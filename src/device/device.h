@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "device/cluster.h"
 #include "device/job.h"
-#include "inventory/facts.h"
+#include "schema/facts.h"
 
 struct device;
 struct device_shared_load; /* shared_load.h */

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "inventory/facts.h"
 #include "inventory/measure.h"
+#include "schema/facts.h"
 
 enum gpu_status {
     GPU_OK,

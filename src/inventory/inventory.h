@@ -8,9 +8,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "inventory/facts.h"
 #include "inventory/gpu_result.h"
 #include "inventory/measure.h"
+#include "schema/facts.h"
 
 enum { INVENTORY_SCHEMA = 1 };
 

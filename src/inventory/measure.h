@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "inventory/facts.h"
+#include "schema/facts.h"
 
 enum measure_status {
     MEASURE_OK,

@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_JUDGE_FACT_TEXT_H
 
 #include "base/str.h"
-#include "inventory/facts.h"
+#include "schema/facts.h"
 
 /* "ECC" for ecc, "power limit" for power_limit_w. A key without its own text loses its unit and its
  * underscores. */

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/yaml.h"
 #include "inventory/measure.h"
-#include "inventory/yaml/scalar.h"
 #include "judge/world.h"
+#include "schema/scalar.h"
 
 static const char HEAD[] = "gpumemtopo_world";
 

@@ -65,6 +65,18 @@ void html_fact(struct strbuf *out, const struct fact *fact)
         break;
     case FACT_TEXT:
         html_text(out, fact->text, HTML_NAME);
+        break;
+    case FACT_NUMBERS:
+        for (size_t i = 0; i < fact->count; i++) {
+            strbuf_puts(out, i ? " " : "");
+            html_figure(out, fact->numbers[i]);
+        }
+        break;
+    case FACT_TEXTS:
+        for (size_t i = 0; i < fact->count; i++) {
+            strbuf_puts(out, i ? " " : "");
+            html_text(out, fact->texts[i], HTML_NAME);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/utf8.h"
+#include "schema/utf8.h"
 
 /* Direction marks and overrides can make a name look like another one (CVE-2021-42574). */
 static bool is_unsafe(uint32_t code)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "inventory/yaml/scalar.h"
+#include "schema/scalar.h"
 
 static void put_help(const struct exposition *to, const char *name, size_t length, const char *help)
 {

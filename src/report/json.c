@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/yaml_plain.h"
-#include "report/json_text.h"
+#include "schema/writer.h"
 
 /* The YAML printer writes numbers like JSON, and quotes every text that looks like one. */
 static bool is_number(const char *text)
@@ -22,27 +22,30 @@ static bool is_native(const struct yaml_node *node)
                     (is_number(text) && str_parse_f64(text, &number) == 0));
 }
 
-static void put_node(struct json_text *json, const char *key, const struct yaml_node *node)
+static void put_node(struct writer *json, const char *key, const struct yaml_node *node)
 {
     bool mapping = yaml_kind(node) == YAML_MAPPING;
     if (yaml_kind(node) == YAML_SCALAR) {
         if (is_native(node))
-            json_raw(json, key, yaml_is_null(node) ? "null" : yaml_text(node));
+            writer_raw(json, key, yaml_is_null(node) ? "null" : yaml_text(node));
         else
-            json_text(json, key, yaml_text(node));
+            writer_text(json, key, yaml_text(node));
         return;
     }
-    json_open(json, key, mapping ? '{' : '[');
+    if (mapping)
+        writer_map(json, key, WRITER_BLOCK);
+    else
+        writer_list(json, key, WRITER_BLOCK);
     for (size_t i = 0; i < yaml_count(node) && !json->out->failed; i++)
         put_node(json, mapping ? yaml_key(node, i) : NULL, yaml_at(node, i));
-    json_close(json, mapping ? '}' : ']');
+    writer_end(json);
 }
 
 int report_json(const struct inventory *inventory, struct strbuf *out_text, struct err *err)
 {
     struct strbuf text = {0};
     struct yaml_doc *doc = NULL;
-    struct json_text json = {.out = out_text};
+    struct writer json = {.out = out_text};
     inventory_print(inventory, &text);
     int rc = yaml_plain_read(text.data, text.length, "inventory", &yaml_limits_plain, NULL, &doc);
     if (rc == -ENOTSUP)

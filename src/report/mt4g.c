@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "report/json.h"
-#include "report/json_text.h"
+#include "schema/writer.h"
 
 enum { METRIC_MAX = 64 };
 
@@ -21,43 +21,43 @@ static const struct measure *number_of(const struct inventory_model *model, cons
     return usable && isfinite(m->value) ? m : NULL;
 }
 
-static void put_value(struct json_text *json, const char *key, const char *unit, double value)
+static void put_value(struct writer *json, const char *key, const char *unit, double value)
 {
     if (!isfinite(value))
         return;
-    json_open(json, key, '{');
-    json_text(json, "unit", unit);
-    json_number(json, "value", value);
-    json_close(json, '}');
+    writer_map(json, key, WRITER_BLOCK);
+    writer_text(json, "unit", unit);
+    writer_number(json, "value", value);
+    writer_end(json);
 }
 
 /* Additional keys, since MT4G has none for bounds and noisy values. */
-static void put_bound(struct json_text *json, const char *key, const struct measure *m)
+static void put_bound(struct writer *json, const char *key, const struct measure *m)
 {
     if (m->bound == MEASURE_AT_LEAST)
-        json_text(json, key, "at_least");
+        writer_text(json, key, "at_least");
 }
 
-static void put_status(struct json_text *json, const char *key, const struct measure *m)
+static void put_status(struct writer *json, const char *key, const struct measure *m)
 {
     if (m->status != MEASURE_OK)
-        json_text(json, key, measure_status_name(m->status));
+        writer_text(json, key, measure_status_name(m->status));
 }
 
 /* MT4G gives confidence 0 to a capacity that is only a lower bound. */
-static void put_size(struct json_text *json, const char *key, const struct measure *m)
+static void put_size(struct writer *json, const char *key, const struct measure *m)
 {
     if (!m)
         return;
-    json_open(json, key, '{');
+    writer_map(json, key, WRITER_BLOCK);
     put_bound(json, "bound", m);
-    json_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
-    json_text(json, "method", m->method);
-    json_bool(json, "randomized", false);
-    json_number(json, "size", m->value);
+    writer_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
+    writer_text(json, "method", m->method);
+    writer_bool(json, "randomized", false);
+    writer_number(json, "size", m->value);
     put_status(json, "status", m);
-    json_text(json, "unit", "bytes");
-    json_close(json, '}');
+    writer_text(json, "unit", "bytes");
+    writer_end(json);
 }
 
 static double note_of(const struct measure *m, const char *key)
@@ -68,45 +68,45 @@ static double note_of(const struct measure *m, const char *key)
     return note && note->kind == FACT_INT ? (double)note->integer : NAN;
 }
 
-static void put_note(struct json_text *json, const struct measure *m, const char *key)
+static void put_note(struct writer *json, const struct measure *m, const char *key)
 {
     double value = note_of(m, key);
     if (isfinite(value))
-        json_number(json, key, value);
+        writer_number(json, key, value);
 }
 
 /* The value is the mean, unless there is a note with the mean. */
-static void put_latency(struct json_text *json, const struct measure *m)
+static void put_latency(struct writer *json, const struct measure *m)
 {
     if (!m)
         return;
     double mean = note_of(m, "mean");
-    json_open(json, "latency", '{');
+    writer_map(json, "latency", WRITER_BLOCK);
     put_bound(json, "bound", m);
-    json_number(json, "mean", isfinite(mean) ? mean : m->value);
-    json_number(json, "measurements", m->n);
-    json_text(json, "method", m->method);
+    writer_number(json, "mean", isfinite(mean) ? mean : m->value);
+    writer_number(json, "measurements", m->n);
+    writer_text(json, "method", m->method);
     put_note(json, m, "p50");
     put_note(json, m, "p95");
     put_status(json, "status", m);
-    json_text(json, "unit", "cycles");
-    json_close(json, '}');
+    writer_text(json, "unit", "cycles");
+    writer_end(json);
 }
 
-static void put_plain(struct json_text *json, const char *key, const char *unit, double factor,
+static void put_plain(struct writer *json, const char *key, const char *unit, double factor,
                       const struct measure *m)
 {
     if (!m)
         return;
-    json_open(json, key, '{');
+    writer_map(json, key, WRITER_BLOCK);
     put_bound(json, "bound", m);
     put_status(json, "status", m);
-    json_text(json, "unit", unit);
-    json_number(json, "value", m->value * factor);
-    json_close(json, '}');
+    writer_text(json, "unit", unit);
+    writer_number(json, "value", m->value * factor);
+    writer_end(json);
 }
 
-static void put_fact(struct json_text *json, const struct inventory_model *model, const char *fact,
+static void put_fact(struct writer *json, const struct inventory_model *model, const char *fact,
                      const char *key, const char *unit, double factor)
 {
     int64_t value = facts_int(&model->identity, fact, -1);
@@ -115,19 +115,18 @@ static void put_fact(struct json_text *json, const struct inventory_model *model
     if (unit)
         put_value(json, key, unit, (double)value * factor);
     else
-        json_number(json, key, (double)value);
+        writer_number(json, key, (double)value);
 }
 
-static void put_per_sm(struct json_text *json, const struct inventory_model *model,
-                       const char *memory)
+static void put_per_sm(struct writer *json, const struct inventory_model *model, const char *memory)
 {
     const struct measure *m = number_of(model, memory, "per_sm");
     if (m && m->status == MEASURE_OK &&
         m->bound == MEASURE_EXACT) /* a number without room for bound or status */
-        json_number(json, "amountPerMultiprocessor", m->value);
+        writer_number(json, "amountPerMultiprocessor", m->value);
 }
 
-static void put_sharing(struct json_text *json, const struct inventory_model *model,
+static void put_sharing(struct writer *json, const struct inventory_model *model,
                         const char *memory)
 {
     static const char *const names[][2] = {
@@ -137,26 +136,26 @@ static void put_sharing(struct json_text *json, const struct inventory_model *mo
     const struct measure *m = measures_get(&model->memory, metric);
     if (!m || m->kind != MEASURE_WORDS || m->status != MEASURE_OK)
         return;
-    json_open(json, "sharedWith", '[');
+    writer_list(json, "sharedWith", WRITER_BLOCK);
     for (size_t n = 0; n < COUNT_OF(names); n++)
         for (size_t i = 0; i < m->word_count; i++)
             if (strcmp(m->words[i], names[n][0]) == 0)
-                json_text(json, NULL, names[n][1]);
-    json_close(json, ']');
+                writer_text(json, NULL, names[n][1]);
+    writer_end(json);
 }
 
 /* Whether global loads are cached in L1, if that is known. */
-static void put_global(struct json_text *json, const struct inventory_model *model)
+static void put_global(struct writer *json, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "l1_data.global_loads");
     if (m && m->kind == MEASURE_WORDS && m->status == MEASURE_OK && m->word_count)
-        json_bool(json, "globalL1CacheSupported", strcmp(m->words[0], "cached") == 0);
+        writer_bool(json, "globalL1CacheSupported", strcmp(m->words[0], "cached") == 0);
 }
 
-static void put_cache(struct json_text *json, const struct inventory_model *model,
-                      const char *memory, const char *key)
+static void put_cache(struct writer *json, const struct inventory_model *model, const char *memory,
+                      const char *key)
 {
-    json_open(json, key, '{');
+    writer_map(json, key, WRITER_BLOCK);
     put_per_sm(json, model, memory);
     put_size(json, "fetchGranularity", number_of(model, memory, "fetch"));
     if (strcmp(memory, "l1_data") == 0)
@@ -167,34 +166,34 @@ static void put_cache(struct json_text *json, const struct inventory_model *mode
     if (strncmp(memory, "constant", strlen("constant")) != 0)
         put_sharing(json, model, memory);
     put_size(json, "size", number_of(model, memory, "size"));
-    json_close(json, '}');
+    writer_end(json);
 }
 
 /* GB/s to GiB/s. */
 static const double to_gib = 1e9 / (1024.0 * 1024 * 1024);
 
 /* In MT4G the size of L2 is what the driver reports; the measured size has a separate key. */
-static void put_l2_size(struct json_text *json, const struct inventory_model *model)
+static void put_l2_size(struct writer *json, const struct inventory_model *model)
 {
     const struct measure *m = number_of(model, "l2", "size");
     int64_t reported = facts_int(&model->identity, "l2_bytes", -1);
     if (reported < 0 && !m)
         return;
-    json_open(json, "size", '{');
+    writer_map(json, "size", WRITER_BLOCK);
     if (m) {
-        json_number(json, "measured", m->value);
+        writer_number(json, "measured", m->value);
         put_bound(json, "measuredBound", m);
         put_status(json, "measuredStatus", m);
     }
-    json_text(json, "unit", "bytes");
+    writer_text(json, "unit", "bytes");
     if (reported >= 0)
-        json_number(json, "value", (double)reported);
-    json_close(json, '}');
+        writer_number(json, "value", (double)reported);
+    writer_end(json);
 }
 
-static void put_l2(struct json_text *json, const struct inventory_model *model)
+static void put_l2(struct writer *json, const struct inventory_model *model)
 {
-    json_open(json, "l2", '{');
+    writer_map(json, "l2", WRITER_BLOCK);
     put_size(json, "fetchGranularity", number_of(model, "l2", "fetch"));
     put_latency(json, number_of(model, "l2", "latency"));
     put_size(json, "lineSize", number_of(model, "l2", "line"));
@@ -204,79 +203,79 @@ static void put_l2(struct json_text *json, const struct inventory_model *model)
     put_size(json, "segmentSize", half ? half : number_of(model, "l2", "size"));
     put_l2_size(json, model);
     put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "l2", "bandwidth.write"));
-    json_close(json, '}');
+    writer_end(json);
 }
 
-static void put_main(struct json_text *json, const struct inventory_model *model)
+static void put_main(struct writer *json, const struct inventory_model *model)
 {
-    json_open(json, "main", '{');
+    writer_map(json, "main", WRITER_BLOCK);
     put_latency(json, number_of(model, "main", "latency"));
     put_fact(json, model, "memory_bus_bits", "memoryBusWidth", "bit", 1);
     put_fact(json, model, "memory_clock_max_mhz", "memoryClockRate", "kHz", 1000);
     put_plain(json, "readBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.read"));
     put_fact(json, model, "memory_bytes", "totalGlobalMem", "bytes", 1);
     put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.write"));
-    json_close(json, '}');
+    writer_end(json);
 }
 
-static void put_memory(struct json_text *json, const struct inventory_model *model)
+static void put_memory(struct writer *json, const struct inventory_model *model)
 {
-    json_open(json, "memory", '{');
-    json_open(json, "constant", '{');
+    writer_map(json, "memory", WRITER_BLOCK);
+    writer_map(json, "constant", WRITER_BLOCK);
     put_cache(json, model, "constant_l1", "l1");
     put_cache(json, model, "constant_l15", "l1.5");
     put_fact(json, model, "constant_bytes", "totalConstMem", "bytes", 1);
-    json_close(json, '}');
+    writer_end(json);
     put_cache(json, model, "l1_data", "l1");
     put_l2(json, model);
     put_main(json, model);
     put_cache(json, model, "read_only", "readOnly");
-    json_open(json, "shared", '{');
+    writer_map(json, "shared", WRITER_BLOCK);
     put_latency(json, number_of(model, "shared", "latency"));
     put_fact(json, model, "shared_reserved_bytes", "reservedSharedMemPerBlock", "bytes", 1);
     put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, number_of(model, "shared", "size"));
     put_fact(json, model, "shared_per_sm_bytes", "sharedMemPerMultiProcessor", "bytes", 1);
-    json_close(json, '}');
+    writer_end(json);
     put_cache(json, model, "texture", "texture");
-    json_close(json, '}');
+    writer_end(json);
 }
 
-static void put_compute(struct json_text *json, const struct inventory_model *model)
+static void put_compute(struct writer *json, const struct inventory_model *model)
 {
     int64_t sms = facts_int(&model->identity, "sms", -1);
     int64_t cores = facts_int(&model->identity, "cores", -1);
-    json_open(json, "compute", '{');
+    writer_map(json, "compute", WRITER_BLOCK);
     put_fact(json, model, "blocks_per_sm", "maxBlocksPerMultiProcessor", NULL, 1);
     put_fact(json, model, "threads_per_block", "maxThreadsPerBlock", NULL, 1);
     put_fact(json, model, "threads_per_sm", "maxThreadsPerMultiProcessor", NULL, 1);
     put_fact(json, model, "sms", "multiProcessorCount", NULL, 1);
     if (sms > 0 && cores > 0)
-        json_number(json, "numberOfCoresPerMultiProcessor", (double)(cores / sms));
+        writer_number(json, "numberOfCoresPerMultiProcessor", (double)(cores / sms));
     put_fact(json, model, "registers_per_block", "regsPerBlock", NULL, 1);
     put_fact(json, model, "registers_per_sm", "regsPerMultiProcessor", NULL, 1);
     put_fact(json, model, "warp_size", "warpSize", NULL, 1);
-    json_close(json, '}');
+    writer_end(json);
 }
 
-static void put_general(struct json_text *json, const struct inventory_model *model)
+static void put_general(struct writer *json, const struct inventory_model *model)
 {
     const char *capability = facts_text(&model->identity, "compute_capability");
     int major, minor;
-    json_open(json, "general", '{');
+    writer_map(json, "general", WRITER_BLOCK);
     put_fact(json, model, "sm_clock_max_mhz", "clockRate", "kHz", 1000);
     if (capability && sscanf(capability, "%d.%d", &major, &minor) == 2) {
-        json_open(json, "computeCapability", '{');
-        json_number(json, "major", major);
-        json_number(json, "minor", minor);
-        json_close(json, '}');
+        writer_map(json, "computeCapability", WRITER_BLOCK);
+        writer_number(json, "major", major);
+        writer_number(json, "minor", minor);
+        writer_end(json);
     }
-    json_text(json, "name", model->name);
-    json_text(json, "vendor", "NVIDIA");
-    json_close(json, '}');
+    writer_text(json, "name", model->name);
+    writer_text(json, "vendor", "NVIDIA");
+    writer_end(json);
 }
 
 /* CUDA encodes version 12.2 as 12020. */
-static void put_driver(struct json_text *json, const struct inventory *inventory,
+static void put_driver(struct writer *json, const struct inventory *inventory,
                        const struct inventory_model *model)
 {
     for (size_t i = 0; i < inventory->gpu_count; i++) {
@@ -286,7 +285,7 @@ static void put_driver(struct json_text *json, const struct inventory *inventory
         if (!cuda || !str_equal(gpu->model, model->id) ||
             sscanf(cuda, "%d.%d", &major, &minor) != 2)
             continue;
-        json_number(json, "driver", 1000.0 * major + 10.0 * minor);
+        writer_number(json, "driver", 1000.0 * major + 10.0 * minor);
         return;
     }
 }
@@ -294,15 +293,15 @@ static void put_driver(struct json_text *json, const struct inventory *inventory
 void report_json_mt4g(const struct inventory *inventory, const struct inventory_model *model,
                       struct strbuf *out_text)
 {
-    struct json_text json = {.out = out_text};
-    json_open(&json, NULL, '{');
+    struct writer json = {.out = out_text};
+    writer_map(&json, NULL, WRITER_BLOCK);
     put_compute(&json, model);
     put_general(&json, model);
     put_memory(&json, model);
-    json_open(&json, "meta", '{');
+    writer_map(&json, "meta", WRITER_BLOCK);
     put_driver(&json, inventory, model);
-    json_text(&json, "gpumemtopo", inventory->version);
-    json_text(&json, "timestamp", inventory->generated);
-    json_close(&json, '}');
-    json_close(&json, '}');
+    writer_text(&json, "gpumemtopo", inventory->version);
+    writer_text(&json, "timestamp", inventory->generated);
+    writer_end(&json);
+    writer_end(&json);
 }

@@ -22,6 +22,7 @@ static void knows_its_form(void **state)
         {"a: {b: -1.5e-07, \"c d\": [x, \"y\\n\\\"\\\\\", {}], e: []}\n", true},
         {"a:\n  - b: 1\n    c: 2\n  - {b: 1}\nd: x y\n", true},
         {"a:\n  b:\n    c: {d: 1}\n  e: 1\n", true},
+        {"a: [1,\n    2, {b: 3,\n c: 4}]\nd: 1\n", true},
         {"", false},
         {"a: 1", false},              /* no line break at the end */
         {"a: 1\nb\n", false},         /* no value */
@@ -45,6 +46,9 @@ static void knows_its_form(void **state)
         {"a: {b}\n", false},
         {"a: {b: 1,c: 2}\n", false},
         {"a: {b: 1, }\n", false},
+        {"a: [1,\n2]\n", false},
+        {"a: [1,\n\n 2]\n", false},
+        {"a: [1\n  , 2]\n", false},
         {"a: {b: 1}: 2\n", false},
         {"a:\n- b: 1\n", false},
         {"a:\n    b: 1\n", false},

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "device/cuda/nvml.h"
-#include "inventory/facts.h"
+#include "schema/facts.h"
 
 /* A GPU as NVML knows it. */
 struct nvml_gpu {

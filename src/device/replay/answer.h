@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "device/straight.h"
-#include "inventory/wire/wire.h"
+#include "schema/wire.h"
 
 uint32_t answer_get_u32(struct wire_reader *reader); /* bad if it is larger */
 

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "device/shared_load.h"
 #include "device/straight.h"
-#include "inventory/wire/wire.h"
+#include "schema/wire.h"
 
 /* The calls of the device interface. The numbers are part of the format. */
 enum ask_call {

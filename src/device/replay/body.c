@@ -9,7 +9,7 @@
 #include "device/replay/ask.h"
 #include "device/replay/entry.h"
 #include "device/replay/record.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 struct reading {
     const char *body;

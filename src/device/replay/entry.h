@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "inventory/wire/wire.h"
+#include "schema/wire.h"
 
 /* Version 2 has ENTRY_GPU_AGAIN; otherwise it is like version 1. */
 enum { RECORD_VERSION = 2, RECORD_VERSION_OLDEST = 1, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "inventory/names.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 const char replay_magic[RECORD_MAGIC_BYTES] = {'\x89', 'G', 'M', 'R', '\r', '\n', '\x1a', '\n'};
 

@@ -10,7 +10,7 @@
 #include "device/replay/ask.h"
 #include "device/replay/record_read.h"
 #include "inventory/anonymous.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 /* Copies the text without its comments: a '#' at the start of a line or after a space, and not in
  * quotes. */

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "device/replay/answer.h"
 #include "device/replay/slot.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 struct replayed {
     struct device base;

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "inventory/wire/wire.h"
+#include "schema/wire.h"
 
 enum { FRAME_VERSION = 1, FRAME_HEADER_BYTES = 20, FRAME_PAYLOAD_MAX = 64 * 1024 * 1024 };
 

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "inventory/gpu_result.h"
 #include "inventory/names.h"
-#include "inventory/wire/facts_wire.h"
 #include "inventory/wire/frame.h"
+#include "schema/wire.h"
 
 enum { VERSION = 3 };
 

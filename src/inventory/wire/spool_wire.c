@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "inventory/names.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 enum frame_type { FRAME_ORIGIN = 1, FRAME_GPU, FRAME_SURVEY };
 

@@ -9,8 +9,8 @@
 
 #include "base/err.h"
 #include "base/yaml.h"
-#include "inventory/facts.h"
 #include "inventory/measure.h"
+#include "schema/facts.h"
 
 /* A text. The second also accepts null and gives NULL. */
 int field_text(const struct yaml_node *node, char **out_text, struct err *err);

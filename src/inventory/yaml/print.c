@@ -6,7 +6,7 @@
 #include "inventory/board_keys.h"
 #include "inventory/inventory.h"
 #include "inventory/yaml/print_measure.h"
-#include "inventory/yaml/scalar.h"
+#include "schema/scalar.h"
 
 const char *const inventory_board_keys[BOARD_KEY_COUNT] = {"serial", "part", "vbios", "driver"};
 

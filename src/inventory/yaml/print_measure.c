@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/yaml/scalar.h"
+#include "schema/scalar.h"
 
 void inventory_print_fact(struct strbuf *buffer, const struct fact *fact)
 {
@@ -24,7 +24,7 @@ void inventory_print_fact(struct strbuf *buffer, const struct fact *fact)
     case FACT_TEXT:
         scalar_put_text(buffer, fact->text);
         break;
-    case FACT_UNKNOWN:
+    default:
         strbuf_puts(buffer, "null");
     }
 }

@@ -3,8 +3,8 @@
 #define GPUMEMTOPO_INVENTORY_YAML_PRINT_MEASURE_H
 
 #include "base/str.h"
-#include "inventory/facts.h"
 #include "inventory/measure.h"
+#include "schema/facts.h"
 
 void inventory_print_fact(struct strbuf *buffer, const struct fact *fact);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/wire/wire.h"
 #include "predict/trace/page.h"
 #include "predict/warp.h"
+#include "schema/wire.h"
 
 uint64_t trace_head_blocks(const struct trace_head *head)
 {

@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_PROBES_METHOD_THROTTLE_NOTE_H
 
 #include "device/device.h"
-#include "inventory/facts.h"
+#include "schema/facts.h"
 
 /* Sets `throttle`: "none", or the names of the reasons; unknown if the driver does not tell. 0 or
  * -ENOMEM. */

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "inventory/names.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
 {

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "inventory/names.h"
-#include "inventory/wire/facts_wire.h"
+#include "schema/wire.h"
 
 void outcome_fini(struct outcome *outcome)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "inventory/yaml/scalar.h"
+#include "schema/scalar.h"
 
 static void texts_are_quoted_where_needed(void **state)
 {

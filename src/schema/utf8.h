@@ -1,6 +1,6 @@
 /* Strict decoding of UTF-8. */
-#ifndef GPUMEMTOPO_INVENTORY_UTF8_H
-#define GPUMEMTOPO_INVENTORY_UTF8_H
+#ifndef GPUMEMTOPO_SCHEMA_UTF8_H
+#define GPUMEMTOPO_SCHEMA_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,20 +1,33 @@
-/* Named facts about a GPU. Each of them may be unknown. */
-#ifndef GPUMEMTOPO_INVENTORY_FACTS_H
-#define GPUMEMTOPO_INVENTORY_FACTS_H
+/* Named facts: an ordered map of values, each of which may be unknown. */
+#ifndef GPUMEMTOPO_SCHEMA_FACTS_H
+#define GPUMEMTOPO_SCHEMA_FACTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum fact_kind { FACT_UNKNOWN, FACT_BOOL, FACT_INT, FACT_REAL, FACT_TEXT };
+enum fact_kind {
+    FACT_UNKNOWN,
+    FACT_BOOL,
+    FACT_INT,
+    FACT_REAL,
+    FACT_TEXT,
+    FACT_NUMBERS, /* a list of numbers; NaN: unknown */
+    FACT_TEXTS,   /* a list of texts */
+};
 
 /* FACT_UNKNOWN: `text` says why the fact could not be read ("not supported", ...). */
 struct fact {
     char *key; /* snake_case, unit at the end: memory_bytes, power_limit_w */
     enum fact_kind kind;
-    bool flag;
-    int64_t integer;
-    double real;
+    uint32_t count; /* of a list */
+    union {
+        bool flag;
+        int64_t integer;
+        double real;
+        double *numbers;
+        char **texts;
+    };
     char *text;
 };
 
@@ -31,12 +44,17 @@ int facts_set_int(struct facts *facts, const char *key, int64_t value);
 int facts_set_real(struct facts *facts, const char *key, double value);
 int facts_set_text(struct facts *facts, const char *key, const char *value);
 int facts_set_unknown(struct facts *facts, const char *key, const char *reason);
+int facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count);
+int facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count);
 int facts_set(struct facts *facts, const struct fact *fact);
 
 void facts_remove(struct facts *facts, const char *key); /* if it is there */
 
 const struct fact *facts_get(const struct facts *facts, const char *key); /* NULL: absent */
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
+/* The list of that name and its count; NULL: absent, or no such list. */
+const double *facts_numbers(const struct facts *facts, const char *key, size_t *out_count);
+char *const *facts_texts(const struct facts *facts, const char *key, size_t *out_count);
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 
 double fact_number(const struct fact *fact); /* NaN: absent or no number; fact may be NULL */
@@ -47,5 +65,6 @@ bool fact_equal(const struct fact *a, const struct fact *b);
 int facts_copy(struct facts *to, const struct facts *from); /* to is empty; 0 or -ENOMEM */
 void facts_fini(struct facts *facts);
 void facts_fini_list(struct facts *facts); /* the texts lie elsewhere and stay */
+void fact_clear(struct fact *fact);        /* makes it unknown, without a reason */
 
 #endif

@@ -1,5 +1,5 @@
 /* Strict decoding of UTF-8. */
-#include "inventory/utf8.h"
+#include "schema/utf8.h"
 
 size_t utf8_decode(const char *text, uint32_t *out_code)
 {

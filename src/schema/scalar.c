@@ -1,5 +1,5 @@
 /* Single values as YAML text. */
-#include "inventory/yaml/scalar.h"
+#include "schema/scalar.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "inventory/utf8.h"
+#include "schema/utf8.h"
 
 /* Words that YAML 1.1 reads as a boolean or null, in any case. */
 static bool is_reserved(const char *text)

@@ -1,6 +1,6 @@
 /* Single values as YAML text that YAML 1.1 and 1.2 readers read as the same value. */
-#ifndef GPUMEMTOPO_INVENTORY_YAML_SCALAR_H
-#define GPUMEMTOPO_INVENTORY_YAML_SCALAR_H
+#ifndef GPUMEMTOPO_SCHEMA_SCALAR_H
+#define GPUMEMTOPO_SCHEMA_SCALAR_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* Values inside a frame's payload, little-endian. The writers append to a strbuf. The reader checks
  * every bound; after an error `bad` stays set, so callers check it once at the end. */
-#ifndef GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
-#define GPUMEMTOPO_INVENTORY_WIRE_WIRE_H
+#ifndef GPUMEMTOPO_SCHEMA_WIRE_H
+#define GPUMEMTOPO_SCHEMA_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,6 +9,10 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "schema/facts.h"
+
+/* A longer text sets buffer->failed. */
+enum { WIRE_TEXT_MAX = 64 * 1024 * 1024 };
 
 void wire_put_u32(struct strbuf *buffer, uint32_t value);
 void wire_put_u64(struct strbuf *buffer, uint64_t value);
@@ -46,5 +50,27 @@ void wire_no_memory(struct wire_reader *reader);
 
 /* 0 if everything was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
+
+/* A number that is not finite and a text that is NULL are written as unknown. */
+void wire_put_facts(struct strbuf *buffer, const struct facts *facts);
+
+/* Fills `facts`, which must be empty. A number that is not finite, a missing text, a repeated key,
+ * or more than WIRE_ITEMS_MAX facts set reader->bad. */
+void wire_get_facts(struct wire_reader *reader, struct facts *facts);
+
+/* A value below `count`. */
+unsigned wire_get_enum(struct wire_reader *reader, unsigned count);
+
+/* A text that is not NULL and short enough for a key. The caller frees it, also if the reader is
+ * bad. */
+char *wire_get_key(struct wire_reader *reader);
+
+enum { WIRE_ITEMS_MAX = 4096 };
+
+/* True if a key occurs twice; count is at most WIRE_ITEMS_MAX. */
+bool wire_repeats(const char *const *keys, size_t count);
+
+/* As wire_get_count, with WIRE_ITEMS_MAX as a further limit. */
+uint32_t wire_get_items(struct wire_reader *reader, size_t item_bytes);
 
 #endif

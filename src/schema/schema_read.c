@@ -1,0 +1,297 @@
+/* Structs that a schema describes, from YAML: every key is known, every value has its type. */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "schema/member.h"
+#include "schema/schema.h"
+
+enum { SCHEMA_FIELDS_MAX = 32 };
+
+int schema_read_number(const struct yaml_node *node, double *out_value, struct err *err)
+{
+    if (!yaml_is_null(node))
+        return yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, out_value, err);
+    *out_value = NAN;
+    return 0;
+}
+
+int schema_read_text(const struct yaml_node *node, bool nullable, char **out_text, struct err *err)
+{
+    const char *text = NULL;
+    int rc = nullable && yaml_is_null(node) ? 0 : yaml_as_text(node, &text, err);
+    if (!rc)
+        *out_text = str_copy(text);
+    return rc;
+}
+
+int schema_read_texts(const struct yaml_node *node, char ***out_texts, size_t *out_count,
+                      struct err *err)
+{
+    int rc = yaml_expect(node, YAML_SEQUENCE, err);
+    if (rc || !yaml_count(node))
+        return rc;
+    char **texts = mem_array(yaml_count(node), sizeof *texts);
+    *out_texts = texts;
+    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+        rc = schema_read_text(yaml_at(node, i), false, &texts[i], err);
+        *out_count = i + !rc;
+    }
+    return rc;
+}
+
+/* True for digits with an optional minus, if the value fits into int64_t. */
+static bool is_whole(const char *text, int64_t *out_value)
+{
+    const char *digits = text + (*text == '-');
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return false;
+    errno = 0;
+    long long value = strtoll(text, NULL, 10);
+    if (errno)
+        return false;
+    *out_value = value;
+    return true;
+}
+
+/* A list is one of texts if its first item that is not null is a text. */
+static bool is_list_of_texts(const struct yaml_node *node)
+{
+    double number;
+    size_t i = 0;
+    while (i < yaml_count(node) && yaml_is_null(yaml_at(node, i)))
+        i++;
+    return i < yaml_count(node) &&
+           yaml_as_f64(yaml_at(node, i), -HUGE_VAL, HUGE_VAL, &number, NULL);
+}
+
+static int read_list_fact(const char *key, const struct yaml_node *node, struct facts *facts,
+                          struct err *err)
+{
+    size_t count = yaml_count(node), texts_count = 0;
+    char **texts = NULL;
+    double *numbers = NULL;
+    int rc = 0;
+    if (is_list_of_texts(node)) {
+        rc = schema_read_texts(node, &texts, &texts_count, err);
+        if (!rc)
+            facts_set_texts(facts, key, (const char *const *)texts, texts_count);
+    } else {
+        numbers = mem_array(count, sizeof *numbers);
+        for (size_t i = 0; i < count && !rc; i++)
+            rc = schema_read_number(yaml_at(node, i), &numbers[i], err);
+        if (!rc)
+            facts_set_numbers(facts, key, numbers, count);
+    }
+    for (size_t i = 0; i < texts_count; i++)
+        free(texts[i]);
+    free(texts);
+    free(numbers);
+    return rc;
+}
+
+int schema_read_fact(const char *key, const struct yaml_node *node, bool lists, struct facts *facts,
+                     struct err *err)
+{
+    if (lists && yaml_kind(node) == YAML_SEQUENCE)
+        return read_list_fact(key, node, facts, err);
+    int rc = yaml_expect(node, YAML_SCALAR, err);
+    if (rc)
+        return rc;
+    const char *text = yaml_text(node);
+    bool flag;
+    double real;
+    int64_t integer;
+    /* The typed readers take only unquoted scalars, so that "9.0" in quotes stays a text. */
+    if (yaml_is_null(node))
+        facts_set_unknown(facts, key, NULL);
+    else if (yaml_as_bool(node, &flag, NULL) == 0)
+        facts_set_bool(facts, key, flag);
+    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL) == 0 && is_whole(text, &integer))
+        facts_set_int(facts, key, integer);
+    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL) == 0)
+        facts_set_real(facts, key, real);
+    else
+        facts_set_text(facts, key, text);
+    return 0;
+}
+
+static int read_facts(const struct schema_field *field, const struct yaml_node *node,
+                      struct facts *facts, struct err *err)
+{
+    int rc = yaml_expect(node, YAML_MAPPING, err);
+    for (size_t i = 0; !rc && i < yaml_count(node); i++)
+        rc = schema_read_fact(yaml_key(node, i), yaml_at(node, i), field->flags & SCHEMA_LISTS,
+                              facts, err);
+    return rc;
+}
+
+static int read_whole(const struct schema_field *field, const struct yaml_node *node, uint64_t most,
+                      uint64_t *out_value, struct err *err)
+{
+    bool bounded = field->min != 0 || field->max != 0;
+    return yaml_as_u64(node, (uint64_t)field->min, bounded ? (uint64_t)field->max : most, out_value,
+                       err);
+}
+
+static int read_enum(const struct schema_field *field, const struct yaml_node *node, unsigned *out,
+                     struct err *err)
+{
+    size_t first = (size_t)field->min, index;
+    size_t last = field->max > 0 ? (size_t)field->max : field->name_count - 1;
+    int rc = yaml_as_word(node, field->names + first, last - first + 1, &index, err);
+    if (!rc)
+        *out = (unsigned)(first + index);
+    return rc;
+}
+
+static int read_f64(const struct schema_field *field, const struct yaml_node *node, double *out,
+                    struct err *err)
+{
+    bool bounded = field->min != 0 || field->max != 0;
+    if (field->flags & SCHEMA_NULL && yaml_is_null(node)) {
+        *out = NAN;
+        return 0;
+    }
+    return yaml_as_f64(node, bounded ? field->min : -HUGE_VAL, bounded ? field->max : HUGE_VAL, out,
+                       err);
+}
+
+static int read_item(const struct schema_field *field, const struct yaml_node *node, char *item,
+                     struct err *err)
+{
+    bool nullable = field->flags & SCHEMA_NULL;
+    uint64_t number;
+    int rc = 0;
+    switch (field->type) {
+    case SCHEMA_TEXT:
+        return schema_read_text(node, nullable, (char **)item, err);
+    case SCHEMA_BOOL:
+        return yaml_as_bool(node, (bool *)item, err);
+    case SCHEMA_U32:
+        rc = read_whole(field, node, UINT32_MAX, &number, err);
+        if (!rc)
+            *(uint32_t *)item = (uint32_t)number;
+        return rc;
+    case SCHEMA_I32:
+        if (nullable && yaml_is_null(node)) {
+            *(int32_t *)item = -1;
+            return 0;
+        }
+        rc = read_whole(field, node, INT32_MAX, &number, err);
+        if (!rc)
+            *(int32_t *)item = (int32_t)number;
+        return rc;
+    case SCHEMA_U64:
+        return read_whole(field, node, UINT64_MAX, (uint64_t *)item, err);
+    case SCHEMA_F64:
+        return read_f64(field, node, (double *)item, err);
+    case SCHEMA_ENUM:
+        return read_enum(field, node, (unsigned *)item, err);
+    case SCHEMA_STRUCT:
+        return schema_read(field->of, node, item, err);
+    case SCHEMA_FACTS:
+        return read_facts(field, node, (struct facts *)item, err);
+    case SCHEMA_FACT:
+        return schema_read_fact(field->key, node, field->flags & SCHEMA_LISTS, (struct facts *)item,
+                                err);
+    case SCHEMA_CONSTANT:
+        return yaml_as_u64(node, (uint64_t)field->max, (uint64_t)field->max, &number, err);
+    }
+    return yaml_error(node, err, "internal: schema type");
+}
+
+/* The count is raised before an item is read, so that a half-read item is released too. */
+static int read_list(const struct schema_field *field, const struct yaml_node *node, void *object,
+                     struct err *err)
+{
+    int rc = yaml_expect(node, YAML_SEQUENCE, err);
+    if (rc)
+        return rc;
+    char *items = member_allocate(field, object, yaml_count(node));
+    size_t bytes = member_of(field, object).bytes;
+    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+        member_set(field, object, items, i + 1);
+        rc = read_item(field, yaml_at(node, i), items + i * bytes, err);
+    }
+    return rc;
+}
+
+static int read_member(const struct schema_field *field, const struct yaml_node *node, void *object,
+                       struct err *err)
+{
+    if (field->form)
+        return field->form->read(node, object, err);
+    if (field->flags & SCHEMA_LIST)
+        return read_list(field, node, object, err);
+    if (field->flags & SCHEMA_PRESENT) {
+        bool *present = (bool *)object + field->count_offset;
+        *present = !yaml_is_null(node);
+        if (!*present)
+            return 0;
+    }
+    return read_item(field, node, (char *)object + field->offset, err);
+}
+
+static int unknown_schema_key(const struct schema *schema, const struct yaml_node *key,
+                              struct err *err)
+{
+    const char *known[SCHEMA_FIELDS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < schema->count; i++)
+        if (!(schema->fields[i].flags & SCHEMA_WIRE_ONLY))
+            known[count++] = schema->fields[i].key;
+    const char *word = yaml_text(key), *near = str_nearest(word, known, count);
+    return near ? yaml_error(key, err, "unknown key \"%.60s\"; did you mean \"%s\"?", word, near)
+                : yaml_error(key, err, "unknown key \"%.60s\"", word);
+}
+
+/* The values of the keys, by row. Files have the keys in the order of the rows: the row behind the
+ * last one that was found is tried first. */
+static int find_members(const struct schema *schema, const struct yaml_node *node,
+                        const struct yaml_node **out_nodes, struct err *err)
+{
+    int rc = yaml_expect(node, YAML_MAPPING, err);
+    if (rc)
+        return rc;
+    size_t at = 0;
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        const char *key = yaml_key(node, i);
+        size_t tried = 0;
+        for (; tried < schema->count; tried++, at = (at + 1) % schema->count)
+            if (strcmp(schema->fields[at].key, key) == 0 &&
+                !(schema->fields[at].flags & SCHEMA_WIRE_ONLY))
+                break;
+        if (tried == schema->count)
+            return unknown_schema_key(schema, yaml_key_node(node, i), err);
+        out_nodes[at] = yaml_at(node, i);
+        at = (at + 1) % schema->count;
+    }
+    for (size_t f = 0; f < schema->count; f++)
+        if (!out_nodes[f] && !(schema->fields[f].flags & (SCHEMA_OPTIONAL | SCHEMA_WIRE_ONLY)))
+            return yaml_error(node, err, "key \"%s\" is missing", schema->fields[f].key);
+    return 0;
+}
+
+int schema_read(const struct schema *schema, const struct yaml_node *node, void *object,
+                struct err *err)
+{
+    const struct yaml_node *nodes[SCHEMA_FIELDS_MAX] = {NULL};
+    assert(schema->count <= SCHEMA_FIELDS_MAX);
+    int rc = find_members(schema, node, nodes, err);
+    for (size_t f = 0; f < schema->count && !rc; f++) {
+        const struct schema_field *field = &schema->fields[f];
+        if (!nodes[f]) {
+            if (field->type == SCHEMA_F64 && !(field->flags & SCHEMA_LIST))
+                *(double *)((char *)object + field->offset) = NAN;
+            continue;
+        }
+        rc = read_member(field, nodes[f], object, err);
+        if (rc)
+            err_prefix(err, "%s", field->key);
+    }
+    return rc;
+}

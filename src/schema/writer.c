@@ -1,0 +1,212 @@
+/* Writes YAML or JSON piece by piece. */
+#include "schema/writer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "schema/scalar.h"
+#include "schema/utf8.h"
+
+/* Bytes that are not UTF-8 become U+FFFD; "<" is escaped so that the text can be embedded in
+ * HTML. */
+static void json_put_string(struct strbuf *out, const char *text)
+{
+    strbuf_puts(out, "\"");
+    while (*text) {
+        size_t run = 0;
+        while (text[run] >= ' ' && text[run] < 0x7f && !strchr("\"\\<", text[run]))
+            run++;
+        strbuf_append(out, text, run);
+        text += run;
+        if (!*text)
+            break;
+        uint32_t code = 0;
+        size_t length = utf8_decode(text, &code);
+        if (!length)
+            strbuf_puts(out, "\xef\xbf\xbd");
+        else if (code == '"' || code == '\\')
+            strbuf_printf(out, "\\%c", (int)code);
+        else if (code < 0x20 || code == '<' || (code >= 0x7f && code < 0xa0) || code == 0x2028 ||
+                 code == 0x2029)
+            strbuf_printf(out, "\\u%04x", (unsigned)code);
+        else
+            strbuf_append(out, text, length);
+        text += length ? length : 1;
+    }
+    strbuf_puts(out, "\"");
+}
+
+static void writer_put_text(struct writer *writer, const char *text)
+{
+    if (writer->format == WRITER_JSON && text)
+        json_put_string(writer->out, text);
+    else
+        scalar_put_text(writer->out, text);
+}
+
+static void writer_new_line(struct strbuf *out, int indent)
+{
+    static const char spaces[] = "                                                                ";
+    strbuf_puts(out, "\n");
+    for (; indent > 0; indent -= (int)sizeof spaces - 1) {
+        size_t part = (size_t)indent < sizeof spaces - 1 ? (size_t)indent : sizeof spaces - 1;
+        strbuf_append(out, spaces, part);
+    }
+}
+
+/* Everything before a value: separator, line, key. `nested`: the value begins on the next line. */
+static void writer_begin(struct writer *writer, const char *key, bool nested)
+{
+    struct writer_level *level = &writer->levels[writer->depth];
+    bool yaml = writer->format == WRITER_YAML;
+    if (writer->flush)
+        writer->flush(writer->user, writer->out);
+    if (!writer->depth)
+        return;
+    if (level->begun && (level->flow || !yaml))
+        strbuf_puts(writer->out, level->flow ? ", " : ",");
+    /* The first key of a map that is an item of a list stands behind the dash, and the first one of
+     * the document has no line before it. */
+    bool same_line = yaml && !level->begun && !level->list &&
+                     (writer->depth == 1 || writer->levels[writer->depth - 1].list);
+    if (!level->flow && !same_line)
+        writer_new_line(writer->out, level->indent);
+    if (!level->flow && yaml && level->list)
+        strbuf_puts(writer->out, "- ");
+    level->begun = true;
+    if (key) {
+        writer_put_text(writer, key);
+        strbuf_puts(writer->out, nested && yaml ? ":" : ": ");
+    }
+}
+
+static void writer_open(struct writer *writer, const char *key, bool list, enum writer_style style)
+{
+    bool yaml = writer->format == WRITER_YAML;
+    bool flow = yaml && (style == WRITER_FLOW || writer->levels[writer->depth].flow);
+    writer_begin(writer, key, !flow);
+    if (flow || !yaml)
+        strbuf_puts(writer->out, list ? "[" : "{");
+    int indent = writer->depth || !yaml ? writer->levels[writer->depth].indent + 2 : 0;
+    if (writer->depth + 1 < WRITER_DEPTH_MAX)
+        writer->depth++;
+    writer->levels[writer->depth] =
+        (struct writer_level){.list = list, .flow = flow, .indent = indent};
+}
+
+void writer_map(struct writer *writer, const char *key, enum writer_style style)
+{
+    writer_open(writer, key, false, style);
+}
+
+void writer_list(struct writer *writer, const char *key, enum writer_style style)
+{
+    writer_open(writer, key, true, style);
+}
+
+void writer_end(struct writer *writer)
+{
+    const struct writer_level *level = &writer->levels[writer->depth];
+    bool yaml = writer->format == WRITER_YAML;
+    if (!yaml && level->begun && !level->flow)
+        writer_new_line(writer->out, level->indent - 2);
+    if (level->flow || !yaml)
+        strbuf_puts(writer->out, level->list ? "]" : "}");
+    if (!--writer->depth)
+        strbuf_puts(writer->out, "\n");
+}
+
+void writer_text(struct writer *writer, const char *key, const char *text)
+{
+    writer_begin(writer, key, false);
+    writer_put_text(writer, text);
+}
+
+void writer_number(struct writer *writer, const char *key, double value)
+{
+    writer_begin(writer, key, false);
+    scalar_put_number(writer->out, value);
+}
+
+void writer_i64(struct writer *writer, const char *key, int64_t value)
+{
+    writer_begin(writer, key, false);
+    strbuf_printf(writer->out, "%" PRId64, value);
+}
+
+void writer_u64(struct writer *writer, const char *key, uint64_t value)
+{
+    writer_begin(writer, key, false);
+    strbuf_printf(writer->out, "%" PRIu64, value);
+}
+
+void writer_bool(struct writer *writer, const char *key, bool value)
+{
+    writer_raw(writer, key, value ? "true" : "false");
+}
+
+void writer_raw(struct writer *writer, const char *key, const char *value)
+{
+    writer_begin(writer, key, false);
+    strbuf_puts(writer->out, value);
+}
+
+static size_t writer_column(const struct strbuf *out)
+{
+    size_t column = 0;
+    while (column < out->length && out->data[out->length - column - 1] != '\n')
+        column++;
+    return column;
+}
+
+/* Of a list that is broken into lines: the begin, and the separator before an item of that length.
+ * `column` is where the text ends. */
+static size_t writer_wrapped_begin(struct writer *writer, const char *key)
+{
+    writer_begin(writer, key, false);
+    strbuf_puts(writer->out, "[");
+    return writer_column(writer->out);
+}
+
+static void writer_wrapped_item(struct writer *writer, bool first, const char *item, size_t *column)
+{
+    size_t length = strlen(item);
+    int indent = writer->levels[writer->depth].indent + 4;
+    if (!first && writer->format == WRITER_YAML && *column + length + 3 > WRITER_COLUMNS) {
+        strbuf_puts(writer->out, ",");
+        writer_new_line(writer->out, indent);
+        *column = (size_t)indent;
+    } else if (!first) {
+        strbuf_puts(writer->out, ", ");
+        *column += 2;
+    }
+    strbuf_append(writer->out, item, length);
+    *column += length;
+}
+
+void writer_numbers(struct writer *writer, const char *key, const double *values, size_t count)
+{
+    struct strbuf item = {0};
+    size_t column = writer_wrapped_begin(writer, key);
+    for (size_t i = 0; i < count; i++) {
+        item.length = 0;
+        scalar_put_number(&item, values[i]);
+        writer_wrapped_item(writer, !i, item.data, &column);
+    }
+    strbuf_puts(writer->out, "]");
+    strbuf_fini(&item);
+}
+
+void writer_texts(struct writer *writer, const char *key, char *const *texts, size_t count)
+{
+    struct strbuf item = {0};
+    struct writer inner = {.out = &item, .format = writer->format};
+    size_t column = writer_wrapped_begin(writer, key);
+    for (size_t i = 0; i < count; i++) {
+        item.length = 0;
+        writer_put_text(&inner, texts[i]);
+        writer_wrapped_item(writer, !i, item.data, &column);
+    }
+    strbuf_puts(writer->out, "]");
+    strbuf_fini(&item);
+}
