@@ -13,13 +13,17 @@ FIRST_DAY = "2026-01-%02dT02:00:00Z"
 
 
 class Run:
-    """Runs a program. kinds: how its outputs are read, {"stdout": kind, file: kind, ...}."""
+    """Runs a program. kinds: how its outputs are read, {"stdout": kind, file: kind, ...}; in a keyword `__` is a dot. The
+    argument UUID:FILE becomes the UUID of an outlier of that inventory, or of its first GPU."""
     def __init__(self, program, *args, stderr="messages", stdin="", **kinds):
         self.program, self.args, self.stdin = program, [str(arg) for arg in args], stdin
         self.kinds = {"stderr": stderr, **{name.replace("__", "."): kind for name, kind in kinds.items()}}
 
     def key(self):
         return f"{self.program} {' '.join(self.args)}"
+
+    def words(self, here):
+        return [uuid_of(here / word[5:]) if word.startswith("UUID:") else word for word in self.args]
 
     def __repr__(self):
         return repr(("run", self.program, self.args, self.stdin, self.kinds))
@@ -120,6 +124,8 @@ def page_commands(name):
 
 def fleet_case(number):
     text, flags = fleets.fleet(number)
+    if number % 10 == 1:
+        flags.append("--no-mpi")
     steps = [Do(write, "fleets/fleet.yaml", text),
              survey("--simulate", "fleets/fleet.yaml", *flags, "--spool", "spool", "-o", "out.yaml",
                     **{"out__yaml": "inventory"}),
@@ -131,7 +137,9 @@ def fleet_case(number):
     if number % 10 == 4:
         steps += [survey("--simulate", "fleets/fleet.yaml", *flags, "--record", "out.gmr", "-o", "recorded.yaml",
                          **{"recorded__yaml": "inventory"}),
-                  survey("--replay", "out.gmr", "-o", "replayed.yaml", **{"replayed__yaml": "inventory"})]
+                  survey("--replay", "out.gmr", "-o", "replayed.yaml", **{"replayed__yaml": "inventory"}),
+                  report("rma", "recorded.yaml", "UUID:recorded.yaml", "--record", "out.gmr", "-o", "rma.tar",
+                         **{"rma__tar": "archive"})]
     if number % 10 == 7:
         steps += [survey("--simulate", "fleets/fleet.yaml", *flags, "--seed", 77, "--baseline", "out.yaml", "-o", "again.yaml",
                          "--html", "again.html", **{"again__yaml": "inventory", "again__html": "page"}),
@@ -151,12 +159,14 @@ def record_case(path, name):
 
 
 def uuid_of(path):
+    if not path.exists():
+        return "GPU-0"
     found = re.search(r"^outliers:\n  - uuid: (\S+)", path.read_text(), re.M) or \
         re.search(r"uuid: \"?([\w-]+)", path.read_text())
     return found[1] if found else "GPU-0"
 
 
-def inventory_case(path, name, uuid):
+def inventory_case(path, name):
     """All commands on an inventory that is in the tree."""
     steps = [Do(copy, path, "in.yaml"), *quick_commands("in.yaml"), *page_commands("in.yaml"),
              Do(copy, path, "january.yaml"), Do(settle, "january.yaml"), report("nagios", "january.yaml", stdout="lines"),
@@ -174,8 +184,8 @@ def inventory_case(path, name, uuid):
              report("merge", "--anonymous", "in.yaml", stdout="inventory"),
              report("accept", "in.yaml", "--order", "configs/orders/demo.yaml", "--html", "accept.html", stdout="lines",
                     **{"accept__html": "page"}),
-             report("rma", "in.yaml", uuid, "-o", "rma.tar", **{"rma__tar": "archive"}),
-             report("rma", "--anonymous", "in.yaml", uuid, "-o", "rma-anonymous.tar",
+             report("rma", "in.yaml", "UUID:in.yaml", "-o", "rma.tar", **{"rma__tar": "archive"}),
+             report("rma", "--anonymous", "in.yaml", "UUID:in.yaml", "-o", "rma-anonymous.tar",
                     **{"rma-anonymous__tar": "archive"}),
              report("diff", "in.yaml", "in.yaml", stdout="lines"),
              report("history", "in.yaml", stdout="lines"), report("history", "--json", "in.yaml", stdout="json"),
@@ -263,8 +273,8 @@ cfd hotspot nw1 nw2 srad1 srad2 transpose gemm gemm_tiled spmv histogram stencil
 
 def predict_cases():
     demo, h200 = "reports/demo.yaml", "reports/h200.yaml"
-    yield "predict-list", [predict("--list-kernels", stdout="lines"), predict("--help", stdout="lines"),
-                           predict("trace", "--help", stdout="lines")]
+    yield "predict-list", [predict("--list-kernels", stdout="lines"), predict("--help", stdout="flags"),
+                           predict("trace", "--help", stdout="flags")]
     for kernel in KERNELS:
         trace = f"{kernel}.trace"
         yield f"predict-{kernel}", [
@@ -368,9 +378,9 @@ def bad_cases():
     yield "usage-survey", prepare + [Run("survey", *words) for words in SURVEY_USAGE]
     yield "usage-report", prepare + [report(*words) for words in REPORT_USAGE]
     yield "usage-predict", prepare + [predict(*words) for words in PREDICT_USAGE]
-    yield "help", [Run("survey", "--help", stdout="lines"), Run("survey", "--list-probes", stdout="lines"),
-                   report("--help", stdout="lines"),
-                   *(report(command, "--help", stdout="lines") for command in (
+    yield "help", [Run("survey", "--help", stdout="flags"), Run("survey", "--list-probes", stdout="lines"),
+                   report("--help", stdout="flags"),
+                   *(report(command, "--help", stdout="flags") for command in (
                        "show", "merge", "diff", "history", "accept", "drain", "exclude", "undrain", "rma", "nagios", "html",
                        "json", "prometheus", "share", "validate"))]
     yield "bad-inventory", [step for name, pattern, text in (
@@ -405,6 +415,44 @@ def bad_cases():
         predict("./flip.trace", "-i", "reports/h200.yaml"))]
 
 
+def config_case():
+    """Settings of a site: how strict the judge is, how many GPUs a node has, limits."""
+    steps = [Do(copy, "configs/fleets/demo.yaml", "fleets/demo.yaml")]
+    for name, pattern, text in (
+            ("strict", "false_alarms: 0.01", "false_alarms: 3"), ("lax", "false_alarms: 0.01", "false_alarms: 0.000001"),
+            ("node", "  # gpus_per_node: 8", "  gpus_per_node: 5"),
+            ("nodes", "  # gpus_per_node: 8", '  gpus_per_node: {"demo[12]": 4, "*": 6}'),
+            ("floor", r"main.latency: \{worse: higher, floor: 0.01", "main.latency: {worse: higher, floor: 0.4"),
+            ("peak", "peak_share: 0.7", "peak_share: 0.99"), ("accuse", "accuse: 0.09", "accuse: 0.3"),
+            ("better", "main.bandwidth.read: {worse: lower", "main.bandwidth.read: {worse: higher"),
+            ("stagger", "stagger_s: 5", "stagger_s: 0"), ("region", "region: 1 GiB", "region: 3 GiB"),
+            ("limit", "quick: 20", "quick: -1"), ("patience", "least: 240", "least: soon"),
+            ("unknown", "judge:", "colour: red\njudge:"), ("metric", r"    l1_data.size: .*", "    l1_data.sise: {worse: lower, floor: 0}"),
+            ("word", "worse: lower", "worse: sometimes"), ("follows", "sm_clock: 0.6", "moon: 0.6")):
+        steps += [Do(edit, "configs/survey.yaml", pattern, text, f"{name}.yaml"),
+                  survey("--simulate", "fleets/demo.yaml", "--profile", "quick", "-c", f"{name}.yaml", "-o", f"{name}-out.yaml",
+                         **{f"{name}-out__yaml": "inventory"})]
+    steps += [report("merge", "reports/demo.yaml", "-c", f"{name}.yaml", stdout="inventory") for name in ("strict", "floor", "word")]
+    return "config", steps
+
+
+ORDERS = (("l2", "l2: 2 MiB", "l2: 3 MiB"), ("count", "count: 12", "count: 13"), ("nodes", "demo\\[1-3\\]", "demo[1-2]"),
+          ("part", "DEMO-0008-H", "OTHER"), ("figure", "at_least: 310", "at_least: 330"), ("spread", "spread: 0.02", "spread: 0.0001"),
+          ("all", "outliers_allowed: .*", "outliers_allowed: [failing, degraded, misconfigured, mismatched]"),
+          ("other", "other_nodes: refused", "other_nodes: ignored"), ("unit", "unit: GB/s", "unit: MHz"),
+          ("key", "customer:", "costumer:"), ("power", "power_limit_w: 500", "power_limit_w: 400"))
+
+
+def order_case():
+    """A delivery and orders that it does and does not meet."""
+    steps = [Do(copy, "reports/demo.yaml", "in.yaml")]
+    for name, pattern, text in ORDERS:
+        steps += [Do(edit, "configs/orders/demo.yaml", pattern, text, f"{name}.yaml"),
+                  report("accept", "in.yaml", "--order", f"{name}.yaml", "--html", f"{name}.html", stdout="lines",
+                         **{f"{name}__html": "page"})]
+    return "orders", steps
+
+
 def demo_fleets():
     """The fleets that are shipped, in the profile quick; the demo in standard."""
     for name, flags in (("demo", []), ("h200", ["--profile", "quick"]), ("thesis", ["--profile", "quick"]),
@@ -420,11 +468,13 @@ def all_cases(old_root, fleet_count, records):
     yield from bad_cases()
     yield from predict_cases()
     for path in sorted(old_root.glob("reports/*.yaml")) + sorted(old_root.glob("tests/records/*.yaml")):
-        yield inventory_case(str(path.relative_to(old_root)), path.stem, uuid_of(path))
+        yield inventory_case(str(path.relative_to(old_root)), path.stem)
     for folder in ("h200", "h200-recent"):
         yield real_fleet_case(folder)
     yield shared_case()
     yield history_case(slow_from=8)
+    yield config_case()
+    yield order_case()
     yield from demo_fleets()
     for path, name in records:
         yield record_case(path, name)

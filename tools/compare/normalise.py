@@ -214,6 +214,7 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag, attributes):
         if tag in ("script", "style"):
             self.hidden += 1
+        self.words += [" ".join(text.split()) for name, text in attributes if name in ("title", "aria-label", "alt") and text]
         if tag in ("svg", "table", "tr", "section", "details", "path", "polyline", "rect", "circle"):
             self.counts[f"<{tag}>"] = self.counts.get(f"<{tag}>", 0) + 1
 
@@ -258,6 +259,13 @@ def message_kinds(text, words=5):
     return {"messages": kinds}
 
 
+def flags(text):
+    """Of --help only which flags and commands there are: how they are arranged may change."""
+    named = re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)
+    commands = re.findall(r"(?m)^  ([a-z]+) ", text)
+    return {f"flag {name}": True for name in sorted(set(named))} | {f"command {name}": True for name in commands}
+
+
 def archive(data):
     found = {}
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
@@ -278,14 +286,17 @@ def trace_file(data):
 
 
 KINDS = {"inventory": inventory, "yaml": any_yaml, "json": any_json, "page": page, "prometheus": prometheus,
-         "lines": lines, "messages": message_kinds}
+         "lines": lines, "messages": message_kinds, "flags": flags}
 BINARY_KINDS = {"archive": archive, "exists": lambda data: {"exists": True}, "size": trace_file}
 
 
 def model(kind, data, volatile=()):
     """The flat model of an output. volatile: (pattern, replacement) for texts."""
     if kind in BINARY_KINDS:
-        return BINARY_KINDS[kind](data)
+        try:
+            return BINARY_KINDS[kind](data)
+        except tarfile.TarError:
+            return {"not readable": kind}
     text = data.decode(errors="replace")
     for pattern, word in volatile:
         text = re.sub(pattern, word, text)
