@@ -213,7 +213,8 @@ def history_case(slow_from, days=14):
                 + "".join(f"      - {fault}\n" for fault in faults))
         names.append(f"day{day:02}.yaml")
         steps += [Do(write, f"fleets/day{day:02}.yaml", text),
-                  survey("--simulate", f"fleets/day{day:02}.yaml", "--profile", "quick", "--seed", day, "-o", names[-1],
+                  survey("--simulate", f"fleets/day{day:02}.yaml", "--profile", "quick", "--seed", day, "--time-limit", 900,
+                         "-o", names[-1],
                          **{names[-1].replace(".", "__"): "inventory"}),
                   Do(settle, names[-1], day)]
     steps += [report("history", *names, stdout="lines"), report("history", "--json", *names, stdout="json"),
@@ -430,8 +431,8 @@ def config_case():
             ("unknown", "judge:", "colour: red\njudge:"), ("metric", r"    l1_data.size: .*", "    l1_data.sise: {worse: lower, floor: 0}"),
             ("word", "worse: lower", "worse: sometimes"), ("follows", "sm_clock: 0.6", "moon: 0.6")):
         steps += [Do(edit, "configs/survey.yaml", pattern, text, f"{name}.yaml"),
-                  survey("--simulate", "fleets/demo.yaml", "--profile", "quick", "-c", f"{name}.yaml", "-o", f"{name}-out.yaml",
-                         **{f"{name}-out__yaml": "inventory"})]
+                  survey("--simulate", "fleets/demo.yaml", "--profile", "quick", "--time-limit", 900, "-c", f"{name}.yaml",
+                         "-o", f"{name}-out.yaml", **{f"{name}-out__yaml": "inventory"})]
     steps += [report("merge", "reports/demo.yaml", "-c", f"{name}.yaml", stdout="inventory") for name in ("strict", "floor", "word")]
     return "config", steps
 
@@ -455,10 +456,9 @@ def order_case():
 
 def demo_fleets():
     """The fleets that are shipped, in the profile quick; the demo in standard."""
-    for name, flags in (("demo", []), ("h200", ["--profile", "quick"]), ("thesis", ["--profile", "quick"]),
-                        ("mei", ["--profile", "quick"])):
+    for name, flags in (("demo", []), *((name, ["--profile", "quick"]) for name in ("h200", "thesis", "mei"))):
         yield f"shipped-{name}", [
-            survey("--simulate", f"configs/fleets/{name}.yaml", *flags, "-o", "out.yaml", "--html", "out.html",
+            survey("--simulate", f"configs/fleets/{name}.yaml", *flags, "--time-limit", 900, "-o", "out.yaml", "--html", "out.html",
                    **{"out__yaml": "inventory", "out__html": "page"}),
             Do(settle, "out.yaml"), *quick_commands("out.yaml"), *page_commands("out.yaml")]
 
